@@ -1,0 +1,54 @@
+# Every target sets up what it needs: a machine with Python and make is enough.
+#
+#   make demo                          the main job, end to end
+#   make test                          the tests
+#   make demo NO_VENV=1 PYTHON=python3 with an interpreter that has torch and triton already
+
+PYTHON ?= python3
+VENV ?= .venv
+
+ifdef NO_VENV
+RUN := $(PYTHON)
+READY :=
+else
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.installed
+endif
+
+# Tests run on all cores where pytest-xdist is there.
+WORKERS = $(shell $(RUN) -c "import xdist; print('-n auto')" 2>/dev/null)
+ARGS ?=
+
+.PHONY: demo test test-slow test-gpu lint format bench clean
+
+demo: $(READY)
+	$(RUN) -m bench.demo $(ARGS)
+
+test: $(READY)
+	$(RUN) -m pytest $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: $(READY)
+	$(RUN) -m pytest $(WORKERS) -m "slow and not gpu" $(ARGS)
+
+test-gpu: $(READY)
+	$(RUN) -m pytest -m gpu $(ARGS)
+
+lint: $(READY)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(READY)
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+bench: $(READY)
+	$(RUN) -m bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[dev]"
+	touch $@

@@ -1,0 +1,134 @@
+"""``python -m bench.definitions_run``: run the recorded definitions, check them, time them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from tritonfuser import FusionDefinition
+from tritonfuser.frontend.oracle import reference
+
+from .definitions import RecordedDefinition, load, make_inputs, record
+from .report import (
+    device_seconds,
+    human_bytes,
+    human_seconds,
+    kernel_seconds,
+    max_error,
+    moved_bytes,
+    table,
+)
+from .shrink import shrink
+
+Inputs = list[torch.Tensor | int | float]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One definition, run once to check it and then to time it."""
+
+    name: str
+    reduced: bool
+    ops: int
+    kernels: int
+    schedulers: tuple[str, ...]
+    bytes: int
+    device: str
+    error: float
+    seconds: float
+    eager_seconds: float | None
+
+    def row(self) -> dict[str, str]:
+        """The line of the table."""
+        cells = {
+            "definition": self.name + (" (reduced)" if self.reduced else ""),
+            "ops": str(self.ops),
+            "kernels": str(self.kernels),
+            "moved": human_bytes(self.bytes),
+            "device": self.device,
+            "max error": f"{self.error:.1e}",
+            "time": human_seconds(self.seconds),
+        }
+        if self.eager_seconds is not None:
+            cells["eager"] = human_seconds(self.eager_seconds)
+            cells["vs eager"] = f"{self.eager_seconds / self.seconds:.1f}x"
+        return cells
+
+
+def run_definition(entry: RecordedDefinition, device: str, *, reduced: bool) -> Result:
+    """Run one definition on ``device``: against torch in float64, then for the clock."""
+    entry = shrink(entry) if reduced else entry
+    fd = record(entry)
+    inputs = make_inputs(entry, fd.fusion.ir, device)
+    expected = reference(fd.fusion, inputs)
+    actual = fd.run(inputs)
+    error = max_error(actual, expected)
+    del expected, actual
+    segments = fd.segments(inputs).segments
+    return Result(
+        name=entry.name,
+        reduced=reduced,
+        ops=len(fd.fusion.ir.nodes),
+        kernels=len(fd.kernels(inputs)),
+        schedulers=tuple(segment.scheduler for segment in segments),
+        bytes=sum(moved_bytes(s.nodes, s.inputs, s.outputs) for s in segments),
+        device=device,
+        error=error,
+        seconds=_seconds(fd, inputs, device),
+        eager_seconds=_eager_seconds(fd, inputs) if device == "cuda" else None,
+    )
+
+
+def _seconds(fd: FusionDefinition, inputs: Inputs, device: str) -> float:
+    if device == "cuda":
+        return device_seconds(partial(fd.run, inputs))
+    start = time.perf_counter()
+    fd.run(inputs)
+    return time.perf_counter() - start
+
+
+def _eager_seconds(fd: FusionDefinition, inputs: Inputs) -> float:
+    """The definition op by op in torch, each in its own dtype: the kernels alone."""
+    return kernel_seconds(partial(reference, fd.fusion, inputs, double=False))
+
+
+def run_all(
+    entries: Sequence[RecordedDefinition], device: str, *, reduced: bool
+) -> Iterator[Result]:
+    """Run them one after the other, with a bar that names the one at work."""
+    bar = tqdm(entries, unit="definition", leave=False)
+    for entry in bar:
+        bar.set_postfix_str(entry.name)
+        yield run_definition(entry, device, reduced=reduced)
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.definitions_run", description=__doc__)
+    parser.add_argument("--models", nargs="+", help="only these")
+    parser.add_argument("--full", action="store_true", help="full sizes on a CPU too")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--json", type=Path, help="write the results here")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    options = _parse()
+    entries = [e for e in load() if not options.models or e.model in options.models]
+    reduced = options.device == "cpu" and not options.full
+    results = list(run_all(entries, options.device, reduced=reduced))
+    print(table(result.row() for result in results))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(r) for r in results], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

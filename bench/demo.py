@@ -1,0 +1,93 @@
+"""``make demo``: the main job end to end, from a definition to kernels to checked numbers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+
+from .definitions import RecordedDefinition, load, make_inputs, of_model, record
+from .definitions_run import Inputs, run_all
+from .report import table
+from .shrink import shrink
+
+LLAMA = "hf-llama3-block"
+SHOWN = 6
+"""Index of the definition whose kernel is printed whole: residual add and rmsnorm."""
+
+
+def main() -> None:
+    """The README's example, then recorded definitions: all on a GPU, Llama's on a CPU."""
+    start = time.perf_counter()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    _say(f"tritonfuser on {torch.cuda.get_device_name() if device == 'cuda' else 'the CPU'}")
+    readme_example(device)
+    show_definition(of_model(LLAMA)[SHOWN], device)
+    run_definitions(load() if device == "cuda" else of_model(LLAMA), device)
+    print(f"\n{time.perf_counter() - start:.0f} s in all")
+
+
+def _say(title: str) -> None:
+    print(f"\n=== {title} ===\n", flush=True)
+
+
+def readme_example(device: str) -> None:
+    """Add, multiply, sum: one definition, one kernel."""
+    _say("README's first example: sum((a + b) * 3) over the last dim")
+    with FusionDefinition() as fd:
+        a = fd.define_tensor(shape=[-1, -1, -1], contiguity=True, dtype=DataType.Float)
+        b = fd.define_tensor(shape=[-1, -1, -1], contiguity=True, dtype=DataType.Float)
+        scaled = fd.ops.mul(fd.ops.add(a, b), 3.0)
+        fd.add_output(fd.ops.sum(scaled, dims=[2]))
+    print(fd)
+    inputs = [torch.randn(2, 4, 1024, device=device) for _ in range(2)]
+    (out,) = fd.run(inputs)
+    expected = ((inputs[0].double() + inputs[1].double()) * 3.0).sum(2)
+    print(f"max error against float64: {(out - expected).abs().max().item():.1e}\n")
+    show_segments(fd, inputs)
+
+
+def show_definition(entry: RecordedDefinition, device: str) -> None:
+    """A recorded definition, how it is cut, and one of its kernels whole."""
+    _say(f"{entry.name}: residual add and rmsnorm of a Llama-3-8B block")
+    entry = entry if device == "cuda" else shrink(entry)
+    fd = record(entry)
+    inputs = make_inputs(entry, fd.fusion.ir, device)
+    show_segments(fd, inputs)
+    print(fd.kernels(inputs)[0].text)
+
+
+def show_segments(fd: FusionDefinition, inputs: Inputs | list[torch.Tensor]) -> None:
+    """The segments with their schedulers and params, and why the graph was cut where it was."""
+    cut = fd.segments(inputs)
+    rows = [
+        {"segment": s.name, "ops": str(len(s.nodes)), "scheduler": s.scheduler, "params": s.params}
+        for s in cut.segments
+    ]
+    print(table(rows))
+    for reason in cut.cuts:
+        print(f"  cut: {reason}")
+    print()
+
+
+def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
+    """The table: every definition against torch in float64, with its time."""
+    where = "at full size" if device == "cuda" else "reduced in size for the interpreter"
+    _say(f"{len(entries)} recorded definitions, {where}")
+    results = list(run_all(entries, device, reduced=device == "cpu"))
+    for result in results:
+        print(f"{result.name}: {', '.join(result.schedulers)}")
+    print()
+    print(table(result.row() for result in results))
+    if device == "cpu":
+        print(
+            "\nNo GPU here: the kernels ran in Triton's interpreter on the CPU, which checks "
+            "numbers; the times say nothing about a GPU."
+        )
+
+
+if __name__ == "__main__":
+    main()

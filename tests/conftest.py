@@ -1,0 +1,46 @@
+"""Markers, golden files and hypothesis settings for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+import torch
+
+GOLDEN = Path(__file__).parent / "golden"
+
+hypothesis.settings.register_profile("tests", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("tests")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="accept the golden files as they come out"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    skip = pytest.mark.skip(reason="needs a CUDA device")
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """``golden("softmax.py", text)``: the text is what ``tests/golden/softmax.py`` says."""
+    update = request.config.getoption("--update-golden")
+
+    def check(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path} is missing; make it with --update-golden"
+        assert text == path.read_text()
+
+    return check

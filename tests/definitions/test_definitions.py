@@ -1,0 +1,70 @@
+"""Every recorded definition: torch's values, and kernels for GPUs that are not here."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bench.definitions import load, make_inputs, record
+from bench.report import max_error
+from bench.shrink import shrink
+from tritonfuser import DataType
+from tritonfuser.frontend.oracle import reference
+
+ENTRIES = load()
+by_name = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
+
+
+def tolerance(fusion):
+    """Relative to an output's largest magnitude: one step of the narrowest type on the way."""
+    dtypes = {v.dtype for n in fusion.nodes for v in n.outs} | {v.dtype for v in fusion.inputs}
+    return 2**-7 if DataType.BFloat16 in dtypes else 1e-5
+
+
+def check(entry, device):
+    fd = record(entry)
+    inputs = make_inputs(entry, fd.fusion.ir, device)
+    expected = reference(fd.fusion, inputs)
+    actual = fd.run(inputs)
+    wanted = [o.value.dtype.info.torch for o in fd.fusion.ir.outputs if not o.hidden]
+    assert [t.dtype for t in actual] == wanted
+    assert max_error(actual, expected) <= tolerance(fd.fusion.ir)
+    again = fd.run(make_inputs(entry, fd.fusion.ir, device))
+    assert all(torch.equal(a, b) for a, b in zip(actual, again, strict=True))
+
+
+@by_name
+def test_values_at_reduced_size(entry):
+    check(shrink(entry), "cpu")
+
+
+@pytest.mark.slow
+@by_name
+def test_values_at_full_size(entry):
+    check(entry, "cpu")
+
+
+@pytest.mark.gpu
+@by_name
+def test_values_on_the_gpu(entry):
+    check(entry, "cuda")
+
+
+def compiled(entry, arch):
+    fd = record(entry)
+    return fd.compile_for(arch, make_inputs(entry, fd.fusion.ir, "meta"))
+
+
+@by_name
+def test_compiles_without_spills(entry):
+    for report in compiled(entry, "sm_90"):
+        assert report.spill_bytes == 0, report.name
+        assert report.asm["cubin"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["sm_80", "sm_100", "gfx942"])
+@by_name
+def test_compiles_for_other_targets(entry, arch):
+    binary = "hsaco" if arch.startswith("gfx") else "cubin"
+    assert all(report.asm[binary] for report in compiled(entry, arch))

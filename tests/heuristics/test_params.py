@@ -1,0 +1,234 @@
+"""Heuristic params: limits, and the way to a plain dict and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, dataclass, fields
+from typing import Literal, Optional
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonfuser.errors import ParamsError
+from tritonfuser.heuristics.codec import decode, encode
+from tritonfuser.heuristics.params import (
+    MAX_BLOCK,
+    PARAMS,
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    NoOpParams,
+    PointwiseParams,
+    TransposeParams,
+)
+
+SCHEDULERS = {
+    "no_op",
+    "pointwise",
+    "transpose",
+    "reduction",
+    "inner_persistent",
+    "outer_persistent",
+    "inner_outer_persistent",
+    "scan",
+    "expr_eval",
+}
+
+
+@st.composite
+def any_params(draw):
+    cls = draw(st.sampled_from(list(PARAMS.values())))
+    values = {}
+    for row in fields(cls):
+        if row.name.startswith("block_"):
+            values[row.name] = 2 ** draw(st.integers(0, 10))
+        elif row.name == "num_warps":
+            values[row.name] = 2 ** draw(st.integers(0, 5))
+        elif row.name == "num_stages":
+            values[row.name] = draw(st.integers(1, 8))
+        else:
+            assert row.name == "persistent"
+            values[row.name] = draw(st.booleans())
+    return cls(**values)
+
+
+def test_one_class_a_scheduler():
+    assert set(PARAMS) == SCHEDULERS
+    assert all(cls.scheduler == name for name, cls in PARAMS.items())
+
+
+@given(any_params())
+def test_round_trip_through_json(params):
+    data = json.loads(json.dumps(params.to_dict()))
+    again = HeuristicParams.from_dict(data)
+    assert again == params and type(again) is type(params) and hash(again) == hash(params)
+    assert type(params).from_dict(data) == params
+
+
+@given(any_params(), st.data())
+def test_every_key_is_needed(params, data):
+    plain = params.to_dict()
+    key = data.draw(st.sampled_from(sorted(plain)))
+    del plain[key]
+    with pytest.raises(ParamsError, match=f"missing key '{key}'"):
+        HeuristicParams.from_dict(plain)
+
+
+@given(any_params(), st.data())
+def test_every_value_has_its_type(params, data):
+    plain = params.to_dict()
+    key = data.draw(st.sampled_from(sorted(plain)))
+    wrong = [None, "4", 4.0, [4], {}]
+    wrong.append(1 if isinstance(plain[key], bool) else True)
+    plain[key] = data.draw(st.sampled_from(wrong))
+    with pytest.raises(ParamsError, match=key):
+        HeuristicParams.from_dict(plain)
+
+
+@given(any_params())
+def test_no_other_key_is_taken(params):
+    with pytest.raises(ParamsError, match="unknown key 'block_q'"):
+        HeuristicParams.from_dict({**params.to_dict(), "block_q": 1})
+
+
+def test_error_tells_key_and_expectation():
+    plain = PointwiseParams(block_x=64).to_dict()
+    with pytest.raises(ParamsError) as caught:
+        HeuristicParams.from_dict({**plain, "block_x": True})
+    assert str(caught.value) == "pointwise params.block_x: expected int, got True of type bool"
+
+
+def test_dict_is_as_written():
+    assert PointwiseParams(block_x=1024, num_warps=8).to_dict() == {
+        "scheduler": "pointwise",
+        "num_warps": 8,
+        "num_stages": 1,
+        "block_x": 1024,
+    }
+
+
+@pytest.mark.parametrize("name", ["matmul2", None, 3, ["pointwise"], ""])
+def test_unknown_scheduler(name):
+    with pytest.raises(ParamsError, match=r"params.scheduler: expected one of no_op, pointwise"):
+        HeuristicParams.from_dict({"scheduler": name})
+
+
+@pytest.mark.parametrize("data", [None, 3, [], "pointwise"])
+def test_what_is_no_dict(data):
+    with pytest.raises(ParamsError, match="expected a dict"):
+        HeuristicParams.from_dict(data)
+
+
+def test_a_subclass_takes_its_own_alone():
+    with pytest.raises(ParamsError, match="expected one of pointwise, got 'no_op'"):
+        PointwiseParams.from_dict(NoOpParams().to_dict())
+
+
+@pytest.mark.parametrize("size", [0, -4, 3, 1000])
+def test_blocks_are_powers_of_two(size):
+    with pytest.raises(ParamsError, match=r"pointwise params.block_x: expected a power of two"):
+        PointwiseParams(block_x=size)
+
+
+@pytest.mark.parametrize("warps", [0, 3, 64, -1])
+def test_warps(warps):
+    with pytest.raises(ParamsError, match="num_warps: expected a power of two, 1 to 32"):
+        NoOpParams(num_warps=warps)
+
+
+def test_stages():
+    with pytest.raises(ParamsError, match="num_stages: expected 1 or more, got 0"):
+        NoOpParams(num_stages=0)
+
+
+@pytest.mark.parametrize("bad", [True, 64.0, "64", None])
+def test_types_hold_in_the_constructor_too(bad):
+    with pytest.raises(ParamsError, match=r"block_x: expected int"):
+        PointwiseParams(block_x=bad)
+    with pytest.raises(ParamsError, match=r"persistent: expected bool"):
+        InnerPersistentParams(block_x=1, block_r=64, persistent=1)
+
+
+def test_tile_has_a_largest_size():
+    assert PointwiseParams(block_x=MAX_BLOCK).block_x == MAX_BLOCK
+    with pytest.raises(ParamsError, match="block_x \\* block_y is 2097152"):
+        TransposeParams(block_x=2048, block_y=1024)
+    with pytest.raises(ParamsError, match="holds at most 1048576"):
+        InnerOuterPersistentParams(block_m=2, block_r=MAX_BLOCK)
+
+
+def test_params_are_frozen_and_take_keywords_only():
+    params = PointwiseParams(block_x=64)
+    with pytest.raises(FrozenInstanceError):
+        params.block_x = 128
+    with pytest.raises(TypeError):
+        PointwiseParams(64)
+
+
+# --- the codec, beyond what today's params need ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inner:
+    name: str
+    sizes: tuple[int, ...]
+    pair: tuple[int, float]
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    more: tuple[Inner, ...]
+    mode: Literal["a", "b"]
+    maybe: Optional[int] = None  # noqa: UP045
+    other: Inner | None = None
+
+
+inners = st.builds(
+    Inner,
+    st.text(),
+    st.lists(st.integers()).map(tuple),
+    st.tuples(st.integers(), st.floats(allow_nan=False)),
+)
+outers = st.builds(
+    Outer,
+    inners,
+    st.lists(inners, max_size=3).map(tuple),
+    st.sampled_from(["a", "b"]),
+    st.none() | st.integers(),
+    st.none() | inners,
+)
+
+
+@given(outers)
+def test_nested_round_trip(value):
+    assert decode(Outer, json.loads(json.dumps(encode(value))), "outer") == value
+
+
+@pytest.mark.parametrize(
+    ("path", "bad", "message"),
+    [
+        (("inner", "sizes"), [1, 2.0], r"outer.inner.sizes\[1\]: expected int, got 2.0"),
+        (("inner", "sizes"), 3, "outer.inner.sizes: expected a list"),
+        (("inner", "pair"), [1], "outer.inner.pair: expected a list of 2 items"),
+        (("inner", "name"), 1, "outer.inner.name: expected str"),
+        (("inner",), [], "outer.inner: expected a dict with the fields of Inner"),
+        (("mode",), "c", "outer.mode: expected one of 'a', 'b', got 'c'"),
+        (("maybe",), False, "outer.maybe: expected int or None"),
+        (("inner", "extra"), 1, "outer.inner: unknown key 'extra', expected name, sizes, pair"),
+    ],
+)
+def test_nested_errors_name_the_place(path, bad, message):
+    plain = encode(Outer(Inner("n", (1, 2), (3, 4.0)), (), "a"))
+    where = plain
+    for key in path[:-1]:
+        where = where[key]
+    where[path[-1]] = bad
+    with pytest.raises(ParamsError, match=message):
+        decode(Outer, plain, "outer")
+
+
+def test_what_is_no_plain_data():
+    with pytest.raises(ParamsError, match="cannot be written as plain data"):
+        encode((1, object()))

@@ -1,0 +1,87 @@
+"""Facts of devices, present and absent."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tritonfuser import device
+from tritonfuser.errors import UnsupportedDeviceError
+
+
+def reported(**changes):
+    """What torch reports of an H200."""
+    facts = {
+        "name": "NVIDIA H200",
+        "major": 9,
+        "minor": 0,
+        "multi_processor_count": 132,
+        "regs_per_multiprocessor": 65536,
+        "max_threads_per_multi_processor": 2048,
+        "shared_memory_per_block": 49152,
+        "shared_memory_per_block_optin": 232448,
+        "shared_memory_per_multiprocessor": 233472,
+        "L2_cache_size": 62914560,
+        "warp_size": 32,
+        "memory_clock_rate": 3201000,
+        "memory_bus_width": 6144,
+    }
+    return SimpleNamespace(**{**facts, **changes})
+
+
+def test_cpu_is_the_interpreters_device():
+    facts = device.of(torch.device("cpu"))
+    assert facts.arch == "cpu" and facts.is_cpu and facts.sm_count == 1
+    assert facts is device.known("cpu")
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "gfx942"])
+def test_known_gpus(arch):
+    facts = device.known(arch)
+    assert facts.arch == arch and not facts.is_cpu
+    assert facts.shared_bytes_per_block <= facts.shared_bytes_per_sm
+    assert facts.warp_size == (64 if arch == "gfx942" else 32)
+    assert facts.sm_count > 100 and facts.bandwidth_bytes_per_s > 1e12
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "", None, []])
+def test_unknown_arch(arch):
+    with pytest.raises(UnsupportedDeviceError, match="sm_80, sm_90, sm_100, gfx942"):
+        device.known(arch)
+
+
+def test_built_in_facts_are_what_torch_reports():
+    assert device.from_torch(reported()) == device.known("sm_90")
+
+
+def test_old_torch_reports_less():
+    found = reported()
+    for name in ("regs_per_multiprocessor", "shared_memory_per_block_optin", "memory_clock_rate"):
+        delattr(found, name)
+    assert device.from_torch(found) == device.known("sm_90")
+
+
+def test_another_gpu_of_a_known_arch_has_its_own_bandwidth():
+    facts = device.from_torch(
+        reported(name="NVIDIA H100", memory_clock_rate=2619000, memory_bus_width=5120)
+    )
+    assert facts.arch == "sm_90"
+    assert facts.bandwidth_bytes_per_s == pytest.approx(3.35e12, rel=0.01)
+
+
+def test_gpu_of_no_known_arch_borrows_what_is_missing():
+    found = reported(name="NVIDIA L40S", major=8, minor=9, regs_per_multiprocessor=0)
+    facts = device.from_torch(found)
+    assert facts.arch == "sm_89"
+    assert facts.registers_per_sm == device.known("sm_80").registers_per_sm
+
+
+def test_amd_arch_has_no_feature_flags():
+    assert device.arch_of(reported(gcnArchName="gfx942:sramecc+:xnack-")) == "gfx942"
+
+
+def test_other_devices_are_refused():
+    with pytest.raises(UnsupportedDeviceError, match="Found unsupported device meta"):
+        device.of(torch.device("meta"))

@@ -1,0 +1,313 @@
+"""Integer index expressions over kernel axes: affine sums of mixed-radix digits.
+
+An index is ``const + sum(coefficient * digit)`` where a digit is ``base // div % mod`` of an axis,
+of a value read at run time, or of a whole sub-expression. The few rules below keep one normal
+form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import Union
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop or grid variable of a kernel: ``0 <= name < extent``."""
+
+    name: str
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A value read at run time and used as an index; ``key`` tells the reader which."""
+
+    key: Hashable
+
+
+@dataclass(frozen=True)
+class Digit:
+    """``base // div % mod``; ``mod`` None means no modulus."""
+
+    base: Union[Axis, Loaded, Affine]
+    div: int = 1
+    mod: int | None = None
+
+    @cached_property
+    def range(self) -> tuple[int, int] | None:
+        """Inclusive bounds, or None where they are not known."""
+        if isinstance(self.base, Axis):
+            top = max(self.base.extent - 1, 0) // self.div
+            return 0, top if self.mod is None else min(top, self.mod - 1)
+        if self.mod is not None:
+            return 0, self.mod - 1
+        bounds = self.base.range if isinstance(self.base, Affine) else None
+        return None if bounds is None else (bounds[0] // self.div, bounds[1] // self.div)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``const + sum(coefficient * digit)``, terms in a fixed order, none zero."""
+
+    terms: tuple[tuple[Digit, int], ...] = ()
+    const: int = 0
+
+    @cached_property
+    def range(self) -> tuple[int, int] | None:
+        """Inclusive bounds, or None where a value read at run time is among the terms."""
+        low = high = self.const
+        for digit, coefficient in self.terms:
+            bounds = digit.range
+            if bounds is None:
+                return None
+            ends = (bounds[0] * coefficient, bounds[1] * coefficient)
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.const + other)
+        sums = dict(self.terms)
+        for digit, coefficient in other.terms:
+            sums[digit] = sums.get(digit, 0) + coefficient
+        return _normal(sums, self.const + other.const)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + other * -1
+
+    def __mul__(self, factor: int) -> Affine:
+        if factor == 0:
+            return Affine()
+        return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
+
+    def __floordiv__(self, n: int) -> Affine:
+        found = _quotient(self, n)
+        return _opaque_quotient(self, n) if found is None else found
+
+    def __mod__(self, n: int) -> Affine:
+        found = _residue(self, n)
+        return _opaque_residue(self, n) if found is None else found
+
+    def split(self, n: int) -> tuple[Affine, Affine]:
+        """``self == n * whole + rest`` with every coefficient of rest in ``1 .. n - 1``."""
+        whole: dict[Digit, int] = {}
+        rest: dict[Digit, int] = {}
+        for digit, coefficient in self.terms:
+            if coefficient // n:
+                whole[digit] = coefficient // n
+            if coefficient % n:
+                rest[digit] = coefficient % n
+        return _normal(whole, self.const // n), _normal(rest, self.const % n)
+
+    def axes(self) -> frozenset[Axis]:
+        """The axes the value depends on, those inside sub-expressions too."""
+        found: set[Axis] = set()
+        for digit, _ in self.terms:
+            if isinstance(digit.base, Axis):
+                found.add(digit.base)
+            elif isinstance(digit.base, Affine):
+                found |= digit.base.axes()
+        return frozenset(found)
+
+    def loaded(self) -> tuple[Loaded, ...]:
+        """The run-time values the index depends on."""
+        found: list[Loaded] = []
+        for digit, _ in self.terms:
+            if isinstance(digit.base, Loaded):
+                found.append(digit.base)
+            elif isinstance(digit.base, Affine):
+                found.extend(digit.base.loaded())
+        return tuple(found)
+
+
+def constant(value: int) -> Affine:
+    return Affine((), value)
+
+
+def digit(base: Axis | Loaded | Affine, div: int = 1, mod: int | None = None) -> Affine:
+    """``base // div % mod`` as an expression, in normal form."""
+    if isinstance(base, Axis):
+        span = -(-base.extent // div)
+        if mod is None or mod >= span:
+            mod = span
+        if mod <= 1:
+            return Affine()
+    elif isinstance(base, Affine) and div == 1 and (mod is None or _fits(base, mod)):
+        return base
+    return Affine(((Digit(base, div, mod), 1),))
+
+
+def linear(index: tuple[Affine, ...], sizes: tuple[int, ...]) -> Affine:
+    """The row-major position of ``index`` in a shape."""
+    total = Affine()
+    for item, size in zip(index, sizes, strict=True):
+        total = total * size + item
+    return total
+
+
+def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
+    """The index in a shape of a row-major position; the inverse of ``linear``.
+
+    A shape without elements has no index: any will do.
+    """
+    index: list[Affine] = []
+    stride = 1
+    for place, size in reversed(list(enumerate(sizes))):
+        item = position // stride
+        index.append(item if place == 0 else item % max(size, 1))
+        stride *= max(size, 1)
+    return tuple(reversed(index))
+
+
+def _order(digit_: Digit) -> tuple[str, int, int]:
+    base = digit_.base
+    name = f"a{base.name}" if isinstance(base, Axis) else f"z{base!r}"
+    return name, -digit_.div, digit_.mod or 0
+
+
+def _normal(sums: dict[Digit, int], const: int) -> Affine:
+    """Drop zeros, join neighbouring digits of one base, and order the terms."""
+    terms = {d: c for d, c in sums.items() if c}
+    while (pair := _neighbours(terms)) is not None:
+        high, low = pair
+        factor = terms.pop(low)
+        del terms[high]
+        mod = None if high.mod is None or low.mod is None else high.mod * low.mod
+        whole = _reduced(low.base, low.div, mod)
+        const += whole.const * factor
+        for item, coefficient in whole.terms:
+            terms[item] = terms.get(item, 0) + coefficient * factor
+            if not terms[item]:
+                del terms[item]
+    ordered = sorted(terms.items(), key=lambda item: _order(item[0]))
+    return Affine(tuple(ordered), const)
+
+
+def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
+    """A pair (high, low) that makes up one digit."""
+    for low, factor in terms.items():
+        if low.mod is None:
+            continue
+        for high, coefficient in terms.items():
+            if (
+                high.base == low.base
+                and high.div == low.div * low.mod
+                and coefficient == factor * low.mod
+            ):
+                return high, low
+    return None
+
+
+def _fits(value: Affine, n: int) -> bool:
+    bounds = value.range
+    return bounds is not None and bounds[0] >= 0 and bounds[1] < n
+
+
+def _reduced(base: Axis | Loaded | Affine, div: int, mod: int | None) -> Affine:
+    """``base // div % mod``, taken apart anew where the base is an expression."""
+    if not isinstance(base, Affine):
+        return digit(base, div, mod)
+    quotient = base // div
+    return quotient if mod is None else quotient % mod
+
+
+def _lone_digit(value: Affine) -> Digit | None:
+    """The digit of an expression that is one digit with coefficient 1."""
+    if value.const == 0 and len(value.terms) == 1 and value.terms[0][1] == 1:
+        return value.terms[0][0]
+    return None
+
+
+def _quotient(value: Affine, n: int) -> Affine | None:
+    """``value // n`` by digits alone; None where the sum itself must be divided."""
+    if n == 1:
+        return value
+    whole, rest = value.split(n)
+    if _fits(rest, n):
+        return whole
+    lone = _lone_digit(rest)
+    if lone is not None and (lone.mod is None or lone.mod % n == 0):
+        mod = None if lone.mod is None else lone.mod // n
+        return whole + _reduced(lone.base, lone.div * n, mod)
+    smaller = _smaller(rest, n)
+    part = None if smaller is None else _quotient(*smaller)
+    return None if part is None else whole + part
+
+
+def _opaque_quotient(value: Affine, n: int) -> Affine:
+    """``value // n`` with a sum as the base of a digit.
+
+    The sum is kept whole, so that digits of one position keep one base. A sum that may be
+    negative is first reduced to one that is not: generated code truncates, it does not floor.
+    """
+    if value.range is None or value.range[0] < 0:
+        whole, value = value.split(n)
+        return whole + Affine(((Digit(value, n, None), 1),))
+    smaller = _smaller(value, n)
+    if smaller is not None:
+        return smaller[0] // smaller[1]
+    return Affine(((Digit(value, n, None), 1),))
+
+
+def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
+    """``value // n`` as the quotient of a smaller sum by a smaller number."""
+    for factor, high, _ in _levels(value, n):
+        return high, n // factor
+    return None
+
+
+def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
+    """``value`` as ``factor * high + low`` with ``0 <= low < factor``, a divisor of ``n``."""
+    for factor in sorted({gcd(n, c) for _, c in value.terms} - {1, n}, reverse=True):
+        high, low = _quotient(value, factor), _residue(value, factor)
+        if high is not None and low is not None:
+            yield factor, high, low
+
+
+def _residue(value: Affine, n: int) -> Affine | None:
+    """``value % n`` by digits alone; None where the sum itself must be divided."""
+    if n == 1:
+        return Affine()
+    rest = value.split(n)[1]
+    if _fits(rest, n):
+        return rest
+    lone = _lone_digit(rest)
+    if lone is not None and lone.mod is None:
+        return digit(lone.base, lone.div, n)
+    if lone is not None and lone.mod is not None and lone.mod % n == 0:
+        return _reduced(lone.base, lone.div, n)
+    for factor, high, low in _levels(rest, n):
+        part = _residue(high, n // factor)
+        if part is not None:
+            return part * factor + low
+    return None
+
+
+def _opaque_residue(value: Affine, n: int) -> Affine:
+    """``value % n`` with a sum as the base of a digit; the sum is never negative."""
+    if value.range is None or value.range[0] < 0:
+        value = value.split(n)[1]
+    for factor, high, low in _levels(value, n):
+        return (high % (n // factor)) * factor + low
+    return Affine(((Digit(value, 1, n), 1),))
+
+
+def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
+    """``expr`` with axes replaced by expressions; axes not named stay."""
+    total = Affine((), expr.const)
+    for item, coefficient in expr.terms:
+        total = total + _substitute_digit(item, axes) * coefficient
+    return total
+
+
+def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
+    base = item.base
+    if isinstance(base, Loaded):
+        return Affine(((item, 1),))
+    inner = axes.get(base, digit(base)) if isinstance(base, Axis) else substitute(base, axes)
+    found = inner // item.div
+    return found if item.mod is None else found % item.mod

@@ -1,0 +1,256 @@
+"""Definitions in, results out: the cached path (FusionExecutorCache) and the one-shot one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import device as devices
+from .. import options
+from ..device import DeviceProperties
+from ..errors import ExecutionModeError, InputError, SchedulingError
+from ..heuristics.params import HeuristicParams
+from ..ir import Fusion
+from ..lowering.build import KernelReport, report
+from ..lowering.kernel import KernelSource
+from ..lowering.pipeline import Lowered, lower
+from ..lowering.segments import SegmentedFusion
+from .diagnose import explain_mismatch
+from .lru import LRU
+from .plan import ExecutionPlan, make_plan
+from .signature import is_aligned, key_maker, signature
+
+_ODD = (AttributeError, TypeError, ValueError)
+"""What making a key raises for inputs of the wrong number or kind."""
+
+
+class FusionExecutorCache:
+    """A definition with its compiled variants, one a signature of inputs, in an LRU.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        The recorded definition.
+    max_plans : int
+        Variants kept.
+    """
+
+    def __init__(self, fusion: Fusion, *, max_plans: int = 256) -> None:
+        self.fusion = fusion
+        self._key = key_maker(fusion)
+        self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
+        self._settings = options.current()
+        self._find = self._plans.get
+
+    def execute(
+        self,
+        inputs: Sequence[Any],
+        *,
+        params: Sequence[HeuristicParams] | None = None,
+        device: torch.device | str | None = None,
+    ) -> list[torch.Tensor]:
+        """Run the definition on flat inputs: tensors and Python numbers, in definition order.
+
+        Raises
+        ------
+        InputError, UnsupportedDeviceError
+            The inputs do not fit the definition.
+        ParamsError
+            ``params`` do not fit the segments.
+        """
+        if params is None and device is None and options.current() is self._settings:
+            try:
+                plan = self._find(self._key(inputs))
+            except _ODD:
+                plan = None
+            if plan is not None:
+                return plan.run(inputs)
+        return self.plan(inputs, params=params, device=device).run(inputs)
+
+    def plan(
+        self,
+        inputs: Sequence[Any],
+        *,
+        params: Sequence[HeuristicParams] | None = None,
+        device: torch.device | str | None = None,
+    ) -> ExecutionPlan:
+        """The bound plan for inputs like these, compiled if it is not yet."""
+        where = self._checked(inputs, device)
+        if options.current() is not self._settings:
+            self._plans.clear()
+            self._settings = options.current()
+        key = self._key(inputs)
+        if params is not None or device is not None:
+            key = (key, None if params is None else tuple(params), where)
+        properties = devices.of(where)
+
+        def make() -> ExecutionPlan:
+            lowered = self._lower(inputs, where, properties, params)
+            return make_plan(lowered, inputs, where, properties)
+
+        return self._plans.get_or_make(key, make)
+
+    def is_compiled(self, inputs: Sequence[Any]) -> bool:
+        """Whether inputs like these have been run."""
+        return self._key(inputs) in self._plans
+
+    def newest(self) -> ExecutionPlan | None:
+        """The plan that ran last."""
+        return self._plans.newest()
+
+    def segments(
+        self, inputs: Sequence[Any], *, arch: str | None = None
+    ) -> SegmentedFusion:
+        """How the definition is cut for inputs like these, here or on another GPU."""
+        return self._lowered(inputs, arch).segmented
+
+    def heuristics(self, inputs: Sequence[Any]) -> list[HeuristicParams]:
+        """The params that would be used, one a segment."""
+        return [s.params for s in self.segments(inputs).segments]
+
+    def kernels(self, inputs: Sequence[Any], *, arch: str | None = None) -> list[KernelSource]:
+        """The kernels' sources, in execution order."""
+        return [s for s in self._lowered(inputs, arch).sources if s is not None]
+
+    def compile_for(self, arch: str, inputs: Sequence[Any]) -> list[KernelReport]:
+        """Compile the kernels for a GPU that need not be here.
+
+        Parameters
+        ----------
+        arch : str
+            ``"sm_80"``, ``"sm_90"``, ``"sm_100"`` or ``"gfx942"``.
+        inputs : sequence
+            CPU or meta tensors that stand for tensors on that device, and numbers.
+        """
+        lowered = self._lowered(inputs, arch)
+        known = {
+            value: is_aligned(given)
+            for value, given in zip(self.fusion.inputs, inputs, strict=True)
+            if value.is_tensor
+        }
+        by_name = {value.name: flag for value, flag in known.items()}
+        reports: list[KernelReport] = []
+        for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True):
+            if source is not None:
+                aligned = tuple(by_name.get(a.value.name, a.is_tensor) for a in source.args)
+                reports.append(report(source, piece.scheduler, arch, aligned))
+        return reports
+
+    # -- helpers -------------------------------------------------------------
+
+    def _checked(self, inputs: Sequence[Any], device: torch.device | str | None) -> torch.device:
+        error = explain_mismatch(self.fusion, inputs)
+        if error is not None:
+            raise error
+        return device_of(inputs, device)
+
+    def _lowered(self, inputs: Sequence[Any], arch: str | None) -> Lowered:
+        where = self._checked(inputs, None)
+        properties = devices.of(where) if arch is None else devices.known(arch)
+        return self._lower(inputs, where, properties, None)
+
+    def _lower(
+        self,
+        inputs: Sequence[Any],
+        where: torch.device,
+        properties: DeviceProperties,
+        params: Sequence[HeuristicParams] | None,
+    ) -> Lowered:
+        return lower(self.fusion, signature(self.fusion, inputs, where), properties, params)
+
+
+def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -> torch.device:
+    """Where a run happens: the inputs' GPU, else the CPU; with no tensors, torch's GPU if any.
+
+    Raises
+    ------
+    InputError
+        Tensors on two GPUs, or on another device than asked for.
+    """
+    found = {x.device for x in inputs if isinstance(x, torch.Tensor)}
+    gpus = {d for d in found if d.type not in ("cpu", "meta")}
+    if len(gpus) > 1:
+        names = ", ".join(sorted(str(d) for d in gpus))
+        raise InputError(
+            f"KernelExecutor does not support the Fusion provided. Inputs on several devices: {names}",
+            hint="Move all inputs to one device.",
+        )
+    if device is not None:
+        return _indexed(torch.device(device))
+    if gpus:
+        return gpus.pop()
+    if found or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return _indexed(torch.device("cuda"))
+
+
+def _indexed(device: torch.device) -> torch.device:
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
+
+
+class KernelExecutor:
+    """One kernel for one definition at one signature: no segmenting, no cache."""
+
+    def __init__(self) -> None:
+        self._plan: ExecutionPlan | None = None
+        self._fusion: Fusion | None = None
+        self._keys: tuple[Any, Any] = (None, None)
+
+    def compile(
+        self,
+        fusion: Fusion,
+        inputs: Sequence[Any],
+        params: HeuristicParams | Sequence[HeuristicParams] | None = None,
+    ) -> None:
+        """Compile the definition as one kernel for inputs like these.
+
+        Raises
+        ------
+        SchedulingError
+            It takes more than one kernel; the message says where it would be cut.
+        """
+        cache = FusionExecutorCache(fusion)
+        chosen = [params] if isinstance(params, HeuristicParams) else params
+        found = cache.segments(inputs)
+        if len(found.segments) > 1:
+            cuts = "\n  ".join(found.cuts) or "a reduction is done in two steps"
+            raise SchedulingError(
+                "KernelExecutor does not support the Fusion provided. It takes "
+                f"{len(found.segments)} kernels:\n  {cuts}",
+                hint="Use fd.run(inputs), which cuts a definition into kernels.",
+            )
+        self._plan = cache.plan(inputs, params=chosen)
+        self._fusion = fusion
+        self._keys = key_maker(fusion), key_maker(fusion)(inputs)
+
+    def fits(self, inputs: Sequence[Any]) -> bool:
+        """Whether inputs have the signature that was compiled for."""
+        maker, key = self._keys
+        try:
+            return maker is not None and maker(inputs) == key
+        except _ODD:
+            return False
+
+    def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """Run the kernel on inputs of the signature it was compiled for.
+
+        Raises
+        ------
+        InputError
+            They have another one: sizes, strides and alignment are built into the kernel.
+        """
+        if self._plan is None or self._fusion is None:
+            raise ExecutionModeError("KernelExecutor.run() before compile()")
+        if not self.fits(inputs):
+            raise explain_mismatch(self._fusion, inputs) or InputError(
+                "KernelExecutor: the kernel was compiled for other inputs",
+                hint="Sizes, strides and alignment are built in: compile again for these.",
+            )
+        return self._plan.run(inputs)
+
+    def is_compiled(self) -> bool:
+        return self._plan is not None

@@ -1,0 +1,83 @@
+"""A bounded mapping that makes each entry once, however many threads ask for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LRU(Generic[K, V]):
+    """Least-recently-used mapping with single-flight creation.
+
+    Parameters
+    ----------
+    capacity : int
+        Entries kept; the one not used for longest goes first.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"a cache holds at least one entry, not {capacity}")
+        self.capacity = capacity
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._making: dict[K, Future[V]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def newest(self) -> V | None:
+        """The entry used last."""
+        with self._lock:
+            key = next(reversed(self._entries), None)
+            return None if key is None else self._entries[key]
+
+    def get(self, key: K) -> V | None:
+        """The entry, now the most recently used, or None."""
+        found = self._entries.get(key)
+        if found is not None:
+            try:
+                self._entries.move_to_end(key)
+            except KeyError:  # another thread has just dropped it; it is still good
+                return found
+        return found
+
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+        """The entry, made by one thread if it is not there; an error is not kept."""
+        with self._lock:
+            found = self.get(key)
+            if found is not None:
+                return found
+            pending = self._making.get(key)
+            mine = pending is None
+            if pending is None:
+                pending = self._making[key] = Future()
+        if not mine:
+            return pending.result()
+        try:
+            made = make()
+        except BaseException as error:
+            with self._lock:
+                del self._making[key]
+            pending.set_exception(error)
+            raise
+        with self._lock:
+            self._entries[key] = made
+            if len(self._entries) > self.capacity:
+                self._entries.popitem(last=False)
+            del self._making[key]
+        pending.set_result(made)
+        return made
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()

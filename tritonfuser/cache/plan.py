@@ -1,0 +1,226 @@
+"""Lowered fusion in, ExecutionPlan out: allocations, launches and views as one generated function.
+
+Nothing is left to decide in a call: sizes, strides, grids and argument orders are written into the
+text, which ``TRITONFUSER_DUMP=plan`` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..device import DeviceProperties
+from ..ir import Fusion, Value
+from ..lowering.kernel import KernelSource
+from ..lowering.pipeline import Lowered
+from ..lowering.segments import Buffered
+from ..options import dump
+from .kernels import interpreted, loaded
+from .random_state import draw
+from .signature import is_aligned
+
+
+@dataclass(frozen=True, eq=False)
+class ExecutionPlan:
+    """A fusion bound to sizes, strides and a device: call it with the flat inputs.
+
+    Attributes
+    ----------
+    lowered : Lowered
+        Segments and kernels.
+    device : torch.device
+        Where it runs.
+    text : str
+        The generated function.
+    run : callable
+        ``list of inputs -> list of tensors``.
+    """
+
+    lowered: Lowered
+    device: torch.device
+    text: str
+    run: Callable[[Sequence[Any]], list[torch.Tensor]]
+
+    def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        return self.run(inputs)
+
+
+def make_plan(
+    lowered: Lowered,
+    inputs: Sequence[Any],
+    device: torch.device,
+    properties: DeviceProperties,
+) -> ExecutionPlan:
+    """Compile the kernels for inputs like these and write the function that runs them."""
+    writer = _PlanWriter(lowered, inputs, device, properties)
+    text = writer.text()
+    dump("plan", text)
+    exec(compile(text, "<tritonfuser plan>", "exec"), writer.scope)
+    return ExecutionPlan(lowered, device, text, writer.scope["run"])
+
+
+class _PlanWriter:
+    """Writes the function line by line; objects it uses are in ``scope``."""
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        inputs: Sequence[Any],
+        device: torch.device,
+        properties: DeviceProperties,
+    ) -> None:
+        self.lowered = lowered
+        self.fusion: Fusion = lowered.segmented.fusion
+        self.device = device
+        self.properties = properties
+        self.on_gpu = device.type != "cpu"
+        self.scope: dict[str, Any] = {"torch": torch, "draw": draw, "device": device}
+        self.aligned = {
+            value: is_aligned(tensor)
+            for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
+            if value.is_tensor
+        }
+        self.lines: list[str] = []
+
+    def text(self) -> str:
+        self._inputs()
+        self._random()
+        segmented = self.lowered.segmented
+        last = self._last_uses()
+        for place, (piece, source) in enumerate(
+            zip(segmented.segments, self.lowered.sources, strict=True)
+        ):
+            for value in piece.outputs:
+                self._allocate(value)
+            if source is not None:
+                self._launch(place, source)
+            gone = [v.name for v, use in last.items() if use == place]
+            if gone:
+                self.lines.append(f"del {', '.join(gone)}")
+        self._results()
+        body = "\n".join(f"    {line}" for line in self.lines)
+        if self.on_gpu:
+            body = self._guarded(body)
+        return f"def run(inputs):\n{body}\n"
+
+    def _guarded(self, body: str) -> str:
+        """Make the plan's device the current one where it is not."""
+        self.scope["get_device"] = torch.cuda.current_device
+        self.scope["get_stream"] = torch._C._cuda_getCurrentRawStream
+        index = self.device.index
+        head = [
+            f"    if get_device() != {index}:",
+            "        with torch.cuda.device(device):",
+            "            return run(inputs)",
+            f"    stream = get_stream({index})",
+        ]
+        return "\n".join([*head, body])
+
+    # -- parts ---------------------------------------------------------------
+
+    def _inputs(self) -> None:
+        names = [v.name for v in self.fusion.inputs if v not in self._hidden()]
+        if names:
+            self.lines.append(f"{', '.join(names)}, = inputs")
+        for value in self.fusion.inputs:
+            if self.on_gpu and value.is_tensor and value.tensor.is_cpu and self._is_read(value):
+                self.lines.append(f"{value.name}_host = {value.name}")
+                self.lines.append(f"{value.name} = {value.name}.to(device)")
+
+    def _hidden(self) -> set[Value]:
+        return {v for pair in self.lowered.seeds for v in pair}
+
+    def _is_read(self, value: Value) -> bool:
+        return any(value in piece.inputs for piece in self.lowered.segmented.segments)
+
+    def _random(self) -> None:
+        seeds = self.lowered.seeds
+        if not seeds:
+            return
+        self.lines.append(f"seed, offset = draw(device, {len(seeds)})")
+        for place, (seed, offset) in enumerate(seeds):
+            self.lines.append(f"{seed.name} = seed")
+            self.lines.append(f"{offset.name} = offset + {place}")
+
+    def _last_uses(self) -> dict[Value, int]:
+        """The last segment that uses each buffer which is no result."""
+        kept = {r.root for r in self.lowered.segmented.results}
+        found: dict[Value, int] = {}
+        for place, piece in enumerate(self.lowered.segmented.segments):
+            for value in (*piece.inputs, *piece.outputs):
+                if value not in kept and value not in self.fusion.inputs:
+                    found[value] = place
+        return found
+
+    def _allocate(self, value: Value) -> None:
+        type_ = value.tensor
+        strides = self.lowered.segmented.layouts[value]
+        dtype = f"{type_.dtype.info.torch}"
+        if self.on_gpu:
+            self.scope["empty"] = torch._C._dynamo.guards._empty_strided_cuda
+            made = f"empty({type_.sizes!r}, {strides!r}, {dtype})"
+        else:
+            made = f"torch.empty_strided({type_.sizes!r}, {strides!r}, dtype={dtype})"
+        self.lines.append(f"{value.name} = {made}")
+        self.aligned[value] = True
+
+    def _launch(self, place: int, source: KernelSource) -> None:
+        names = [arg.value.name for arg in source.args]
+        if not self.on_gpu:
+            self.scope[f"k{place}"] = interpreted(source)
+            self.lines.append(f"k{place}({', '.join(names)})")
+            return
+        aligned = tuple(arg.is_tensor and self.aligned[arg.value] for arg in source.args)
+        launch, head, tail = loaded(source, self.properties.arch, aligned, self.device)
+        self.scope[f"k{place}"] = launch
+        heads = self._constants(f"k{place}_h", head)
+        tails = self._constants(f"k{place}_t", tail)
+        args = [
+            f"{arg.value.name}.data_ptr()" if arg.is_tensor else arg.value.name
+            for arg in source.args
+        ]
+        grid = [str(n) for n in source.grid]
+        given = ", ".join([*grid, "stream", *heads, *args, *tails])
+        self.lines.append(f"k{place}({given})")
+
+    def _constants(self, prefix: str, values: Sequence[object]) -> list[str]:
+        names: list[str] = []
+        for place, value in enumerate(values):
+            if value is None or isinstance(value, bool | int):
+                names.append(repr(value))
+                continue
+            names.append(f"{prefix}{place}")
+            self.scope[names[-1]] = value
+        return names
+
+    def _results(self) -> None:
+        """Write aliased inputs, then hand out what is not hidden."""
+        results = self.lowered.segmented.results
+        shown: list[str] = []
+        names: list[str] = []
+        for place, result in enumerate(results):
+            names.append(f"out{place}")
+            self.lines.append(f"out{place} = {self._view(result)}")
+        for place, output in enumerate(self.fusion.outputs):
+            if output.alias_of is not None:
+                self.lines.append(f"{output.alias_of.name}.copy_({names[place]})")
+                names[place] = output.alias_of.name
+            if not output.hidden:
+                shown.append(names[place])
+        self.lines.append(f"return [{', '.join(shown)}]")
+
+    def _view(self, result: Buffered) -> str:
+        root = result.root
+        name = root.name
+        if self.on_gpu and root in self.fusion.inputs and root.tensor.is_cpu:
+            name = f"{name}_host" if self._is_read(root) else name
+        if result.memory is None:
+            return name
+        memory = result.memory
+        offset = str(memory.offset)
+        if root in self.fusion.inputs:
+            offset = f"{name}.storage_offset() + {memory.offset}"
+        return f"{name}.as_strided({memory.sizes!r}, {memory.strides!r}, {offset})"

@@ -1,0 +1,91 @@
+"""The key of a call: what of its inputs decides which compiled kernels serve it.
+
+Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type, and
+its value where a shape depends on it. The function that makes the key is generated for each
+definition, so that a call pays for nothing but the attributes it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import torch
+
+from ..dtypes import DataType, from_torch
+from ..ir import Fusion, Value
+from ..lowering.concretize import InputSignature, InputSpec, ScalarSpec, TensorSpec, shape_scalars
+
+Key = Hashable
+KeyMaker = Callable[[Sequence[Any]], Key]
+
+ALIGNMENT = 16
+"""Bytes a pointer must be a multiple of for the widest loads of a GPU."""
+
+
+def key_maker(fusion: Fusion) -> KeyMaker:
+    """A function of the flat inputs that gives their key.
+
+    It raises AttributeError, TypeError or ValueError for inputs of another number or kind: then
+    ``diagnose`` finds the words.
+    """
+    in_shapes = shape_scalars(fusion)
+    names = [f"i{place}" for place in range(len(fusion.inputs))]
+    parts: list[str] = []
+    for name, value in zip(names, fusion.inputs, strict=True):
+        parts.extend(_key_parts(name, value, value in in_shapes))
+    unpack = f"    {', '.join(names)}, = inputs\n" if names else ""
+    text = f"def key(inputs):\n{unpack}    return ({', '.join(parts)}{',' if parts else ''})\n"
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    maker: KeyMaker = scope["key"]
+    if not names:
+        return _empty_key
+    return maker
+
+
+def _empty_key(inputs: Sequence[Any]) -> Key:
+    if inputs:
+        raise ValueError("no inputs are taken")
+    return ()
+
+
+def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
+    if value.is_tensor:
+        return [
+            f"{name}.shape",
+            f"{name}.stride()",
+            f"{name}.dtype",
+            f"{name}.get_device()",
+            f"{name}.data_ptr() & {ALIGNMENT - 1}",
+        ]
+    return [f"type({name})", name] if in_shape else [f"type({name})"]
+
+
+def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> InputSignature:
+    """What lowering needs to know of inputs that fit the definition."""
+    in_shapes = shape_scalars(fusion)
+    return tuple(
+        _spec(value, given, value in in_shapes, device)
+        for value, given in zip(fusion.inputs, inputs, strict=True)
+    )
+
+
+def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> InputSpec:
+    if not value.is_tensor:
+        return ScalarSpec(value.dtype, given if in_shape else None)
+    dtype = DataType.Index if value.dtype is DataType.Index else from_torch(given.dtype)
+    return TensorSpec(
+        tuple(given.shape),
+        tuple(given.stride()),
+        dtype,
+        is_aligned(given),
+        given.device.type == "cpu" and device.type != "cpu",
+    )
+
+
+def is_aligned(tensor: torch.Tensor) -> bool:
+    """Whether the data starts at a multiple of 16 bytes; meta tensors stand for ones that do."""
+    if tensor.is_meta:
+        return (tensor.storage_offset() * tensor.element_size()) % ALIGNMENT == 0
+    return tensor.data_ptr() % ALIGNMENT == 0

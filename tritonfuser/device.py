@@ -1,0 +1,212 @@
+"""What heuristics know of a device: frozen facts, also of GPUs that are not in this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import torch
+
+from .errors import UnsupportedDeviceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceProperties:
+    """Facts of one device, the same for all devices of a kind.
+
+    Attributes
+    ----------
+    name : str
+        As the driver calls it.
+    arch : str
+        What code is compiled for: "sm_90", "gfx942", or "cpu" for the interpreter.
+    sm_count : int
+        Streaming multiprocessors (compute units on AMD).
+    registers_per_sm : int
+        32-bit registers.
+    max_threads_per_sm : int
+        Threads that can be resident at once.
+    shared_bytes_per_sm, shared_bytes_per_block : int
+        Shared memory of a multiprocessor, and what one program may take of it.
+    l2_bytes : int
+        The cache that all multiprocessors share.
+    warp_size : int
+        Threads that run in step.
+    bandwidth_bytes_per_s : float
+        Memory traffic of a copy, read and written bytes counted: measured where it could be,
+        else from the specification.
+    """
+
+    name: str
+    arch: str
+    sm_count: int
+    registers_per_sm: int
+    max_threads_per_sm: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    l2_bytes: int
+    warp_size: int
+    bandwidth_bytes_per_s: float
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether kernels run in Triton's interpreter."""
+        return self.arch == "cpu"
+
+
+_KIB = 1 << 10
+_MIB = 1 << 20
+
+_A100 = DeviceProperties(
+    name="NVIDIA A100-SXM4-80GB",
+    arch="sm_80",
+    sm_count=108,
+    registers_per_sm=65536,
+    max_threads_per_sm=2048,
+    shared_bytes_per_sm=164 * _KIB,
+    shared_bytes_per_block=163 * _KIB,
+    l2_bytes=40 * _MIB,
+    warp_size=32,
+    bandwidth_bytes_per_s=2.04e12,
+)
+_H200 = replace(
+    _A100,
+    name="NVIDIA H200",
+    arch="sm_90",
+    sm_count=132,
+    shared_bytes_per_sm=228 * _KIB,
+    shared_bytes_per_block=227 * _KIB,
+    l2_bytes=60 * _MIB,
+    bandwidth_bytes_per_s=4.27e12,
+)
+_B200 = replace(
+    _H200,
+    name="NVIDIA B200",
+    arch="sm_100",
+    sm_count=148,
+    l2_bytes=126 * _MIB,
+    bandwidth_bytes_per_s=8.0e12,
+)
+_MI300X = DeviceProperties(
+    name="AMD Instinct MI300X",
+    arch="gfx942",
+    sm_count=304,
+    registers_per_sm=131072,
+    max_threads_per_sm=2048,
+    shared_bytes_per_sm=64 * _KIB,
+    shared_bytes_per_block=64 * _KIB,
+    # 4 MiB for each of its eight chiplets; a program sees its own chiplet's.
+    l2_bytes=4 * _MIB,
+    warp_size=64,
+    bandwidth_bytes_per_s=5.3e12,
+)
+# The interpreter runs one program after another, and each costs milliseconds: one processor,
+# and nothing to gain from small programs.
+CPU = DeviceProperties(
+    name="cpu",
+    arch="cpu",
+    sm_count=1,
+    registers_per_sm=65536,
+    max_threads_per_sm=1024,
+    shared_bytes_per_sm=_MIB,
+    shared_bytes_per_block=_MIB,
+    l2_bytes=_MIB,
+    warp_size=32,
+    bandwidth_bytes_per_s=1.0e10,
+)
+
+_KNOWN = {facts.arch: facts for facts in (_A100, _H200, _B200, _MI300X, CPU)}
+ARCHITECTURES = tuple(_KNOWN)
+"""The names ``known`` takes."""
+
+
+def known(arch: str) -> DeviceProperties:
+    """The built-in facts of a typical device of ``arch``.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        ``arch`` is none of ``ARCHITECTURES``.
+    """
+    try:
+        return _KNOWN[arch]
+    except (KeyError, TypeError):
+        raise UnsupportedDeviceError(
+            f"{arch!r} is no known architecture", hint=f"Known are {', '.join(ARCHITECTURES)}."
+        ) from None
+
+
+def of(device: torch.device) -> DeviceProperties:
+    """The facts of a device of this machine.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        The device is neither a CPU nor a GPU of torch.cuda.
+    """
+    if device.type == "cpu":
+        return CPU
+    if device.type != "cuda":
+        raise UnsupportedDeviceError(
+            f"Found unsupported device {device.type}, only CPU or CUDA tensors are supported"
+        )
+    return _of_gpu(torch.cuda.current_device() if device.index is None else device.index)
+
+
+@cache
+def _of_gpu(index: int) -> DeviceProperties:
+    return from_torch(torch.cuda.get_device_properties(index))
+
+
+def from_torch(found: Any) -> DeviceProperties:
+    """The facts in what ``torch.cuda.get_device_properties`` returns.
+
+    Versions of torch differ in what they report: what is missing comes from the built-in facts
+    of the architecture, or of the nearest older one.
+    """
+    arch = arch_of(found)
+    like = _like(arch)
+    per_block = getattr(found, "shared_memory_per_block_optin", 0)
+    facts = DeviceProperties(
+        name=found.name,
+        arch=arch,
+        sm_count=found.multi_processor_count,
+        registers_per_sm=getattr(found, "regs_per_multiprocessor", 0) or like.registers_per_sm,
+        max_threads_per_sm=found.max_threads_per_multi_processor,
+        shared_bytes_per_sm=getattr(found, "shared_memory_per_multiprocessor", 0)
+        or like.shared_bytes_per_sm,
+        shared_bytes_per_block=per_block or like.shared_bytes_per_block,
+        l2_bytes=getattr(found, "L2_cache_size", 0) or like.l2_bytes,
+        warp_size=getattr(found, "warp_size", 0) or like.warp_size,
+        bandwidth_bytes_per_s=like.bandwidth_bytes_per_s,
+    )
+    peak = _peak_bandwidth(found)
+    if found.name == like.name or not peak:
+        return facts
+    return replace(facts, bandwidth_bytes_per_s=peak)
+
+
+def arch_of(found: Any) -> str:
+    """ "sm_90" of what torch reports, or AMD's name without its feature flags."""
+    name = getattr(found, "gcnArchName", "")
+    if name.startswith("gfx"):
+        return str(name.split(":")[0])
+    return f"sm_{found.major}{found.minor}"
+
+
+def _like(arch: str) -> DeviceProperties:
+    if arch in _KNOWN:
+        return _KNOWN[arch]
+    if arch.startswith("gfx"):
+        return _MI300X
+    version = int(arch[3:])
+    older = [f for f in (_A100, _H200, _B200) if int(f.arch[3:]) <= version]
+    return older[-1] if older else _A100
+
+
+def _peak_bandwidth(found: Any) -> float:
+    """Bytes a second that the memory's clock (kHz) and bus (bits) allow; 0 where not told."""
+    clock = getattr(found, "memory_clock_rate", 0)
+    width = getattr(found, "memory_bus_width", 0)
+    return float(clock) * 1e3 * 2 * width / 8

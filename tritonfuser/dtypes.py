@@ -1,0 +1,182 @@
+"""DataType as nvFuser names it, and what each one is to torch, to Triton and to promotion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+
+class Category(Enum):
+    """PyTorch's three promotion categories, and bool below them; higher wins."""
+
+    BOOL = 0
+    INT = 1
+    FLOAT = 2
+    COMPLEX = 3
+
+    def __lt__(self, other: Category) -> bool:
+        return self.value < other.value
+
+
+class DataType(Enum):
+    """Element types, with nvFuser's names."""
+
+    Double = "double"
+    Float = "float"
+    Half = "__half"
+    BFloat16 = "__bfloat"
+    Int = "int64_t"
+    Int32 = "int"
+    UInt64 = "uint64_t"
+    Index = "nvfuser_index_t"
+    Bool = "bool"
+    Float8_e4m3fn = "__e4m3"
+    Float8_e5m2 = "__e5m2"
+    Float8_e8m0fnu = "__e8m0"
+    Float4_e2m1fn = "__e2m1"
+    Float4_e2m1fn_x2 = "__e2m1_x2"
+    ComplexFloat = "std::complex<float>"
+    ComplexDouble = "std::complex<double>"
+    Null = "null_type"
+
+    def __repr__(self) -> str:
+        return f"DataType.{self.name}"
+
+    __str__ = __repr__
+
+    @property
+    def info(self) -> DTypeInfo:
+        return _INFO[self]
+
+
+@dataclass(frozen=True, slots=True)
+class DTypeInfo:
+    """Facts of one DataType.
+
+    ``bits`` is the storage width; ``triton`` the name under ``tl``; ``signature`` Triton's name
+    in a kernel signature (``*fp32`` without the star); ``letter`` nvFuser's one-letter mark of a
+    scalar's type, as in ``d2``.
+    """
+
+    category: Category
+    bits: int
+    torch: torch.dtype | None
+    triton: str
+    signature: str
+    letter: str
+
+
+_C = Category
+_INFO: dict[DataType, DTypeInfo] = {
+    DataType.Double: DTypeInfo(_C.FLOAT, 64, torch.float64, "float64", "fp64", "d"),
+    DataType.Float: DTypeInfo(_C.FLOAT, 32, torch.float32, "float32", "fp32", "f"),
+    DataType.Half: DTypeInfo(_C.FLOAT, 16, torch.float16, "float16", "fp16", "h"),
+    DataType.BFloat16: DTypeInfo(_C.FLOAT, 16, torch.bfloat16, "bfloat16", "bf16", "bf"),
+    DataType.Int: DTypeInfo(_C.INT, 64, torch.int64, "int64", "i64", "i"),
+    DataType.Int32: DTypeInfo(_C.INT, 32, torch.int32, "int32", "i32", "i"),
+    DataType.UInt64: DTypeInfo(_C.INT, 64, torch.uint64, "uint64", "u64", "u"),
+    DataType.Index: DTypeInfo(_C.INT, 64, torch.int64, "int64", "i64", "i"),
+    DataType.Bool: DTypeInfo(_C.BOOL, 8, torch.bool, "int1", "i1", "b"),
+    DataType.Float8_e4m3fn: DTypeInfo(
+        _C.FLOAT, 8, torch.float8_e4m3fn, "float8e4nv", "fp8e4nv", "e4m3"
+    ),
+    DataType.Float8_e5m2: DTypeInfo(_C.FLOAT, 8, torch.float8_e5m2, "float8e5", "fp8e5", "e5m2"),
+    DataType.Float8_e8m0fnu: DTypeInfo(_C.FLOAT, 8, torch.float8_e8m0fnu, "uint8", "u8", "e8m0"),
+    DataType.Float4_e2m1fn: DTypeInfo(_C.FLOAT, 4, None, "uint8", "u8", "e2m1"),
+    DataType.Float4_e2m1fn_x2: DTypeInfo(
+        _C.FLOAT, 8, torch.float4_e2m1fn_x2, "uint8", "u8", "e2m1x2"
+    ),
+    DataType.ComplexFloat: DTypeInfo(_C.COMPLEX, 64, torch.complex64, "float32", "fp32", "cf"),
+    DataType.ComplexDouble: DTypeInfo(_C.COMPLEX, 128, torch.complex128, "float64", "fp64", "cd"),
+    DataType.Null: DTypeInfo(_C.BOOL, 0, None, "void", "void", "n"),
+}
+
+_FROM_TORCH = {
+    info.torch: dtype
+    for dtype, info in _INFO.items()
+    if info.torch is not None and dtype is not DataType.Index
+}
+
+REDUCED_FLOATS = frozenset(
+    {DataType.Half, DataType.BFloat16, DataType.Float8_e4m3fn, DataType.Float8_e5m2}
+)
+"""Float types that arithmetic widens to Float, in registers and in the result."""
+
+
+def from_torch(dtype: torch.dtype) -> DataType:
+    """The DataType of a torch dtype; KeyError where there is none."""
+    return _FROM_TORCH[dtype]
+
+
+def of_python(value: bool | int | float | complex) -> DataType:
+    """The DataType of a Python number: Bool, Int, Double or ComplexDouble."""
+    if isinstance(value, bool):
+        return DataType.Bool
+    if isinstance(value, int):
+        return DataType.Int
+    if isinstance(value, float):
+        return DataType.Double
+    return DataType.ComplexDouble
+
+
+def compute_dtype(dtype: DataType) -> DataType:
+    """The type arithmetic on ``dtype`` runs in: Float for the reduced floats, else itself."""
+    return DataType.Float if dtype in REDUCED_FLOATS else dtype
+
+
+def real_dtype(dtype: DataType) -> DataType:
+    """Float for ComplexFloat, Double for ComplexDouble, else ``dtype``."""
+    return {
+        DataType.ComplexFloat: DataType.Float,
+        DataType.ComplexDouble: DataType.Double,
+    }.get(dtype, dtype)
+
+
+_RANK = {
+    DataType.Bool: 0,
+    DataType.Int32: 1,
+    DataType.Index: 2,
+    DataType.Int: 3,
+    DataType.UInt64: 4,
+    DataType.Float8_e4m3fn: 5,
+    DataType.Float8_e5m2: 5,
+    DataType.Half: 6,
+    DataType.BFloat16: 6,
+    DataType.Float: 7,
+    DataType.Double: 8,
+    DataType.ComplexFloat: 9,
+    DataType.ComplexDouble: 10,
+}
+
+
+def wider(a: DataType, b: DataType) -> DataType:
+    """torch.promote_types, by rank; two different floats of one width meet in Float."""
+    if a is b:
+        return a
+    if {a, b} == {DataType.Double, DataType.ComplexFloat}:
+        return DataType.ComplexDouble
+    if _RANK[a] == _RANK[b]:
+        return DataType.Float
+    return a if _RANK[a] > _RANK[b] else b
+
+
+def promote(strong: list[DataType], weak: list[DataType]) -> DataType:
+    """The common type of dimensional operands (``strong``) and of 0-dim ones (``weak``).
+
+    A weak operand counts only where its category is above that of all strong ones; its own type
+    is then the result, so Int with a Double scalar is Double (torch would say float32).
+    """
+    result: DataType | None = None
+    for dtype in strong:
+        result = dtype if result is None else wider(result, dtype)
+    if result is None:
+        result = weak[0]
+        for dtype in weak[1:]:
+            result = wider(result, dtype)
+        return result
+    above = [d for d in weak if result.info.category < d.info.category]
+    for dtype in above:
+        result = wider(result, dtype)
+    return result

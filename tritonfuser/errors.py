@@ -1,0 +1,102 @@
+"""The exceptions that users see: what went wrong, on which line of theirs, and what to do.
+
+Each class also derives from the builtin type that nvFuser programs catch, so ``except
+RuntimeError`` keeps working.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLoc:
+    """A line of the user's program: where an op was recorded."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def text(self) -> str:
+        """The stripped source line, or an empty string where it cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+class TritonFuserError(Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong: the op, what was expected, what came.
+    loc : SourceLoc, optional
+        The user's line the error belongs to.
+    hint : str, optional
+        What to do about it.
+    """
+
+    def __init__(self, message: str, *, loc: SourceLoc | None = None, hint: str = "") -> None:
+        self.message = message
+        self.loc = loc
+        self.hint = hint
+        super().__init__(self._render())
+
+    def _render(self) -> str:
+        lines = [self.message]
+        if self.loc is not None:
+            lines.append(f"  at {self.loc}")
+            text = self.loc.text()
+            if text:
+                lines.append(f"    {text}")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+    def located(self, loc: SourceLoc | None) -> TritonFuserError:
+        """The same error with a place, unless it has one: the innermost place wins."""
+        if self.loc is not None or loc is None:
+            return self
+        return type(self)(self.message, loc=loc, hint=self.hint)
+
+
+class DefinitionError(TritonFuserError, RuntimeError):
+    """An op or a definition that has no meaning: wrong rank, shape, dtype, or attribute."""
+
+
+class ArgumentError(TritonFuserError, TypeError):
+    """An argument of the wrong Python type."""
+
+
+class InputError(TritonFuserError, RuntimeError):
+    """Inputs of a run that do not fit the definition."""
+
+
+class UnsupportedDeviceError(TritonFuserError, ValueError):
+    """A tensor on a device that this definition cannot take."""
+
+
+class UndefinedFusionError(TritonFuserError, NotImplementedError):
+    """Running a definition that was never entered, or that is empty."""
+
+
+class ExecutionModeError(TritonFuserError, AssertionError):
+    """``run`` and ``run_kernel`` mixed on one definition."""
+
+
+class ParamsError(TritonFuserError, ValueError):
+    """Heuristic params that are malformed or that a scheduler refuses."""
+
+
+class OptionError(TritonFuserError, ValueError):
+    """An environment variable or an option with a value that is not understood."""
+
+
+class SchedulingError(TritonFuserError, RuntimeError):
+    """No scheduler takes a segment; the message lists each scheduler's reason."""
+
+
+class LoweringError(TritonFuserError, RuntimeError):
+    """Generated code that Triton refused, with the user's op it came from."""

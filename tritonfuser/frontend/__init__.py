@@ -1,0 +1,1 @@
+"""What the user touches: FusionDefinition, Fusion, handles, the printer, repro scripts."""

@@ -1,0 +1,93 @@
+"""``PYTORCH_NVFUSER_DUMP=python_definition``: a fusion as the first frontend printed it."""
+
+from __future__ import annotations
+
+from ..ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value, live_nodes
+from ..ops import registry
+from ..ops.table import Kind, Param
+from .literals import attr_text, is_plain, number_text
+from .printer import INDENT, arguments, default_order, items, output_calls, shape_of
+
+
+def print_legacy_definition(fusion: Fusion, number: int) -> str:
+    """The program as ``nvfuser_fusion_id{number}``: T and S count tensors and scalars together.
+
+    Arguments are written by name, constants have lines of their own after the inputs.
+    """
+    return _LegacyPrinter().text(fusion, number)
+
+
+class _LegacyPrinter:
+    """Names of one program, in the order they are needed."""
+
+    def __init__(self) -> None:
+        self._names: dict[Value | Const, str] = {}
+
+    def text(self, fusion: Fusion, number: int) -> str:
+        nodes = live_nodes(fusion.nodes, [out.value for out in fusion.outputs])
+        lines = [f"{self._name(value)} = {_input_text(value)}" for value in fusion.inputs]
+        constants = dict.fromkeys(
+            item
+            for node in nodes
+            for _, value in arguments(node)
+            for item in items(value)
+            if isinstance(item, Const)
+        )
+        lines += [f"{self._name(const)} = {_constant_text(const)}" for const in constants]
+        for node in nodes:
+            call = self._call_text(node)
+            lines.append(f"{', '.join(self._name(out) for out in node.outs)} = {call}")
+        lines += output_calls(fusion.outputs, self._name)
+        header = f"def nvfuser_fusion_id{number}(fd : FusionDefinition) -> None :"
+        return "\n".join([header, *(INDENT + line for line in lines or ["pass"])]) + "\n"
+
+    def _name(self, value: Value | Const) -> str:
+        is_tensor = isinstance(value, Value) and value.is_tensor
+        return self._names.setdefault(value, f"{'T' if is_tensor else 'S'}{len(self._names)}")
+
+    def _call_text(self, node: Node) -> str:
+        reduction = registry.get(node.op).category == "reduction"
+        parts: list[str] = []
+        leading = True
+        for param, value in arguments(node):
+            leading = leading and value is not None and param.kind in (Kind.TENSOR, Kind.OPERAND)
+            if value is not None:
+                name = "axes" if reduction and param.name == "dims" else param.name
+                text = self._value_text(param, value)
+                parts.append(text if leading else f"{name}={text}")
+        return f"fd.ops.{node.op}({', '.join(parts)})"
+
+    def _value_text(self, param: Param, value: Arg | Attr) -> str:
+        if not param.kind.is_operand:
+            return attr_text(value)  # type: ignore[arg-type]
+        if isinstance(value, tuple):
+            return "[" + ", ".join(self._value_text(param, item) for item in value) + "]"
+        assert isinstance(value, Value | Const)
+        return self._name(value)
+
+
+def _input_text(value: Value) -> str:
+    type_ = value.type
+    if isinstance(type_, ScalarType):
+        return f"fd.define_scalar(dtype=DataType.{type_.dtype.name})"
+    sizes = shape_of(type_)
+    layout = type_.layout or Layout((None,) * type_.rank, default_order(type_.rank))
+    rank = type_.rank
+    in_memory = sorted(range(rank), key=lambda d: -layout.stride_order[d])
+    # This frontend wrote True at dims of size 1; None is left at stretched ones.
+    flags = [
+        True if flag is None and sizes[dim] == 1 else flag
+        for dim, flag in zip(in_memory, layout.contiguity, strict=True)
+    ]
+    parts = [f"symbolic_sizes={sizes}", f"contiguous={flags}", f"dtype=DataType.{type_.dtype.name}"]
+    if type_.is_cpu:
+        parts.append("is_cpu=True")
+    if layout.stride_order != default_order(rank):
+        parts.append(f"stride_order={list(layout.stride_order)}")
+    return f"fd.define_tensor({', '.join(parts)})"
+
+
+def _constant_text(const: Const) -> str:
+    if is_plain(const):
+        return f"fd.define_constant({number_text(const.value)})"
+    return f"fd.define_scalar({number_text(const.value)}, dtype=DataType.{const.dtype.name})"

@@ -1,0 +1,89 @@
+"""``fd.ops``: one method for each row of the op table, with its signature and docstring."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..ops.registry import OPS
+from ..ops.table import REQUIRED, Kind, Op, Param
+
+Record = Callable[..., Any]
+"""``record(name, *args, **kwargs)``: where the ops are recorded."""
+
+_ANNOTATIONS: dict[Kind, str] = {
+    Kind.TENSOR: "TensorView",
+    Kind.OPERAND: "TensorView | Val | bool | int | float | complex",
+    Kind.SCALAR: "Val | bool | int | float | complex",
+    Kind.TENSORS: "list[TensorView]",
+    Kind.EXTENTS: "list[int | Val] | tuple[int | Val, ...]",
+    Kind.INT: "int",
+    Kind.INTS: "list[int] | tuple[int, ...]",
+    Kind.BOOL: "bool",
+    Kind.BOOLS: "list[bool] | tuple[bool, ...]",
+    Kind.DIMS: "int | list[int] | tuple[int, ...]",
+    Kind.DTYPE: "DataType",
+}
+
+
+class Operators:
+    """The ops of a definition: ``fd.ops.add(x, y)`` records an addition and returns its result.
+
+    Operands are tensors and scalars of the definition being recorded, or Python numbers. Names
+    of parameters may be used for all arguments.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        near = difflib.get_close_matches(name, OPS, n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise AttributeError(f"fd.ops has no op {name!r}{hint}")
+
+
+def _parameter(param: Param) -> inspect.Parameter:
+    optional = " | None" if param.default is None else ""
+    return inspect.Parameter(
+        param.name,
+        inspect.Parameter.KEYWORD_ONLY
+        if param.keyword_only
+        else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if param.default is REQUIRED else param.default,
+        annotation=_ANNOTATIONS[param.kind] + optional,
+    )
+
+
+def signature_of(op: Op) -> inspect.Signature:
+    """The signature of ``fd.ops.NAME``, without ``self``."""
+    return inspect.Signature([_parameter(param) for param in op.params])
+
+
+def docstring_of(op: Op) -> str:
+    """The sentence of the row, and a line for each parameter."""
+    lines = [op.doc, "", "Parameters", "----------"]
+    for param in op.params:
+        default = "" if param.default is REQUIRED else f", default {param.default}"
+        lines.append(f"{param.name} : {_ANNOTATIONS[param.kind]}{default}")
+    return "\n".join(lines)
+
+
+def _method(op: Op) -> Callable[..., Any]:
+    def method(self: Operators, /, *args: Any, **kwargs: Any) -> Any:
+        return self._record(op.name, *args, **kwargs)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    signature = signature_of(op)
+    method.__name__ = op.name
+    method.__qualname__ = f"Operators.{op.name}"
+    method.__doc__ = docstring_of(op)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, *signature.parameters.values()]
+    )
+    return method
+
+
+for _op in OPS.values():
+    setattr(Operators, _op.name, _method(_op))

@@ -1,0 +1,110 @@
+"""Frozen dataclasses to plain data (what JSON holds) and strictly back, by their annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..errors import ParamsError
+
+
+def encode(value: Any) -> Any:
+    """Plain data: a dataclass is a dict, a tuple a list, numbers and strings are themselves."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {row.name: encode(getattr(value, row.name)) for row in fields(value)}
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ParamsError(f"{value!r} of type {type(value).__name__} cannot be written as plain data")
+
+
+def decode(hint: Any, value: Any, where: str) -> Any:
+    """What ``encode`` made of a value of type ``hint``; ``where`` names it in errors.
+
+    Raises
+    ------
+    ParamsError
+        A key is unknown or missing, or a value is of the wrong type: a bool is no int, a float
+        is no int, an int is a float.
+    """
+    if isinstance(hint, type) and is_dataclass(hint):
+        return value if isinstance(value, hint) else _dataclass(hint, value, where)
+    origin = get_origin(hint)
+    if origin is Union or origin is UnionType:
+        return _union(get_args(hint), value, where)
+    if origin is tuple:
+        return _tuple(get_args(hint), value, where)
+    if origin is Literal:
+        return _literal(get_args(hint), value, where)
+    return _plain(hint, value, where)
+
+
+def _wrong(where: str, expected: str, value: Any) -> ParamsError:
+    return ParamsError(
+        f"{where}: expected {expected}, got {value!r} of type {type(value).__name__}"
+    )
+
+
+def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, f"a dict with the fields of {hint.__name__}", value)
+    hints = get_type_hints(hint)
+    names = [row.name for row in fields(hint)]
+    for key in value:
+        if key not in names:
+            raise ParamsError(
+                f"{where}: unknown key {key!r}, expected {', '.join(names) or 'no keys'}"
+            )
+    for name in names:
+        if name not in value:
+            raise ParamsError(f"{where}: missing key {name!r}, expected {type_text(hints[name])}")
+    return hint(**{name: decode(hints[name], value[name], f"{where}.{name}") for name in names})
+
+
+def _union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+    for choice in choices:
+        try:
+            return decode(choice, value, where)
+        except ParamsError:
+            continue
+    raise _wrong(where, " or ".join(type_text(choice) for choice in choices), value)
+
+
+def _tuple(items: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(where, "a list", value)
+    if len(items) == 2 and items[1] is Ellipsis:
+        items = (items[0],) * len(value)
+    if len(value) != len(items):
+        raise _wrong(where, f"a list of {len(items)} items", value)
+    return tuple(
+        decode(hint, item, f"{where}[{place}]")
+        for place, (hint, item) in enumerate(zip(items, value, strict=True))
+    )
+
+
+def _literal(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+    for choice in choices:
+        if type(choice) is type(value) and choice == value:
+            return value
+    raise _wrong(where, "one of " + ", ".join(map(repr, choices)), value)
+
+
+def _plain(hint: Any, value: Any, where: str) -> Any:
+    if hint is float and type(value) is int:
+        return float(value)
+    if hint not in (bool, int, float, str, NoneType):
+        raise TypeError(f"{where}: the codec does not know fields of type {hint!r}")
+    if type(value) is not hint:
+        raise _wrong(where, type_text(hint), value)
+    return value
+
+
+def type_text(hint: Any) -> str:
+    """A type as an error names it: ``int``, ``None``, ``tuple[int, ...]``."""
+    if hint is NoneType:
+        return "None"
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)

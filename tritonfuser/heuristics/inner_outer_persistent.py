@@ -1,0 +1,57 @@
+"""Norm backwards: reductions along the rows and over the rows in one pass over the data.
+
+Each program walks over its share of the rows with a whole row in registers and one partial
+result a column for each reduction over the rows.
+"""
+
+from __future__ import annotations
+
+from .params import HeuristicParams, InnerOuterPersistentParams
+from .problem import MAX_TILE, Problem, next_power_of_2
+
+REGISTER_BUDGET = 36 * 1024
+"""Elements of a program's row and its partial results together that stay in registers."""
+
+ROWS_A_PROGRAM = 4
+"""Rows a program should have at least, or the partial results cost more than they save."""
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    if not problem.outer_members:
+        return "it does not reduce over rows"
+    if problem.scans:
+        return "it has a scan"
+    if not problem.inner:
+        return "rows lie across memory"
+    if problem.on_cpu:
+        return None
+    row = next_power_of_2(problem.reduced)
+    if row * (problem.outer_members + 2) > REGISTER_BUDGET:
+        return (
+            f"{problem.outer_members} partial results beside a row of {problem.reduced} "
+            "do not fit in registers"
+        )
+    rows = problem.parallel
+    if rows < ROWS_A_PROGRAM * 16:
+        return f"{rows} rows are too few to keep partial results"
+    return None
+
+
+def split(problem: Problem) -> int:
+    """How many programs share the rows: one or two an SM, with a few rows each."""
+    if problem.on_cpu or problem.chunks > 1:
+        return 1
+    programs = problem.device.sm_count * (1 if problem.reduced > 2048 else 2)
+    return max(2, min(programs, problem.parallel // ROWS_A_PROGRAM))
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    row = next_power_of_2(problem.reduced)
+    rows = max(problem.parallel // max(problem.chunks, 1), 1)
+    if problem.on_cpu:
+        block_m = min(next_power_of_2(rows), max(MAX_TILE // 4 // row, 1))
+        return InnerOuterPersistentParams(block_m=block_m, block_r=row)
+    block_m = max(1, min(next_power_of_2(rows), 2048 // row))
+    warps = max(4, min(16, block_m * row // 512))
+    return InnerOuterPersistentParams(block_m=block_m, block_r=row, num_warps=warps)

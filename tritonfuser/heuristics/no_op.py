@@ -1,0 +1,15 @@
+"""Segments that have nothing to compute: results without elements."""
+
+from __future__ import annotations
+
+from .params import HeuristicParams, NoOpParams
+from .problem import Problem
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    return None if problem.parallel == 0 else "there are elements to compute"
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    return NoOpParams()

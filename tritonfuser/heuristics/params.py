@@ -1,0 +1,256 @@
+"""What a scheduler decides for one kernel: a frozen dataclass for each, to a plain dict and back.
+
+Sizes are in elements and powers of two, as Triton's blocks are. x runs over the positions of the
+output (of what stays), r over the elements that are reduced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar, get_type_hints
+
+from ..errors import ParamsError
+from .codec import decode, encode
+
+MAX_BLOCK = 1 << 20
+"""Most elements of one Triton block (``TRITON_MAX_TENSOR_NUMEL``)."""
+
+MAX_WARPS = 32
+"""Most warps of one program: 1024 threads on NVIDIA."""
+
+_P = TypeVar("_P", bound="HeuristicParams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeuristicParams:
+    """What all schedulers decide. Fields named ``block_*`` are the sides of a kernel's tile.
+
+    Attributes
+    ----------
+    num_warps : int
+        Warps of a program, a power of two up to 32.
+    num_stages : int
+        Depth of the software pipeline of the kernel's loop: loads of how many steps are in
+        flight at once; 1 means none ahead.
+    """
+
+    scheduler: ClassVar[str] = ""
+
+    num_warps: int = 4
+    num_stages: int = 1
+
+    def __post_init__(self) -> None:
+        self.validate()
+
+    def validate(self) -> None:
+        """Check types and limits.
+
+        Raises
+        ------
+        ParamsError
+            Says which field is wrong and what it may be.
+        """
+        hints = get_type_hints(type(self))
+        for row in fields(self):
+            value = getattr(self, row.name)
+            decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
+        blocks = {k: v for k, v in vars(self).items() if k.startswith("block_")}
+        for name, size in blocks.items():
+            self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
+        total = math.prod(blocks.values())
+        if total > MAX_BLOCK:
+            raise ParamsError(
+                f"{self.scheduler} params: {' * '.join(blocks)} is {total}, "
+                f"a block of Triton holds at most {MAX_BLOCK} elements"
+            )
+        warps, stages = self.num_warps, self.num_stages
+        fits = _is_power_of_two(warps) and warps <= MAX_WARPS
+        self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
+        self._expect(stages >= 1, "num_stages", stages, "1 or more")
+
+    def _expect(self, holds: bool, name: str, value: object, expected: str) -> None:
+        if not holds:
+            raise ParamsError(f"{self.scheduler} params.{name}: expected {expected}, got {value}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, JSON-able; ``HeuristicParams.from_dict`` turns it back."""
+        return {"scheduler": self.scheduler, **encode(self)}
+
+    @classmethod
+    def from_dict(cls: type[_P], data: Mapping[str, Any]) -> _P:
+        """The params that ``to_dict`` wrote; every key must be there, and no other.
+
+        Raises
+        ------
+        ParamsError
+            Names the key that is unknown, missing or of the wrong type, and what was expected.
+        """
+        if not isinstance(data, Mapping):
+            raise ParamsError(
+                f"params: expected a dict as to_dict() makes it, got {type(data).__name__}"
+            )
+        found = _class_of(data, cls)
+        rest = {key: value for key, value in data.items() if key != "scheduler"}
+        made = decode(found, rest, f"{found.scheduler} params")
+        assert isinstance(made, cls)
+        return made
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+def _class_of(data: Mapping[str, Any], wanted: type[HeuristicParams]) -> type[HeuristicParams]:
+    choices = {n: c for n, c in PARAMS.items() if issubclass(c, wanted)}
+    if "scheduler" not in data:
+        raise ParamsError(f"params: missing key 'scheduler', expected one of {', '.join(choices)}")
+    name = data["scheduler"]
+    if not isinstance(name, str) or name not in choices:
+        raise ParamsError(f"params.scheduler: expected one of {', '.join(choices)}, got {name!r}")
+    return choices[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOpParams(HeuristicParams):
+    """No kernel runs: every output is a view of an input, or empty."""
+
+    scheduler: ClassVar[str] = "no_op"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointwiseParams(HeuristicParams):
+    """Every program computes ``block_x`` elements of the flattened output.
+
+    Attributes
+    ----------
+    block_x : int
+        Elements a program.
+    """
+
+    scheduler: ClassVar[str] = "pointwise"
+
+    block_x: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransposeParams(HeuristicParams):
+    """Every program computes a tile over the two dims that lie fastest in some tensor.
+
+    Attributes
+    ----------
+    block_x : int
+        Side of the tile along the output's fastest dim, in elements.
+    block_y : int
+        Side along the dim that is fastest in the other tensors, in elements.
+    """
+
+    scheduler: ClassVar[str] = "transpose"
+
+    block_x: int
+    block_y: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _XRParams(HeuristicParams):
+    """A program has ``block_x`` positions and takes ``block_r`` reduced elements of each at once.
+
+    Attributes
+    ----------
+    block_x : int
+        Positions (rows) a program.
+    block_r : int
+        Reduced elements a step of the loop; the whole reduced extent, rounded up to a power of
+        two, where ``persistent``.
+    persistent : bool
+        True: all of the reduced elements are in registers at once, read once. False: a loop of
+        steps, and what is needed again is read again in each pass.
+    """
+
+    block_x: int
+    block_r: int
+    persistent: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReductionParams(_XRParams):
+    """A reduction whose outputs are all reduced; nothing is read twice."""
+
+    scheduler: ClassVar[str] = "reduction"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerPersistentParams(_XRParams):
+    """Normalization along rows: reduced results are used with the rows they came from."""
+
+    scheduler: ClassVar[str] = "inner_persistent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OuterPersistentParams(_XRParams):
+    """Normalization along columns: as inner_persistent, neighbours lie along x."""
+
+    scheduler: ClassVar[str] = "outer_persistent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerOuterPersistentParams(HeuristicParams):
+    """Both ways at once, as in the backward of a layer norm: rows are normalized while sums
+
+    over all rows are kept in registers, one partial sum a program.
+
+    Attributes
+    ----------
+    block_m : int
+        Rows a step of a program's loop over its rows.
+    block_r : int
+        Length of a row, rounded up to a power of two, in elements.
+    """
+
+    scheduler: ClassVar[str] = "inner_outer_persistent"
+
+    block_m: int
+    block_r: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanParams(HeuristicParams):
+    """Running results along r, carried from step to step.
+
+    Attributes
+    ----------
+    block_x : int
+        Rows a program.
+    block_r : int
+        Elements a step.
+    """
+
+    scheduler: ClassVar[str] = "scan"
+
+    block_x: int
+    block_r: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExprEvalParams(HeuristicParams):
+    """The segment is run by torch: nothing to decide."""
+
+    scheduler: ClassVar[str] = "expr_eval"
+
+
+PARAMS: dict[str, type[HeuristicParams]] = {
+    cls.scheduler: cls
+    for cls in (
+        NoOpParams,
+        PointwiseParams,
+        TransposeParams,
+        ReductionParams,
+        InnerPersistentParams,
+        OuterPersistentParams,
+        InnerOuterPersistentParams,
+        ScanParams,
+        ExprEvalParams,
+    )
+}
+"""Scheduler name -> its params class."""

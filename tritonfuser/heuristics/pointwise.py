@@ -1,0 +1,49 @@
+"""Flat kernels: each program computes a stretch of the elements."""
+
+from __future__ import annotations
+
+from .params import HeuristicParams, PointwiseParams, TransposeParams
+from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    if problem.levels or problem.outer_members:
+        return "it has reductions"
+    if problem.crossing > 1:
+        return "tensors lie along different axes"
+    return None
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    """Two 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors."""
+    n = problem.parallel
+    if problem.on_cpu:
+        return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
+    items = max(32 // problem.narrowest, 4)
+    if problem.work > 24:
+        items = min(items, 8)
+    warps = 4
+    while warps > 1 and ceil_div(n, warps * 32 * items) < 2 * problem.device.sm_count:
+        if items > 16 // problem.narrowest:
+            items //= 2
+        else:
+            warps //= 2
+    return PointwiseParams(block_x=warps * 32 * items, num_warps=warps)
+
+
+def transpose_reject_reason(problem: Problem) -> str | None:
+    if problem.levels or problem.outer_members:
+        return "it has reductions"
+    return None if problem.crossing > 1 else "all tensors lie along one axis"
+
+
+def propose_transpose(problem: Problem) -> HeuristicParams:
+    """Square tiles, so that both directions move whole 32-byte sectors or more."""
+    x = next_power_of_2(problem.parallel // max(problem.crossing, 1))
+    y = next_power_of_2(problem.crossing)
+    if problem.on_cpu:
+        side_y = min(y, 512)
+        return TransposeParams(block_x=min(x, MAX_TILE // 4 // side_y), block_y=side_y)
+    side = 64 if problem.narrowest <= 2 else 32
+    return TransposeParams(block_x=min(x, side), block_y=min(y, side), num_warps=4)

@@ -1,0 +1,86 @@
+"""The facts of one kernel that schedulers decide by: extents, traffic, device. No text, no tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..device import DeviceProperties
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stream:
+    """One tensor a kernel reads or writes.
+
+    ``item_bytes`` is the storage of an element; ``along_x``/``along_r`` tell which of the
+    kernel's axes its elements run over; ``x_stride``/``r_stride`` the memory step in elements
+    from one position of the axis to the next, 0 where it does not run along it and None where
+    the step is not the same everywhere.
+    """
+
+    item_bytes: int
+    along_x: bool = True
+    along_r: bool = True
+    x_stride: int | None = 1
+    r_stride: int | None = 1
+    is_store: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """One segment as schedulers see it.
+
+    ``parallel`` positions (x) each reduce ``reduced`` elements (r); ``levels`` is how many
+    reductions depend on one another in a row; ``full_outputs`` whether results run over both
+    axes, ``dependent_outputs`` whether such results depend on a reduction of the kernel;
+    ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
+    results a column; ``crossing`` is the extent of a second axis along which some tensors lie in
+    memory (a transpose); ``work`` the number of ops an element takes.
+    """
+
+    parallel: int
+    reduced: int = 1
+    levels: int = 0
+    full_outputs: bool = False
+    dependent_outputs: bool = False
+    scans: bool = False
+    outer_members: int = 0
+    chunks: int = 1
+    crossing: int = 1
+    streams: tuple[Stream, ...] = ()
+    work: int = 1
+    device: DeviceProperties
+
+    @property
+    def inner(self) -> bool:
+        """Whether most of the bytes lie contiguously along the reduced axis."""
+        full = [s for s in self.streams if s.along_x and s.along_r]
+        along_r = sum(s.item_bytes for s in full if s.r_stride == 1)
+        along_x = sum(s.item_bytes for s in full if s.x_stride == 1)
+        return along_r >= along_x
+
+    @property
+    def narrowest(self) -> int:
+        """Bytes of the smallest item of the tensors that run over every element."""
+        full = [s.item_bytes for s in self.streams if s.along_x]
+        return min(full, default=4)
+
+    @property
+    def widest(self) -> int:
+        return max((s.item_bytes for s in self.streams), default=4)
+
+    @property
+    def on_cpu(self) -> bool:
+        return self.device.arch == "cpu"
+
+
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is at least ``n`` and at least 1."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+MAX_TILE = 1 << 20
+"""Triton's limit on the elements of one block (TRITON_MAX_TENSOR_NUMEL)."""

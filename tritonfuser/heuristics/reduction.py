@@ -1,0 +1,77 @@
+"""Reductions whose results are all that leaves the kernel: along memory (inner) or across (outer)."""
+
+from __future__ import annotations
+
+from .params import HeuristicParams, ReductionParams
+from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
+
+WAVES = 4
+"""Programs a reduction should have for each SM, so that no SM idles at the end."""
+
+MIN_PART = 256
+"""Elements a part of a split reduction should have at least."""
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    if not problem.levels:
+        return "it has no reduction"
+    if problem.scans:
+        return "it has a scan"
+    if problem.outer_members:
+        return "it reduces over rows as well"
+    if problem.levels > 1 or problem.dependent_outputs:
+        return "a reduction's result is used along the reduced axis"
+    return None
+
+
+def split(problem: Problem) -> int:
+    """In how many parts to cut the reduced axis so that the programs fill the device."""
+    if problem.on_cpu:
+        return 1
+    block_x = _tile(problem)[0]
+    programs = ceil_div(problem.parallel, block_x)
+    wanted = WAVES * problem.device.sm_count
+    if 2 * programs >= problem.device.sm_count * 2 or problem.reduced < 2 * MIN_PART:
+        return 1
+    parts = min(ceil_div(wanted, programs), problem.reduced // MIN_PART)
+    return parts if parts >= 2 else 1
+
+
+def _tile(problem: Problem) -> tuple[int, int, int]:
+    """(block_x, block_r, num_warps) for a device."""
+    r = next_power_of_2(problem.reduced)
+    x = next_power_of_2(problem.parallel)
+    if problem.inner:
+        block_r = min(r, 4096 // problem.narrowest * 2)
+        block_x = max(1, min(x, 2048 // block_r))
+        while block_x > 1 and ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count:
+            block_x //= 2
+        return block_x, block_r, _warps(block_x * block_r)
+    block_x = min(x, max(256 // problem.narrowest, 32))
+    while block_x > 32 and ceil_div(problem.parallel, block_x) * 8 < problem.device.sm_count:
+        block_x //= 2
+    block_r = max(1, min(r, 4096 // block_x))
+    return block_x, block_r, _warps(block_x * block_r)
+
+
+def _warps(elements: int) -> int:
+    return max(1, min(8, elements // 256))
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    if problem.on_cpu:
+        return ReductionParams(**cpu_tile(problem))
+    block_x, block_r, warps = _tile(problem)
+    persistent = block_r >= problem.reduced
+    return ReductionParams(
+        block_x=block_x, block_r=block_r, persistent=persistent, num_warps=warps
+    )
+
+
+def cpu_tile(problem: Problem) -> dict[str, int | bool]:
+    """Few, large programs: the interpreter pays by the program."""
+    limit = MAX_TILE // 4
+    r = min(next_power_of_2(problem.reduced), limit)
+    x = min(next_power_of_2(problem.parallel), max(limit // r, 1))
+    return {"block_x": x, "block_r": r, "persistent": r >= problem.reduced}

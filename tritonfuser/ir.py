@@ -1,0 +1,320 @@
+"""The intermediate representation: frozen classes of a fusion in SSA form, in recording order.
+
+A ``Fusion`` is a list of ``Node`` over ``Value``; everything is compared by content, source
+lines (``loc``) excepted. Ops are named by strings: what a name means is a row of the op table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Union
+
+import sympy
+
+from .dtypes import DataType, of_python
+from .errors import SourceLoc
+
+Extent = Union[int, sympy.Expr]
+Number = Union[bool, int, float, complex]
+DYNAMIC = -1
+"""How a definition writes an extent known only at run time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One dimension: its extent, and whether it is a size-1 dim stretched by expand (stride 0)."""
+
+    size: Extent
+    expanded: bool = False
+
+    @property
+    def is_broadcast(self) -> bool:
+        return self.expanded or self.size == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What ``define_tensor`` promises of an input's memory.
+
+    ``contiguity`` is in memory order, outermost first: dim ``i`` looks at
+    ``contiguity[rank - 1 - stride_order[i]]``. ``stride_order[i]`` counts from the innermost dim:
+    0 is the fastest. ``strides`` is filled by concretize, from the actual tensor.
+    """
+
+    contiguity: tuple[bool | None, ...]
+    stride_order: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor: dims, dtype, where it lives, and for inputs its layout.
+
+    ``weak`` marks a 0-dim tensor that promotes like a scalar; a full reduction's result is 0-dim
+    and not weak.
+    """
+
+    dims: tuple[Dim, ...]
+    dtype: DataType
+    is_cpu: bool = False
+    layout: Layout | None = None
+    weak: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        return tuple(d.size for d in self.dims)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of a concretized tensor; TypeError while an extent is symbolic."""
+        return tuple(_static(d.size) for d in self.dims)
+
+    @property
+    def numel(self) -> int:
+        total = 1
+        for size in self.sizes:
+            total *= size
+        return total
+
+
+def _static(size: Extent) -> int:
+    if not isinstance(size, int):
+        raise TypeError(f"extent {size} is not known yet")
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A scalar: a number of one dtype, an input or the result of scalar ops."""
+
+    dtype: DataType
+
+
+Type = Union[TensorType, ScalarType]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One SSA value; tensors and scalars are numbered apart, in creation order."""
+
+    index: int
+    type: Type
+
+    def __hash__(self) -> int:
+        return self.index * 2 + isinstance(self.type, TensorType)
+
+    @property
+    def name(self) -> str:
+        return f"{'tv' if isinstance(self.type, TensorType) else 'c'}{self.index}"
+
+    @property
+    def dtype(self) -> DataType:
+        return self.type.dtype
+
+    @property
+    def is_tensor(self) -> bool:
+        return isinstance(self.type, TensorType)
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a tensor value."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"{self.name} is a scalar")
+        return self.type
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const:
+    """A number in a definition, with its dtype; equal by type and bits.
+
+    So ``1``, ``1.0`` and ``True`` differ, ``0.0`` and ``-0.0`` differ, and nan equals itself.
+    """
+
+    value: Number
+    dtype: DataType
+
+    @staticmethod
+    def of(value: Number) -> Const:
+        return Const(value, of_python(value))
+
+    @property
+    def bits(self) -> tuple[str, DataType, bytes]:
+        kind = type(self.value).__name__
+        if isinstance(self.value, bool | int):
+            return kind, self.dtype, str(int(self.value)).encode()
+        number = complex(self.value)
+        return kind, self.dtype, struct.pack("<dd", number.real, number.imag)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+Operand = Union[Value, Const]
+Arg = Union[Value, Const, None, tuple[Operand, ...]]
+Attr = Union[None, bool, int, float, str, DataType, tuple[int, ...], tuple[bool, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One recorded op: ``outs = op(*args, **attrs)``.
+
+    ``args`` are the run-time operands, by position in the op's signature (a tuple for a list of
+    them); ``attrs`` the static arguments, by name.
+    """
+
+    op: str
+    args: tuple[Arg, ...]
+    attrs: tuple[tuple[str, Attr], ...]
+    outs: tuple[Value, ...]
+    loc: SourceLoc | None = field(default=None, compare=False)
+
+    def attr(self, name: str) -> Attr:
+        for key, value in self.attrs:
+            if key == name:
+                return value
+        raise KeyError(f"{self.op} has no attribute {name}")
+
+    @property
+    def out(self) -> Value:
+        return self.outs[0]
+
+    def operands(self) -> Iterator[Value]:
+        """The values among the arguments, in order."""
+        for arg in self.args:
+            for item in arg if isinstance(arg, tuple) else (arg,):
+                if isinstance(item, Value):
+                    yield item
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of the fusion.
+
+    ``alias_of`` is an input that the value is written into; then the output is returned only
+    where ``hidden`` is false.
+    """
+
+    value: Value
+    alias_of: Value | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A whole definition: inputs and outputs in order, nodes in recording order."""
+
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+
+    @cached_property
+    def producers(self) -> dict[Value, Node]:
+        return {out: node for node in self.nodes for out in node.outs}
+
+    @cached_property
+    def consumers(self) -> dict[Value, tuple[Node, ...]]:
+        found: dict[Value, list[Node]] = {}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.operands()):
+                found.setdefault(value, []).append(node)
+        return {value: tuple(nodes) for value, nodes in found.items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the structure; equal for equal definitions, in any process."""
+        text = "\n".join(_structure(self))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return print_fusion(self)
+
+
+def _structure(fusion: Fusion) -> Iterator[str]:
+    for value in fusion.inputs:
+        yield f"in {value.name} {value.type}"
+    for node in fusion.nodes:
+        args = ", ".join(_structure_arg(arg) for arg in node.args)
+        yield f"{[o.name for o in node.outs]} = {node.op}({args}) {node.attrs}"
+    for out in fusion.outputs:
+        alias = out.alias_of.name if out.alias_of else None
+        yield f"out {out.value.name} {alias} {out.hidden}"
+
+
+def _structure_arg(arg: Arg) -> str:
+    if isinstance(arg, tuple):
+        return "[" + ", ".join(_structure_arg(item) for item in arg) + "]"
+    return str(arg.bits) if isinstance(arg, Const) else repr(arg)
+
+
+def type_text(type_: Type) -> str:
+    """``Float[4, i0, 1]`` or ``Double``."""
+    if isinstance(type_, ScalarType):
+        return type_.dtype.name
+    dims = ", ".join(f"{d.size}{'*' if d.expanded else ''}" for d in type_.dims)
+    return f"{type_.dtype.name}[{dims}]"
+
+
+def print_fusion(fusion: Fusion) -> str:
+    """The fusion as SSA text, one node a line; expanded extents carry a star."""
+    lines = [f"inputs({', '.join(f'{v.name}: {type_text(v.type)}' for v in fusion.inputs)})"]
+    for node in fusion.nodes:
+        outs = ", ".join(f"{o.name}: {type_text(o.type)}" for o in node.outs)
+        args = [repr(list(a)) if isinstance(a, tuple) else repr(a) for a in node.args]
+        attrs = [f"{key}={value}" for key, value in node.attrs]
+        lines.append(f"{outs} = {node.op}({', '.join(args + attrs)})")
+    outs = ", ".join(
+        o.value.name + (f" -> {o.alias_of.name}" if o.alias_of else "") for o in fusion.outputs
+    )
+    return "\n".join([*lines, f"outputs({outs})"])
+
+
+def check(fusion: Fusion) -> Fusion:
+    """Assert the contract of a Fusion: defined before used, defined once, outputs exist.
+
+    Returns the fusion, so that a pass can end in ``check(...)``.
+    """
+    defined = set(fusion.inputs)
+    if len(defined) != len(fusion.inputs):
+        raise AssertionError("an input appears twice")
+    for node in fusion.nodes:
+        missing = [v.name for v in node.operands() if v not in defined]
+        if missing:
+            raise AssertionError(f"{node.op} uses {missing} before they are defined")
+        twice = [v.name for v in node.outs if v in defined]
+        if twice:
+            raise AssertionError(f"{node.op} defines {twice} a second time")
+        defined.update(node.outs)
+    for out in fusion.outputs:
+        if out.value not in defined:
+            raise AssertionError(f"output {out.value.name} is not defined")
+        if out.alias_of is not None and out.alias_of not in fusion.inputs:
+            raise AssertionError(f"{out.value.name} aliases {out.alias_of.name}, not an input")
+    return fusion
+
+
+def live_nodes(nodes: Sequence[Node], roots: Sequence[Value]) -> tuple[Node, ...]:
+    """The nodes that ``roots`` need, in their order."""
+    needed = set(roots)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if any(out in needed for out in node.outs):
+            kept.append(node)
+            needed.update(node.operands())
+    return tuple(reversed(kept))

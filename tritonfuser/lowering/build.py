@@ -1,0 +1,27 @@
+"""The door to everything between a kernel's text and its launch.
+
+``load_module`` and ``interpret_kernel`` run it here, ``compile_kernel`` makes a binary for a GPU,
+``CompiledKernel.launcher`` puts that on a device, ``report`` tells what the binary is like.
+"""
+
+from __future__ import annotations
+
+from .compile import CompiledKernel, Target, compile_kernel, target_of
+from .interpret import interpret_kernel
+from .launch import Launcher, Prepared
+from .module import load_module
+from .report import KernelReport, report, report_of
+
+__all__ = [
+    "CompiledKernel",
+    "KernelReport",
+    "Launcher",
+    "Prepared",
+    "Target",
+    "compile_kernel",
+    "interpret_kernel",
+    "load_module",
+    "report",
+    "report_of",
+    "target_of",
+]

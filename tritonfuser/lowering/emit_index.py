@@ -1,0 +1,90 @@
+"""Index expressions, masks and guards as Triton text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..affine import Affine, Axis, Digit, Loaded
+from ..dtypes import DataType
+from .writer import Line, Name, Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A kernel axis as the text has it.
+
+    ``block`` is the constexpr with its tile size, None for an axis of which a program has one
+    position; ``masked`` whether the last tile reaches past the extent.
+    """
+
+    axis: Axis
+    block: str | None
+    masked: bool
+
+    @property
+    def name(self) -> str:
+        return self.axis.name
+
+
+class IndexWriter:
+    """Writes index expressions, naming each digit once."""
+
+    def __init__(self, writer: Writer, tiles: tuple[Tile, ...]) -> None:
+        self.writer = writer
+        self.tiles = {tile.name: tile for tile in tiles}
+
+    def dims(self, expr: Affine) -> frozenset[str]:
+        """The tile axes an expression runs over, one-position axes included."""
+        names = {axis.name for axis in expr.axes()}
+        for loaded in expr.loaded():
+            found = self.writer.find(loaded.key)
+            names |= found.dims if found is not None else frozenset()
+        return frozenset(names)
+
+    def text(self, expr: Affine) -> str:
+        """``x * 4096 + r1 - 3``."""
+        parts: list[str] = []
+        for item, coefficient in sorted(expr.terms, key=lambda term: -abs(term[1])):
+            name = self._digit(item)
+            factor = "" if abs(coefficient) == 1 else f" * {abs(coefficient)}"
+            sign = "-" if coefficient < 0 else "+"
+            parts.append(f"{sign} {name}{factor}")
+        if expr.const or not parts:
+            parts.append(f"{'-' if expr.const < 0 else '+'} {abs(expr.const)}")
+        text = " ".join(parts)
+        return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
+
+    def _digit(self, item: Digit) -> str:
+        found = self.writer.find(item)
+        if found is not None:
+            return found.text
+        base = item.base
+        if isinstance(base, Axis):
+            text, wanted, dims = base.name, base.name, frozenset((base.name,))
+            whole = item.mod is None or item.div * item.mod >= base.extent
+        else:
+            dims = self.dims(Affine(((item, 1),)))
+            wanted, whole = "i", item.mod is None
+            text = self._base(base)
+        if item.div == 1 and whole:
+            return text
+        if item.div != 1:
+            text = f"{text} // {item.div}"
+        if not whole:
+            text = f"{text} % {item.mod}"
+        scope = self.writer.scope_for(dims)
+        name = self.writer.fresh(f"{wanted}_0")
+        scope.lines.append(Line(f"{name} = {text}"))
+        scope.names[item] = Name(name, DataType.Int32, dims)
+        return name
+
+    def _base(self, base: Loaded | Affine) -> str:
+        if isinstance(base, Loaded):
+            found = self.writer.find(base.key)
+            assert found is not None, "an index is written before the value it reads"
+            return found.text
+        return f"({self.text(base)})"
+
+    def mask(self, dims: frozenset[str]) -> list[str]:
+        """The names of the masks that a tile over these axes needs."""
+        return [f"{d}_mask" for d in sorted(dims) if d in self.tiles and self.tiles[d].masked]

@@ -1,0 +1,287 @@
+"""Segment and params in, kernel text out: the loop nests of all schedulers.
+
+A kernel is a grid axis ``x`` (``s`` where programs walk over rows), a tile over it, and for
+reductions a second tile axis ``r`` that is either whole in registers or walked in a loop, once a
+pass. Values are pulled into the scopes by ``ValueWriter``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..dtypes import DataType
+from ..ir import Fusion, Node, Value
+from ..ops.builder import as_call
+from ..ops.table import Moments, Reduction, Scan
+from ..shapes import Index
+from .emit_index import Tile
+from .emit_reduce import REDUCERS
+from .emit_values import ValueWriter, cast_text
+from .nests import Nest
+from .reach import Read, walk
+from .segments import Member, Segment, Store
+from .traffic import offset_of
+from .writer import Line, Name
+
+
+class KernelBody(ValueWriter):
+    """Writes the body of one segment's kernel."""
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        segment: Segment,
+        nest: Nest,
+        stored: Mapping[Value, tuple[int, ...]],
+        outputs: Mapping[Value, tuple[int, ...]],
+        wide_index: bool,
+    ) -> None:
+        super().__init__(fusion, nest.tiles, stored, wide_index)
+        self.outputs = outputs
+        self.segment = segment
+        self.nest = nest
+        self.members = {out: m for m in segment.members for out in m.node.outs}
+
+    # -- tiles ---------------------------------------------------------------
+
+    def shape(self, dims: frozenset[str]) -> str:
+        """The block shape of a value over these axes, ``[XBLOCK, 1]``."""
+        sizes = [
+            str(tile.block) if tile.name in dims else "1"
+            for tile in self.nest.tiles
+            if tile.block is not None
+        ]
+        return f"[{', '.join(sizes)}]"
+
+    @property
+    def rank(self) -> int:
+        return sum(tile.block is not None for tile in self.nest.tiles)
+
+    def suffix(self, place: int) -> str:
+        """Indexing that turns a 1-D range into the tile's axis number ``place``."""
+        if self.rank == 1:
+            return ""
+        return "[" + ", ".join(":" if i == place else "None" for i in range(self.rank)) + "]"
+
+    # -- body ----------------------------------------------------------------
+
+    def write(self) -> list[Line]:
+        """All lines of the function body."""
+        self._axes()
+        passes = self._passes()
+        for members, stores in passes:
+            self._pass(members, stores)
+        for store in self._late_stores():
+            self._store(store)
+        return self.writer.scopes[0].lines
+
+    def _axes(self) -> None:
+        """Where this program is: its range along each axis that is not walked in a loop."""
+        lines = self.writer.scopes[0].lines
+        for number, (tile, _) in enumerate(self.nest.grid):
+            wide = ".to(tl.int64)" if self.wide_index else ""
+            program = f"tl.program_id({number}){wide}"
+            if tile.block is None:
+                lines.append(Line(f"{tile.name} = {program}"))
+                continue
+            place = self._tile_place(tile)
+            lines.append(
+                Line(f"{tile.name} = {program} * {tile.block} + {self._range(tile, place)}")
+            )
+            self._mask_line(tile, lines)
+        gridded = {tile.name for tile, _ in self.nest.grid}
+        for tile in self.nest.tiles:
+            if tile.name in gridded or tile.block is None:
+                continue
+            text = self._range(tile, self._tile_place(tile))
+            if tile.name == self.nest.loop:
+                lines.append(Line(f"{tile.name}_base = {text}"))
+            else:
+                lines.append(Line(f"{tile.name} = {text}"))
+                self._mask_line(tile, lines)
+
+    def _tile_place(self, tile: Tile) -> int:
+        blocked = [t.name for t in self.nest.tiles if t.block is not None]
+        return blocked.index(tile.name)
+
+    def _range(self, tile: Tile, place: int) -> str:
+        return f"tl.arange(0, {tile.block}){self.suffix(place)}"
+
+    def _mask_line(self, tile: Tile, lines: list[Line]) -> None:
+        if tile.masked:
+            lines.append(Line(f"{tile.name}_mask = {tile.name} < {tile.axis.extent}"))
+
+    # -- passes --------------------------------------------------------------
+
+    def _levels(self) -> tuple[dict[Value, int], dict[Value, int]]:
+        """The pass each member and each store belongs to: behind the reductions it reads."""
+        places = {out: m.index for m in self.segment.members for out in m.node.outs}
+        member_level: dict[Value, int] = {}
+        for member in self.segment.members:
+            start = Read(next(member.node.operands()), member.operand_index)
+            level = self._level(start, places, member_level)
+            member_level.update(dict.fromkeys(member.node.outs, level))
+        store_level: dict[Value, int] = {}
+        for store in self.segment.stores:
+            if store.value in self.members:
+                continue
+            start = Read(store.value, store.index)
+            store_level[store.value] = self._level(start, places, member_level)
+        return member_level, store_level
+
+    def _level(
+        self, start: Read, places: Mapping[Value, Index], levels: Mapping[Value, int]
+    ) -> int:
+        reach = walk(self.fusion, [start], places, self.stored)
+        return max((levels[v] + self._closes_pass(v) for v in reach.native), default=0)
+
+    def _closes_pass(self, value: Value) -> int:
+        """1 for a result known when its loop is over: all but scans, and rows' own results."""
+        member = self.members[value]
+        if isinstance(as_call(member.node).op.form, Scan):
+            return 0
+        return int(self.walks(member))
+
+    def walks(self, member: Member) -> bool:
+        """Whether the member reduces along the axis the kernel walks in a loop."""
+        along = frozenset(
+            axis.name for a in member.across for axis in self.nest.axes[a].axes()
+        )
+        return self.nest.loop is not None and self.nest.loop in along
+
+    def _passes(self) -> list[tuple[list[Member], list[Store]]]:
+        member_level, store_level = self._levels()
+        late = {s.value for s in self._late_stores()}
+        early = [s for s in self.segment.stores if s.value in store_level and s.value not in late]
+        count = 1 + max(
+            [*member_level.values(), *(store_level[s.value] for s in early)], default=0
+        )
+        passes: list[tuple[list[Member], list[Store]]] = [([], []) for _ in range(count)]
+        for member in self.segment.members:
+            passes[member_level[member.node.out]][0].append(member)
+        for store in early:
+            passes[store_level[store.value]][1].append(store)
+        scans = [s for s in self.segment.stores if s.value in self.members and s.value not in late]
+        for store in scans:
+            passes[member_level[store.value]][1].append(store)
+        return passes
+
+    def _late_stores(self) -> list[Store]:
+        """Stores that do not run along the loop: they come when all passes are over."""
+        loop = self.nest.loop
+        if loop is None:
+            return []
+        return [
+            s
+            for s in self.segment.stores
+            if not any(
+                axis.name == loop for item in self.nest.place(s.index) for axis in item.axes()
+            )
+        ]
+
+    def _pass(self, members: list[Member], stores: list[Store]) -> None:
+        loop = self.nest.loop
+        if loop is None:
+            for member in members:
+                self._reduce(member)
+            for store in stores:
+                self._store(store)
+            return
+        self.writer.open_loop(loop)
+        ends = [self._reduce(member) for member in members]
+        for store in stores:
+            self._store(store)
+        tile = next(t for t in self.nest.tiles if t.name == loop)
+        first = Line(f"{loop} = {loop}_start + {loop}_base")
+        if tile.masked:
+            mask = Line(f"{loop}_mask = {loop} < {tile.axis.extent}")
+            self.writer.scopes[-1].lines.insert(0, mask)
+        self.writer.close_loop(self._loop_header(tile), first.text)
+        for member, end in zip(members, ends, strict=True):
+            if end is not None:
+                end()
+
+    def _loop_header(self, tile: Tile) -> str:
+        stages = self.segment.params.num_stages
+        how = f"tl.range(0, {tile.axis.extent}, {tile.block}, num_stages={stages})"
+        if stages <= 1:
+            how = f"range(0, {tile.axis.extent}, {tile.block})"
+        return f"for {tile.name}_start in {how}:"
+
+    # -- reductions ----------------------------------------------------------
+
+    def _reduce(self, member: Member):  # type: ignore[no-untyped-def]
+        """Write a member's reduction; returns what to write when its loop is over."""
+        form = as_call(member.node).op.form
+        assert isinstance(form, Reduction | Moments | Scan)
+        return REDUCERS[type(form)](self, member, form)
+
+    def across(self, member: Member) -> Tile:
+        """The tile axis a member reduces along."""
+        names = {axis.name for a in member.across for axis in self.nest.axes[a].axes()}
+        for tile in self.nest.tiles:
+            if tile.block is not None and (tile.name in names):
+                return tile
+        return self.nest.tiles[-1]
+
+    def reduced_operand(self, member: Member, dtype: DataType, identity: str) -> Name:
+        """The operand over the whole tile, with ``identity`` where the tile reaches past."""
+        tile = self.across(member)
+        operand = next(member.node.operands())
+        read = Read(operand, self.nest.place(member.operand_index))
+        name = self.cast(self.read(read), dtype, operand, member.node.loc)
+        if tile.masked:
+            text = f"tl.where({tile.name}_mask, {name.text}, {identity})"
+            dims = name.dims | {tile.name}
+            return self.define(operand, text, dims, dtype, None)
+        if tile.name not in name.dims:
+            dims = name.dims | {tile.name}
+            text = f"tl.broadcast_to({name.text}, {self.shape(dims)})"
+            return self.define(operand, text, dims, dtype, None)
+        return name
+
+    def result_dims(self, member: Member, operand: Name) -> frozenset[str]:
+        return operand.dims - {self.across(member).name}
+
+    def keep_dim(self, member: Member, text: str) -> str:
+        """A reduction's result with its axis back as size 1, so that it broadcasts."""
+        place = self._tile_place(self.across(member))
+        if self.rank == 1:
+            return text
+        kept = ["None" if i == place else ":" for i in range(self.rank)]
+        return f"{text}[{', '.join(kept)}]"
+
+    def axis_number(self, member: Member) -> int:
+        return self._tile_place(self.across(member))
+
+    def place_result(self, member: Member, out: Value, name: Name) -> None:
+        self.bind(Read(out, self.nest.place(member.index)), name)
+
+    def anchor(self, node: Node, read: Read) -> Name:
+        """A scan in a later loop than its own is done again there."""
+        member = self.members[node.out]
+        self._reduce(member)
+        found = self.writer.find(read)
+        assert found is not None, f"{node.out.name} is read before it is reduced"
+        return found
+
+    # -- storing -------------------------------------------------------------
+
+    def _store(self, store: Store) -> None:
+        index = self.nest.place(store.index)
+        name = self.read(Read(store.value, index))
+        offset = offset_of(index, self.outputs[store.value])
+        dims = self.index.dims(offset)
+        missing = [t for t in self.nest.tiles if t.block and t.axis.extent == 1]
+        text = self.index.text(offset)
+        pointer = f"{store.value.name}_ptr" if text == "0" else f"{store.value.name}_ptr + {text}"
+        tiled = {t.name for t in self.nest.tiles if t.block is not None}
+        if not dims & tiled and (missing or self.rank > 1):
+            pointer += f" + tl.zeros({self.shape(frozenset())}, tl.int32)"
+        masks = self.index.mask(dims)
+        mask = f", mask={' & '.join(masks)}" if masks else ""
+        value = name.text
+        if name.dtype is not store.value.dtype:
+            value = cast_text(value, name.dtype, store.value.dtype)
+        line = Line(f"tl.store({pointer}, {value}{mask})")
+        self.writer.scope_for(dims | name.dims).lines.append(line)

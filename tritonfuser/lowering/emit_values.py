@@ -1,0 +1,343 @@
+"""Values of a kernel as Triton text: pulled from a result to the loads it needs.
+
+A value at an index is written once, in the outermost scope where its axes run, under the name it
+has in the definition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from ..affine import Affine, linear
+from ..dtypes import Category, DataType, compute_dtype
+from ..errors import SourceLoc
+from ..ir import Const, Fusion, Node, Operand, Value
+from ..ops.builder import as_call
+from ..ops.table import Call, Factory, Moments, Pointwise, Random, Reduction, Scan, View
+from ..ops.typing_rules import operand_types
+from ..shapes import Guard, Source, broadcast_index
+from .emit_index import IndexWriter, Tile
+from .reach import Read, merge_guards, sources_of
+from .traffic import offset_of
+from .writer import Line, Name, Scope, Writer
+
+
+class ValueWriter:
+    """Writes values of one kernel.
+
+    Parameters
+    ----------
+    stored : mapping
+        Values to load, with the strides of their buffers.
+    """
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        tiles: tuple[Tile, ...],
+        stored: Mapping[Value, tuple[int, ...]],
+        wide_index: bool,
+    ) -> None:
+        self.fusion = fusion
+        self.writer = Writer()
+        self.index = IndexWriter(self.writer, tiles)
+        for value in fusion.inputs:
+            if not value.is_tensor:
+                self.writer.fresh(value.name)
+        self.stored = stored
+        self.wide_index = wide_index
+
+    # -- reading -------------------------------------------------------------
+
+    def read(self, read: Read) -> Name:
+        """The value at an index, written if it is not yet."""
+        found = self.writer.find(read)
+        if found is not None:
+            return found
+        if read.value in self.stored or read.value not in self.fusion.producers:
+            return self._load(read)
+        return self._compute(self.fusion.producers[read.value], read)
+
+    def bind(self, read: Read, name: Name) -> None:
+        """Say that a value at an index is already there under a name."""
+        self.writer.scope_for(name.dims).names[read] = name
+
+    def define(
+        self, value: Value, text: str, dims: frozenset[str], dtype: DataType, loc: SourceLoc | None
+    ) -> Name:
+        """A line ``name = text`` in the scope where ``dims`` run."""
+        scope = self.writer.scope_for(dims)
+        name = Name(self.writer.fresh(value.name), dtype, dims)
+        scope.lines.append(Line(f"{name.text} = {text}", loc))
+        return name
+
+    def _load(self, read: Read) -> Name:
+        value = read.value
+        if not value.is_tensor:
+            return Name(value.name, value.dtype)
+        self._read_indices(*read.index)
+        offset = offset_of(read.index, self.stored[value])
+        dims = self.index.dims(offset) | self._guard_dims(read.guards)
+        masks = self.index.mask(dims) + self.guards(read.guards)
+        place = self.index.text(offset)
+        pointer = f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
+        text = f"tl.load({pointer})"
+        if masks:
+            text = f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
+        name = self.define(value, text, dims, value.dtype, None)
+        self.bind(read, name)
+        return name
+
+    def _read_indices(self, *exprs: Affine) -> None:
+        """Write the values that index expressions contain."""
+        for expr in exprs:
+            for loaded in expr.loaded():
+                assert isinstance(loaded.key, Read)
+                self.read(loaded.key)
+
+    def _guard_dims(self, guards: tuple[Guard, ...]) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        for guard in guards:
+            self._read_indices(guard.expr)
+            found |= self.index.dims(guard.expr)
+        return found
+
+    def guards(self, guards: tuple[Guard, ...]) -> list[str]:
+        """Each guard as a condition, in parentheses."""
+        texts: list[str] = []
+        for guard in guards:
+            self._read_indices(guard.expr)
+            place = self.index.text(guard.expr)
+            bounds = guard.expr.range
+            parts = []
+            if bounds is None or bounds[0] < guard.low:
+                parts.append(f"({place} >= {guard.low})")
+            if bounds is None or bounds[1] >= guard.high:
+                parts.append(f"({place} < {guard.high})")
+            texts.extend(parts)
+        return list(dict.fromkeys(texts))
+
+    # -- computing -----------------------------------------------------------
+
+    def _compute(self, node: Node, read: Read) -> Name:
+        form = as_call(node).op.form
+        if isinstance(form, View):
+            name = self._view(node, read)
+        elif isinstance(form, Pointwise):
+            name = self._pointwise(node, form, read)
+        elif isinstance(form, Factory | Random):
+            name = self._indexed(node, form, read)
+        else:
+            assert isinstance(form, Reduction | Moments | Scan), node.op
+            name = self.anchor(node, read)
+        self.bind(read, name)
+        return name
+
+    def anchor(self, node: Node, read: Read) -> Name:
+        """A reduction that is not written yet: kernels with loops know how."""
+        raise AssertionError(f"{node.out.name} is read before it is reduced")
+
+    def _pointwise(self, node: Node, form: Pointwise, read: Read) -> Name:
+        given = [a for a in node.args if isinstance(a, Value | Const)]
+        typing = form.typing(operand_types(given))
+        if form.copies:
+            source = self.operand(given[0], given[0].dtype, read)
+            return self.cast(source, node.out.dtype, node.out, node.loc)
+        names = [
+            self.operand(arg, dtype, read)
+            for arg, dtype in zip(given, typing.operands, strict=True)
+        ]
+        out = node.out.dtype
+        text = _fill(node, form, names, typing.operands, typing.computed)
+        if typing.computed is not out:
+            text = cast_text(text, typing.computed, out)
+        dims = frozenset[str]().union(*(n.dims for n in names))
+        return self.define(node.out, text, dims, out, node.loc)
+
+    def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
+        """An operand of an elementwise op, as ``dtype``."""
+        if isinstance(arg, Const):
+            return Name(literal(arg, dtype), dtype, literal=True)
+        if not arg.is_tensor:
+            return self.cast(self.read(Read(arg)), dtype, arg, None)
+        place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
+        return self.cast(self.read(place), dtype, arg, None)
+
+    def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None) -> Name:
+        """The same number as another dtype, converted once."""
+        if name.dtype is dtype:
+            return name
+        key = ("cast", name.text, dtype)
+        found = self.writer.find(key)
+        if found is None:
+            text = cast_text(name.text, name.dtype, dtype)
+            made = self.define(value, text, name.dims, dtype, loc)
+            self.writer.scope_for(name.dims).names[key] = made
+            return made
+        return found
+
+    def _view(self, node: Node, read: Read) -> Name:
+        sources = sources_of(node, read)
+        if not sources:
+            return Name(literal(Const(0, DataType.Int), node.out.dtype), node.out.dtype)
+        result = self._source(node, sources[-1], read)
+        for source in reversed(sources[:-1]):
+            chosen = self._source(node, source, read)
+            dims = chosen.dims | result.dims | self._guard_dims(source.guards)
+            condition = " & ".join(self.guards(source.guards))
+            text = f"tl.where({condition}, {chosen.text}, {result.text})"
+            result = self.define(node.out, text, dims, node.out.dtype, node.loc)
+        return result
+
+    def _source(self, node: Node, source: Source, read: Read) -> Name:
+        dtype = node.out.dtype
+        if source.operand is None:
+            return Name(literal(Const(0, DataType.Int), dtype), dtype)
+        if isinstance(source.operand, Const):
+            return Name(literal(source.operand, dtype), dtype)
+        if not source.operand.is_tensor:
+            return self.cast(self.read(Read(source.operand)), dtype, source.operand, None)
+        self._read_indices(*source.index)
+        guards = merge_guards(read.guards, source.guards)
+        return self.read(Read(source.operand, source.index, guards))
+
+    def _indexed(self, node: Node, form: Factory | Random, read: Read) -> Name:
+        call = as_call(node)
+        params = [p.name for p in call.op.params if p.kind.is_operand]
+        if isinstance(form, Random):
+            params = params[:2]
+        operands = {
+            name: arg
+            for name, arg in zip(params, node.args, strict=False)
+            if isinstance(arg, Value | Const)
+        }
+        texts = {key: self.operand(a, node.out.dtype, read).text for key, a in operands.items()}
+        self._read_indices(*read.index)
+        position = linear(read.index, node.out.tensor.sizes)
+        dims = self.index.dims(position)
+        if isinstance(form, Factory):
+            where = f"({self.index.text(position)})"
+            if dims:
+                where = f"{where}.to({triton_name(node.out.dtype)})"
+            text = form.triton.format(**texts, i0=where, dtype=triton_name(node.out.dtype))
+            dims = dims if "{i0}" in form.triton else frozenset()
+            if not dims and not any(isinstance(a, Value) for a in operands.values()):
+                text = f"tl.full([], {text}, {triton_name(node.out.dtype)})"
+            return self.define(node.out, text, dims, node.out.dtype, node.loc)
+        return self._random(node, form, texts, position, dims)
+
+    def _random(
+        self,
+        node: Node,
+        form: Random,
+        texts: Mapping[str, str],
+        position: Affine,
+        dims: frozenset[str],
+    ) -> Name:
+        """Random numbers at a linear position, scaled to their range and rounded."""
+        dtype = node.out.dtype
+        work = compute_dtype(dtype)
+        double = "_double" if work is DataType.Double else ""
+        seed, offset = (self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
+                        for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset")))
+        where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
+        unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
+        name = self.define(node.out, unit, dims, work, node.loc)
+        text = random_text(node, form, name.text, list(texts.values()))
+        return self.define(node.out, text, dims, dtype, node.loc)
+
+
+def random_text(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
+    """``unit`` scaled by (mean, std), or spread over [low, high) and rounded within it."""
+    dtype = triton_name(node.out.dtype)
+    first, second = bounds
+    if not form.bounded:
+        return cast_text(f"{first} + {unit} * {second}", DataType.Null, node.out.dtype)
+    low, high = (as_call(node).args[i] for i in (0, 1))
+    spread = f"{first} + {unit} * ({second} - {first})"
+    if not isinstance(low, Const) or not isinstance(high, Const):
+        return f"round_below({spread}, {second}, {dtype})"
+    if (low.value, high.value) == (0.0, 1.0):
+        spread = unit
+    limit = largest_below(float(high.value.real), node.out.dtype)
+    return cast_text(f"tl.minimum({spread}, {limit!r})", DataType.Null, node.out.dtype)
+
+
+def largest_below(bound: float, dtype: DataType) -> float:
+    """The greatest number of ``dtype`` that is less than ``bound``."""
+    near = torch.tensor(bound, dtype=dtype.info.torch)
+    if near.item() < bound:
+        return float(near.item())
+    return float(torch.nextafter(near, torch.full_like(near, -math.inf)).item())
+
+
+def _fill(
+    node: Node,
+    form: Pointwise,
+    names: list[Name],
+    dtypes: tuple[DataType, ...],
+    computed: DataType,
+) -> str:
+    """The expression with its operands' names put in."""
+    operands = zip(as_call(node).op.params, node.args, strict=False)
+    params = [param.name for param, arg in operands if arg is not None]
+    template = form.expression(dtypes[0], _last_value(node))
+    simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
+    texts = {
+        param: name.text if not name.literal or _adapts(name, simple, template) else _typed(name)
+        for param, name in zip(params, names, strict=True)
+    }
+    return template.format(**texts, dtype=triton_name(computed))
+
+
+def _adapts(name: Name, beside_tensor: bool, template: str) -> bool:
+    """Whether Triton gives a bare number the operand's dtype by itself."""
+    infix = "(" not in template
+    return beside_tensor and (name.dtype is DataType.Float or (infix and _is_plain(name)))
+
+
+def _is_plain(name: Name) -> bool:
+    return name.dtype in (DataType.Int, DataType.Int32)
+
+
+def _typed(name: Name) -> str:
+    return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
+
+
+def _last_value(node: Node) -> object:
+    last = node.args[-1]
+    return last.value if isinstance(last, Const) else None
+
+
+def triton_name(dtype: DataType) -> str:
+    return f"tl.{dtype.info.triton}"
+
+
+def cast_text(text: str, source: DataType, target: DataType) -> str:
+    """A conversion of a name or a parenthesized expression."""
+    if source is target:
+        return text
+    if not text.isidentifier():
+        text = f"({text})"
+    if target is DataType.Bool:
+        return f"{text} != 0"
+    return f"{text}.to({triton_name(target)})"
+
+
+def literal(const: Const, dtype: DataType) -> str:
+    """A constant as Triton text in a dtype: rounded to it as a cast would."""
+    value = const.value
+    if isinstance(value, complex):
+        value = value.real
+    category = dtype.info.category
+    if category is Category.BOOL:
+        return str(bool(value))
+    if category is Category.INT:
+        if isinstance(value, float) and not math.isfinite(value):
+            return "0"
+        return str(int(value))
+    value = float(value)
+    return repr(value) if math.isfinite(value) else f'float("{value}")'

@@ -1,0 +1,245 @@
+"""Seeds and groups: what wants to be computed, and the kernels-to-be it can join.
+
+A *seed* is a reduction, a scan, or a value to store, with the loop nest it runs over. A *group*
+is a kernel in the making. ``fit`` says how a seed's loop nest lies in a group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+
+from ..affine import Affine, Axis, digit, linear, unravel
+from ..ir import Fusion, Node, Value
+from ..ops.builder import as_call
+from ..ops.table import Scan
+from ..shapes import Index
+from .aliases import buffer_strides
+from .axes import AxisMap
+from .reach import Reach, Read, is_anchor, walk
+from .segments import Member, Store
+from .traffic import Traffic, offset_of
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A reduction, scan or stored value, placed in a loop nest, with what it reads there."""
+
+    value: Value
+    parallel: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    index: Index
+    reach: Reach
+    member: Member | None = None
+    is_scan: bool = False
+
+    @property
+    def start(self) -> Read:
+        """Where the walk for it begins."""
+        if self.member is None:
+            return Read(self.value, self.index)
+        return Read(next(self.member.node.operands()), self.member.operand_index)
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (self.value,) if self.member is None else self.member.node.outs
+
+
+@dataclass(frozen=True)
+class Group:
+    """A kernel in the making; ``outer`` are the members that reduce over its rows instead."""
+
+    number: int
+    parallel: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    members: tuple[Member, ...] = ()
+    outer: tuple[Member, ...] = ()
+    stores: tuple[Store, ...] = ()
+    places: dict[Value, Index] = field(default_factory=dict)
+    levels: dict[Value, int] = field(default_factory=dict)
+    needs: frozenset[int] = frozenset()
+    reads: frozenset[Read] = frozenset()
+    nodes: frozenset[Node] = frozenset()
+    full_outputs: bool = False
+    dependent_outputs: bool = False
+    scans: bool = False
+
+    @property
+    def depth(self) -> int:
+        return max(self.levels.values(), default=-1) + 1
+
+    @property
+    def chunked(self) -> tuple[Axis, ...]:
+        """The axes of the rows that the outer members keep."""
+        if not self.outer:
+            return ()
+        return tuple(a for a in self.parallel if a not in self.outer[0].across)
+
+    def starts(self) -> list[Read]:
+        """Where the walks for all that it computes begin."""
+        found = [Read(s.value, s.index) for s in self.stores]
+        for member in (*self.members, *self.outer):
+            found.append(Read(next(member.node.operands()), member.operand_index))
+        return found
+
+    def grown(self, seed: Seed, outer: bool, needs: frozenset[int]) -> Group:
+        """The group with the seed in it."""
+        group = replace(
+            self,
+            needs=self.needs | needs,
+            reads=self.reads | seed.reach.loads | self._from_elsewhere(seed),
+            nodes=self.nodes | seed.reach.nodes,
+            scans=self.scans or seed.is_scan,
+        )
+        if seed.member is None:
+            return group._with_store(seed)
+        places = {**self.places, **dict.fromkeys(seed.values, seed.index)}
+        if outer:
+            return replace(group, outer=(*self.outer, seed.member), places=places)
+        level = max((self.levels.get(v, -1) for v in seed.reach.native), default=-1) + 1
+        levels = {**self.levels, **dict.fromkeys(seed.values, level)}
+        members = (*self.members, seed.member)
+        return replace(group, members=members, places=places, levels=levels)
+
+    def _from_elsewhere(self, seed: Seed) -> frozenset[Read]:
+        """Results of other kernels that the seed reads."""
+        return frozenset(r for r in seed.reach.anchors if r.value not in self.places)
+
+    def _with_store(self, seed: Seed) -> Group:
+        full = any(not item.axes().isdisjoint(self.reduced) for item in seed.index)
+        depends = full and not seed.reach.native.isdisjoint(self.places)
+        return replace(
+            self,
+            stores=(*self.stores, Store(seed.value, seed.index)),
+            full_outputs=self.full_outputs or full,
+            dependent_outputs=self.dependent_outputs or depends,
+        )
+
+
+class SeedMaker:
+    """Makes seeds: places each value in its atoms' loop nest and walks what it reads."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.axes = AxisMap(fusion)
+        self.places = {
+            out: self.axes.index(out)
+            for node in fusion.nodes
+            if is_anchor(node)
+            for out in node.outs
+        }
+
+    @cached_property
+    def depth(self) -> dict[Value, int]:
+        """How many reductions lie between a value and the inputs, itself included."""
+        found: dict[Value, int] = {}
+        for node in self.fusion.nodes:
+            below = max((found.get(v, 0) for v in node.operands()), default=0)
+            found.update(dict.fromkeys(node.outs, below + is_anchor(node)))
+        return found
+
+    def anchor(self, node: Node) -> Seed:
+        """The seed of a reduction or scan, in the loop nest of its operand."""
+        call = as_call(node)
+        operand = call.value("arg")
+        atoms = self.axes.atoms(operand)
+        is_scan = isinstance(call.op.form, Scan)
+        reduced = {a for d in across_dims(node) for a in atoms[d]}
+        domain = self.axes.domain(operand)
+        parallel = tuple(self.axes.axis(a) for a in domain if a not in reduced)
+        across = tuple(self.axes.axis(a) for a in domain if a in reduced)
+        member = Member(node, self.places[node.out], self.axes.index(operand), across)
+        reach = walk(self.fusion, [Read(operand, member.operand_index)], self.places)
+        return Seed(node.out, parallel, across, member.index, reach, member, is_scan)
+
+    def store(self, value: Value) -> Seed:
+        """The seed of a value that is only stored."""
+        index = self.axes.index(value)
+        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(value))
+        reach = walk(self.fusion, [Read(value, index)], self.places)
+        return Seed(value, parallel, (), index, reach)
+
+    def moved(self, seed: Seed, group: Group) -> Seed:
+        """The seed over a group's axes, positions matched in row-major order."""
+        index = unravel(_position(group.parallel), seed.value.tensor.sizes)
+        member = None
+        if seed.member is not None:
+            operand = next(seed.member.node.operands()).tensor.sizes
+            dims = across_dims(seed.member.node)
+            inner = iter(unravel(_position(group.reduced), tuple(operand[d] for d in dims)))
+            outer = iter(index)
+            place = tuple(next(inner if d in dims else outer) for d in range(len(operand)))
+            member = Member(seed.member.node, index, place, group.reduced)
+        seed = replace(
+            seed, index=index, member=member, parallel=group.parallel, reduced=group.reduced
+        )
+        reach = walk(self.fusion, [seed.start], {**self.places, **group.places})
+        return replace(seed, reach=reach)
+
+    def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
+        """Loads and stores of tensors, as functions of the axes, in the values' order."""
+        moves = [(r.value, r.index, False) for r in reads if r.value.is_tensor]
+        moves += [(s.value, s.index, True) for s in stores]
+        found = [
+            Traffic(value, offset_of(index, buffer_strides(self.fusion, value)), is_store)
+            for value, index, is_store in moves
+        ]
+        return sorted(dict.fromkeys(found), key=lambda t: (t.is_store, t.value.index, repr(t)))
+
+    def runs_inner(self, seed: Seed) -> bool:
+        """Whether the bytes a reduction reads lie along its reduced axes."""
+        along = across = 0
+        for item in self.traffic(seed.reach.loads | seed.reach.anchors):
+            if item.fastest in seed.reduced:
+                along += item.bytes
+            elif item.fastest is not None:
+                across += item.bytes
+        return along >= across
+
+
+def across_dims(node: Node) -> tuple[int, ...]:
+    """The operand's dims that a reduction or scan runs along."""
+    call = as_call(node)
+    if isinstance(call.op.form, Scan):
+        dim = call.attrs["dim"]
+        assert isinstance(dim, int)
+        return (dim,)
+    return call.dims()
+
+
+def _position(axes: tuple[Axis, ...]) -> Affine:
+    return linear(tuple(digit(a) for a in axes), tuple(a.extent for a in axes))
+
+
+def extent(axes: Iterable[Axis]) -> int:
+    return prod(a.extent for a in axes)
+
+
+SAME, ROWS, EXTENTS = "same", "rows", "extents"
+"""How a seed fits a group: over its axes, over its rows, or over as many positions."""
+
+
+def fit(seed: Seed, group: Group) -> str | None:
+    """How a seed's loop nest lies in a group's, or None."""
+    parallel, reduced = set(seed.parallel), set(seed.reduced)
+    rows, inner = set(group.parallel), set(group.reduced)
+    if seed.member is None:
+        if not inner:
+            return SAME if parallel == rows else _by_extent(seed, group)
+        return SAME if parallel in (rows, rows | inner) else None
+    if not inner:
+        return None
+    if parallel == rows and reduced == inner:
+        return SAME
+    across = set(group.outer[0].across) if group.outer else reduced
+    over_rows = reduced <= rows and parallel == inner | (rows - reduced)
+    if over_rows and reduced == across and group.members and not seed.is_scan:
+        return ROWS
+    return None if seed.is_scan or group.scans else _by_extent(seed, group)
+
+
+def _by_extent(seed: Seed, group: Group) -> str | None:
+    same = extent(seed.parallel) == extent(group.parallel)
+    return EXTENTS if same and extent(seed.reduced) == extent(group.reduced) else None

@@ -1,0 +1,54 @@
+"""What the emitter hands to the compiler: the text of a runnable module and how to launch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtypes import DataType
+from ..errors import SourceLoc
+from ..ir import Value
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArg:
+    """One run-time argument of a kernel, in order: a tensor's pointer or a scalar's value."""
+
+    name: str
+    value: Value
+    is_tensor: bool
+
+    @property
+    def dtype(self) -> DataType:
+        return self.value.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """One generated ``@triton.jit`` kernel.
+
+    Attributes
+    ----------
+    name : str
+        The kernel function's name, made by us: ``[a-z0-9_]+``.
+    text : str
+        A whole module: imports, the kernel, and a ``launch`` function taking tensors.
+    args : tuple of KernelArg
+        The run-time arguments in order.
+    constants : tuple of (str, int)
+        The ``tl.constexpr`` arguments that follow them, such as ``("XBLOCK", 1024)``.
+    grid : tuple of int
+        Number of programs along x, y, z.
+    num_warps, num_stages : int
+        Compile options.
+    lines : tuple of (int, SourceLoc)
+        1-based line of the text -> the user's line it was generated for.
+    """
+
+    name: str
+    text: str
+    args: tuple[KernelArg, ...]
+    constants: tuple[tuple[str, int], ...]
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_stages: int
+    lines: tuple[tuple[int, SourceLoc], ...] = ()

@@ -1,0 +1,129 @@
+"""Launching a compiled kernel with as little Python in the way as Triton allows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from triton.runtime.errors import OutOfResources
+
+from ..errors import LoweringError
+from .kernel import KernelSource
+
+
+class Prepared(NamedTuple):
+    """A launch with everything fixed that does not change between calls.
+
+    It is made by ``launch(x, y, z, stream, *head, *args, *tail)``: ``x, y, z`` the grid,
+    ``stream`` the raw handle, ``args`` the kernel's run-time arguments in order, pointers as
+    ``data_ptr()`` integers, scalars as Python numbers. The device must be torch's current one.
+    """
+
+    launch: Callable[..., object]
+    head: tuple[object, ...]
+    tail: tuple[object, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Launcher:
+    """A kernel loaded on one GPU.
+
+    Attributes
+    ----------
+    source : KernelSource
+        What was loaded.
+    device_index : int
+        Where.
+    prepared : Prepared
+        For callers that put the arguments together themselves.
+    registers, spills : int
+        What the driver reports of a thread of the loaded kernel.
+    """
+
+    source: KernelSource
+    device_index: int
+    prepared: Prepared
+    registers: int
+    spills: int
+
+    def prepare(self) -> Prepared:
+        """The C function to call, and the arguments around the kernel's own."""
+        return self.prepared
+
+    def __call__(self, *args: torch.Tensor | bool | int | float) -> None:
+        """Launch on the device's current stream; tensors and numbers in the arguments' order."""
+        launch, head, tail = self.prepared
+        given = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
+        with torch.cuda.device(self.device_index):
+            stream = torch.cuda.current_stream(self.device_index).cuda_stream
+            launch(*self.source.grid, stream, *head, *given, *tail)
+
+
+def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
+    """Put a compiled kernel on a device.
+
+    Parameters
+    ----------
+    binary : triton.compiler.CompiledKernel
+        Never loaded itself: each device gets a copy, since Triton's object belongs to one.
+
+    Raises
+    ------
+    LoweringError
+        It asks for more shared memory or threads than the device has.
+    """
+    binary = copy.copy(binary)
+    with torch.cuda.device(device_index):
+        try:
+            binary._init_handles()
+        except OutOfResources as error:
+            raise LoweringError(f"kernel {source.name}: {error}") from error
+    prepared = prepare(binary, len(source.constants))
+    return Launcher(source, device_index, prepared, binary.n_regs, binary.n_spills)
+
+
+def prepare(binary: Any, constants: int) -> Prepared:
+    """How to launch a loaded kernel that has this many ``tl.constexpr`` arguments at its end.
+
+    They are in the binary, but Triton's launcher counts their places.
+    """
+    tail = (None,) * constants
+    return _direct(binary, tail) or _general(binary, tail)
+
+
+def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
+    """By Triton's launcher object: its call has been the same since Triton 3.0."""
+    return Prepared(binary.run, (binary.function, binary.packed_metadata, None, None, None), tail)
+
+
+# What the generated C function takes is no interface: only versions that were read are trusted.
+_DIRECT_VERSIONS = ("3.6.",)
+
+
+def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
+    """Past the launcher object to its C function, where there is no scratch to allocate."""
+    run = binary.run
+    known = (
+        triton.__version__.startswith(_DIRECT_VERSIONS)
+        and type(run).__name__ == "CudaLauncher"
+        and run.global_scratch_size == 0
+        and run.profile_scratch_size == 0
+    )
+    if not known:
+        return None
+    head = (
+        binary.function,
+        run.launch_cooperative_grid,
+        run.launch_pdl,
+        None,  # global scratch
+        None,  # profile scratch
+        binary.packed_metadata,
+        None,  # launch metadata
+        None,  # hook before
+        None,  # hook after
+    )
+    return Prepared(run.launch, head, tail)

@@ -1,0 +1,291 @@
+"""The functions that generated kernels may call by name, as ``@triton.jit`` helpers.
+
+Each takes and gives tiles (or scalars) of one dtype. Under the interpreter, ``interpreted``
+puts NumPy versions in the place of most of them.
+"""
+
+# Triton reads the annotations of a jitted function as types of its arguments.
+# ruff: noqa: ANN001, ANN201
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from .random_library import (
+    philox_normal as philox_normal,
+)
+from .random_library import (
+    philox_normal_double as philox_normal_double,
+)
+from .random_library import (
+    philox_uniform as philox_uniform,
+)
+from .random_library import (
+    philox_uniform_double as philox_uniform_double,
+)
+from .random_library import (
+    philox_words as philox_words,
+)
+from .random_library import (
+    round_below as round_below,
+)
+
+# --- reductions and scans along one axis of a tile ----------------------------------------------
+
+
+@triton.jit
+def maximum(a, b):
+    """The greater of two numbers; nan where one is nan."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def minimum(a, b):
+    """The smaller of two numbers; nan where one is nan."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def multiply(a, b):
+    """The product, as a combine function."""
+    return a * b
+
+
+@triton.jit
+def reduce_sum(x, axis: tl.constexpr):
+    """Sum along ``axis``, in the dtype of ``x``."""
+    return tl.sum(x, axis, dtype=x.dtype)
+
+
+@triton.jit
+def reduce_prod(x, axis: tl.constexpr):
+    """Product along ``axis``."""
+    return tl.reduce(x, axis, multiply)
+
+
+@triton.jit
+def reduce_max(x, axis: tl.constexpr):
+    """Maximum along ``axis``; nan where there is one."""
+    return tl.reduce(x, axis, maximum)
+
+
+@triton.jit
+def reduce_min(x, axis: tl.constexpr):
+    """Minimum along ``axis``; nan where there is one."""
+    return tl.reduce(x, axis, minimum)
+
+
+@triton.jit
+def reduce_any(x, axis: tl.constexpr):
+    """Whether any of the Bools along ``axis`` is true."""
+    return tl.max(x.to(tl.int32), axis) != 0
+
+
+@triton.jit
+def reduce_all(x, axis: tl.constexpr):
+    """Whether all of the Bools along ``axis`` are true."""
+    return tl.min(x.to(tl.int32), axis) != 0
+
+
+@triton.jit
+def scan_sum(x, axis: tl.constexpr):
+    """Inclusive running sum along ``axis``, in the dtype of ``x``."""
+    return tl.cumsum(x, axis, dtype=x.dtype)
+
+
+@triton.jit
+def scan_prod(x, axis: tl.constexpr):
+    """Inclusive running product along ``axis``."""
+    return tl.associative_scan(x, axis, multiply)
+
+
+@triton.jit
+def scan_max(x, axis: tl.constexpr):
+    """Inclusive running maximum along ``axis``; nan from the first nan on."""
+    return tl.associative_scan(x, axis, maximum)
+
+
+@triton.jit
+def scan_min(x, axis: tl.constexpr):
+    """Inclusive running minimum along ``axis``; nan from the first nan on."""
+    return tl.associative_scan(x, axis, minimum)
+
+
+@triton.jit
+def welford_combine(mean_a, m2_a, count_a, mean_b, m2_b, count_b):
+    """Join (mean, sum of squared deviations, count) of two sets; either may be empty."""
+    count = count_a + count_b
+    share = count_b / tl.where(count == 0, 1.0, count)
+    delta = mean_b - mean_a
+    return mean_a + delta * share, m2_a + m2_b + delta * delta * count_a * share, count
+
+
+@triton.jit
+def reduce_welford(mean, m2, count, axis: tl.constexpr):
+    """``welford_combine`` along ``axis``."""
+    return tl.reduce((mean, m2, count), axis, welford_combine)
+
+
+# --- functions of floats ------------------------------------------------------------------------
+
+
+@triton.jit
+def quick_div(a, b):
+    """``a / b`` for ``b`` from 1 to inf: in float32 to 2 ulp, by the hardware's reciprocal.
+
+    A correctly rounded division is ten instructions and a branch.
+    """
+    if b.dtype == tl.float64:
+        result = a / b
+    else:
+        result = libdevice.fast_dividef(a, b)
+    return result
+
+
+@triton.jit
+def tanh(x):
+    """Hyperbolic tangent to about 3 ulp.
+
+    In float32 1 - 2 / (exp(2 |x|) + 1) with the hardware's exp2, and a polynomial near 0 where
+    that cancels. libdevice's costs twice as much, which makes gelu bound by arithmetic.
+    """
+    if x.dtype == tl.float64:
+        result = libdevice.tanh(x)
+    else:
+        size = tl.abs(x)
+        large = 1.0 - quick_div(2.0, tl.exp2(size * 2.8853900817779268) + 1.0)
+        square = x * x
+        tail = square * -0.005895150288041602 + 0.020795964590209246
+        tail = tail * square - 0.05378382803399114
+        tail = tail * square + 0.1333192409798976
+        tail = tail * square - 0.33333298000919204
+        small = x + x * (square * tail)
+        result = tl.where(size < 0.6, small, libdevice.copysign(large, x))
+    return result
+
+
+@triton.jit
+def sigmoid(x):
+    """1 / (1 + exp(-x)); an overflowing exp gives 0, as it should."""
+    return quick_div(1.0, 1.0 + libdevice.exp(x * -1.0))
+
+
+@triton.jit
+def silu(x):
+    """x / (1 + exp(-x))."""
+    return quick_div(x, 1.0 + libdevice.exp(x * -1.0))
+
+
+@triton.jit
+def erfcinv(x):
+    """Inverse of erfc on (0, 2): erfinv in the middle, Halley steps on erfc in the tails."""
+    tail = tl.minimum(x, 2.0 - x)
+    t = libdevice.sqrt(-2.0 * libdevice.log(tail * 0.5))
+    guess = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481))
+    y = 0.7071067811865476 * (t - guess)
+    for _ in tl.static_range(2):
+        error = libdevice.erfc(y) - tail
+        y += error / (1.1283791670955126 * libdevice.exp(-y * y) - y * error)
+    y = tl.where(tail == 0, float("inf"), tl.where(tail < 0, float("nan"), y))
+    near = tl.abs(1.0 - x) <= 0.5
+    middle = libdevice.erfinv(tl.where(near, 1.0 - x, 0.0))
+    result = tl.where(near, middle, tl.where(x < 1, y, -y))
+    return tl.where(x == x, result, x)
+
+
+@triton.jit
+def float_remainder(x, y):
+    """Remainder of a division of floats with the sign of the divisor."""
+    rest = libdevice.fmod(x, y)
+    return tl.where(tl.where(y < 0, rest > 0, rest < 0), rest + y, rest)
+
+
+@triton.jit
+def lerp(x, y, weight):
+    """Linear interpolation, exact at both ends."""
+    step = y - x
+    near = (weight > -0.5) & (weight < 0.5)
+    return tl.where(near, x + weight * step, y - step * (1.0 - weight))
+
+
+# --- functions of integers ----------------------------------------------------------------------
+
+
+@triton.jit
+def int_div(x, y):
+    """Quotient truncated towards zero; by zero all bits are set, as the hardware has it."""
+    zero = y == 0
+    return tl.where(zero, ~y, x // tl.where(zero, 1, y))
+
+
+@triton.jit
+def int_mod(x, y):
+    """Remainder with the sign of the dividend; by zero all bits are set."""
+    zero = y == 0
+    return tl.where(zero, ~y, x % tl.where(zero, 1, y))
+
+
+@triton.jit
+def int_remainder(x, y):
+    """Remainder with the sign of the divisor; by zero all bits are set."""
+    rest = int_mod(x, y)
+    return tl.where(tl.where(y < 0, rest > 0, rest < 0), rest + y, rest)
+
+
+@triton.jit
+def int_pow(x, y):
+    """Power by squaring, wrapping around; a negative exponent gives 0 unless ``x`` is +-1."""
+    x, y = tl.broadcast(x, y)
+    result = tl.full(x.shape, 1, x.dtype)
+    base = x
+    left = tl.maximum(y, 0)
+    for _ in range(x.dtype.primitive_bitwidth - 1):
+        result = tl.where((left & 1) != 0, result * base, result)
+        base = base * base
+        left = left >> 1
+    odd = (y & 1) != 0
+    inverse = tl.where(x == 1, 1, tl.where(x == -1, tl.where(odd, -1, 1), 0))
+    return tl.where(y < 0, inverse.to(x.dtype), result)
+
+
+@triton.jit
+def gcd(x, y):
+    """Greatest common divisor, not negative, by Euclid; 46 steps do for 32 bits, 92 for 64."""
+    x, y = tl.broadcast(tl.abs(x), tl.abs(y))
+    for _ in range(46 * (x.dtype.primitive_bitwidth // 32)):
+        more = y != 0
+        rest = x % tl.where(more, y, 1)
+        x = tl.where(more, y, x)
+        y = tl.where(more, rest, y)
+    return tl.abs(x)
+
+
+@triton.jit
+def shift_left(x, y):
+    """``x << y``; 0 where the shift is negative or not below the number of bits."""
+    valid = (y >= 0) & (y < x.dtype.primitive_bitwidth)
+    return tl.where(valid, x << tl.where(valid, y, 0), 0)
+
+
+@triton.jit
+def shift_right(x, y):
+    """Arithmetic ``x >> y``; the sign alone where the shift is out of range."""
+    last: tl.constexpr = x.dtype.primitive_bitwidth - 1
+    valid = (y >= 0) & (y <= last)
+    return x >> tl.where(valid, y, last)
+
+
+@triton.jit
+def shift_right_logical(x, y):
+    """``x >> y`` filling with zeros; 0 where the shift is out of range."""
+    bits: tl.constexpr = x.dtype.primitive_bitwidth
+    valid = (y >= 0) & (y < bits)
+    if bits == 32:
+        word = x.to(tl.uint32, bitcast=True)
+    else:
+        word = x.to(tl.uint64, bitcast=True)
+    shifted = word >> tl.where(valid, y, 0).to(word.dtype)
+    return tl.where(valid, shifted.to(x.dtype, bitcast=True), 0)

@@ -1,0 +1,128 @@
+"""The compiler on one page: every pass from a recorded Fusion to kernel sources, in order.
+
+A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of that pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..device import DeviceProperties
+from ..errors import ParamsError
+from ..heuristics.params import HeuristicParams
+from ..ir import Fusion, Value, check, print_fusion
+from ..options import dump
+from .aliases import buffer_strides
+from .concretize import InputSignature, concretize
+from .emit_module import emit
+from .kernel import KernelSource
+from .segment import segment
+from .seeds import Seeds, seeded
+from .segments import Segment, SegmentedFusion
+from .simplify import simplify
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A fusion at given sizes, as kernels: ``sources`` are parallel to ``segmented.segments``.
+
+    A segment with nothing to launch has None. ``seeds`` are the inputs, behind the recorded ones,
+    that a run draws from torch's generator.
+    """
+
+    segmented: SegmentedFusion
+    sources: tuple[KernelSource | None, ...]
+    seeds: Seeds = ()
+
+
+def lower(
+    fusion: Fusion,
+    signature: InputSignature,
+    device: DeviceProperties,
+    params: Sequence[HeuristicParams] | None = None,
+) -> Lowered:
+    """All passes.
+
+    Parameters
+    ----------
+    params : sequence of HeuristicParams, optional
+        To use instead of what the heuristics propose, one a segment.
+
+    Raises
+    ------
+    DefinitionError
+        An op does not fit these sizes.
+    ParamsError
+        ``params`` are not one a segment, or of another scheduler than the segment's.
+    """
+    fusion = check(concretize(fusion, signature))
+    dump("concretize", print_fusion(fusion))
+    fusion, seeds = seeded(simplify(fusion))
+    check(fusion)
+    dump("simplify", print_fusion(fusion))
+    segmented = segment(fusion, device)
+    if params is not None:
+        segmented = with_params(segmented, params)
+    check(segmented.fusion)
+    dump("segment", str(segmented))
+    dump("params", "\n".join(str(s.params) for s in segmented.segments))
+    sources = tuple(emit_segment(segmented, s) for s in segmented.segments)
+    for source in sources:
+        if source is not None:
+            dump("kernel", source.text)
+    return Lowered(segmented, sources, seeds)
+
+
+def emit_segment(segmented: SegmentedFusion, piece: Segment) -> KernelSource | None:
+    """The kernel of one segment, or None where it has no elements to compute."""
+    if piece.scheduler == "no_op":
+        return None
+    inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
+    outputs = {v: segmented.layouts[v] for v in piece.outputs}
+    return emit(segmented.fusion, piece, inputs, outputs)
+
+
+def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
+    found = segmented.layouts.get(value)
+    return buffer_strides(segmented.fusion, value) if found is None else found
+
+
+def with_params(
+    segmented: SegmentedFusion, params: Sequence[HeuristicParams]
+) -> SegmentedFusion:
+    """The same segments under other params.
+
+    Raises
+    ------
+    ParamsError
+        There are not as many as segments, or one is of another scheduler than its segment's.
+    """
+    if len(params) != len(segmented.segments):
+        raise ParamsError(
+            f"{len(params)} params for {len(segmented.segments)} segments",
+            hint="fd.heuristics(inputs) gives one a segment, in this order.",
+        )
+    pieces: list[Segment] = []
+    for piece, chosen in zip(segmented.segments, params, strict=True):
+        if type(chosen) is not type(piece.params):
+            raise ParamsError(
+                f"segment {piece.name} is scheduled by {piece.scheduler}, "
+                f"which does not take {type(chosen).__name__}",
+                hint=f"Change the fields of {piece.params}.",
+            )
+        _check_fit(piece, chosen)
+        pieces.append(replace(piece, params=chosen))
+    return replace(segmented, segments=tuple(pieces))
+
+
+def _check_fit(piece: Segment, params: HeuristicParams) -> None:
+    """Params that keep a row in registers must have room for it."""
+    block_r = getattr(params, "block_r", None)
+    persistent = getattr(params, "persistent", hasattr(params, "block_m"))
+    if block_r is not None and persistent and block_r < piece.reduced_extent:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}) keeps rows of {piece.reduced_extent} "
+            f"elements in registers, block_r={block_r} is too small",
+            hint="Use persistent=False, or a block_r of at least the row.",
+        )

@@ -1,0 +1,264 @@
+"""Fusion in, SegmentedFusion out: what shares a kernel, by which scheduler, and why it was cut."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ..affine import Axis
+from ..device import DeviceProperties
+from ..heuristics import schedulers
+from ..heuristics.problem import Problem, Stream
+from ..ir import Fusion, Node, Value
+from .aliases import buffer_strides, resolve_outputs
+from .grouping import EXTENTS, ROWS, Group, Seed, SeedMaker, extent, fit
+from .reach import Reach, is_anchor, walk
+from .rfactor import rfactor
+from .segments import Segment, SegmentedFusion, Store
+from .traffic import Traffic, fast_axes, order_axes
+
+
+def segment(fusion: Fusion, device: DeviceProperties) -> SegmentedFusion:
+    """Cut a simplified, concrete fusion into kernels for a device.
+
+    Reductions with too few rows to fill the device are done in two steps: the fusion is
+    rewritten (``sum(t)`` -> ``sum(sum(reshape(t)))``) and grouped once more.
+    """
+    grouper = Grouper(fusion, device)
+    parts = grouper.parts()
+    if parts:
+        grouper = Grouper(rfactor(fusion, parts), device)
+    return grouper.finish()
+
+
+class Grouper:
+    """One pass of grouping: each seed joins the first group that takes it, or starts one."""
+
+    def __init__(self, fusion: Fusion, device: DeviceProperties) -> None:
+        self.fusion = fusion
+        self.device = device
+        self.maker = SeedMaker(fusion)
+        self.results = resolve_outputs(fusion)
+        self.groups: list[Group] = []
+        self.owner: dict[Value, int] = {}
+        self.cuts: list[str] = []
+        for seed in self._anchor_seeds():
+            self._place(seed)
+        for value in self._stored():
+            if value not in self.owner:
+                self._place(self.maker.store(value))
+
+    def _anchor_seeds(self) -> list[Seed]:
+        """Reductions by depth, those along memory first: reductions over their rows join them."""
+        seeds = [self.maker.anchor(n) for n in self.fusion.nodes if is_anchor(n)]
+        depth = self.maker.depth
+        return sorted(seeds, key=lambda s: (depth[s.value], not self.maker.runs_inner(s)))
+
+    def _stored(self) -> list[Value]:
+        """Values that outputs lie in and that are no inputs, each once."""
+        inputs = set(self.fusion.inputs)
+        return [v for v in dict.fromkeys(r.root for r in self.results) if v not in inputs]
+
+    # -- joining -------------------------------------------------------------
+
+    def _place(self, seed: Seed) -> None:
+        refusals: list[str] = []
+        for group in self._candidates(seed):
+            outcome = self._joined(seed, group)
+            if isinstance(outcome, Group):
+                self._put(outcome, seed)
+                return
+            refusals.append(f"not in @{group.number}: {outcome}")
+        group = Group(len(self.groups), seed.parallel, seed.reduced)
+        self.groups.append(group)
+        self._put(group.grown(seed, False, self._needs(seed, group)), seed)
+        if refusals:
+            self.cuts.append(f"{seed.value.name} starts @{group.number}; {'; '.join(refusals)}")
+
+    def _put(self, group: Group, seed: Seed) -> None:
+        self.groups[group.number] = group
+        self.owner.update(dict.fromkeys(seed.values, group.number))
+
+    def _candidates(self, seed: Seed) -> list[Group]:
+        """Groups whose reductions the seed reads first, and the latest first."""
+        touched = {self.owner[v] for v in seed.reach.native if v in self.owner}
+        return sorted(self.groups, key=lambda g: (g.number not in touched, -g.number))
+
+    def _joined(self, seed: Seed, group: Group) -> Group | str:
+        """The group with the seed in it, or why it stays out."""
+        how = fit(seed, group)
+        if how is None:
+            return "it runs over other axes"
+        if how == EXTENTS:
+            if seed.member is not None and not self._same_direction(seed, group):
+                return "it reduces along the other memory direction"
+            if not group.places.keys().isdisjoint(seed.reach.native | seed.reach.foreign):
+                return "it reads the kernel's reductions at other axes"
+            seed = self.maker.moved(seed, group)
+        elif not self._related(seed, group):
+            return "it shares nothing with the kernel"
+        inside = [v.name for v in seed.reach.foreign if v in group.places]
+        if inside:
+            return f"it reads {inside[0]} at another index than where the kernel computes it"
+        needs = self._needs(seed, group)
+        if self._reaches(needs, group.number):
+            return "the kernels would depend on each other"
+        grown = group.grown(seed, how == ROWS, needs)
+        return schedulers.reject_reason(self._problem(grown)) or grown
+
+    def _same_direction(self, seed: Seed, group: Group) -> bool:
+        first = replace(seed, reduced=group.members[0].across, reach=self._close(group))
+        return self.maker.runs_inner(seed) == self.maker.runs_inner(first)
+
+    def _related(self, seed: Seed, group: Group) -> bool:
+        """Whether being together saves a load: flat kernels take any, to save a launch."""
+        if not group.reduced or not seed.reach.native.isdisjoint(group.places):
+            return True
+        mine = {r.value for r in seed.reach.loads if r.value.is_tensor}
+        return seed.member is not None or any(r.value in mine for r in group.reads)
+
+    def _needs(self, seed: Seed, group: Group) -> frozenset[int]:
+        """The other groups whose results the seed reads."""
+        owners = {self.owner[v] for v in seed.reach.native | seed.reach.foreign}
+        return frozenset(owners - {group.number})
+
+    def _reaches(self, needs: frozenset[int], target: int) -> bool:
+        stack, seen = list(needs), set(needs)
+        while stack:
+            number = stack.pop()
+            if number == target:
+                return True
+            fresh = self.groups[number].needs - seen
+            seen |= fresh
+            stack.extend(fresh)
+        return False
+
+    # -- facts ---------------------------------------------------------------
+
+    def _traffic(self, group: Group) -> list[Traffic]:
+        return self.maker.traffic(group.reads, group.stores)
+
+    def _problem(self, group: Group) -> Problem:
+        traffic = self._traffic(group)
+        parallel = order_axes(group.parallel, traffic)
+        reduced = order_axes(group.reduced, traffic)
+        return Problem(
+            parallel=extent(parallel),
+            reduced=extent(reduced),
+            levels=group.depth,
+            full_outputs=group.full_outputs,
+            dependent_outputs=group.dependent_outputs,
+            scans=group.scans,
+            outer_members=len(group.outer),
+            chunks=extent(group.chunked),
+            crossing=extent(_crossing(group, traffic)),
+            streams=tuple(_stream(t, parallel, reduced) for t in traffic),
+            work=len(group.nodes),
+            device=self.device,
+        )
+
+    def parts(self) -> dict[Value, int]:
+        """Reductions to do in two steps, and in how many parts."""
+        found: dict[Value, int] = {}
+        for group in self.groups:
+            parts = schedulers.split(self._problem(group))
+            if parts > 1:
+                members = group.outer or group.members
+                found.update({member.node.out: parts for member in members})
+        return found
+
+    # -- results -------------------------------------------------------------
+
+    def finish(self) -> SegmentedFusion:
+        """The groups as segments, in an order in which each finds its inputs made."""
+        order = self._order()
+        names = {number: f"s{place}" for place, number in enumerate(order)}
+        closed = {g.number: self._close(g) for g in self.groups}
+        segments = [self._segment(self.groups[n], names[n], closed) for n in order]
+        layouts = {out: buffer_strides(self.fusion, out) for s in segments for out in s.outputs}
+        cuts = tuple(re.sub(r"@(\d+)", lambda m: names[int(m[1])], cut) for cut in self.cuts)
+        return SegmentedFusion(self.fusion, tuple(segments), self.results, layouts, cuts)
+
+    def _order(self) -> list[int]:
+        done: list[int] = []
+        while len(done) < len(self.groups):
+            ready = (
+                g.number
+                for g in self.groups
+                if g.number not in done and g.needs.issubset(done)
+            )
+            done.append(next(ready))
+        return done
+
+    def _close(self, group: Group) -> Reach:
+        """All that the group computes and loads, results of other groups among the loads."""
+        stored = {v for v in self.maker.places if v not in group.places}
+        return walk(self.fusion, group.starts(), group.places, stored)
+
+    def _segment(self, group: Group, name: str, closed: dict[int, Reach]) -> Segment:
+        scheduler, params = schedulers.propose(self._problem(group))
+        own = closed[group.number]
+        members = (*group.members, *group.outer)
+        outside = {r.value for n, c in closed.items() if n != group.number for r in c.loads}
+        outside |= {r.root for r in self.results}
+        stores = list(group.stores) + [
+            Store(out, m.index) for m in members for out in m.node.outs if out in outside
+        ]
+        met = own.nodes | {m.node for m in members}
+        nodes = tuple(n for n in self.fusion.nodes if n in met)
+        traffic = self.maker.traffic(own.loads, stores)
+        ordered = sorted(own.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
+        return Segment(
+            name=name,
+            scheduler=scheduler,
+            nodes=nodes,
+            inputs=tuple(dict.fromkeys(r.value for r in ordered)),
+            outputs=tuple(s.value for s in stores),
+            parallel=order_axes(group.parallel, traffic),
+            reduced=group.reduced if group.scans else order_axes(group.reduced, traffic),
+            chunked=group.chunked,
+            crossing=_crossing(group, traffic),
+            members=members,
+            stores=tuple(stores),
+            params=params,
+            reason=_reason(group, nodes),
+        )
+
+
+def _reason(group: Group, nodes: tuple[Node, ...]) -> str:
+    over = f"{extent(group.parallel)} x {extent(group.reduced)}"
+    parts = [f"{len(nodes)} ops over {over}", f"{len(group.stores)} results stored"]
+    if group.depth > 1:
+        parts.append(f"{group.depth} reductions that depend on one another")
+    if group.outer:
+        parts.append(f"{len(group.outer)} reductions over the rows")
+    return ", ".join(parts)
+
+
+CROSSING_SHARE = 0.15
+"""Share of the bytes that must lie along another axis for a kernel to use square tiles."""
+
+
+def _crossing(group: Group, traffic: list[Traffic]) -> tuple[Axis, ...]:
+    """The axis along which many bytes lie in memory that is not the kernel's fastest one."""
+    if group.reduced or not group.parallel:
+        return ()
+    fastest = order_axes(group.parallel, traffic)[-1]
+    found = fast_axes(traffic)
+    total = sum(found.values())
+    others = {a: n for a, n in found.items() if a != fastest and a.extent >= 8}
+    best = max(others, key=lambda a: others[a], default=None)
+    if best is None or others[best] < CROSSING_SHARE * total or fastest.extent < 8:
+        return ()
+    return (best,)
+
+
+def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:
+    return Stream(
+        item_bytes=item.item_bytes,
+        along_x=item.runs_along(parallel),
+        along_r=item.runs_along(reduced),
+        x_stride=item.steps.get(parallel[-1]) if parallel else 0,
+        r_stride=item.steps.get(reduced[-1]) if reduced else 0,
+        is_store=item.is_store,
+    )

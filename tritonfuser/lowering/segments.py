@@ -1,0 +1,125 @@
+"""What segmenting gives: kernels-to-be, how outputs lie in their buffers, and why it was cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from ..affine import Axis
+from ..heuristics.params import HeuristicParams
+from ..ir import Fusion, Node, Value
+from ..shapes import Index, Memory
+
+
+@dataclass(frozen=True)
+class Member:
+    """A reduction or scan in a segment, and where it lies in the segment's loop nest.
+
+    ``index`` is where its results are, ``operand_index`` where its operand is read; ``across``
+    the axes it reduces or scans.
+    """
+
+    node: Node
+    index: Index
+    operand_index: Index
+    across: tuple[Axis, ...]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A value the segment writes to memory, whole, at an index of its loop nest."""
+
+    value: Value
+    index: Index
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The nodes of one kernel.
+
+    Attributes
+    ----------
+    name : str
+        ``s0``, ``s1``, ...; the kernel's name starts with it.
+    scheduler : str
+        One of nvFuser's scheduler names, or ``scan``.
+    nodes : tuple of Node
+        All nodes the kernel computes, in recording order.
+    inputs, outputs : tuple of Value
+        What it loads and stores.
+    parallel, reduced : tuple of Axis
+        The loop nest: axes every result has, and axes reduced (or scanned) along.
+    chunked : tuple of Axis
+        Those of ``parallel`` that reductions over rows keep: one program each.
+    crossing : tuple of Axis
+        Those of ``parallel`` that make up the second tile axis of a transpose.
+    members : tuple of Member
+        Its reductions and scans in order of dependence.
+    stores : tuple of Store
+        Its outputs with their places.
+    params : HeuristicParams
+        Tile sizes.
+    reason : str
+        Why these nodes are together.
+    """
+
+    name: str
+    scheduler: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    parallel: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    chunked: tuple[Axis, ...]
+    crossing: tuple[Axis, ...]
+    members: tuple[Member, ...]
+    stores: tuple[Store, ...]
+    params: HeuristicParams
+    reason: str
+
+    @property
+    def parallel_extent(self) -> int:
+        return prod(a.extent for a in self.parallel)
+
+    @property
+    def reduced_extent(self) -> int:
+        return prod(a.extent for a in self.reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """An output of the fusion: the buffer it lies in (an input or a segment's output), and how.
+
+    ``memory`` None means the whole buffer as it is allocated.
+    """
+
+    root: Value
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True)
+class SegmentedFusion:
+    """A fusion cut into segments, in execution order.
+
+    ``fusion`` is what the segments' nodes belong to; it may have more nodes than the recorded
+    one, where a reduction is done in two steps. ``results`` are parallel to its outputs.
+    """
+
+    fusion: Fusion
+    segments: tuple[Segment, ...]
+    results: tuple[Buffered, ...]
+    layouts: dict[Value, tuple[int, ...]]
+    cuts: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for segment in self.segments:
+            nest = " ".join(f"{a.name}:{a.extent}" for a in segment.parallel)
+            inner = " ".join(f"{a.name}:{a.extent}" for a in segment.reduced)
+            ins = ", ".join(v.name for v in segment.inputs)
+            outs = ", ".join(v.name for v in segment.outputs)
+            lines.append(f"{segment.name} {segment.scheduler} [{nest}; {inner}] {ins} -> {outs}")
+            lines.append(f"   {segment.reason}")
+            lines.append(f"   {segment.params}")
+            lines += [f"   {', '.join(o.name for o in n.outs)} = {n.op}" for n in segment.nodes]
+        return "\n".join([*lines, *(f"cut: {cut}" for cut in self.cuts)])

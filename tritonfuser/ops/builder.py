@@ -1,0 +1,253 @@
+"""Recording: bind arguments to an op's signature, infer the result types, append the node.
+
+The one way nodes come into being: ``fd.ops`` records the user's calls through it, composite ops
+and graph passes record theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DataType
+from ..errors import ArgumentError, SourceLoc, TritonFuserError
+from ..ir import Arg, Attr, Const, Fusion, Node, Number, Output, ScalarType, TensorType, Type, Value
+from . import registry
+from .table import REQUIRED, Call, Kind, Op
+
+
+class GraphBuilder:
+    """Collects nodes in recording order; values are numbered as they are made.
+
+    Parameters
+    ----------
+    tensors, scalars : int
+        The first free number of each kind.
+    """
+
+    def __init__(self, tensors: int = 0, scalars: int = 0) -> None:
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Output] = []
+        self.loc: SourceLoc | None = None
+        self._tensors = tensors
+        self._scalars = scalars
+
+    def new_value(self, type_: Type) -> Value:
+        if isinstance(type_, TensorType):
+            self._tensors += 1
+            return Value(self._tensors - 1, type_)
+        self._scalars += 1
+        return Value(self._scalars - 1, type_)
+
+    def add_input(self, type_: Type) -> Value:
+        value = self.new_value(type_)
+        self.inputs.append(value)
+        return value
+
+    def knows(self, value: Value) -> bool:
+        """Whether ``value`` was numbered here."""
+        return value.index < (self._tensors if value.is_tensor else self._scalars)
+
+    def mark(self) -> tuple[int, int, list[Output], int, int]:
+        """The state that ``rollback`` returns to."""
+        return len(self.inputs), len(self.nodes), [*self.outputs], self._tensors, self._scalars
+
+    def rollback(self, mark: tuple[int, int, list[Output], int, int]) -> None:
+        """Forget what was added since ``mark``."""
+        inputs, nodes, self.outputs, self._tensors, self._scalars = mark
+        del self.inputs[inputs:], self.nodes[nodes:]
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Record the op ``name`` as a user calls it; values in, value or tuple of values out.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is of the wrong Python type, missing, or unknown.
+        DefinitionError
+            The operands' dtypes, ranks or shapes do not fit the op.
+        """
+        try:
+            call = bind(registry.get(name), args, kwargs)
+            if call.op.record is not None:
+                return call.op.record(self, call)
+            return self.append(call)
+        except TritonFuserError as error:
+            raise error.located(self.loc) from error.__cause__
+
+    def append(self, call: Call) -> Any:
+        """Record one node as it is bound; no op-specific recording."""
+        types = call.op.infer(call)
+        outs = tuple(self.new_value(type_) for type_ in types)
+        attrs = tuple((key, value) for key, value in call.attrs.items())
+        self.nodes.append(Node(call.op.name, call.args, attrs, outs, self.loc))
+        return outs[0] if len(outs) == 1 else outs
+
+    def fusion(self) -> Fusion:
+        return Fusion(tuple(self.inputs), tuple(self.nodes), tuple(self.outputs))
+
+
+class OpNamespace:
+    """``ops.mul(x, y)`` for ``builder.call("mul", x, y)``."""
+
+    def __init__(self, builder: GraphBuilder) -> None:
+        self._builder = builder
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args, **kwargs: self._builder.call(name, *args, **kwargs)
+
+
+def as_call(node: Node) -> Call:
+    """The bound call a node was recorded from."""
+    return Call(registry.get(node.op), node.args, dict(node.attrs))
+
+
+def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+    """Arguments checked and put in their places, Python numbers turned into constants."""
+    given = _match(op, list(args), dict(kwargs))
+    operands: list[Arg] = []
+    attrs: dict[str, Attr] = {}
+    for param in op.params:
+        value = given.get(param.name, param.default)
+        if value is REQUIRED:
+            raise ArgumentError(
+                f"{op.name}(): incompatible function arguments: {param.name!r} is missing",
+                hint=f"Signature: {signature_text(op)}",
+            )
+        if value is None and param.default is None:
+            converted: Any = None
+        else:
+            converted = _convert(op, param.name, param.kind, value)
+        if param.kind.is_operand:
+            operands.append(converted)
+        else:
+            attrs[param.name] = converted
+    return Call(op, tuple(operands), attrs)
+
+
+def _match(op: Op, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Positional and named arguments by parameter name.
+
+    A DataType in the place of ``dims`` is the ``dtype``: ``sum(t, DataType.Double)``.
+    """
+    names = [p.name for p in op.params if not p.keyword_only]
+    kinds = {p.name: p.kind for p in op.params}
+    given: dict[str, Any] = {}
+    for place, value in enumerate(args):
+        if place >= len(names):
+            raise ArgumentError(
+                f"{op.name}(): incompatible function arguments: {len(args)} positional "
+                f"arguments, at most {len(names)} are taken",
+                hint=f"Signature: {signature_text(op)}",
+            )
+        name = names[place]
+        if kinds[name] is Kind.DIMS and isinstance(value, DataType) and "dtype" in kinds:
+            name = "dtype"
+        given[name] = value
+    aliases = {"axes": "dims", "dim": "dims"} if "dims" in kinds else {}
+    for key, value in kwargs.items():
+        name = aliases.get(key, key)
+        if name not in kinds or name in given:
+            what = "twice" if name in given else "but there is no such parameter"
+            raise ArgumentError(
+                f"{op.name}(): incompatible function arguments: {key!r} is given {what}",
+                hint=f"Signature: {signature_text(op)}",
+            )
+        given[name] = value
+    return given
+
+
+def signature_text(op: Op) -> str:
+    """``sum(arg, dims=None, keepdim=False, dtype=DataType.Null)``."""
+    parts: list[str] = []
+    star = False
+    for param in op.params:
+        if param.keyword_only and not star:
+            parts.append("*")
+            star = True
+        default = "" if param.default is REQUIRED else f"={param.default}"
+        parts.append(f"{param.name}: {param.kind.value}{default}")
+    return f"{op.name}({', '.join(parts)})"
+
+
+def _convert(op: Op, name: str, kind: Kind, value: Any) -> Any:
+    converted = _CONVERTERS[kind](value)
+    if converted is _WRONG:
+        raise ArgumentError(
+            f"{op.name}(): incompatible function arguments: {name!r} must be {kind.value}, "
+            f"got {value!r} of type {type(value).__name__}",
+            hint=f"Signature: {signature_text(op)}",
+        )
+    return converted
+
+
+_WRONG = object()
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return Const.of(value) if isinstance(value, Number.__args__) else _WRONG  # type: ignore[attr-defined]
+
+
+def _tensor(value: Any) -> Any:
+    return value if isinstance(value, Value) and value.is_tensor else _WRONG
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, Const) or (
+        isinstance(value, Value) and isinstance(value.type, ScalarType)
+    ):
+        return value
+    return _number(value)
+
+
+def _operand(value: Any) -> Any:
+    return value if isinstance(value, Value | Const) else _number(value)
+
+
+def _int(value: Any) -> Any:
+    return int(value) if isinstance(value, int | np.integer) else _WRONG
+
+
+def _bool(value: Any) -> Any:
+    return bool(value) if isinstance(value, int | np.bool_) else _WRONG
+
+
+def _extent(value: Any) -> Any:
+    found = _scalar(value)
+    if isinstance(found, Const) and not isinstance(found.value, int):
+        return _WRONG
+    return found
+
+
+def _list_of(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def converter(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return _WRONG
+        items = tuple(convert(item) for item in value)
+        return _WRONG if any(item is _WRONG for item in items) else items
+
+    return converter
+
+
+def _dims(value: Any) -> Any:
+    return (_int(value),) if isinstance(value, int | np.integer) else _list_of(_int)(value)
+
+
+_CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
+    Kind.TENSOR: _tensor,
+    Kind.OPERAND: _operand,
+    Kind.SCALAR: _scalar,
+    Kind.TENSORS: _list_of(_tensor),
+    Kind.EXTENTS: _list_of(_extent),
+    Kind.INT: _int,
+    Kind.INTS: _list_of(_int),
+    Kind.BOOL: _bool,
+    Kind.BOOLS: _list_of(_bool),
+    Kind.DIMS: _dims,
+    Kind.DTYPE: lambda value: value if isinstance(value, DataType) else _WRONG,
+}

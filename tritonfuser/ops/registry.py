@@ -1,0 +1,29 @@
+"""The op table itself: every row of the package, by name."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ..errors import DefinitionError
+from . import factories, pointwise, reductions, views
+from .table import Op
+
+_TABLES = (pointwise.ROWS, reductions.ROWS, views.ROWS, factories.ROWS)
+
+OPS: MappingProxyType[str, Op] = MappingProxyType(
+    {op.name: op for rows in _TABLES for op in rows}
+)
+
+
+def get(name: str) -> Op:
+    """The row of an op.
+
+    Raises
+    ------
+    DefinitionError
+        There is no such op.
+    """
+    try:
+        return OPS[name]
+    except KeyError:
+        raise DefinitionError(f"fd.ops has no op {name!r}") from None

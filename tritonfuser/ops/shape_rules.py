@@ -1,0 +1,205 @@
+"""What the rows that are not pointwise share: dims made non-negative, extents read from shape
+
+operands, calls rewritten, errors of one form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sympy
+
+from ..dtypes import DataType
+from ..errors import DefinitionError
+from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
+from ..shapes import Index, Source
+from .table import Call, Kind, Param
+
+ARG = Param("arg", Kind.TENSOR)
+"""The first parameter of most rows."""
+
+INDEX_DTYPES = frozenset({DataType.Int, DataType.Int32, DataType.Index})
+"""What a tensor of indices may hold."""
+
+
+def fail(op: str, expected: str, got: object, hint: str = "") -> DefinitionError:
+    """The error every shape rule raises: the op, what it wants, what came."""
+    return DefinitionError(f"{op}: expected {expected}, got {got}", hint=hint)
+
+
+# --- dims ----------------------------------------------------------------------------------
+
+
+def wrap_dim(op: str, dim: int, rank: int) -> int:
+    """``dim`` counted from the front; a 0-dim tensor counts as one of rank 1, as in torch."""
+    reach = max(rank, 1)
+    if not -reach <= dim < reach:
+        raise fail(
+            op,
+            f"a dim from {-reach} to {reach - 1} for a tensor of rank {rank}",
+            dim,
+            "Dims are counted from 0; negative ones from the end.",
+        )
+    return dim % reach
+
+
+def wrap_dims(op: str, dims: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Each dim counted from the front, in the order given; none twice."""
+    wrapped = tuple(wrap_dim(op, dim, rank) for dim in dims)
+    if len(set(wrapped)) != len(wrapped):
+        raise fail(op, "each dim once", list(wrapped))
+    return wrapped
+
+
+def permutation(op: str, dims: Sequence[int], rank: int) -> tuple[int, ...]:
+    """``dims`` as a permutation of ``0 .. rank - 1``."""
+    if len(dims) != rank:
+        raise fail(op, f"{rank} dims for a tensor of rank {rank}", list(dims))
+    return wrap_dims(op, dims, rank)
+
+
+def reduced_dims(call: Call, rank: int) -> tuple[int, ...]:
+    """The dims a reduction runs over, sorted; all where none are named."""
+    if call.attrs["dims"] is None:
+        return tuple(range(rank))
+    if not call.dims():
+        raise DefinitionError(
+            f"{call.op.name}: No reduction axis specified",
+            hint="Leave dims out, or name all dims, to reduce over all of them.",
+        )
+    return tuple(sorted(wrap_dims(call.op.name, call.dims(), rank)))
+
+
+def without(dims: Sequence[Dim], gone: Iterable[int]) -> tuple[Dim, ...]:
+    """The dims whose places are not in ``gone``."""
+    dropped = set(gone)
+    return tuple(dim for place, dim in enumerate(dims) if place not in dropped)
+
+
+def flags(places: Iterable[int], rank: int) -> tuple[bool, ...]:
+    """``rank`` bools, true at ``places``."""
+    wanted = set(places)
+    return tuple(place in wanted for place in range(rank))
+
+
+# --- extents -------------------------------------------------------------------------------
+
+
+def extent(op: str, size: Arg) -> Extent:
+    """What a shape operand says: a number, or the symbol of a scalar known at run time."""
+    if isinstance(size, Const) and not isinstance(size.value, complex):
+        return int(size.value)
+    if isinstance(size, Value):
+        return sympy.Symbol(size.name, integer=True, nonnegative=True)
+    raise fail(op, "an integer size", size)
+
+
+def extents(call: Call, name: str) -> tuple[Extent, ...]:
+    """The extents of a shape operand."""
+    given = call.arg(name)
+    assert isinstance(given, tuple), f"{call.op.name}: {name} is missing"
+    return tuple(extent(call.op.name, size) for size in given)
+
+
+def sizes_of(call: Call, name: str) -> tuple[Extent, ...]:
+    """The extents of a shape operand; none may be negative."""
+    found = extents(call, name)
+    if any(isinstance(size, int) and size < 0 for size in found):
+        raise fail(call.op.name, f"sizes of 0 and more in {name}", list(found))
+    return found
+
+
+def plain(size: Extent) -> Extent:
+    """A Python int where a symbolic extent came out as a number."""
+    return int(size) if isinstance(size, sympy.Integer) else size
+
+
+def resized(dim: Dim, size: Extent) -> Dim:
+    """The dim with another size: a piece of a stretched dim is stretched, one element is not."""
+    return Dim(size, dim.expanded and size != 1)
+
+
+def stretched(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim, ...]:
+    """The dims after expand to ``sizes``; -1 keeps, leading dims may be new."""
+    if len(sizes) < len(dims):
+        raise fail(op, f"at least {len(dims)} sizes", list(sizes))
+    new = len(sizes) - len(dims)
+    result: list[Dim] = []
+    for place, size in enumerate(sizes):
+        if place < new and size == DYNAMIC:
+            raise fail(op, f"a size for the new leading dim {place}", DYNAMIC)
+        old = Dim(1) if place < new else dims[place - new]
+        result.append(_stretched_dim(op, place, old, size))
+    return tuple(result)
+
+
+def _stretched_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
+    if size in (DYNAMIC, old.size):
+        return old
+    if isinstance(size, int) and size < 0:
+        raise fail(op, f"a size of 0 and more, or -1, in dim {place}", size)
+    if old.size == 1:
+        return Dim(size, expanded=True)
+    if not isinstance(old.size, int):
+        return Dim(size if isinstance(size, int) else old.size, old.expanded)
+    if not isinstance(size, int):
+        return old
+    raise fail(op, f"size {old.size}, 1 or -1 in dim {place}", size)
+
+
+# --- types and calls -----------------------------------------------------------------------
+
+
+def tensor(dims: Sequence[Dim], dtype: DataType) -> TensorType:
+    """The type of a factory's result; 0-dim ones promote like scalars."""
+    return TensorType(tuple(dims), dtype, weak=not dims)
+
+
+def view_of(arg: TensorType, dims: Sequence[Dim]) -> tuple[TensorType, ...]:
+    """The result types of a view: the operand's dtype, other dims.
+
+    A 0-dim result is weak, as a scalar, unless it shows a full reduction's result as it is.
+    """
+    weak = not dims and (arg.weak or arg.rank > 0)
+    return (TensorType(tuple(dims), arg.dtype, weak=weak),)
+
+
+def source(call: Call, index: Index) -> tuple[Source, ...]:
+    """The one source of a view that reads its operand everywhere."""
+    return (Source(call.value("arg"), index),)
+
+
+def result_sizes(call: Call) -> tuple[int, ...]:
+    """The sizes of a concretized call's result."""
+    out = call.op.infer(call)[0]
+    assert isinstance(out, TensorType)
+    return out.sizes
+
+
+def int_attr(call: Call, name: str) -> int:
+    """A static argument that is one int."""
+    found = call.attrs[name]
+    assert isinstance(found, int), f"{call.op.name}: {name} is no int"
+    return found
+
+
+def check_index(call: Call, name: str) -> TensorType:
+    """The type of an operand that holds indices."""
+    found = call.value(name).tensor
+    if found.dtype not in INDEX_DTYPES:
+        raise fail(call.op.name, f"an Int or Int32 tensor for {name!r}", found.dtype)
+    return found
+
+
+def with_attrs(call: Call, **attrs: Attr) -> Call:
+    """The call with some static arguments replaced."""
+    return replace(call, attrs={**call.attrs, **attrs})
+
+
+def with_operands(call: Call, **operands: Any) -> Call:
+    """The call with some run-time operands replaced."""
+    names = [p.name for p in call.op.params if p.kind.is_operand]
+    args = (operands.get(name, arg) for name, arg in zip(names, call.args, strict=True))
+    return replace(call, args=tuple(args))

@@ -1,0 +1,275 @@
+"""The shape of a row of the op table: parameters, typing, lowering form, oracle, samples.
+
+An op is declared once, by one ``Op``. Everything else (``fd.ops``, the printer, the emitter, the
+float64 oracle, the docs, the tests) reads the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Union
+
+from ..dtypes import DataType
+from ..ir import Arg, Attr, Const, Dim, Type, Value
+from ..shapes import Memory, Pull
+
+
+class Kind(Enum):
+    """What an argument may be. The first five are run-time operands, the rest static."""
+
+    TENSOR = "TensorView"
+    OPERAND = "TensorView | Val | bool | int | float | complex"
+    SCALAR = "Val | bool | int | float | complex"
+    TENSORS = "list[TensorView]"
+    EXTENTS = "list[int | Val] | tuple"
+    INT = "int"
+    INTS = "list[int] | tuple"
+    BOOL = "bool"
+    BOOLS = "list[bool] | tuple"
+    DIMS = "int | list[int] | tuple"
+    DTYPE = "DataType"
+
+    @property
+    def is_operand(self) -> bool:
+        return self in _OPERANDS
+
+
+_OPERANDS = {Kind.TENSOR, Kind.OPERAND, Kind.SCALAR, Kind.TENSORS, Kind.EXTENTS}
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of an op. ``default`` REQUIRED means none; None is a value like another."""
+
+    name: str
+    kind: Kind
+    default: Any = REQUIRED
+    keyword_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """The dtypes of a pointwise op: what each operand is cast to, what the expression yields,
+
+    and what the result is stored as.
+    """
+
+    operands: tuple[DataType, ...]
+    computed: DataType
+    result: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class OperandType:
+    """What a dtype rule sees of an operand: ``weak`` for scalars, numbers and 0-dim tensors."""
+
+    dtype: DataType
+    weak: bool
+    is_tensor: bool
+
+
+TypingRule = Callable[[tuple[OperandType, ...]], Typing]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """A Triton expression over the operands' names, ``"{x} + {y}"``.
+
+    ``variants`` is tried in order by the dtype of the first operand after casting; a key of
+    None takes any. Names usable in an expression: ``tl``, ``libdevice`` and the functions of
+    ``lowering.library``; ``{dtype}`` is the Triton name of the computed dtype.
+    ``constants`` are cheaper expressions for when the last operand is a known number.
+    """
+
+    variants: tuple[tuple[frozenset[DataType] | None, str], ...]
+    typing: TypingRule
+    constants: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def copies(self) -> bool:
+        """Whether the op hands its first operand on: set, cast."""
+        return not self.constants and re.fullmatch(r"\{\w+\}", self.variants[0][1]) is not None
+
+    def expression(self, dtype: DataType, last: object = None) -> str:
+        """The text for operands of ``dtype``; ``last`` is the last operand's value if constant."""
+        for value, text in self.constants:
+            if last is not None and last == value:
+                return text
+        for dtypes, text in self.variants:
+            if dtypes is None or dtype in dtypes:
+                return text
+        raise KeyError(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction by an associative operation.
+
+    ``identity`` names the neutral element: "zero", "one", "lowest" or "highest";
+    ``combine`` joins two partial results, ``"{a} + {b}"``; ``across`` reduces a tile along
+    ``{axis}`` and keeps no dim, ``"tl.sum({x}, {axis})"``.
+    """
+
+    identity: str
+    combine: str
+    across: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Mean, sum of squared deviations and count along the reduced dims, in a stable way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """An inclusive scan along one dim; as Reduction, with ``along`` scanning a tile."""
+
+    identity: str
+    combine: str
+    along: str
+    across: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A rearrangement: which element of which operand each output element reads.
+
+    ``pull`` gives the sources of the element at an index. ``alias`` says how the result lies in
+    the operand's memory, or None where it does not: then the elements must be copied.
+    ``regroups`` marks the view that cuts and joins dims in row-major order (reshape).
+    """
+
+    pull: Callable[[Call, Pull], Any]
+    alias: Callable[[Call, Memory], Memory | None] | None = None
+    regroups: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """A tensor made from scalars and its own index, ``"{start} + {step} * {i0}"``."""
+
+    triton: str
+
+
+@dataclass(frozen=True, slots=True)
+class Random:
+    """Philox random numbers: ``distribution`` names the function of ``lowering.library``.
+
+    The first two operands are (low, high) of a half-open range where ``bounded``, else (mean,
+    standard deviation).
+    """
+
+    distribution: str
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """Written in other ops: ``expand(builder_ops, *args, **attrs)`` returns the result value(s)."""
+
+    expand: Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostScalar:
+    """A scalar known when extents are: the size of a dim."""
+
+
+Form = Union[Pointwise, Reduction, Moments, Scan, View, Factory, Random, Composite, HostScalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The range tests draw the operands from, and the dtypes they try.
+
+    ``low``/``high`` bound every operand; ``ranges`` overrides it by operand name. ``dtypes``
+    None means every lowered dtype the typing rule takes.
+    """
+
+    low: float = -10.0
+    high: float = 10.0
+    ranges: tuple[tuple[str, float, float], ...] = ()
+    dtypes: tuple[DataType, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments bound to an op's parameters: operands by position, static ones by name."""
+
+    op: Op
+    args: tuple[Arg, ...]
+    attrs: dict[str, Attr] = field(default_factory=dict)
+
+    def arg(self, name: str) -> Arg:
+        names = [p.name for p in self.op.params if p.kind.is_operand]
+        return self.args[names.index(name)]
+
+    def value(self, name: str) -> Value:
+        found = self.arg(name)
+        assert isinstance(found, Value), f"{self.op.name}: {name} is no value"
+        return found
+
+    def operand(self, name: str) -> Value | Const:
+        found = self.arg(name)
+        assert isinstance(found, Value | Const), f"{self.op.name}: {name} is missing"
+        return found
+
+    def dims(self, name: str = "dims") -> tuple[int, ...]:
+        found = self.attrs[name]
+        assert isinstance(found, tuple)
+        return tuple(int(item) for item in found)
+
+
+@dataclass(frozen=True)
+class Op:
+    """One row of the op table.
+
+    Attributes
+    ----------
+    name : str
+        The name under ``fd.ops``.
+    params : tuple of Param
+        The signature.
+    doc : str
+        One sentence for the docstring and the docs page.
+    category : str
+        Heading in the docs: "pointwise", "reduction", "view", ...
+    form : Form
+        How it is lowered.
+    infer : callable
+        ``Call -> tuple[Type, ...]``: the result types; raises DefinitionError.
+    oracle : callable
+        torch reference: ``(operands in order, tuples for lists, **attrs)`` -> tensor or tuple.
+        Operands come as torch tensors or Python numbers.
+    record : callable, optional
+        ``(builder, call) -> Value | tuple``: replaces the recording of a single node, for ops
+        that mean something else at record time (a sum over size-1 dims is a squeeze).
+    samples : Samples
+        For tests.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    doc: str
+    category: str
+    form: Form
+    infer: Callable[[Call], tuple[Type, ...]]
+    oracle: Callable[..., Any]
+    record: Callable[[Any, Call], Any] | None = None
+    samples: Samples = Samples()
+
+
+def expand_dims(dims: tuple[Dim, ...], rank: int) -> tuple[Dim, ...]:
+    """``dims`` with leading size-1 dims up to ``rank``."""
+    return (Dim(1),) * (rank - len(dims)) + dims

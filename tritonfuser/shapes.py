@@ -1,0 +1,286 @@
+"""Shape rules and index maps of the views: which element of the operand each element reads.
+
+Every view of the op table names one ``*_dims`` rule (result dims), one ``*_pull`` map (result
+index -> operand index) and, where the result can lie in the operand's memory, one ``*_alias``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .affine import Affine, constant, linear, unravel
+from .dtypes import DataType
+from .ir import Const, Dim, Extent, TensorType, Value
+
+Index = tuple[Affine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How a tensor lies in a buffer: sizes, strides and offset, in elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``low <= expr < high`` must hold for a source to be read."""
+
+    expr: Affine
+    low: int
+    high: int
+
+    @property
+    def always(self) -> bool:
+        bounds = self.expr.range
+        return bounds is not None and self.low <= bounds[0] and bounds[1] < self.high
+
+    @property
+    def never(self) -> bool:
+        bounds = self.expr.range
+        return bounds is not None and (bounds[1] < self.low or bounds[0] >= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place an element may come from: an operand at an index, where the guards hold.
+
+    ``operand`` None stands for zero, whatever the dtype.
+    """
+
+    operand: Value | Const | None
+    index: Index = ()
+    guards: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a view's index map is given: the result's index, and a way to read index tensors."""
+
+    index: Index
+    read: Callable[[Value, Index], Affine]
+
+
+# --- sizes ---------------------------------------------------------------------------------
+
+
+def same_extent(a: Extent, b: Extent) -> bool:
+    """True unless both are known and differ: a symbolic extent may turn out to fit."""
+    return not (isinstance(a, int) and isinstance(b, int)) or a == b
+
+
+def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tuple[int, int]:
+    """The dims of a pointwise result: ranks are filled with leading 1s, size-1 dims stretch.
+
+    Returns
+    -------
+    tuple of Dim, or the pair (dim, operand) that does not fit
+        A pair of ints tells which.
+    """
+    rank = max(len(dims) for dims in operands)
+    padded = [(Dim(1),) * (rank - len(dims)) + dims for dims in operands]
+    result: list[Dim] = []
+    for place in range(rank):
+        chosen = Dim(1)
+        for number, dims in enumerate(padded):
+            dim = dims[place]
+            if dim.size == 1 and not dim.expanded:
+                continue
+            if chosen.size == 1 and not chosen.expanded:
+                chosen = dim
+            elif not same_extent(chosen.size, dim.size):
+                return place, number
+            else:
+                size = chosen.size if isinstance(chosen.size, int) else dim.size
+                chosen = Dim(size, chosen.expanded and dim.expanded)
+        result.append(chosen)
+    return tuple(result)
+
+
+def broadcast_index(index: Index, operand: TensorType) -> Index:
+    """The operand's index for a result index of the same or a higher rank."""
+    tail = index[len(index) - operand.rank :]
+    return tuple(
+        constant(0) if size == 1 else item for item, size in zip(tail, operand.sizes, strict=True)
+    )
+
+
+def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides, as torch gives them: a size-0 dim counts as 1."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def strides_for_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Dense strides where dim ``i`` is the ``order[i]``-th fastest (0 is the fastest)."""
+    strides = [0] * len(sizes)
+    step = 1
+    for dim in sorted(range(len(sizes)), key=lambda d: order[d]):
+        strides[dim] = step
+        step *= max(sizes[dim], 1)
+    return tuple(strides)
+
+
+# --- permute, broadcast, expand, squeeze -----------------------------------------------------
+
+
+def permute_pull(index: Index, dims: Sequence[int]) -> Index:
+    source = [constant(0)] * len(dims)
+    for place, dim in enumerate(dims):
+        source[dim] = index[place]
+    return tuple(source)
+
+
+def permute_alias(memory: Memory, dims: Sequence[int]) -> Memory:
+    return Memory(
+        tuple(memory.sizes[d] for d in dims),
+        tuple(memory.strides[d] for d in dims),
+        memory.offset,
+    )
+
+
+def broadcast_pull(index: Index, flags: Sequence[bool]) -> Index:
+    return tuple(item for item, new in zip(index, flags, strict=True) if not new)
+
+
+def broadcast_alias(memory: Memory, flags: Sequence[bool]) -> Memory:
+    """New size-1 dims; their stride is what torch.unsqueeze would give."""
+    sizes: list[int] = []
+    strides: list[int] = []
+    old = len(memory.sizes)
+    for new in reversed(flags):
+        if new:
+            step = strides[-1] * sizes[-1] if sizes else 1
+            sizes.append(1)
+            strides.append(step)
+        else:
+            old -= 1
+            sizes.append(memory.sizes[old])
+            strides.append(memory.strides[old])
+    return Memory(tuple(reversed(sizes)), tuple(reversed(strides)), memory.offset)
+
+
+def expand_pull(index: Index, operand: TensorType) -> Index:
+    return broadcast_index(index, operand)
+
+
+def expand_alias(memory: Memory, sizes: Sequence[int]) -> Memory:
+    new = len(sizes) - len(memory.sizes)
+    strides = [0] * new
+    for old, stride, size in zip(memory.sizes, memory.strides, sizes[new:], strict=True):
+        strides.append(0 if old == 1 and size != 1 else stride)
+    return Memory(tuple(sizes), tuple(strides), memory.offset)
+
+
+def squeeze_pull(index: Index, dims: Sequence[int], rank: int) -> Index:
+    left = iter(index)
+    return tuple(constant(0) if dim in dims else next(left) for dim in range(rank))
+
+
+def squeeze_alias(memory: Memory, dims: Sequence[int]) -> Memory:
+    kept = [d for d in range(len(memory.sizes)) if d not in dims]
+    return permute_alias(memory, kept)
+
+
+# --- reshape, slice --------------------------------------------------------------------------
+
+
+def reshape_pull(index: Index, sizes: tuple[int, ...], operand: tuple[int, ...]) -> Index:
+    return unravel(linear(index, sizes), operand)
+
+
+def reshape_alias(memory: Memory, sizes: tuple[int, ...]) -> Memory | None:
+    """torch's view rule: new dims must fall into runs of the old that lie densely."""
+    if 0 in memory.sizes:
+        return Memory(sizes, contiguous_strides(sizes), memory.offset)
+    runs: list[tuple[int, int]] = []  # (length, innermost stride), outermost first
+    for size, stride in zip(memory.sizes, memory.strides, strict=True):
+        if size == 1:
+            continue
+        if runs and runs[-1][1] == size * stride:
+            runs[-1] = (runs[-1][0] * size, stride)
+        else:
+            runs.append((size, stride))
+    strides: list[int] = []
+    left, step = runs.pop() if runs else (1, 1)
+    for size in reversed(sizes):
+        if size != 1 and left == 1 and runs:
+            left, step = runs.pop()
+        if left % size:
+            return None
+        strides.append(step)
+        left, step = left // size, step * size
+    return Memory(sizes, tuple(reversed(strides)), memory.offset)
+
+
+def slice_pull(index: Index, starts: Sequence[int]) -> Index:
+    return tuple(item + start for item, start in zip(index, starts, strict=True))
+
+
+def slice_alias(memory: Memory, starts: Sequence[int], sizes: tuple[int, ...]) -> Memory:
+    offset = memory.offset
+    if 0 not in sizes:
+        offset += sum(s * stride for s, stride in zip(starts, memory.strides, strict=True))
+    return Memory(sizes, memory.strides, offset)
+
+
+def slice_bounds(size: int, start: int, end: int) -> tuple[int, int]:
+    """Start and end as Python slices take them: negative ones count from the end of the dim,
+
+    both are clamped to it, and the end is not before the start.
+    """
+    start, end = (place + size if place < 0 else place for place in (start, end))
+    start = min(max(start, 0), size)
+    return start, max(start, min(max(end, 0), size))
+
+
+# --- pad, cat, gathers -----------------------------------------------------------------------
+
+
+def pad_sources(
+    index: Index, operand: Value, before: Sequence[int], fill: Value | Const | None
+) -> tuple[Source, ...]:
+    """The operand where the shifted index is inside it, the fill value elsewhere."""
+    shifted = tuple(item - low for item, low in zip(index, before, strict=True))
+    guards = tuple(
+        Guard(item, 0, size) for item, size in zip(shifted, operand.tensor.sizes, strict=True)
+    )
+    return Source(operand, shifted, guards), Source(fill)
+
+
+def cat_sources(index: Index, operands: Sequence[Value], dim: int) -> tuple[Source, ...]:
+    """Each operand where its stretch of ``dim`` is."""
+    sources: list[Source] = []
+    start = 0
+    for operand in operands:
+        size = operand.tensor.sizes[dim]
+        inside = index[dim] - start
+        moved = (*index[:dim], inside, *index[dim + 1 :])
+        if size:
+            sources.append(Source(operand, moved, (Guard(inside, 0, size),)))
+        start += size
+    return tuple(sources)
+
+
+# --- what lies below dtype Index ---------------------------------------------------------------
+
+INT32_LIMIT = 2**31
+"""First number of elements that needs 64-bit indices."""
+
+
+def index_dtype(memories: Sequence[Memory]) -> DataType:
+    """Int32 unless some tensor reaches 2**31 elements from its first to its last."""
+    for memory in memories:
+        if 0 in memory.sizes:
+            continue
+        last = sum((s - 1) * abs(t) for s, t in zip(memory.sizes, memory.strides, strict=True))
+        if last + memory.offset + 1 >= INT32_LIMIT:
+            return DataType.Int
+    return DataType.Int32
