@@ -45,10 +45,9 @@ def test_kernels_for_sm_90(case, shape):
     reports = compiled(case, shape, "sm_90")
     assert len(reports) <= (2 if "_bwd" in case.name or "sum" in case.name else 1)
     assert [r.spill_bytes for r in reports] == [0] * len(reports)
-    assert reports[0].max_load_bytes == 16
+    assert [r.max_load_bytes for r in reports] == [16] * len(reports)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["sm_80", "sm_100", "gfx942"])
 @by_name
 def test_compiles_for_other_targets(case, arch):

@@ -55,16 +55,10 @@ def compiled(entry, arch):
     return fd.compile_for(arch, make_inputs(entry, fd.fusion.ir, "meta"))
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "gfx942"])
 @by_name
-def test_compiles_without_spills(entry):
-    for report in compiled(entry, "sm_90"):
-        assert report.spill_bytes == 0, report.name
-        assert report.asm["cubin"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", ["sm_80", "sm_100", "gfx942"])
-@by_name
-def test_compiles_for_other_targets(entry, arch):
+def test_compiles(entry, arch):
     binary = "hsaco" if arch.startswith("gfx") else "cubin"
-    assert all(report.asm[binary] for report in compiled(entry, arch))
+    for report in compiled(entry, arch):
+        assert report.asm[binary]
+        assert report.spill_bytes == 0 or arch != "sm_90", report.name

@@ -157,15 +157,17 @@ def test_too_much_shared_memory():
         """
         @triton.jit
         def greedy(x, out):
-            i = tl.arange(0, 512)
-            j = tl.arange(0, 256)
-            a = tl.load(x + i[:, None] * 256 + j[None, :])
-            b = tl.load(x + j[:, None] * 512 + i[None, :])
-            c = tl.dot(a, b, input_precision="ieee")
-            tl.store(out + i[:, None] * 512 + i[None, :], c)
+            i = tl.arange(0, 128)
+            j = tl.arange(0, 64)
+            c = tl.zeros([128, 128], tl.float32)
+            for k in tl.range(0, 4096, 64, num_stages=10):
+                a = tl.load(x + i[:, None] * 4096 + (k + j)[None, :])
+                b = tl.load(x + (k + j)[:, None] * 4096 + i[None, :])
+                c = tl.dot(a, b, c)
+            tl.store(out + i[:, None] * 128 + i[None, :], c)
         """,
-        [tensor("x"), tensor("out")],
-        num_warps=16,
+        [tensor("x", DataType.BFloat16), tensor("out")],
+        num_stages=10,
     )
     compiled = compile_kernel(source, arch(), (True, True))
     assert compiled.shared_bytes > device.of(torch.device("cuda", 0)).shared_bytes_per_block

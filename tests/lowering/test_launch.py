@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -90,6 +92,29 @@ def test_otherwise_tritons_launcher_is(monkeypatch, version, run):
     found = prepared(run)
     assert found.launch is run
     assert launched(run, found) == CALL
+
+
+class Loaded:
+    """Stands for Triton's CompiledKernel."""
+
+    function = 77
+    packed_metadata = ()
+
+    def __init__(self):
+        self.run = CudaLauncher()
+
+
+def test_the_launcher_keeps_the_kernel_loaded(monkeypatch):
+    monkeypatch.setattr(triton, "__version__", "3.9.0")
+    binary = Loaded()
+    unloaded = weakref.ref(binary)
+    launch_, _, _ = launch.prepare(binary, 0)
+    del binary
+    gc.collect()
+    assert unloaded() is not None
+    del launch_
+    gc.collect()
+    assert unloaded() is None
 
 
 def test_no_constants_no_tail():

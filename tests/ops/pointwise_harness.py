@@ -19,6 +19,7 @@ from tritonfuser.ops.table import Op, OperandType, Pointwise, Typing
 D = DataType
 DTYPES = (D.Double, D.Float, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
 FLOATS = frozenset({D.Double, D.Float, D.Half, D.BFloat16})
+INTEGERS = frozenset({D.Int, D.Int32})
 BY_NAME = {op.name: op for op in ROWS}
 IMPORTS = """\
 import triton

@@ -49,6 +49,12 @@ def test_iota(args: tuple[Any, ...], dtype: D, expected: list[float]) -> None:
     assert found.tolist() == expected and found.dtype is dtype.info.torch
 
 
+@pytest.mark.parametrize("dtype", [D.Half, D.BFloat16])
+def test_narrow_floats_are_counted_exactly_and_rounded_once(dtype: D) -> None:
+    found = _value("iota", 3000, 1, 3, dtype=dtype)
+    assert torch.equal(found, torch.arange(1, 9001, 3).to(dtype.info.torch))
+
+
 def test_iota_of_run_time_scalars() -> None:
     builder = GraphBuilder()
     tensor = add_tensor(builder, (-1, -1))

@@ -10,11 +10,14 @@ from tests.ops.pointwise_harness import (
     FLOATS,
     cases,
     interpret,
+    kernel,
     operands,
     row_kernel,
     typing_of,
 )
 from tritonfuser.dtypes import DataType
+from tritonfuser.ir import Const, Dim, TensorType
+from tritonfuser.ops.builder import GraphBuilder
 from tritonfuser.ops.pointwise import ROWS
 
 TOLERANCE = {
@@ -45,6 +48,55 @@ def test_row(name: str, dtype: DataType) -> None:
     torch.testing.assert_close(found, expected, rtol=limit, atol=limit / 10, equal_nan=True)
     zero = (found == 0) & (expected == 0)
     assert torch.equal(found[zero].signbit(), expected[zero].signbit()), "0.0 is not -0.0"
+
+
+@pytest.mark.parametrize("dtype", [DataType.Double, DataType.Float, DataType.Int, DataType.Int32])
+@pytest.mark.parametrize("exponent", [1, 2, 3])
+def test_constant_powers_are_products(dtype: DataType, exponent: int) -> None:
+    op = BY_NAME["pow"]
+    text = op.form.expression(dtype, exponent).format(lhs="x0", rhs="unused")
+    assert "pow" not in text and "pow" in op.form.expression(dtype, 2.5)
+    base = operands(op, dtype)[0]
+    (found,) = interpret(kernel([f"r0 = {text}"], [dtype], [dtype], len(base)), [base])
+    torch.testing.assert_close(found, op.oracle(base, exponent), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [DataType.Half, DataType.Int32, DataType.Bool])
+def test_clamp_without_a_bound_is_recorded_with_the_widest(dtype: DataType) -> None:
+    builder = GraphBuilder()
+    value = builder.add_input(TensorType((Dim(4),), dtype))
+    out = builder.call("clamp", value, None, True)
+    low, high = builder.nodes[0].args[1:]
+    assert out.dtype is dtype and high == Const.of(True)
+    values = torch.tensor([0, 1, 0, 1]).to(dtype.info.torch)
+    assert torch.equal(BY_NAME["clamp"].oracle(values, low.value, None), values)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "expected", "dtype"),
+    [
+        ("reciprocal", (4,), 0.25, torch.float32),
+        ("div", (-7, 2), -3, torch.int64),
+        ("mod", (-7, 2), -1, torch.int64),
+        ("remainder", (-7, 2), 1, torch.int64),
+        ("div", (7, 0), -1, torch.int64),
+        ("pow", (2, -1), 0, torch.int64),
+        ("pow", (-1, -3), -1, torch.int64),
+        ("add", (1, 2.5), 3.5, torch.float64),
+        ("truediv", (1, 4), 0.25, torch.float32),
+        ("logical_right_shift", (-1, 63), 1, torch.int64),
+        ("logical_right_shift", (-1, 64), 0, torch.int64),
+        ("bitwise_right_shift", (-8, 1), -4, torch.int64),
+        ("round", (2.5,), 2.0, torch.float64),
+        ("where", (True, 1, 2.5), 1.0, torch.float64),
+        ("sign", (float("nan"),), 0.0, torch.float64),
+    ],
+)
+def test_oracles_take_numbers(
+    name: str, operands: tuple[float, ...], expected: float, dtype: torch.dtype
+) -> None:
+    found = BY_NAME[name].oracle(*operands)
+    assert found.dtype is dtype and found.item() == expected
 
 
 def test_names_are_unique_and_documented() -> None:

@@ -156,9 +156,7 @@ def _tensor_problem(value: Value, given: Any) -> Problem | None:
     return None if type_.layout is None else _layout_problem(type_.dims, type_.layout, given)
 
 
-def _layout_problem(
-    dims: Sequence[Dim], layout: Layout, given: torch.Tensor
-) -> Problem | None:
+def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) -> Problem | None:
     """Whether the strides are what define_tensor promised; size-1 dims may have any."""
     if not given.numel():
         return None

@@ -17,7 +17,305 @@ from .operators import Operators
 from .printer import print_definition
 from .recording import outside
 from .repro import describe_inputs, repro_script
-from .running import Runnable
-from .unavailable import Unavailable
-from .validation import Validated
-from .version import __version__
+from .tolerances import ValidationError
+from .unavailable import schedule
+from .validation import Validated, copied
+from .version import version
+
+
+class FusionDefinition(Validated):
+    """A recording of tensor operations, and what can be done with it.
+
+    Record in a ``with`` block, or in the ``definition`` method of a subclass; then ``run``.
+
+    Parameters
+    ----------
+    id : Fusion or int, optional
+        A Fusion to record into, or the ``id()`` of one that is recorded: the forms of nvFuser's
+        first frontends.
+    max_length : int
+        Accepted and not needed.
+
+    Attributes
+    ----------
+    ops : Operators
+        The ops: ``fd.ops.add(x, y)``; ``help(FusionDefinition.Operators)`` lists all.
+
+    Examples
+    --------
+    >>> with FusionDefinition() as fd:
+    ...     x = fd.define_tensor(shape=[-1, -1], contiguity=True)
+    ...     fd.add_output(fd.ops.sum(fd.ops.exp(x), dims=[1]))
+    >>> (out,) = fd.run([torch.randn(4, 8)])
+    """
+
+    Operators = Operators
+    module = "tritonfuser"
+    """Where a repro script imports from."""
+
+    def __init__(self, id: Fusion | int | None = None, max_length: int = 9999) -> None:
+        self._given = Fusion(id) if isinstance(id, int) else id
+        if self._given is not None and self._given.defined():
+            self._fusion = self._given
+        self._guard: FusionGuard | None = None
+        self._devices: set[str] = set()
+        self.ops = Operators(self._record)
+        self.sched = schedule
+
+    # --- recording -------------------------------------------------------------------------
+
+    def __enter__(self) -> FusionDefinition:
+        if self._fusion is not None or self._fec is not None:
+            raise DefinitionError(
+                "this FusionDefinition is recorded already",
+                loc=user_line(),
+                hint="Make a new FusionDefinition for another recording.",
+            )
+        self._fusion = self._given if self._given is not None else Fusion()
+        self._guard = FusionGuard(self._fusion)
+        self._guard.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        assert self._guard is not None
+        assert self._fusion is not None
+        self._guard.__exit__(kind, error, trace)
+        if kind is not None:
+            # What was recorded before the error is nobody's definition.
+            self._fusion.clear()
+            self._fusion = None
+            self._devices.clear()
+
+    def _define(self) -> None:
+        if type(self).definition is FusionDefinition.definition:
+            self.definition()
+        with self:
+            self.definition()
+
+    def _recording(self, what: str) -> Fusion:
+        if self._fusion is None:
+            raise outside(what, user_line())
+        return self._fusion
+
+    def _record(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._recording(f"fd.ops.{name}").call(name, *args, **kwargs)
+
+    def define_tensor(self, *args: Any, **kwargs: Any) -> TensorView:
+        """A tensor input. Inputs are given to ``run`` in the order of their definition.
+
+        Four forms::
+
+            define_tensor(shape, contiguity=False, dtype=DataType.Float, is_cpu=False,
+                          stride_order=[])
+            define_tensor(sizes, strides, dtype=DataType.Float, static_sizes=False, is_cpu=False)
+            define_tensor(symbolic_sizes=[...], contiguous=[...], dtype=DataType.Float)
+            define_tensor(ndims, dtype=DataType.Float)
+
+        Parameters
+        ----------
+        shape : list of int
+            -1 for a size known only at run time, 1 for a dim that broadcasts, else the size.
+        contiguity : bool or list of (bool or None)
+            Whether each dim lies densely around the next inner one, outermost in memory first;
+            None for dims of size 1 and for dims stretched by expand. One bool stands for all.
+        dtype : DataType
+            The element type.
+        is_cpu : bool
+            A 0-dim tensor that stays on the CPU.
+        stride_order : list of int
+            For each dim its place in memory, 0 the fastest; by default row-major.
+        sizes, strides : list of int
+            As a tensor has them; sizes other than 1 are taken as -1 unless ``static_sizes``.
+
+        Raises
+        ------
+        ArgumentError
+            A TypeError: an argument of the wrong type, or an integer beyond int64.
+        DefinitionError
+            A RuntimeError: values that describe no tensor.
+        """
+        fusion = self._recording("define_tensor")
+        tensor = fusion.new_tensor(*args, **kwargs)
+        fusion.add_input(tensor)
+        return tensor
+
+    def define_scalar(self, value: Any = None, dtype: DataType | None = None) -> Val:
+        """A scalar: an input without a value, else a constant.
+
+        Parameters
+        ----------
+        value : number or DataType, optional
+            A constant; its dtype is Bool, Int, Double or ComplexDouble unless one is given. A
+            DataType alone is the dtype of an input.
+        dtype : DataType, optional
+            Of an input, by default Double; a constant is converted to it.
+        """
+        fusion = self._recording("define_scalar")
+        scalar = fusion.new_scalar(value, dtype)
+        if scalar.is_symbolic():
+            fusion.add_input(scalar)
+        return scalar
+
+    def define_constant(self, value: Any) -> Val:
+        """A constant, under the first frontend's name."""
+        if value is None or isinstance(value, DataType):
+            raise ArgumentError(
+                f"define_constant(): incompatible function arguments: expected a number, "
+                f"got {value!r}"
+            )
+        return self.define_scalar(value)
+
+    def define_vector(self, size: int) -> list[Val]:
+        """``size`` Int inputs, given to ``run`` as one list or tuple of ints."""
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise ArgumentError(
+                f"define_vector(): incompatible function arguments: expected a length, got {size!r}"
+            )
+        return [self.define_scalar(dtype=DataType.Int) for _ in range(size)]
+
+    def from_pytorch(self, tensor: torch.Tensor, static_sizes: bool = False) -> TensorView:
+        """A tensor input like ``tensor``: its dtype, its memory layout, its rank.
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+            The example.
+        static_sizes : bool
+            Whether its sizes are part of the definition; by default only sizes of 1 are.
+
+        Raises
+        ------
+        UnsupportedDeviceError
+            A ValueError: a CPU tensor that is no scalar beside GPU ones; through
+            ``compat.nvfuser_direct`` any such tensor.
+        """
+        self._recording("from_pytorch")
+        if not isinstance(tensor, torch.Tensor):
+            raise ArgumentError(
+                f"from_pytorch(): incompatible function arguments: expected a tensor, "
+                f"got {tensor!r}"
+            )
+        self._check_device(tensor)
+        try:
+            dtype = from_torch(tensor.dtype)
+        except KeyError:
+            raise DefinitionError(
+                f"from_pytorch: there is no DataType for {tensor.dtype}", loc=user_line()
+            ) from None
+        return self.define_tensor(
+            sizes=list(tensor.shape),
+            strides=list(tensor.stride()),
+            dtype=dtype,
+            static_sizes=static_sizes,
+            is_cpu=tensor.is_cpu and not tensor.dim(),
+        )
+
+    def _check_device(self, tensor: torch.Tensor) -> None:
+        kinds = {tensor.device.type} if tensor.dim() or not tensor.is_cpu else set()
+        strict = self.cuda_only and not options.current().cpu_as_cuda
+        if ("cpu" in kinds and strict) or len(self._devices | kinds) > 1:
+            raise UnsupportedDeviceError(
+                CPU_TEXT,
+                loc=user_line(),
+                hint="All tensors but scalars must be on one device.",
+            )
+        self._devices |= kinds
+
+    def add_output(self, output: TensorView, alias_input: TensorView | None = None) -> None:
+        """Return a tensor from ``run``, or write it into an input.
+
+        Parameters
+        ----------
+        output : TensorView
+            A tensor of this definition. It may be added more than once.
+        alias_input : TensorView, optional
+            An input that the output is written into when all reads of it are done. Then it is
+            returned only if ``add_output(output)`` is called too, and it is the input's buffer
+            that is returned.
+        """
+        self._recording("add_output").add_output(output, alias_input)
+
+    # --- what is recorded ------------------------------------------------------------------
+
+    @property
+    def fusion(self) -> Fusion:
+        """The recorded fusion; ``fd.fusion.ir`` is its IR."""
+        if self._fusion is None and self._fec is None:
+            self._ready()
+        if self._fusion is not None:
+            return self._fusion
+        return self.fec.fusion()
+
+    def id(self) -> int:
+        """The number that ``FusionDefinition(id)`` finds this definition by."""
+        return self.fusion.id()
+
+    def __repr__(self) -> str:
+        if self._fusion is None and self._fec is None:
+            return f"<{type(self).__name__}: nothing recorded>"
+        return print_definition(self.fusion.ir)
+
+    # --- programs of it --------------------------------------------------------------------
+
+    def repro_script_for(self, inputs: Inputs | None = None) -> str:
+        """A program that records this definition and runs it on random inputs like these."""
+        described = None if inputs is None else describe_inputs(flat(inputs))
+        return self._script(described)
+
+    def last_repro_script(self) -> str:
+        """The same for the inputs of the last ``run(inputs, save_repro_inputs=True)``."""
+        if self._repro_inputs is None:
+            raise ExecutionModeError(
+                "fd.last_repro_script() cannot provide a repro because fd.execute(inputs, "
+                "save_repro_inputs=True) was not executed!",
+                loc=user_line(),
+            )
+        return self._script(self._repro_inputs)
+
+    def _script(self, inputs: list[str] | None) -> str:
+        self._ready()
+        return repro_script(repr(self), inputs, module=self.module, version=version())
+
+    def validate_definition(
+        self, inputs: Inputs, reference_outputs: list[torch.Tensor] | None = None
+    ) -> None:
+        """Record the printed definition again, run it on copies, and compare.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            As for ``run``.
+        reference_outputs : list of Tensor, optional
+            What should come out; by default what this definition gives for copies of the inputs.
+
+        Raises
+        ------
+        ValidationError
+            The number of outputs, a value or a stride differs.
+        """
+        given = flat(inputs)
+        expected = reference_outputs
+        if expected is None:
+            expected = self.run(copied(given))
+        actual = self._recorded_again().run(copied(given))
+        if len(actual) != len(expected):
+            raise ValidationError(f"expected {len(expected)} outputs, got {len(actual)}")
+        for place, (one, other) in enumerate(zip(actual, expected, strict=True)):
+            if one.stride() != other.stride():
+                raise ValidationError(
+                    f"output {place}: expected strides {other.stride()}, got {one.stride()}"
+                )
+            if not torch.equal(one.nan_to_num(), other.nan_to_num()):
+                raise ValidationError(f"output {place} of the printed definition differs")
+
+    def _recorded_again(self) -> FusionDefinition:
+        scope: dict[str, Any] = {
+            "FusionDefinition": FusionDefinition,
+            "DataType": DataType,
+            "TensorView": TensorView,
+            "torch": torch,
+        }
+        exec(compile(repr(self), "<printed definition>", "exec"), scope)
+        with FusionDefinition() as again:
+            scope["nvfuser_fusion"](again)
+        return again

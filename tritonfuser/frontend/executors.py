@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 import torch
 
@@ -11,10 +11,10 @@ from ..cache import executor
 from ..errors import InputError, UndefinedFusionError
 from ..heuristics.params import HeuristicParams
 from .fusion import Fusion
-from .inputs import Inputs, device_for, flat, placed
+from .inputs import Inputs, device_for, flat, placing
 from .nvfuser_options import check_options
 
-Params = HeuristicParams | Sequence[HeuristicParams]
+Params = Union[HeuristicParams, Sequence[HeuristicParams]]
 
 
 class FusionExecutorCache:
@@ -57,11 +57,9 @@ class FusionExecutorCache:
         """Run on a list of inputs; arguments as for ``FusionDefinition.run``."""
         check_options(_enable_options, _disable_options)
         given = flat(inputs)
-        try:
+        with placing(self._fusion):
             where = device_for(self.core.fusion, given, device)
             return self.core.execute(given, params=params, device=where)
-        except InputError as error:
-            raise placed(error, self._fusion) from None
 
     def is_compiled(self, inputs: Inputs, device: torch.device | str | int | None = None) -> bool:
         """Whether inputs like these have been run."""
@@ -98,9 +96,7 @@ class KernelExecutor:
         self.core = executor.KernelExecutor()
         self._fusion: Fusion | None = None
 
-    def compile(
-        self, fusion: Fusion, inputs: Inputs = (), params: Params | None = None
-    ) -> None:
+    def compile(self, fusion: Fusion, inputs: Inputs = (), params: Params | None = None) -> None:
         """Compile for inputs like these.
 
         Raises
@@ -111,10 +107,8 @@ class KernelExecutor:
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
         self._fusion = fusion
-        try:
+        with placing(fusion):
             self.core.compile(fusion.ir, flat(inputs), params)
-        except InputError as error:
-            raise placed(error, fusion) from None
 
     def run(self, inputs: Inputs) -> list[torch.Tensor]:
         """Run on inputs of the signature it was compiled for."""

@@ -13,11 +13,15 @@ Text = str
 """``str`` where a class has a method of that name."""
 
 
-class Home(Protocol):
-    """The recording that a handle belongs to."""
+class HasFusion(Protocol):
+    """A frontend Fusion, or whatever else carries an IR fusion."""
 
     @property
     def ir(self) -> Fusion: ...
+
+
+class Home(HasFusion, Protocol):
+    """The recording that a handle belongs to."""
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -80,9 +84,7 @@ class Val(Statement):
         return [Expr(self._home, node) for node in nodes]
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Val) and self._home is other._home and self._value == other._value
-        )
+        return isinstance(other, Val) and self._home is other._home and self._value == other._value
 
     def __hash__(self) -> int:
         return hash(self._value)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from ..cache.diagnose import InputMismatch
-from ..errors import ArgumentError, InputError, TritonFuserError, UnsupportedDeviceError
+from ..errors import ArgumentError, InputError, UnsupportedDeviceError
 from ..ir import Fusion
 from .recording import Recording
 
@@ -77,8 +78,10 @@ def refuse_cpu(inputs: Inputs) -> None:
             )
 
 
-def placed(error: TritonFuserError, recording: Recording | None) -> TritonFuserError:
-    """The error with the line that defined the input it is about."""
-    if recording is None or not isinstance(error, InputMismatch):
-        return error
-    return error.located(recording.line_of(recording.ir.inputs[error.place]))
+@contextmanager
+def placing(recording: Recording) -> Iterator[None]:
+    """Give errors about an input the line that defined it."""
+    try:
+        yield
+    except InputMismatch as error:
+        raise error.located(recording.line_of(recording.ir.inputs[error.place])) from None

@@ -78,9 +78,7 @@ def _is_int_list(value: Any) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(_is_int(v) for v in value)
 
 
-def _named(
-    form: tuple[str, ...], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
+def _named(form: tuple[str, ...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     signature = " or ".join(f"({', '.join(names)})" for names in FORMS)
     if len(args) > len(form):
         raise _incompatible(f"{len(args)} positional arguments", f"Forms: {signature}")
@@ -213,12 +211,10 @@ def _contiguity(
     return tuple(contiguity)
 
 
-def _legacy_contiguity(
-    sizes: Sequence[int], flags: Any, order: Sequence[int]
-) -> bool | list[bool | None]:
+def _legacy_contiguity(sizes: Sequence[int], flags: Any, order: Sequence[int]) -> Any:
     """The old frontend wrote True at dims of size 1 too."""
     if isinstance(flags, bool) or not isinstance(flags, list | tuple) or len(flags) != len(sizes):
-        return flags  # type: ignore[return-value]
+        return flags
     in_memory = _in_memory(sizes, _stride_order(order, len(sizes)))
     return [None if size == 1 else flag for size, flag in zip(in_memory, flags, strict=True)]
 

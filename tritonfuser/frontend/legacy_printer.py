@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ..ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value, live_nodes
-from ..ops import registry
 from ..ops.table import Kind, Param
 from .literals import attr_text, is_plain, number_text
-from .printer import INDENT, arguments, default_order, items, output_calls, shape_of
+from .printer import INDENT, arguments, default_order, items, output_calls, printed_op, shape_of
 
 
 def print_legacy_definition(fusion: Fusion, number: int) -> str:
@@ -46,16 +45,17 @@ class _LegacyPrinter:
         return self._names.setdefault(value, f"{'T' if is_tensor else 'S'}{len(self._names)}")
 
     def _call_text(self, node: Node) -> str:
-        reduction = registry.get(node.op).category == "reduction"
+        op = printed_op(node)
         parts: list[str] = []
         leading = True
         for param, value in arguments(node):
             leading = leading and value is not None and param.kind in (Kind.TENSOR, Kind.OPERAND)
             if value is not None:
-                name = "axes" if reduction and param.name == "dims" else param.name
+                axes = op.category == "reduction" and param.name == "dims"
+                name = "axes" if axes else param.name
                 text = self._value_text(param, value)
                 parts.append(text if leading else f"{name}={text}")
-        return f"fd.ops.{node.op}({', '.join(parts)})"
+        return f"fd.ops.{op.name}({', '.join(parts)})"
 
     def _value_text(self, param: Param, value: Arg | Attr) -> str:
         if not param.kind.is_operand:

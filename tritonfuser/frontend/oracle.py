@@ -6,15 +6,17 @@ In float64 it says what the numbers should be; in the fusion's own dtypes, what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Union
+from typing import Any, Union
 
 import torch
 
 from ..dtypes import REDUCED_FLOATS, DataType, of_python
 from ..ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ..ops import registry
-from ..ops.table import Kind, Param, Pointwise, Scan
+from ..ops.table import Kind, Param, Pointwise, Random, Scan
 from ..ops.typing_rules import operand_types
+from .handles import HasFusion
+from .tolerances import ValidationError
 
 Result = Union[torch.Tensor, Number]
 
@@ -22,13 +24,6 @@ _DOUBLE = {
     **dict.fromkeys((DataType.Float, *REDUCED_FLOATS), DataType.Double),
     DataType.ComplexFloat: DataType.ComplexDouble,
 }
-
-
-class HasFusion(Protocol):
-    """A frontend Fusion, or whatever else carries an IR fusion."""
-
-    @property
-    def ir(self) -> Fusion: ...
 
 
 def reference(
@@ -60,12 +55,15 @@ class Evaluation:
         One for each output of the fusion, hidden ones too.
     lengths : list of int
         For each output, how many elements were reduced into one on the way to it.
+    determined : list of bool
+        For each output, whether it is free of random numbers drawn without a seed.
     """
 
     def __init__(self, fusion: Fusion, inputs: Sequence[Any], double: bool) -> None:
         self._double = double
         self._results: dict[Value, Result] = {}
         self._lengths: dict[Value, int] = {}
+        self._drawn: set[Value] = set()
         for value, given in zip(fusion.inputs, inputs, strict=True):
             self._keep(value, given, 1)
         last = _last_uses(fusion)
@@ -76,6 +74,24 @@ class Evaluation:
                     self._forget(node, last)
         self.outputs = [_tensor(self._results[out.value]) for out in fusion.outputs]
         self.lengths = [self._lengths[out.value] for out in fusion.outputs]
+        self.determined = [out.value not in self._drawn for out in fusion.outputs]
+
+    def replace(self, fusion: Fusion, outputs: Sequence[torch.Tensor]) -> None:
+        """Take other tensors for the expected outputs, hidden ones excepted.
+
+        Raises
+        ------
+        ValidationError
+            Their number is another than that of the outputs.
+        """
+        shown = [place for place, out in enumerate(fusion.outputs) if not out.hidden]
+        if len(outputs) != len(shown):
+            raise ValidationError(
+                f"expected {len(shown)} reference outputs, one an output, got {len(outputs)}"
+            )
+        for place, given in zip(shown, outputs, strict=True):
+            self.outputs[place] = given
+            self.determined[place] = True
 
     def _run(self, node: Node) -> None:
         op = registry.get(node.op)
@@ -93,6 +109,9 @@ class Evaluation:
         results = op.oracle(*operands, **attrs)
         results = results if isinstance(results, tuple | list) else (results,)
         length = self._length(node, results[0])
+        seedless = isinstance(op.form, Random) and None in node.args
+        if seedless or any(value in self._drawn for value in node.operands()):
+            self._drawn.update(node.outs)
         for out, result in zip(node.outs, results, strict=True):
             self._keep(out, result, length)
 
@@ -143,7 +162,8 @@ class Evaluation:
         op = registry.get(node.op)
         if op.category == "reduction":
             source = _tensor(self._results[operands[0]])
-            return before * max(source.numel() // max(result.numel(), 1), 1)
+            per_result = source.numel() // max(_tensor(result).numel(), 1)
+            return before * max(per_result, 1)
         if isinstance(op.form, Scan):
             dim = node.attr("dim")
             assert isinstance(dim, int)

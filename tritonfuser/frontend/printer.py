@@ -12,14 +12,14 @@ from ..ir import (
     Fusion,
     Layout,
     Node,
-    Operand,
     Output,
     ScalarType,
     TensorType,
     Value,
 )
 from ..ops import registry
-from ..ops.table import REQUIRED, Kind, Param
+from ..ops.table import REQUIRED, Kind, Op, Param
+from .handles import HasFusion
 from .literals import attr_text, is_extent, is_plain, number_text
 
 INDENT = "    "
@@ -45,6 +45,11 @@ def print_definition(fusion: Fusion) -> str:
         lines.append(f"{outs} = {_call_text(node, constants)}")
     lines += output_calls(fusion.outputs, lambda value: value.name)
     return "\n".join([_HEADER, *(INDENT + line for line in lines or ["pass"])]) + "\n"
+
+
+def translate_fusion(fusion: HasFusion) -> str:
+    """The program that defines a ``Fusion``; for a definition, the same as ``repr(fd)``."""
+    return print_definition(fusion.ir)
 
 
 def depth_first(fusion: Fusion) -> list[Node]:
@@ -109,10 +114,19 @@ def output_calls(outputs: Sequence[Output], name: Callable[[Value], str]) -> Ite
 
 
 def arguments(node: Node) -> Iterator[tuple[Param, Arg | Attr]]:
-    """The parameters of a node's op with what was given for them."""
+    """The parameters of a node's op, as it is printed, with what was given for them."""
     operands, attrs = iter(node.args), dict(node.attrs)
-    for param in registry.get(node.op).params:
-        yield param, next(operands) if param.kind.is_operand else attrs[param.name]
+    for param in printed_op(node).params:
+        if param.kind.is_operand:
+            yield param, next(operands)
+        else:
+            yield param, attrs.get(param.name, node.out.dtype)
+
+
+def printed_op(node: Node) -> Op:
+    """The row that a node is printed as: its own, or another one that means the same."""
+    op = registry.get(node.op)
+    return op if op.printed is None else registry.get(op.printed)
 
 
 def items(value: Arg | Attr) -> Sequence[object]:
@@ -148,7 +162,7 @@ def _call_text(node: Node, constants: dict[Const, str]) -> str:
             continue
         text = _value_text(param, value, constants)
         parts.append(text if leading else f"{param.name}={text}")
-    return f"fd.ops.{node.op}({', '.join(parts)})"
+    return f"fd.ops.{printed_op(node).name}({', '.join(parts)})"
 
 
 def is_default(param: Param, value: Arg | Attr) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, Union
 
 import torch
 
 from .. import options
+from ..cache import executor
 from ..errors import DefinitionError, ExecutionModeError, InputError, UndefinedFusionError
 from ..heuristics.params import HeuristicParams
 from ..lowering.build import KernelReport
@@ -17,13 +20,13 @@ from ..lowering.kernel import KernelSource
 from ..lowering.segments import SegmentedFusion
 from .executors import FusionExecutorCache, KernelExecutor, Params
 from .fusion import Fusion
-from .inputs import Inputs, device_for, flat, placed, refuse_cpu
+from .inputs import Inputs, device_for, flat, placing, refuse_cpu
 from .legacy_printer import print_legacy_definition
 from .location import user_line
 from .nvfuser_options import check_options
 from .repro import describe_inputs
 
-Device = torch.device | str | int | None
+Device = Union[torch.device, str, int, None]
 Execute = Callable[[Inputs], list[torch.Tensor]]
 
 _deprecated_used = False
@@ -33,12 +36,28 @@ _lock = threading.Lock()
 def _warn_deprecated(old: str, new: str) -> None:
     """The one warning of this process, at the line that called the alias."""
     global _deprecated_used
+    if _deprecated_used:
+        return
     _deprecated_used = True
+    quiet = alias(Runnable.run, Runnable.execute)
+    setattr(Runnable, quiet.__name__, quiet)
     warnings.warn(
         f"FusionDefinition.{old} is nvFuser's name for FusionDefinition.{new}; "
         f"use {new}, or import tritonfuser.compat.nvfuser_direct",
         DeprecationWarning,
         stacklevel=3,
+    )
+
+
+def alias(function: Any, named: Any) -> Any:
+    """``function`` under the name and docstring of ``named``: a call costs what it costs."""
+    copy = FunctionType(function.__code__, function.__globals__, named.__name__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(
+        copy,
+        named,
+        assigned=("__module__", "__qualname__", "__doc__", "__annotations__"),
+        updated=(),
     )
 
 
@@ -174,16 +193,17 @@ class Runnable:
         given = self._accepted(inputs)
         if self._ke is None:
             self._dump_definition(fusion)
-        executor = self._ke or KernelExecutor()
-        if params is not None or not executor.core.fits(given):
-            executor.compile(fusion, given, params)
-        self._ke = executor
-        return executor.run(given)
+        kernel = self._ke or KernelExecutor()
+        if params is not None or not kernel.core.fits(given):
+            kernel.compile(fusion, given, params)
+        self._ke = kernel
+        return kernel.run(given)
 
     def execute(
         self,
         inputs: Inputs,
         *,
+        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
         device: Device = None,
         save_repro_inputs: bool = False,
         _enable_options: Sequence[str] = (),
@@ -194,10 +214,10 @@ class Runnable:
         Warns once a process. Programs that keep nvFuser's names import
         ``tritonfuser.compat.nvfuser_direct``, where they are the right ones.
         """
-        if not _deprecated_used:
-            _warn_deprecated("execute", "run")
+        _warn_deprecated("execute", "run")
         return self.run(
             inputs,
+            params=params,
             device=device,
             save_repro_inputs=save_repro_inputs,
             _enable_options=_enable_options,
@@ -216,15 +236,18 @@ class Runnable:
 
     def heuristics(self, inputs: Inputs) -> list[HeuristicParams]:
         """The params that ``run`` would use for inputs like these, one a segment."""
-        return self._core().heuristics(self._accepted(inputs))
+        with placing(self._ready()):
+            return self._core().heuristics(self._accepted(inputs))
 
     def segments(self, inputs: Inputs, *, arch: str | None = None) -> SegmentedFusion:
         """How ``run`` would cut the definition, with the reasons; here or on another GPU."""
-        return self._core().segments(self._accepted(inputs), arch=arch)
+        with placing(self._ready()):
+            return self._core().segments(self._accepted(inputs), arch=arch)
 
     def kernels(self, inputs: Inputs, *, arch: str | None = None) -> list[KernelSource]:
         """The kernels that ``run`` would launch, as Triton source, in order."""
-        return self._core().kernels(self._accepted(inputs), arch=arch)
+        with placing(self._ready()):
+            return self._core().kernels(self._accepted(inputs), arch=arch)
 
     def compile_for(self, arch: str, inputs: Inputs) -> list[KernelReport]:
         """Compile the kernels for a GPU that need not be here; what came out, one a kernel.
@@ -236,7 +259,8 @@ class Runnable:
         inputs : list or tuple
             CPU or meta tensors that stand for tensors on that GPU, and numbers.
         """
-        return self._core().compile_for(arch, flat(inputs))
+        with placing(self._ready()):
+            return self._core().compile_for(arch, flat(inputs))
 
     # --- state -----------------------------------------------------------------------------
 
@@ -260,8 +284,8 @@ class Runnable:
         return self._ke
 
     @ke.setter
-    def ke(self, executor: KernelExecutor) -> None:
-        self._ke = executor
+    def ke(self, kernel: KernelExecutor) -> None:
+        self._ke = kernel
 
     def definition(self) -> None:
         """What a subclass overrides to record its ops when it is first run."""
@@ -299,7 +323,7 @@ class Runnable:
     def _define(self) -> None:
         self.definition()
 
-    def _core(self) -> Any:
+    def _core(self) -> executor.FusionExecutorCache:
         return self._look().core
 
     def _look(self) -> FusionExecutorCache:
@@ -326,31 +350,25 @@ class Runnable:
             )
         given = self._accepted(inputs)
         cache = self._look()
-        if isinstance(params, HeuristicParams):
-            params = [params]
-        try:
-            where = device_for(fusion.ir, given, device)
-            outputs = cache.core.execute(given, params=params, device=where)
-        except InputError as error:
-            raise placed(error, fusion) from None
+        if self._fec is None:
+            self._dump_definition(fusion)
         if save_repro_inputs:
             self._repro_inputs = describe_inputs(given)
+        chosen = [params] if isinstance(params, HeuristicParams) else params
+        with placing(fusion):
+            where = device_for(fusion.ir, given, device)
+            outputs = cache.core.execute(given, params=chosen, device=where)
         if self._fec is None:
             self.fec = cache
-            self._dump_definition(fusion)
         return outputs
 
-    def _run_flat(
-        self, execute: Execute, inputs: Inputs, error: InputError
-    ) -> list[torch.Tensor]:
+    def _run_flat(self, execute: Execute, inputs: Inputs, error: InputError) -> list[torch.Tensor]:
         """Once more with nested lists opened; the error as it was where there are none."""
         given = flat(inputs)
-        if given is inputs:
-            raise placed(error, self._ready()) from None
-        try:
+        with placing(self._ready()):
+            if given is inputs:
+                raise error
             return execute(given)
-        except InputError as again:
-            raise placed(again, self._ready()) from None
 
     def _accepted(self, inputs: Inputs) -> Inputs:
         given = flat(inputs)

@@ -45,18 +45,18 @@ def tolerances(dtype: DataType, length: int) -> tuple[float, float]:
 
 
 def compare(
-    place: int, actual: torch.Tensor, expected: torch.Tensor, dtype: DataType, length: int
+    what: str, actual: torch.Tensor, expected: torch.Tensor, dtype: DataType, length: int
 ) -> None:
     """Raise unless the two have one shape and the same numbers, nan being equal to itself.
 
     Raises
     ------
     ValidationError
-        Says which output, where, and by how much.
+        Says what (``"output 0"``) is wrong, where, and by how much.
     """
     if actual.shape != expected.shape:
         raise ValidationError(
-            f"output {place}: expected shape {list(expected.shape)}, got {list(actual.shape)}"
+            f"{what}: expected shape {list(expected.shape)}, got {list(actual.shape)}"
         )
     atol, rtol = tolerances(dtype, length)
     wide = expected.to(actual.device)
@@ -66,7 +66,7 @@ def compare(
         return
     where = _first_wrong(close)
     raise ValidationError(
-        f"output {place}: {int((~close).sum())} of {close.numel()} elements differ from the "
+        f"{what}: {int((~close).sum())} of {close.numel()} elements differ from the "
         f"reference; at {list(where)} expected {wide[where].item()}, got {got[where].item()}",
         hint=f"Allowed are atol={atol:g}, rtol={rtol:g} for {dtype} after {length} summands.",
     )

@@ -16,11 +16,11 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def propose(problem: Problem) -> HeuristicParams:
-    """Two 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors."""
+    """Four 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors."""
     n = problem.parallel
     if problem.on_cpu:
         return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
-    items = max(32 // problem.narrowest, 4)
+    items = min(max(64 // problem.narrowest, 4), 32)
     if problem.work > 24:
         items = min(items, 8)
     warps = 4

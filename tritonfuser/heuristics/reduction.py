@@ -43,14 +43,12 @@ def _tile(problem: Problem) -> tuple[int, int, int]:
     r = next_power_of_2(problem.reduced)
     x = next_power_of_2(problem.parallel)
     if problem.inner:
-        block_r = min(r, 4096 // problem.narrowest * 2)
+        block_r = min(r, 8192 // problem.widest)
         block_x = max(1, min(x, 2048 // block_r))
         while block_x > 1 and ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count:
             block_x //= 2
         return block_x, block_r, _warps(block_x * block_r)
-    block_x = min(x, max(256 // problem.narrowest, 32))
-    while block_x > 32 and ceil_div(problem.parallel, block_x) * 8 < problem.device.sm_count:
-        block_x //= 2
+    block_x = min(x, max(128 // problem.narrowest, 32))
     block_r = max(1, min(r, 4096 // block_x))
     return block_x, block_r, _warps(block_x * block_r)
 

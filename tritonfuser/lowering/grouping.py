@@ -228,7 +228,8 @@ def fit(seed: Seed, group: Group) -> str | None:
     if seed.member is None:
         if not inner:
             return SAME if parallel == rows else _by_extent(seed, group)
-        return SAME if parallel in (rows, rows | inner) else None
+        kept = set(group.chunked) | inner if group.outer else rows
+        return SAME if parallel in (rows, rows | inner, kept) else None
     if not inner:
         return None
     if parallel == rows and reduced == inner:

@@ -173,12 +173,12 @@ def _philox_rounds(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, rounds:
     """``tl.philox_impl`` on 32-bit words."""
     scalar = not c0.type.is_block()
     words = [x.handle.data.astype(np.uint64) for x in (c0, c1, c2, c3, k0, k1)]
-    found = _philox_arrays(*words, rounds=_unwrapped(rounds))
+    found = _philox_arrays(_unwrapped(rounds), *words)
     return tuple(to_tensor(word.astype(np.uint32), tl.uint32, scalar) for word in found)
 
 
 def _philox_arrays(
-    c0: Array, c1: Array, c2: Array, c3: Array, k0: Array, k1: Array, rounds: int
+    rounds: int, c0: Array, c1: Array, c2: Array, c3: Array, k0: Array, k1: Array
 ) -> tuple[Array, ...]:
     mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(rounds):

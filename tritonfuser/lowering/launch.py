@@ -96,7 +96,11 @@ def prepare(binary: Any, constants: int) -> Prepared:
 
 
 def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
-    """By Triton's launcher object: its call has been the same since Triton 3.0."""
+    """By Triton's launcher object: its call has been the same since Triton 3.0.
+
+    From 3.9 on a kernel unloads itself when nobody has it any more, so its launcher keeps it.
+    """
+    binary.run.kernel = binary
     return Prepared(binary.run, (binary.function, binary.packed_metadata, None, None, None), tail)
 
 

@@ -28,6 +28,16 @@ def philox_words(seed, offset, subsequence):
 
 
 @triton.jit
+def unsigned(index):
+    """A linear index without a sign: then neighbours visibly share a counter, drawn once."""
+    if index.dtype.primitive_bitwidth == 32:
+        bits = index.to(tl.uint32, bitcast=True)
+    else:
+        bits = index.to(tl.uint64, bitcast=True)
+    return bits
+
+
+@triton.jit
 def unit_float(word):
     """A word as float32 in (0, 1]."""
     return (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
@@ -43,8 +53,9 @@ def unit_double(low, high):
 @triton.jit
 def philox_uniform(seed, offset, index):
     """float32 in [0, 1) for each linear index."""
-    w0, w1, w2, w3 = philox_words(seed, offset, index // 4)
-    part = index % 4
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 2)
+    part = index & 3
     word = tl.where(part < 2, tl.where(part == 0, w0, w1), tl.where(part == 2, w2, w3))
     unit = unit_float(word)
     return tl.where(unit == 1.0, 0.0, unit)
@@ -53,8 +64,9 @@ def philox_uniform(seed, offset, index):
 @triton.jit
 def philox_uniform_double(seed, offset, index):
     """float64 in [0, 1) for each linear index."""
-    w0, w1, w2, w3 = philox_words(seed, offset, index // 2)
-    even = index % 2 == 0
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 1)
+    even = (index & 1) == 0
     unit = unit_double(tl.where(even, w0, w2), tl.where(even, w1, w3))
     return tl.where(unit == 1.0, 0.0, unit)
 
@@ -70,18 +82,20 @@ def box_muller(u, v, even):
 @triton.jit
 def philox_normal(seed, offset, index):
     """float32 standard normal numbers, one for each linear index."""
-    w0, w1, w2, w3 = philox_words(seed, offset, index // 4)
-    first = index % 4 < 2
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 2)
+    first = (index & 3) < 2
     u = unit_float(tl.where(first, w0, w2))
     v = unit_float(tl.where(first, w1, w3))
-    return box_muller(u, v, index % 2 == 0)
+    return box_muller(u, v, (index & 1) == 0)
 
 
 @triton.jit
 def philox_normal_double(seed, offset, index):
     """float64 standard normal numbers, one for each linear index."""
-    w0, w1, w2, w3 = philox_words(seed, offset, index // 2)
-    return box_muller(unit_double(w0, w1), unit_double(w2, w3), index % 2 == 0)
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 1)
+    return box_muller(unit_double(w0, w1), unit_double(w2, w3), (index & 1) == 0)
 
 
 @triton.jit

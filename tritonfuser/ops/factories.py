@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from ..dtypes import Category, DataType
+from ..dtypes import Category, DataType, compute_dtype
 from ..ir import Const, Dim, Number, TensorType, Value
 from . import randoms
 from .fills import as_class, dtype_attr, infer_shaped, number_of
-from .shape_rules import ARG, extent, fail, tensor, with_operands
+from .shape_rules import ARG, extent, fail, tensor, with_attrs, with_operands
 from .table import Call, Composite, Factory, Kind, Op, Param
 
 _INT32_MAX = 2**31 - 1
@@ -28,8 +28,13 @@ def _infer_iota(call: Call) -> tuple[TensorType, ...]:
 
 
 def _record_iota(builder: Any, call: Call) -> Any:
-    if dtype_attr(call).info.category not in (Category.INT, Category.FLOAT):
-        raise fail("iota", "an integer or floating-point dtype", dtype_attr(call))
+    """Append the node, defaults written out; narrow floats are counted in Float."""
+    dtype = dtype_attr(call)
+    if compute_dtype(dtype) is not dtype:
+        wide = _record_iota(builder, with_attrs(call, dtype=compute_dtype(dtype)))
+        return builder.call("cast", wide, dtype)
+    if dtype.info.category not in (Category.INT, Category.FLOAT):
+        raise fail("iota", "an integer or floating-point dtype", dtype)
     first, step = call.arg("start"), call.arg("step")
     start = Const.of(0) if first is None else first
     stride = Const.of(1) if step is None else step

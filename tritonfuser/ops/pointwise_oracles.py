@@ -44,7 +44,7 @@ def relu(x: Tensor) -> Tensor:
 def erfcinv(x: Tensor) -> Tensor:
     """Through the quantile of the normal distribution, which is exact in the tails too."""
     quantile = torch.special.ndtri(x.double() / 2)
-    return (0.0 - quantile / math.sqrt(2)).to(x.dtype)
+    return torch.sub(0.0, quantile / math.sqrt(2)).to(x.dtype)
 
 
 def imag(x: Tensor) -> Tensor:

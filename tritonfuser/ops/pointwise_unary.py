@@ -92,7 +92,7 @@ SAME_DTYPE: tuple[Op, ...] = (
     unary("logical_not", rules.logical_op, "~{x}", torch.logical_not, "Whether x is zero."),
     unary("bitwise_not", rules.bitwise_op, "~{x}", torch.bitwise_not,
           "All bits inverted; of a Bool, logical not."),
-    unary("set", rules.copy_op, "{x}", torch.clone, "A copy."),
+    replace(unary("set", rules.copy_op, "{x}", torch.clone, "A copy."), printed="cast"),
     unary("segment_set", rules.copy_op, "{x}", torch.clone,
           "A copy, and a hint that kernels may be cut here."),
     unary("real", rules.real_op, "{x}", torch.real, "The real part; a copy unless complex."),

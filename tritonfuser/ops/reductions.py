@@ -53,10 +53,8 @@ def _record(
     rank = arg.tensor.rank
     dims = reduced_dims(call, rank)
     dtype = result(call)
-    # Bools are reduced as numbers: the largest of them is their *or*.
-    work = DataType.Int32 if dtype is DataType.Bool and rank else dtype
-    if arg.dtype is not work:
-        arg = builder.call("cast", arg, work)
+    if arg.dtype is not dtype:
+        arg = builder.call("cast", arg, dtype)
     elif not rank:
         arg = builder.call("set", arg)
     if not rank:
@@ -64,7 +62,7 @@ def _record(
     out, copies, left = _take_away(builder, arg, dims)
     if left:
         bare = with_attrs(call, dims=left, keepdim=False)
-        bare = with_attrs(bare, dtype=work) if repeated is not None else bare
+        bare = with_attrs(bare, dtype=dtype) if repeated is not None else bare
         out = builder.append(with_operands(bare, arg=out))
     if copies > 1 and repeated is not None:
         out = builder.call(repeated, out, copies)
@@ -157,9 +155,21 @@ def _prod(
     keepdim: bool = False,
     dtype: DataType = DataType.Null,
 ) -> torch.Tensor:
-    for place in reversed(_all_dims(arg, dims)):
-        arg = torch.prod(arg, place, keepdim=keepdim, dtype=_torch_dtype(arg, dtype))
-    return arg
+    places = _all_dims(arg, dims)
+    asked = _torch_dtype(arg, dtype)
+    if not arg.dim():
+        return torch.prod(arg, dtype=asked)
+    kept = [d for d in range(arg.dim()) if d not in places]
+    # One product over all dims: torch rounds after each.
+    rows = arg.permute(*kept, *places).reshape(*(arg.shape[d] for d in kept), _count(arg, places))
+    found = torch.prod(rows, -1, dtype=asked)
+    for place in places if keepdim else ():
+        found = found.unsqueeze(place)
+    return found
+
+
+def _count(arg: torch.Tensor, places: Sequence[int]) -> int:
+    return math.prod(arg.shape[d] for d in places)
 
 
 def _extremum(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..dtypes import Category, DataType
+from ..dtypes import Category
 from ..ir import TensorType
 from .shape_rules import fail, int_attr, with_attrs, with_operands, wrap_dim
 from .table import Call, Kind, Op, Param, Scan
@@ -26,19 +26,14 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 
 
 def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
-    """Record a scan in the operand's dtype; ``init`` joins each partial result.
-
-    Bools are scanned as numbers: a running sum of them is a running *or*.
-    """
+    """Record a scan in the operand's dtype; ``init`` joins each partial result."""
     arg, init = call.value("arg"), call.arg("init")
     dim = wrap_dim(call.op.name, int_attr(call, "dim"), arg.tensor.rank)
     dtype = arg.dtype
     if ordered and dtype.info.category is Category.COMPLEX:
         raise fail(call.op.name, "numbers that have an order", dtype)
-    if dtype is DataType.Bool:
-        arg = builder.call("cast", arg, DataType.Int32)
     if arg.tensor.rank:
-        out = builder.append(with_attrs(with_operands(call, arg=arg, init=None), dim=dim))
+        out = builder.append(with_attrs(with_operands(call, init=None), dim=dim))
     else:
         out = builder.call("set", arg)
     if init is not None:
@@ -49,6 +44,7 @@ def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
 def _running(
     arg: torch.Tensor, init: Any = None, *, dim: int, scan: Any, join: Any
 ) -> torch.Tensor:
+    # Bools are scanned as numbers: a running sum of them is a running *or*.
     work = arg.int() if arg.dtype is torch.bool else arg
     found: torch.Tensor = scan(work, dim)
     if init is not None:

@@ -257,6 +257,9 @@ class Op:
         that mean something else at record time (a sum over size-1 dims is a squeeze).
     samples : Samples
         For tests.
+    printed : str, optional
+        The op that ``repr(fd)`` writes instead, with the result's dtype: a copy is printed as a
+        cast to its own dtype.
     """
 
     name: str
@@ -268,6 +271,7 @@ class Op:
     oracle: Callable[..., Any]
     record: Callable[[Any, Call], Any] | None = None
     samples: Samples = Samples()
+    printed: str | None = None
 
 
 def expand_dims(dims: tuple[Dim, ...], rank: int) -> tuple[Dim, ...]:

@@ -1,0 +1,88 @@
+"""``nvfuser_direct.pytorch_utils``: dtypes of torch and Python as DataTypes, and test helpers."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import unittest
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from ... import device
+from ...dtypes import DataType, from_torch, of_python
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_PYTHON: dict[Any, DataType] = {
+    bool: DataType.Bool,
+    int: DataType.Int,
+    float: DataType.Double,
+    complex: DataType.ComplexDouble,
+}
+
+
+def torch_dtype_to_nvfuser_dtype(dtype: torch.dtype | type) -> DataType:
+    """The DataType of a torch dtype, or of bool, int, float or complex.
+
+    Raises
+    ------
+    TypeError
+        There is none.
+    """
+    try:
+        return _PYTHON[dtype] if isinstance(dtype, type) else from_torch(dtype)
+    except KeyError:
+        raise TypeError(
+            f"Translating from {dtype} to a Fusion data type is not supported"
+        ) from None
+
+
+def python_scalar_to_nvfuser_dtype(number: bool | int | float | complex) -> DataType:
+    """The DataType of a Python number.
+
+    Raises
+    ------
+    TypeError
+        It is no number.
+    """
+    if not isinstance(number, bool | int | float | complex):
+        raise TypeError(f"Unsupported dtype: {type(number)}")
+    return of_python(number)
+
+
+def retry_on_oom_or_skip_test(function: _Function) -> _Function:
+    """Run a test once more when the GPU's memory ran out, then skip it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except torch.OutOfMemoryError:
+            gc.collect()
+            torch.cuda.empty_cache()
+        try:
+            return function(*args, **kwargs)
+        except torch.OutOfMemoryError as error:
+            raise unittest.SkipTest(f"out of memory: {error}") from error
+
+    return wrapper  # type: ignore[return-value]
+
+
+def __getattr__(name: str) -> Any:
+    """``DEVICE_PROPERTIES``: facts of the current GPU; None without one."""
+    if name != "DEVICE_PROPERTIES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not torch.cuda.is_available():
+        return None
+    found = torch.cuda.get_device_properties()
+    facts = device.of(torch.device("cuda", torch.cuda.current_device()))
+    return {
+        "gpu_name": found.name,
+        "gpu_compute_capability_major": found.major,
+        "gpu_compute_capability_minor": found.minor,
+        "gpu_gmem_bytes": found.total_memory,
+        "gpu_sm_count": facts.sm_count,
+        "gpu_l2_bytes": facts.l2_bytes,
+        "gpu_peak_bandwidth_bps": facts.bandwidth_bytes_per_s,
+    }
