@@ -12,7 +12,6 @@ from tritonfuser import DataType, FusionDefinition
 from .definitions import RecordedDefinition, load, make_inputs, of_model, record
 from .definitions_run import Inputs, run_all
 from .report import table
-from .shrink import shrink
 
 LLAMA = "hf-llama3-block"
 SHOWN = 6
@@ -53,7 +52,6 @@ def readme_example(device: str) -> None:
 def show_definition(entry: RecordedDefinition, device: str) -> None:
     """A recorded definition, how it is cut, and one of its kernels whole."""
     _say(f"{entry.name}: residual add and rmsnorm of a Llama-3-8B block")
-    entry = entry if device == "cuda" else shrink(entry)
     fd = record(entry)
     inputs = make_inputs(entry, fd.fusion.ir, device)
     show_segments(fd, inputs)
@@ -75,17 +73,16 @@ def show_segments(fd: FusionDefinition, inputs: Inputs | list[torch.Tensor]) -> 
 
 def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
     """The table: every definition against torch in float64, with its time."""
-    where = "at full size" if device == "cuda" else "reduced in size for the interpreter"
-    _say(f"{len(entries)} recorded definitions, {where}")
-    results = list(run_all(entries, device, reduced=device == "cpu"))
+    _say(f"{len(entries)} recorded definitions of training steps, at full size")
+    results = list(run_all(entries, device, reduced=False))
     for result in results:
         print(f"{result.name}: {', '.join(result.schedulers)}")
     print()
     print(table(result.row() for result in results))
     if device == "cpu":
         print(
-            "\nNo GPU here: the kernels ran in Triton's interpreter on the CPU, which checks "
-            "numbers; the times say nothing about a GPU."
+            "\nNo GPU here: the kernels ran in Triton's interpreter on the CPU. That checks the "
+            "numbers; the times, of a first call, say nothing about a GPU."
         )
 
 

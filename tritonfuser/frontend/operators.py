@@ -8,24 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ops.registry import OPS
-from ..ops.table import REQUIRED, Kind, Op, Param
+from ..ops.table import REQUIRED, Op, Param
 
 Record = Callable[..., Any]
 """``record(name, *args, **kwargs)``: where the ops are recorded."""
-
-_ANNOTATIONS: dict[Kind, str] = {
-    Kind.TENSOR: "TensorView",
-    Kind.OPERAND: "TensorView | Val | bool | int | float | complex",
-    Kind.SCALAR: "Val | bool | int | float | complex",
-    Kind.TENSORS: "list[TensorView]",
-    Kind.EXTENTS: "list[int | Val] | tuple[int | Val, ...]",
-    Kind.INT: "int",
-    Kind.INTS: "list[int] | tuple[int, ...]",
-    Kind.BOOL: "bool",
-    Kind.BOOLS: "list[bool] | tuple[bool, ...]",
-    Kind.DIMS: "int | list[int] | tuple[int, ...]",
-    Kind.DTYPE: "DataType",
-}
 
 
 class Operators:
@@ -52,7 +38,7 @@ def _parameter(param: Param) -> inspect.Parameter:
         if param.keyword_only
         else inspect.Parameter.POSITIONAL_OR_KEYWORD,
         default=inspect.Parameter.empty if param.default is REQUIRED else param.default,
-        annotation=_ANNOTATIONS[param.kind] + optional,
+        annotation=param.kind.value + optional,
     )
 
 
@@ -66,7 +52,7 @@ def docstring_of(op: Op) -> str:
     lines = [op.doc, "", "Parameters", "----------"]
     for param in op.params:
         default = "" if param.default is REQUIRED else f", default {param.default}"
-        lines.append(f"{param.name} : {_ANNOTATIONS[param.kind]}{default}")
+        lines.append(f"{param.name} : {param.kind.value}{default}")
     return "\n".join(lines)
 
 

@@ -138,7 +138,7 @@ class Evaluation:
         if isinstance(arg, Const):
             found = arg.value
         # A size may be computed in floating point.
-        if param.kind is Kind.EXTENTS and isinstance(found, int | float):
+        if param.kind in (Kind.EXTENT, Kind.EXTENTS) and isinstance(found, int | float):
             return int(found)
         return found
 

@@ -24,7 +24,7 @@ from .literals import attr_text, is_extent, is_plain, number_text
 
 INDENT = "    "
 _HEADER = "def nvfuser_fusion(fd : FusionDefinition) -> None :"
-_LEADING = (Kind.TENSOR, Kind.OPERAND, Kind.SCALAR, Kind.TENSORS)
+_LEADING = (Kind.TENSOR, Kind.OPERAND, Kind.SCALAR, Kind.TENSORS, Kind.EXTENT)
 """Kinds of the arguments that are written without a name, while they come first."""
 
 
@@ -143,7 +143,8 @@ def _without_literal(node: Node) -> Iterator[Const]:
 
 
 def _has_literal(param: Param, const: Const) -> bool:
-    return is_plain(const) or (param.kind is Kind.EXTENTS and is_extent(const))
+    is_size = param.kind in (Kind.EXTENT, Kind.EXTENTS) and is_extent(const)
+    return is_size or is_plain(const)
 
 
 def _scalar_text(const: Const) -> str:

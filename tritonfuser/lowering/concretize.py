@@ -134,7 +134,8 @@ def _arg(arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
     if isinstance(arg, tuple):
         items = tuple(known[a] if isinstance(a, Value) else a for a in arg)
         return tuple(_extent(item) for item in items) if kind is Kind.EXTENTS else items
-    return known[arg] if isinstance(arg, Value) else arg
+    found = known[arg] if isinstance(arg, Value) else arg
+    return _extent(found) if kind is Kind.EXTENT and found is not None else found
 
 
 def _extent(item: Operand) -> Operand:
@@ -162,8 +163,9 @@ def shape_scalars(fusion: Fusion) -> frozenset[Value]:
         call = as_call(node)
         reached = any(out in needed for out in node.outs)
         for arg, kind in _operand_params(call.op, node.args):
-            if kind is Kind.EXTENTS and isinstance(arg, tuple):
-                needed.update(a for a in arg if isinstance(a, Value))
+            if kind in (Kind.EXTENT, Kind.EXTENTS):
+                items = arg if isinstance(arg, tuple) else (arg,)
+                needed.update(a for a in items if isinstance(a, Value))
             elif reached and isinstance(arg, Value) and not arg.is_tensor:
                 needed.add(arg)
     return frozenset(needed.intersection(fusion.inputs))

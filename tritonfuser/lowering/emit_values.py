@@ -77,7 +77,12 @@ class ValueWriter:
     def _load(self, read: Read) -> Name:
         value = read.value
         if not value.is_tensor:
-            return Name(value.name, value.dtype)
+            name = Name(value.name, value.dtype)
+            self.bind(read, name)
+            return name
+        if value.tensor.numel == 0:
+            zero = f"tl.full([], 0, {triton_name(value.dtype)})"
+            return self.define(value, zero, frozenset(), value.dtype, None)
         self._read_indices(*read.index)
         offset = offset_of(read.index, self.stored[value])
         dims = self.index.dims(offset) | self._guard_dims(read.guards)

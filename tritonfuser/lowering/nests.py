@@ -65,7 +65,8 @@ def _tile(name: str, axes: tuple[Axis, ...], block: int | None) -> tuple[Tile, d
     axis = Axis(name, prod(a.extent for a in axes))
     if block is None:
         return Tile(axis, None, False), spread(axes, axis)
-    return Tile(axis, f"{name.upper()}BLOCK", axis.extent % block != 0), spread(axes, axis)
+    masked = axis.extent % block != 0 or axis.extent == 0
+    return Tile(axis, f"{name.upper()}BLOCK", masked), spread(axes, axis)
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:

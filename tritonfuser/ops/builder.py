@@ -243,6 +243,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.OPERAND: _operand,
     Kind.SCALAR: _scalar,
     Kind.TENSORS: _list_of(_tensor),
+    Kind.EXTENT: _extent,
     Kind.EXTENTS: _list_of(_extent),
     Kind.INT: _int,
     Kind.INTS: _list_of(_int),

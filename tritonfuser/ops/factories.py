@@ -102,7 +102,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "iota",
         (
-            Param("length", Kind.SCALAR),
+            Param("length", Kind.EXTENT),
             Param("start", Kind.SCALAR, None),
             Param("step", Kind.SCALAR, None),
             Param("dtype", Kind.DTYPE, DataType.Int),

@@ -18,12 +18,13 @@ from ..shapes import Memory, Pull
 
 
 class Kind(Enum):
-    """What an argument may be. The first five are run-time operands, the rest static."""
+    """What an argument may be. The first six are run-time operands, the rest static."""
 
     TENSOR = "TensorView"
     OPERAND = "TensorView | Val | bool | int | float | complex"
     SCALAR = "Val | bool | int | float | complex"
     TENSORS = "list[TensorView]"
+    EXTENT = "int | Val"
     EXTENTS = "list[int | Val] | tuple"
     INT = "int"
     INTS = "list[int] | tuple"
@@ -37,7 +38,14 @@ class Kind(Enum):
         return self in _OPERANDS
 
 
-_OPERANDS = {Kind.TENSOR, Kind.OPERAND, Kind.SCALAR, Kind.TENSORS, Kind.EXTENTS}
+_OPERANDS = {
+    Kind.TENSOR,
+    Kind.OPERAND,
+    Kind.SCALAR,
+    Kind.TENSORS,
+    Kind.EXTENT,
+    Kind.EXTENTS,
+}
 
 
 class _Required:
@@ -99,7 +107,9 @@ class Pointwise:
     @property
     def copies(self) -> bool:
         """Whether the op hands its first operand on: set, cast."""
-        return not self.constants and re.fullmatch(r"\{\w+\}", self.variants[0][1]) is not None
+        texts = [text for _, text in self.variants]
+        plain = texts and all(re.fullmatch(r"\{\w+\}", text) for text in texts)
+        return not self.constants and bool(plain)
 
     def expression(self, dtype: DataType, last: object = None) -> str:
         """The text for operands of ``dtype``; ``last`` is the last operand's value if constant."""
