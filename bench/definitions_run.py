@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from tritonfuser import FusionDefinition
 from tritonfuser.frontend.oracle import reference
+from tritonfuser.lowering.segments import SegmentedFusion
 
 from .definitions import RecordedDefinition, load, make_inputs, record
 from .report import (
@@ -32,6 +33,16 @@ Inputs = list[torch.Tensor | int | float]
 
 
 @dataclass(frozen=True)
+class SegmentLine:
+    """One segment of a definition, as it was scheduled."""
+
+    name: str
+    scheduler: str
+    ops: int
+    params: str
+
+
+@dataclass(frozen=True)
 class Result:
     """One definition, checked against torch and timed.
 
@@ -42,7 +53,7 @@ class Result:
     reduced: bool
     ops: int
     kernels: int
-    schedulers: tuple[str, ...]
+    segments: tuple[SegmentLine, ...]
     bytes: int
     device: str
     error: float
@@ -77,18 +88,25 @@ def run_definition(entry: RecordedDefinition, device: str, *, reduced: bool) -> 
     first = time.perf_counter() - start
     error = max_error(actual, expected)
     del expected, actual
-    segments = fd.segments(inputs).segments
+    cut = fd.segments(inputs)
     return Result(
         name=entry.name,
         reduced=reduced,
         ops=len(fd.fusion.ir.nodes),
         kernels=len(fd.kernels(inputs)),
-        schedulers=tuple(segment.scheduler for segment in segments),
-        bytes=sum(moved_bytes(s.nodes, s.inputs, s.outputs) for s in segments),
+        segments=segment_lines(cut),
+        bytes=sum(moved_bytes(s.nodes, s.inputs, s.outputs) for s in cut.segments),
         device=device,
         error=error,
         seconds=device_seconds(partial(fd.run, inputs)) if device == "cuda" else first,
         eager_seconds=_eager_seconds(fd, inputs) if device == "cuda" else None,
+    )
+
+
+def segment_lines(cut: SegmentedFusion) -> tuple[SegmentLine, ...]:
+    """The segments for a table."""
+    return tuple(
+        SegmentLine(s.name, s.scheduler, len(s.nodes), str(s.params)) for s in cut.segments
     )
 
 

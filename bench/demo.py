@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import torch
 
 from tritonfuser import DataType, FusionDefinition
 
 from .definitions import RecordedDefinition, load, make_inputs, of_model, record
-from .definitions_run import Inputs, run_all
-from .report import table
+from .definitions_run import Inputs, run_all, segment_lines
+from .report import max_error, table
 
 LLAMA = "hf-llama3-block"
+ARCH = "sm_90"
 SHOWN = 6
 """Index of the definition whose kernel is printed whole: residual add and rmsnorm."""
 
@@ -45,27 +47,29 @@ def readme_example(device: str) -> None:
     inputs = [torch.randn(2, 4, 1024, device=device) for _ in range(2)]
     (out,) = fd.run(inputs)
     expected = ((inputs[0].double() + inputs[1].double()) * 3.0).sum(2)
-    print(f"max error against float64: {(out - expected).abs().max().item():.1e}\n")
+    print(f"max error against float64: {max_error([out], [expected]):.1e}\n")
     show_segments(fd, inputs)
 
 
 def show_definition(entry: RecordedDefinition, device: str) -> None:
-    """A recorded definition, how it is cut, and one of its kernels whole."""
+    """A recorded definition, how it is cut, and its kernel whole, as for an H200."""
     _say(f"{entry.name}: residual add and rmsnorm of a Llama-3-8B block")
     fd = record(entry)
     inputs = make_inputs(entry, fd.fusion.ir, device)
     show_segments(fd, inputs)
-    print(fd.kernels(inputs)[0].text)
+    report = fd.compile_for(ARCH, inputs)[0]
+    print(report.source)
+    print(
+        f"compiled for {ARCH}: {report.registers} registers, {report.spill_bytes} bytes "
+        f"spilled, {report.shared_bytes} bytes of shared memory, loads of "
+        f"{report.max_load_bytes} bytes, stores of {report.max_store_bytes}"
+    )
 
 
 def show_segments(fd: FusionDefinition, inputs: Inputs | list[torch.Tensor]) -> None:
     """The segments with their schedulers and params, and why the graph was cut where it was."""
     cut = fd.segments(inputs)
-    rows = [
-        {"segment": s.name, "ops": str(len(s.nodes)), "scheduler": s.scheduler, "params": s.params}
-        for s in cut.segments
-    ]
-    print(table(rows))
+    print(table(asdict(line) for line in segment_lines(cut)))
     for reason in cut.cuts:
         print(f"  cut: {reason}")
     print()
@@ -75,8 +79,8 @@ def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
     """The table: every definition against torch in float64, with its time."""
     _say(f"{len(entries)} recorded definitions of training steps, at full size")
     results = list(run_all(entries, device, reduced=False))
-    for result in results:
-        print(f"{result.name}: {', '.join(result.schedulers)}")
+    lines = [(result, line) for result in results for line in result.segments]
+    print(table({"definition": result.name} | asdict(line) for result, line in lines))
     print()
     print(table(result.row() for result in results))
     if device == "cpu":
@@ -84,6 +88,8 @@ def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
             "\nNo GPU here: the kernels ran in Triton's interpreter on the CPU. That checks the "
             "numbers; the times, of a first call, say nothing about a GPU."
         )
+    else:
+        print("\neager: the same ops in torch, its kernels' times summed, without the gaps.")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ lines (``loc``) excepted. Ops are named by strings: what a name means is a row o
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -154,7 +155,9 @@ class Const:
         if isinstance(self.value, bool | int):
             return kind, self.dtype, str(int(self.value)).encode()
         number = complex(self.value)
-        return kind, self.dtype, struct.pack("<dd", number.real, number.imag)
+        # All nans are one: they print alike and mean the same.
+        parts = (math.nan if x != x else x for x in (number.real, number.imag))
+        return kind, self.dtype, struct.pack("<dd", *parts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Const) and self.bits == other.bits

@@ -100,9 +100,7 @@ class FusionExecutorCache:
         """The plan that ran last."""
         return self._plans.newest()
 
-    def segments(
-        self, inputs: Sequence[Any], *, arch: str | None = None
-    ) -> SegmentedFusion:
+    def segments(self, inputs: Sequence[Any], *, arch: str | None = None) -> SegmentedFusion:
         """How the definition is cut for inputs like these, here or on another GPU."""
         return self._lowered(inputs, arch).segmented
 
@@ -174,7 +172,8 @@ def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -
     if len(gpus) > 1:
         names = ", ".join(sorted(str(d) for d in gpus))
         raise InputError(
-            f"KernelExecutor does not support the Fusion provided. Inputs on several devices: {names}",
+            "KernelExecutor does not support the Fusion provided. "
+            f"Inputs on several devices: {names}",
             hint="Move all inputs to one device.",
         )
     if device is not None:
@@ -187,7 +186,8 @@ def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -
 
 
 def _indexed(device: torch.device) -> torch.device:
-    if device.type == "cuda" and device.index is None:
+    index: int | None = device.index
+    if device.type == "cuda" and index is None:
         return torch.device("cuda", torch.cuda.current_device())
     return device
 

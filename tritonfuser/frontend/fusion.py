@@ -9,11 +9,14 @@ from typing import Any
 
 import torch
 
+from .. import options
 from ..cache import executor
 from ..dtypes import DataType
 from ..errors import DefinitionError, UndefinedFusionError
 from ..ir import TensorType, Value
 from .handles import TensorView, Val, wrap
+from .inputs import flat, placing
+from .legacy_printer import print_legacy_definition
 from .location import user_line
 from .operators import Operators
 from .recording import Recording, outside
@@ -78,8 +81,17 @@ class Fusion(Recording):
         if not self.defined():
             raise UndefinedFusionError("Fusion is empty!", loc=user_line())
         if self._executor is None:
+            self.dump()
             self._executor = executor.FusionExecutorCache(self.ir)
-        return self._executor.execute(inputs)
+        given = flat(inputs)
+        with placing(self):
+            return self._executor.execute(given)
+
+    def dump(self) -> None:
+        """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``."""
+        if "python_definition" in options.dump_stages():
+            text = print_legacy_definition(self.ir, self.id())
+            options.dump("python_definition", text.rstrip("\n"))
 
     def print(self) -> None:
         """Print the ops; the same as ``print_math``."""

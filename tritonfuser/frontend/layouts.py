@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import sympy
 
 from ..dtypes import DataType
@@ -70,7 +70,7 @@ def _form_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _is_int(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _is_int_list(value: Any) -> bool:
@@ -112,12 +112,9 @@ def _flag(value: Any, name: str) -> bool:
 
 
 def _size(value: Any, name: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise _incompatible(
-            f"{name} must hold ints, got {value!r} of type {type(value).__name__}"
-        ) from None
+    if not isinstance(value, int | np.integer):
+        raise _incompatible(f"{name} must hold ints, got {value!r} of type {type(value).__name__}")
+    number = int(value)
     if not -INT64_MAX - 1 <= number <= INT64_MAX:
         raise _incompatible(f"{name} holds {number}, which is beyond int64")
     return number

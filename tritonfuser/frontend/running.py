@@ -21,7 +21,6 @@ from ..lowering.segments import SegmentedFusion
 from .executors import FusionExecutorCache, KernelExecutor, Params
 from .fusion import Fusion
 from .inputs import Inputs, device_for, flat, placing, refuse_cpu
-from .legacy_printer import print_legacy_definition
 from .location import user_line
 from .nvfuser_options import check_options
 from .repro import describe_inputs
@@ -192,7 +191,7 @@ class Runnable:
             )
         given = self._accepted(inputs)
         if self._ke is None:
-            self._dump_definition(fusion)
+            fusion.dump()
         kernel = self._ke or KernelExecutor()
         if params is not None or not kernel.core.fits(given):
             kernel.compile(fusion, given, params)
@@ -351,7 +350,7 @@ class Runnable:
         given = self._accepted(inputs)
         cache = self._look()
         if self._fec is None:
-            self._dump_definition(fusion)
+            fusion.dump()
         if save_repro_inputs:
             self._repro_inputs = describe_inputs(given)
         chosen = [params] if isinstance(params, HeuristicParams) else params
@@ -392,8 +391,3 @@ class Runnable:
             return execute(inputs)
 
         return on_cuda
-
-    def _dump_definition(self, fusion: Fusion) -> None:
-        if "python_definition" in options.dump_stages():
-            text = print_legacy_definition(fusion.ir, fusion.id())
-            options.dump("python_definition", text)

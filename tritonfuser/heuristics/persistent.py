@@ -19,6 +19,9 @@ ITEMS_A_THREAD = 32
 CHUNK_WARPS = 32
 """Warps that walk over a long row; on an H200 16 took 4 to 9% longer at 20480 but for softmax."""
 
+LONG_ROW = 1 << 16
+"""Elements of a row that are worth more launches when rows are few: some 3 us of one SM a pass."""
+
 MAX_PADDING = 1.4
 """Padded over real length of a row that is still worth keeping in registers."""
 
@@ -47,7 +50,7 @@ def _too_few_rows(problem: Problem) -> str | None:
         return None
     rows = problem.parallel if problem.inner else ceil_div(problem.parallel, _columns(problem))
     sms = problem.device.sm_count
-    if rows * 4 < sms * 3 and problem.reduced > 4096:
+    if rows * 4 < sms * 3 and problem.reduced > LONG_ROW:
         return f"{rows} programs of {problem.reduced} elements a row leave {sms} SMs idle"
     return None
 
@@ -59,7 +62,8 @@ def _columns(problem: Problem) -> int:
 
 def propose_inner(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
-        return InnerPersistentParams(**cpu_tile(problem))
+        x, r, whole = cpu_tile(problem)
+        return InnerPersistentParams(block_x=x, block_r=r, persistent=whole)
     row = next_power_of_2(problem.reduced)
     padded = row <= MAX_PADDING * problem.reduced or row <= 2048
     if row <= REGISTER_ROW and padded:
@@ -70,9 +74,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
         ):
             block_x *= 2
         warps = max(1, min(16, block_x * row // ITEMS_A_THREAD // 32))
-        return InnerPersistentParams(
-            block_x=block_x, block_r=row, persistent=True, num_warps=warps
-        )
+        return InnerPersistentParams(block_x=block_x, block_r=row, persistent=True, num_warps=warps)
     return InnerPersistentParams(
         block_x=1, block_r=_chunk(problem.reduced), persistent=False, num_warps=CHUNK_WARPS
     )
@@ -85,7 +87,8 @@ def _chunk(length: int) -> int:
 
 def propose_outer(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
-        return OuterPersistentParams(**cpu_tile(problem))
+        x, r, whole = cpu_tile(problem)
+        return OuterPersistentParams(block_x=x, block_r=r, persistent=whole)
     block_x = _columns(problem)
     column = next_power_of_2(problem.reduced)
     if block_x * column <= REGISTER_ROW:
@@ -94,6 +97,4 @@ def propose_outer(problem: Problem) -> HeuristicParams:
             block_x=block_x, block_r=column, persistent=True, num_warps=warps
         )
     block_r = max(1, min(column, 8192 // block_x))
-    return OuterPersistentParams(
-        block_x=block_x, block_r=block_r, persistent=False, num_warps=8
-    )
+    return OuterPersistentParams(block_x=block_x, block_r=block_r, persistent=False, num_warps=8)

@@ -1,4 +1,4 @@
-"""The facts of one kernel that schedulers decide by: extents, traffic, device. No text, no tensors."""
+"""The facts of one kernel that schedulers decide by: extents, traffic, device."""
 
 from __future__ import annotations
 

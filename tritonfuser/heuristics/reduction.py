@@ -1,4 +1,4 @@
-"""Reductions whose results are all that leaves the kernel: along memory (inner) or across (outer)."""
+"""Reductions whose results alone leave the kernel: along memory (inner) or across it (outer)."""
 
 from __future__ import annotations
 
@@ -59,17 +59,16 @@ def _warps(elements: int) -> int:
 
 def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
-        return ReductionParams(**cpu_tile(problem))
+        x, r, whole = cpu_tile(problem)
+        return ReductionParams(block_x=x, block_r=r, persistent=whole)
     block_x, block_r, warps = _tile(problem)
     persistent = block_r >= problem.reduced
-    return ReductionParams(
-        block_x=block_x, block_r=block_r, persistent=persistent, num_warps=warps
-    )
+    return ReductionParams(block_x=block_x, block_r=block_r, persistent=persistent, num_warps=warps)
 
 
-def cpu_tile(problem: Problem) -> dict[str, int | bool]:
-    """Few, large programs: the interpreter pays by the program."""
+def cpu_tile(problem: Problem) -> tuple[int, int, bool]:
+    """(block_x, block_r, persistent): few, large programs, the interpreter pays by the program."""
     limit = MAX_TILE // 4
     r = min(next_power_of_2(problem.reduced), limit)
     x = min(next_power_of_2(problem.parallel), max(limit // r, 1))
-    return {"block_x": x, "block_r": r, "persistent": r >= problem.reduced}
+    return x, r, r >= problem.reduced

@@ -16,8 +16,8 @@ def reject_reason(problem: Problem) -> str | None:
 
 def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
-        tile = cpu_tile(problem)
-        return ScanParams(block_x=tile["block_x"], block_r=tile["block_r"])
+        x, r, _ = cpu_tile(problem)
+        return ScanParams(block_x=x, block_r=r)
     block_r = min(next_power_of_2(problem.reduced), 2048)
     block_x = max(1, min(next_power_of_2(problem.parallel), 1024 // block_r))
     warps = max(1, min(8, block_x * block_r // 256))

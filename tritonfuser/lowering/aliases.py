@@ -80,9 +80,7 @@ def _through(fusion: Fusion, chain: _Chain) -> Buffered | None:
     """The output in the root's buffer, or None where a view cannot be expressed by strides."""
     if not chain.views:
         return Buffered(chain.root)
-    memory: Memory | None = Memory(
-        chain.root.tensor.sizes, buffer_strides(fusion, chain.root), 0
-    )
+    memory: Memory | None = Memory(chain.root.tensor.sizes, buffer_strides(fusion, chain.root), 0)
     for node in chain.views:
         form = as_call(node).op.form
         assert isinstance(form, View) and form.alias is not None and memory is not None

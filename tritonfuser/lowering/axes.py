@@ -175,10 +175,8 @@ class AxisMap:
         assert isinstance(call.op.form, View)
         if call.op.form.regroups:
             return self._reshape(call.value("arg"), out)
-        operand = next((a for a in call.args if isinstance(a, Value) and a.is_tensor), None)
-        if operand is None:
-            operand = next(v for a in call.args if isinstance(a, tuple) for v in a)
-        assert isinstance(operand, Value)
+        flat = [item for a in call.args for item in (a if isinstance(a, tuple) else (a,))]
+        operand = next(item for item in flat if isinstance(item, Value) and item.is_tensor)
         carried = _carried_dims(call, operand, out)
         return [
             self._dims[operand][carried[place]] if place in carried else self._fresh(size)

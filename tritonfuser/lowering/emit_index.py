@@ -73,7 +73,7 @@ class IndexWriter:
         if not whole:
             text = f"{text} % {item.mod}"
         scope = self.writer.scope_for(dims)
-        name = self.writer.fresh(f"{wanted}_0")
+        name = self.writer.numbered(wanted)
         scope.lines.append(Line(f"{name} = {text}"))
         scope.names[item] = Name(name, DataType.Int32, dims)
         return name

@@ -15,7 +15,7 @@ from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Index
 from .emit_index import Tile
-from .emit_reduce import REDUCERS
+from .emit_reduce import REDUCERS, Finish
 from .emit_values import ValueWriter, cast_text
 from .nests import Nest
 from .reach import Read, walk
@@ -73,7 +73,7 @@ class KernelBody(ValueWriter):
             self._pass(members, stores)
         for store in self._late_stores():
             self._store(store)
-        return self.writer.scopes[0].lines
+        return self.writer.scopes[0].lines or [Line("pass")]
 
     def _axes(self) -> None:
         """Where this program is: its range along each axis that is not walked in a loop."""
@@ -125,7 +125,7 @@ class KernelBody(ValueWriter):
         for store in self.segment.stores:
             if store.value in self.members:
                 continue
-            start = Read(store.value, store.index)
+            start = Read(store.value, store.index, store.guards)
             store_level[store.value] = self._level(start, places, member_level)
         return member_level, store_level
 
@@ -144,18 +144,14 @@ class KernelBody(ValueWriter):
 
     def walks(self, member: Member) -> bool:
         """Whether the member reduces along the axis the kernel walks in a loop."""
-        along = frozenset(
-            axis.name for a in member.across for axis in self.nest.axes[a].axes()
-        )
+        along = frozenset(axis.name for a in member.across for axis in self.nest.axes[a].axes())
         return self.nest.loop is not None and self.nest.loop in along
 
     def _passes(self) -> list[tuple[list[Member], list[Store]]]:
         member_level, store_level = self._levels()
         late = {s.value for s in self._late_stores()}
         early = [s for s in self.segment.stores if s.value in store_level and s.value not in late]
-        count = 1 + max(
-            [*member_level.values(), *(store_level[s.value] for s in early)], default=0
-        )
+        count = 1 + max([*member_level.values(), *(store_level[s.value] for s in early)], default=0)
         passes: list[tuple[list[Member], list[Store]]] = [([], []) for _ in range(count)]
         for member in self.segment.members:
             passes[member_level[member.node.out]][0].append(member)
@@ -197,7 +193,7 @@ class KernelBody(ValueWriter):
             mask = Line(f"{loop}_mask = {loop} < {tile.axis.extent}")
             self.writer.scopes[-1].lines.insert(0, mask)
         self.writer.close_loop(self._loop_header(tile), first.text)
-        for member, end in zip(members, ends, strict=True):
+        for end in ends:
             if end is not None:
                 end()
 
@@ -210,7 +206,7 @@ class KernelBody(ValueWriter):
 
     # -- reductions ----------------------------------------------------------
 
-    def _reduce(self, member: Member):  # type: ignore[no-untyped-def]
+    def _reduce(self, member: Member) -> Finish | None:
         """Write a member's reduction; returns what to write when its loop is over."""
         form = as_call(member.node).op.form
         assert isinstance(form, Reduction | Moments | Scan)
@@ -268,20 +264,30 @@ class KernelBody(ValueWriter):
     # -- storing -------------------------------------------------------------
 
     def _store(self, store: Store) -> None:
+        if store.value.tensor.numel == 0:
+            return
         index = self.nest.place(store.index)
-        name = self.read(Read(store.value, index))
+        guards = self.nest.guards(store.guards)
+        name = self.read(Read(store.value, index, guards))
         offset = offset_of(index, self.outputs[store.value])
         dims = self.index.dims(offset)
-        missing = [t for t in self.nest.tiles if t.block and t.axis.extent == 1]
+        masked = dims | self._guard_dims(guards)
         text = self.index.text(offset)
         pointer = f"{store.value.name}_ptr" if text == "0" else f"{store.value.name}_ptr + {text}"
-        tiled = {t.name for t in self.nest.tiles if t.block is not None}
-        if not dims & tiled and (missing or self.rank > 1):
-            pointer += f" + tl.zeros({self.shape(frozenset())}, tl.int32)"
-        masks = self.index.mask(dims)
+        if self._needs_tile(dims, masked):
+            pointer += f" + tl.zeros({self.shape(masked)}, tl.int32)"
+        masks = self.index.mask(masked) + self.guards(guards)
         mask = f", mask={' & '.join(masks)}" if masks else ""
         value = name.text
         if name.dtype is not store.value.dtype:
             value = cast_text(value, name.dtype, store.value.dtype)
         line = Line(f"tl.store({pointer}, {value}{mask})")
-        self.writer.scope_for(dims | name.dims).lines.append(line)
+        self.writer.scope_for(masked | name.dims).lines.append(line)
+
+    def _needs_tile(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
+        """Whether an address without axes must become a block, to go with a block of values."""
+        tiled = {t.name for t in self.nest.tiles if t.block is not None}
+        one_position = any(t.block and t.axis.extent == 1 for t in self.nest.tiles)
+        if masked & tiled > dims & tiled:
+            return True
+        return not dims & tiled and (one_position or self.rank > 1)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from ..dtypes import DataType
 from ..errors import SourceLoc
 from ..ir import Fusion, Value
 from ..ops.builder import as_call
 from ..ops.table import View
 from ..shapes import Memory, index_dtype
-from ..dtypes import DataType
 from . import library
 from .emit_kernel import KernelBody
 from .kernel import KernelArg, KernelSource
@@ -87,7 +87,7 @@ def _module(
     helpers = sorted(used & _LIBRARY)
     if helpers:
         text += ["", f"from tritonfuser.lowering.library import {', '.join(helpers)}"]
-    text += ["", "", "@triton.jit", f"def {name}({', '.join(parameters)}):"]
+    text += ["", "", "@triton.jit", *_signature(name, parameters)]
     lines: list[tuple[int, SourceLoc]] = []
     shown: SourceLoc | None = None
     for line in body:
@@ -102,15 +102,21 @@ def _module(
     return "\n".join(text) + "\n", tuple(lines)
 
 
+def _signature(name: str, parameters: list[str]) -> list[str]:
+    """``def name(...):`` on one line, or one parameter a line where that is too long."""
+    line = f"def {name}({', '.join(parameters)}):"
+    if len(line) <= 100:
+        return [line]
+    return [f"def {name}(", *(f"    {p}," for p in parameters), "):"]
+
+
 def place_text(loc: SourceLoc) -> str:
     """``model.py:12``: the file's last part with nothing but harmless characters in it."""
     file = re.sub(r"[^\w.<>-]", "_", PurePath(loc.file).name)
     return f"{file}:{loc.line}"
 
 
-def _launch(
-    name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment
-) -> list[str]:
+def _launch(name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment) -> list[str]:
     given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
     constants = [f"{key}={value}" for key, value in nest.constants]
     options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
@@ -122,4 +128,3 @@ def _launch(
         f"        {', '.join([*given, *constants, *options])}",
         "    )",
     ]
-

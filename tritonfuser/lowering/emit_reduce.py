@@ -140,7 +140,9 @@ def _moments_loop(
     step = f"{valid}.to(tl.{dtype.info.triton})" if valid else "1.0"
     lines.append(Line(f"{seen} += {step}"))
     shift = f"{operand.text} - {lane_mean}"
-    lines.append(Line(f"{delta} = tl.where({valid}, {shift}, 0.0)" if valid else f"{delta} = {shift}"))
+    lines.append(
+        Line(f"{delta} = tl.where({valid}, {shift}, 0.0)" if valid else f"{delta} = {shift}")
+    )
     weight = f"{delta} / tl.maximum({seen}, 1.0)" if valid else f"{delta} / {seen}"
     lines.append(Line(f"{lane_mean} += {weight}", member.node.loc))
     lines.append(Line(f"{lane_m2} += {delta} * ({operand.text} - {lane_mean})", member.node.loc))
@@ -149,8 +151,8 @@ def _moments_loop(
         axis = body.axis_number(member)
         total = body.keep_dim(member, f"tl.sum({lane_mean} * {seen}, {axis})")
         made = body.define(mean, f"{total} / {max(number, 1)}.0", dims, dtype, member.node.loc)
-        apart = f"({lane_mean} - {made.text})"
-        joined = f"tl.sum({lane_m2} + {seen} * {apart} * {apart}, {axis})"
+        shift = f"({lane_mean} - {made.text})"
+        joined = f"tl.sum({lane_m2} + {seen} * {shift} * {shift}, {axis})"
         spread = body.define(m2, body.keep_dim(member, joined), dims, dtype, member.node.loc)
         _finish_value(body, member, mean, made)
         _finish_value(body, member, m2, spread)

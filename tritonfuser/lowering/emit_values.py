@@ -16,13 +16,13 @@ from ..dtypes import Category, DataType, compute_dtype
 from ..errors import SourceLoc
 from ..ir import Const, Fusion, Node, Operand, Value
 from ..ops.builder import as_call
-from ..ops.table import Call, Factory, Moments, Pointwise, Random, Reduction, Scan, View
+from ..ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ..ops.typing_rules import operand_types
 from ..shapes import Guard, Source, broadcast_index
 from .emit_index import IndexWriter, Tile
 from .reach import Read, merge_guards, sources_of
 from .traffic import offset_of
-from .writer import Line, Name, Scope, Writer
+from .writer import Line, Name, Writer
 
 
 class ValueWriter:
@@ -246,8 +246,10 @@ class ValueWriter:
         dtype = node.out.dtype
         work = compute_dtype(dtype)
         double = "_double" if work is DataType.Double else ""
-        seed, offset = (self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
-                        for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset")))
+        seed, offset = (
+            self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
+            for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
+        )
         where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
         unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
         name = self.define(node.out, unit, dims, work, node.loc)

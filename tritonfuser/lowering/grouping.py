@@ -15,7 +15,7 @@ from ..affine import Affine, Axis, digit, linear, unravel
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
 from ..ops.table import Scan
-from ..shapes import Index
+from ..shapes import Guard, Index
 from .aliases import buffer_strides
 from .axes import AxisMap
 from .reach import Reach, Read, is_anchor, walk
@@ -34,12 +34,13 @@ class Seed:
     reach: Reach
     member: Member | None = None
     is_scan: bool = False
+    guards: tuple[Guard, ...] = ()
 
     @property
     def start(self) -> Read:
         """Where the walk for it begins."""
         if self.member is None:
-            return Read(self.value, self.index)
+            return Read(self.value, self.index, self.guards)
         return Read(next(self.member.node.operands()), self.member.operand_index)
 
     @property
@@ -79,7 +80,7 @@ class Group:
 
     def starts(self) -> list[Read]:
         """Where the walks for all that it computes begin."""
-        found = [Read(s.value, s.index) for s in self.stores]
+        found = [Read(s.value, s.index, s.guards) for s in self.stores]
         for member in (*self.members, *self.outer):
             found.append(Read(next(member.node.operands()), member.operand_index))
         return found
@@ -112,7 +113,7 @@ class Group:
         depends = full and not seed.reach.native.isdisjoint(self.places)
         return replace(
             self,
-            stores=(*self.stores, Store(seed.value, seed.index)),
+            stores=(*self.stores, Store(seed.value, seed.index, seed.guards)),
             full_outputs=self.full_outputs or full,
             dependent_outputs=self.dependent_outputs or depends,
         )
@@ -162,8 +163,13 @@ class SeedMaker:
         return Seed(value, parallel, (), index, reach)
 
     def moved(self, seed: Seed, group: Group) -> Seed:
-        """The seed over a group's axes, positions matched in row-major order."""
-        index = unravel(_position(group.parallel), seed.value.tensor.sizes)
+        """The seed over a group's axes, positions matched in row-major order.
+
+        A value of fewer elements takes the first positions.
+        """
+        position = _position(group.parallel)
+        index = unravel(position, seed.value.tensor.sizes)
+        guard = Guard(position, 0, extent(seed.parallel))
         member = None
         if seed.member is not None:
             operand = next(seed.member.node.operands()).tensor.sizes
@@ -173,7 +179,12 @@ class SeedMaker:
             place = tuple(next(inner if d in dims else outer) for d in range(len(operand)))
             member = Member(seed.member.node, index, place, group.reduced)
         seed = replace(
-            seed, index=index, member=member, parallel=group.parallel, reduced=group.reduced
+            seed,
+            index=index,
+            member=member,
+            parallel=group.parallel,
+            reduced=group.reduced,
+            guards=() if guard.always else (guard,),
         )
         reach = walk(self.fusion, [seed.start], {**self.places, **group.places})
         return replace(seed, reach=reach)
@@ -227,7 +238,7 @@ def fit(seed: Seed, group: Group) -> str | None:
     rows, inner = set(group.parallel), set(group.reduced)
     if seed.member is None:
         if not inner:
-            return SAME if parallel == rows else _by_extent(seed, group)
+            return SAME if parallel == rows else _by_extent(seed, group) or _as_part(seed, group)
         kept = set(group.chunked) | inner if group.outer else rows
         return SAME if parallel in (rows, rows | inner, kept) else None
     if not inner:
@@ -239,6 +250,17 @@ def fit(seed: Seed, group: Group) -> str | None:
     if over_rows and reduced == across and group.members and not seed.is_scan:
         return ROWS
     return None if seed.is_scan or group.scans else _by_extent(seed, group)
+
+
+def _as_part(seed: Seed, group: Group) -> str | None:
+    """A value of a few elements rides along in a kernel over more: that saves a launch."""
+    elements = extent(seed.parallel)
+    small = elements * seed.value.dtype.info.bits // 8 <= RIDER_BYTES
+    return EXTENTS if small and 0 < elements < extent(group.parallel) else None
+
+
+RIDER_BYTES = 1 << 20
+"""Results of at most this size ride along: they take less time to write than a launch does."""
 
 
 def _by_extent(seed: Seed, group: Group) -> str | None:

@@ -18,7 +18,7 @@ from ..heuristics.params import (
     TransposeParams,
 )
 from ..heuristics.problem import ceil_div
-from ..shapes import Index
+from ..shapes import Guard, Index
 from .emit_index import Tile
 from .segments import Segment
 
@@ -49,6 +49,9 @@ class Nest:
 
     def place(self, index: Index) -> Index:
         return tuple(substitute(item, self.axes) for item in index)
+
+    def guards(self, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
+        return tuple(Guard(substitute(g.expr, self.axes), g.low, g.high) for g in guards)
 
 
 def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:

@@ -17,8 +17,8 @@ from .aliases import buffer_strides
 from .concretize import InputSignature, concretize
 from .emit_module import emit
 from .kernel import KernelSource
-from .segment import segment
 from .seeds import Seeds, seeded
+from .segment import segment
 from .segments import Segment, SegmentedFusion
 from .simplify import simplify
 
@@ -88,9 +88,7 @@ def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
     return buffer_strides(segmented.fusion, value) if found is None else found
 
 
-def with_params(
-    segmented: SegmentedFusion, params: Sequence[HeuristicParams]
-) -> SegmentedFusion:
+def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -> SegmentedFusion:
     """The same segments under other params.
 
     Raises

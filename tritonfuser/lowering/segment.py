@@ -44,7 +44,8 @@ class Grouper:
         self.cuts: list[str] = []
         for seed in self._anchor_seeds():
             self._place(seed)
-        for value in self._stored():
+        # The largest first: smaller results ride along in their kernels.
+        for value in sorted(self._stored(), key=lambda v: -v.tensor.numel):
             if value not in self.owner:
                 self._place(self.maker.store(value))
 
@@ -183,9 +184,7 @@ class Grouper:
         done: list[int] = []
         while len(done) < len(self.groups):
             ready = (
-                g.number
-                for g in self.groups
-                if g.number not in done and g.needs.issubset(done)
+                g.number for g in self.groups if g.number not in done and g.needs.issubset(done)
             )
             done.append(next(ready))
         return done
@@ -193,12 +192,24 @@ class Grouper:
     def _close(self, group: Group) -> Reach:
         """All that the group computes and loads, results of other groups among the loads."""
         stored = {v for v in self.maker.places if v not in group.places}
+        stored |= self._worth_loading(group)
         return walk(self.fusion, group.starts(), group.places, stored)
+
+    def _worth_loading(self, group: Group) -> set[Value]:
+        """Results stored by kernels before this one, one for many of its elements."""
+        before = [g for g in self.groups if self._reaches(group.needs, g.number)]
+        size = extent(group.parallel) * extent(group.reduced)
+        found = {s.value for g in before for s in g.stores}
+        return {v for v in found if 8 * v.tensor.numel <= size}
 
     def _segment(self, group: Group, name: str, closed: dict[int, Reach]) -> Segment:
         scheduler, params = schedulers.propose(self._problem(group))
         own = closed[group.number]
-        members = (*group.members, *group.outer)
+        place = {node.out: i for i, node in enumerate(self.fusion.nodes)}
+        # Recording order is order of dependence: rows' and columns' reductions may alternate.
+        members = tuple(
+            sorted((*group.members, *group.outer), key=lambda m: place[m.node.out])
+        )
         outside = {r.value for n, c in closed.items() if n != group.number for r in c.loads}
         outside |= {r.root for r in self.results}
         stores = list(group.stores) + [

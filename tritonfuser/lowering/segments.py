@@ -8,7 +8,7 @@ from math import prod
 from ..affine import Axis
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Node, Value
-from ..shapes import Index, Memory
+from ..shapes import Guard, Index, Memory
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,14 @@ class Member:
 
 @dataclass(frozen=True)
 class Store:
-    """A value the segment writes to memory, whole, at an index of its loop nest."""
+    """A value the segment writes to memory, whole, at an index of its loop nest.
+
+    ``guards`` hold at the positions that are its elements, where it has fewer than the nest.
+    """
 
     value: Value
     index: Index
+    guards: tuple[Guard, ...] = ()
 
 
 @dataclass(frozen=True)

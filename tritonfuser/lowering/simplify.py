@@ -120,7 +120,7 @@ def drop_copies(fusion: Fusion) -> Fusion:
             swap.set(node.out, constant)
             continue
         nodes.append(node)
-        made.update({out: node for out in node.outs})
+        made.update(dict.fromkeys(node.outs, node))
     return rebuilt(fusion, nodes, swap)
 
 

@@ -22,9 +22,7 @@ class Traffic:
     @cached_property
     def steps(self) -> dict[Axis, int]:
         """Elements between neighbours along each axis that enters as a plain digit."""
-        return {
-            d.base: c for d, c in self.offset.terms if isinstance(d.base, Axis) and _whole(d)
-        }
+        return {d.base: c for d, c in self.offset.terms if isinstance(d.base, Axis) and _whole(d)}
 
     @property
     def item_bytes(self) -> int:

@@ -54,6 +54,12 @@ class Writer:
         self._used[wanted] = count + 1
         return wanted if count == 0 else self.fresh(f"{wanted}_{count}")
 
+    def numbered(self, wanted: str) -> str:
+        """``x0``, ``x1``, ...: the next name of a series."""
+        count = self._used.get(f"{wanted}#", 0)
+        self._used[f"{wanted}#"] = count + 1
+        return self.fresh(f"{wanted}{count}")
+
     def scope_for(self, dims: frozenset[str]) -> Scope:
         """The outermost scope in which all these axes run."""
         for scope in reversed(self.scopes):

@@ -1,0 +1,249 @@
+"""Random definitions: grown op by op with numbers at hand, so that each result's error is known.
+
+Every term carries its value in float64 and a bound on how far a kernel may be from it. Inputs are
+multiples of a quarter: most arithmetic on them is exact, and what is exact has to come out equal.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import REDUCED_FLOATS, Category, compute_dtype
+from tritonfuser.ops import registry
+
+D = DataType
+DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
+SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64)
+LIMIT = 4096
+"""Elements of a term at most."""
+LARGEST = 1e4
+"""Numbers beyond are used by ops alone that make them no larger."""
+_EPS = {D.Float: 1e-6, D.Double: 1e-14, D.Half: 1e-3, D.BFloat16: 8e-3}
+
+
+class Unfit(Exception):
+    """A move that the terms at hand do not allow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A value of the definition, what it is, and how far off a kernel may be."""
+
+    handle: Any
+    ref: torch.Tensor
+    error: float = 0.0
+
+    @property
+    def dtype(self) -> DataType:
+        return self.handle.dtype()
+
+    @property
+    def category(self) -> Category:
+        return self.dtype.info.category
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.ref.shape)
+
+    @property
+    def rank(self) -> int:
+        return self.ref.dim()
+
+    @property
+    def wild(self) -> bool:
+        """Whether infinities or nans are among the numbers."""
+        return self.ref.is_floating_point() and not bool(self.ref.isfinite().all())
+
+    @property
+    def low(self) -> float:
+        return float(self.ref.double().min()) if self.ref.numel() else 0.0
+
+    @property
+    def high(self) -> float:
+        return float(self.ref.double().max()) if self.ref.numel() else 0.0
+
+    @property
+    def size(self) -> float:
+        """The largest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+
+class Graph:
+    """A definition while it grows.
+
+    Parameters
+    ----------
+    fd : FusionDefinition
+        Being recorded.
+    rng : random.Random
+        Makes every choice.
+    sizes : sequence of int
+        What extents of inputs are drawn from.
+    """
+
+    def __init__(
+        self, fd: FusionDefinition, rng: random.Random, sizes: Sequence[int] = SIZES
+    ) -> None:
+        self.fd = fd
+        self.rng = rng
+        self.sizes = sizes
+        self.terms: list[Term] = []
+        self.inputs: list[Any] = []
+        self.seed = rng.randint(0, 1 << 30)
+
+    # -- choices -------------------------------------------------------------------------------
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def term(self, fits: Callable[[Term], bool] = lambda t: True) -> Term:
+        """One of the terms, late ones more often."""
+        found = [t for t in self.terms if fits(t)]
+        if not found:
+            raise Unfit
+        return self.rng.choice(found[-3:] if self.chance(0.5) else found)
+
+    def dims(self, term: Term, at_least: int = 1) -> list[int]:
+        if term.rank < at_least:
+            raise Unfit
+        return sorted(self.rng.sample(range(term.rank), self.rng.randint(at_least, term.rank)))
+
+    # -- inputs --------------------------------------------------------------------------------
+
+    def numbers(self, shape: Sequence[int], dtype: DataType) -> torch.Tensor:
+        """Random numbers that are exact in every dtype."""
+        self.seed += 1
+        generator = torch.Generator().manual_seed(self.seed)
+        if dtype is D.Bool:
+            return torch.randint(0, 2, tuple(shape), generator=generator).bool()
+        found = torch.randint(-16, 17, tuple(shape), generator=generator)
+        if dtype.info.category is Category.INT:
+            return found.to(dtype.info.torch)
+        return (found / 4).to(dtype.info.torch)
+
+    def layout(self, dense: torch.Tensor) -> torch.Tensor:
+        """The same numbers in some memory layout."""
+        how = self.rng.choice(("dense", "dense", "transposed", "sliced", "expanded"))
+        if how == "transposed" and dense.dim() > 1:
+            order = self.rng.sample(range(dense.dim()), dense.dim())
+            back = [order.index(d) for d in range(dense.dim())]
+            return dense.permute(order).contiguous().permute(back)
+        if how == "sliced" and dense.dim():
+            wide = torch.zeros(
+                [n + self.rng.randint(0, 1) for n in dense.shape], dtype=dense.dtype
+            )
+            view = wide[tuple(slice(w - n, w) for w, n in zip(wide.shape, dense.shape, strict=True))]
+            return view.copy_(dense)
+        if how == "expanded" and dense.dim() and dense.numel():
+            place = self.rng.randrange(dense.dim())
+            return dense.narrow(place, 0, 1).expand(dense.shape)
+        return dense
+
+    def add_input(self, tensor: torch.Tensor) -> Term:
+        given = self.layout(tensor)
+        handle = self.fd.from_pytorch(given, static_sizes=self.chance(0.3))
+        self.inputs.append(given)
+        term = Term(handle, given.double() if given.is_floating_point() else given.clone())
+        self.terms.append(term)
+        return term
+
+    def new_input(self) -> Term:
+        """An input of any shape, or of one that broadcasts with a term."""
+        shape = [self.rng.choice(self.sizes) for _ in range(self.rng.randint(0, 4))]
+        if self.terms and self.chance(0.7):
+            like = self.term().shape
+            shape = list(like[self.rng.randint(0, len(like)) :] if self.chance(0.3) else like)
+            shape = [1 if self.chance(0.15) else n for n in shape]
+        while math.prod(shape) > LIMIT:
+            shape[shape.index(max(shape))] = 2
+        if self.chance(0.03) and shape:
+            shape[self.rng.randrange(len(shape))] = 0
+        return self.add_input(self.numbers(shape, self.rng.choice(DTYPES)))
+
+    def scalar(self, dtype: DataType, value: Any) -> Any:
+        """A number as an operand: written out, a constant of the definition, or an input."""
+        how = self.rng.choice(("plain", "constant", "input"))
+        if how == "plain":
+            return value
+        if how == "constant":
+            return self.fd.define_scalar(value, dtype=dtype)
+        self.inputs.append(value)
+        return self.fd.define_scalar(None, dtype=dtype)
+
+    # -- recording -----------------------------------------------------------------------------
+
+    def record(
+        self, name: str, *args: Any, error: float = 0.0, exact: bool = True, **kwargs: Any
+    ) -> Term:
+        """Record an op on terms; ``error`` is what the operands' errors and rounding amount to.
+
+        ``exact`` says that the op rounds correctly: a result that its dtype holds is exact.
+        """
+        made = getattr(self.fd.ops, name)(*_handles(args), **_handles(kwargs))
+        refs = registry.get(name).oracle(*_refs(args), **_refs(kwargs))
+        several = isinstance(made, tuple)
+        pairs = zip(made, refs, strict=True) if several else [(made, refs)]
+        terms = [self._settled(handle, ref, error, exact) for handle, ref in pairs]
+        self.terms.extend(terms)
+        return terms[0]
+
+    def _settled(self, handle: Any, ref: torch.Tensor, error: float, exact: bool) -> Term:
+        """The term with its reference rounded as the definition's dtypes say."""
+        dtype = handle.dtype()
+        if dtype.info.category is not Category.FLOAT:
+            return Term(handle, ref.to(dtype.info.torch), 0.0)
+        ref = ref.double()
+        finite = ref[ref.isfinite()]
+        size = float(finite.abs().max()) if finite.numel() else 0.0
+        computed = compute_dtype(dtype)
+        held = bool((finite.to(computed.info.torch).double() == finite).all())
+        if not exact or error or not held:
+            error += _EPS[computed] * size
+        if dtype in REDUCED_FLOATS:
+            ref = ref.to(dtype.info.torch).double()
+            error += _EPS[dtype] * size if error else 0.0
+        return Term(handle, ref, error)
+
+    def take(self, count: int, moves: Sequence[Callable[[Graph], None]]) -> None:
+        """Make that many moves that fit."""
+        tries = 0
+        while count and tries < 200:
+            tries += 1
+            try:
+                self.rng.choice(moves)(self)
+            except Unfit:
+                continue
+            count -= 1
+
+
+def _handles(given: Any) -> Any:
+    return _mapped(given, lambda term: term.handle)
+
+
+def _refs(given: Any) -> Any:
+    return _mapped(given, lambda term: term.ref)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A scalar operand: what is recorded, and its value."""
+
+    handle: Any
+    ref: Any
+
+
+def _mapped(given: Any, of: Callable[[Any], Any]) -> Any:
+    if isinstance(given, Term | Number):
+        return of(given)
+    if isinstance(given, dict):
+        return {key: _mapped(item, of) for key, item in given.items()}
+    if isinstance(given, list | tuple):
+        return type(given)(_mapped(item, of) for item in given)
+    return given
