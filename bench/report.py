@@ -88,7 +88,8 @@ def host_seconds(run: Callable[[], Any], calls: int) -> float:
 def kernel_seconds(run: Callable[[], Any], calls: int = 5) -> float:
     """Seconds that the kernels of a call take on the GPU, without the gaps between them."""
     run()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         for _ in range(calls):
             run()
         torch.cuda.synchronize()

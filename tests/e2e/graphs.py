@@ -75,6 +75,14 @@ class Term:
         return max(abs(self.low), abs(self.high))
 
 
+@dataclass(frozen=True)
+class Number:
+    """A scalar operand: what is recorded, and its value."""
+
+    handle: Any
+    ref: Any
+
+
 class Graph:
     """A definition while it grows.
 
@@ -167,15 +175,24 @@ class Graph:
             shape[self.rng.randrange(len(shape))] = 0
         return self.add_input(self.numbers(shape, self.rng.choice(DTYPES)))
 
-    def scalar(self, dtype: DataType, value: Any) -> Any:
+    def scalar(self, dtype: DataType, value: Any) -> Number:
         """A number as an operand: written out, a constant of the definition, or an input."""
         how = self.rng.choice(("plain", "constant", "input"))
         if how == "plain":
-            return value
+            return Number(value, value)
         if how == "constant":
-            return self.fd.define_scalar(value, dtype=dtype)
+            return Number(self.fd.define_scalar(value, dtype=dtype), value)
         self.inputs.append(value)
-        return self.fd.define_scalar(None, dtype=dtype)
+        return Number(self.fd.define_scalar(None, dtype=dtype), value)
+
+    def extent(self, size: int) -> Number:
+        """A size: written out, an input, or the size of a dim that has it."""
+        found = [(t, d) for t in self.terms for d, n in enumerate(t.shape) if n == size]
+        how = self.rng.choice(("plain", "plain", "scalar", "size"))
+        if how == "size" and found:
+            term, dim = self.rng.choice(found)
+            return Number(term.handle.size(dim), size)
+        return self.scalar(D.Int, size) if how == "scalar" else Number(size, size)
 
     # -- recording -----------------------------------------------------------------------------
 
@@ -229,14 +246,6 @@ def _handles(given: Any) -> Any:
 
 def _refs(given: Any) -> Any:
     return _mapped(given, lambda term: term.ref)
-
-
-@dataclass(frozen=True)
-class Number:
-    """A scalar operand: what is recorded, and its value."""
-
-    handle: Any
-    ref: Any
 
 
 def _mapped(given: Any, of: Callable[[Any], Any]) -> Any:

@@ -76,13 +76,13 @@ def propose_inner(problem: Problem) -> HeuristicParams:
         warps = max(1, min(16, block_x * row // ITEMS_A_THREAD // 32))
         return InnerPersistentParams(block_x=block_x, block_r=row, persistent=True, num_warps=warps)
     return InnerPersistentParams(
-        block_x=1, block_r=_chunk(problem.reduced), persistent=False, num_warps=CHUNK_WARPS
+        block_x=1, block_r=_chunk(problem), persistent=False, num_warps=CHUNK_WARPS
     )
 
 
-def _chunk(length: int) -> int:
-    """A chunk of a long row: the one of 4096 and 8192 that wastes less."""
-    return min((4096, 8192), key=lambda c: ceil_div(length, c) * c)
+def _chunk(problem: Problem) -> int:
+    """16 bytes a thread and load of the narrowest tensor, at most."""
+    return min(CHUNK_WARPS * 32 * 16 // problem.narrowest, 8192)
 
 
 def propose_outer(problem: Problem) -> HeuristicParams:

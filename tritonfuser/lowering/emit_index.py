@@ -88,3 +88,17 @@ class IndexWriter:
     def mask(self, dims: frozenset[str]) -> list[str]:
         """The names of the masks that a tile over these axes needs."""
         return [f"{d}_mask" for d in sorted(dims) if d in self.tiles and self.tiles[d].masked]
+
+    def blocked(self, dims: frozenset[str]) -> frozenset[str]:
+        """Those of the axes that a program has a whole block of positions on."""
+        return frozenset(d for d in dims if d in self.tiles and self.tiles[d].block is not None)
+
+    def shape(self, dims: frozenset[str]) -> str:
+        """The block shape of a value over these axes, ``[XBLOCK, 1]``."""
+        tiles = [tile for tile in self.tiles.values() if tile.block is not None]
+        sizes = [str(tile.block) if tile.name in dims else "1" for tile in tiles]
+        return f"[{', '.join(sizes)}]"
+
+    def spread(self, text: str, dims: frozenset[str]) -> str:
+        """An address as a block over these axes, all the same."""
+        return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)" if self.blocked(dims) else text

@@ -46,12 +46,7 @@ class KernelBody(ValueWriter):
 
     def shape(self, dims: frozenset[str]) -> str:
         """The block shape of a value over these axes, ``[XBLOCK, 1]``."""
-        sizes = [
-            str(tile.block) if tile.name in dims else "1"
-            for tile in self.nest.tiles
-            if tile.block is not None
-        ]
-        return f"[{', '.join(sizes)}]"
+        return self.index.shape(dims)
 
     @property
     def rank(self) -> int:
@@ -271,9 +266,8 @@ class KernelBody(ValueWriter):
         name = self.read(Read(store.value, index, guards))
         offset = offset_of(index, self.outputs[store.value])
         dims = self.index.dims(offset)
-        masked = dims | self._guard_dims(guards)
-        text = self.index.text(offset)
-        pointer = f"{store.value.name}_ptr" if text == "0" else f"{store.value.name}_ptr + {text}"
+        masked = dims | self._guard_dims(guards) | name.dims
+        pointer = self.address(store.value, offset)
         if self._needs_tile(dims, masked):
             pointer += f" + tl.zeros({self.shape(masked)}, tl.int32)"
         masks = self.index.mask(masked) + self.guards(guards)

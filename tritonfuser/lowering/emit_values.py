@@ -87,14 +87,21 @@ class ValueWriter:
         offset = offset_of(read.index, self.stored[value])
         dims = self.index.dims(offset) | self._guard_dims(read.guards)
         masks = self.index.mask(dims) + self.guards(read.guards)
-        place = self.index.text(offset)
-        pointer = f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
+        pointer = self.address(value, offset)
+        if masks and not self.index.blocked(self.index.dims(offset)):
+            # Triton takes a block of conditions with a block of addresses only.
+            pointer = self.index.spread(pointer, dims)
         text = f"tl.load({pointer})"
         if masks:
             text = f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
         name = self.define(value, text, dims, value.dtype, None)
         self.bind(read, name)
         return name
+
+    def address(self, value: Value, offset: Affine) -> str:
+        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
+        place = self.index.text(offset)
+        return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
 
     def _read_indices(self, *exprs: Affine) -> None:
         """Write the values that index expressions contain."""

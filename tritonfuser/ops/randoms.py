@@ -62,7 +62,7 @@ def _drawn(
     kind = torch.float64 if dtype is DataType.Double else torch.float32
     if seed is None:
         return stateful(tuple(shape), dtype=kind)
-    return draw(tuple(shape), int(seed), int(offset), kind)
+    return draw(tuple(shape), int(seed), int(offset), kind, torch.get_default_device())
 
 
 def _uniform(

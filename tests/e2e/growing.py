@@ -1,0 +1,86 @@
+"""A random definition with its inputs, and the check of everything about it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tests.e2e.checking import Schedule, assert_same, copied, gpu, round_trip
+from tests.e2e.graphs import SIZES, Graph, Term
+from tests.e2e.moves import MOVES, Move
+from tritonfuser import FusionDefinition
+from tritonfuser.frontend.oracle import reference
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A definition, what to run it on, and what should come out."""
+
+    fd: FusionDefinition
+    inputs: list[Any]
+    outputs: list[Term]
+
+
+def grow(
+    rng: random.Random,
+    moves: Sequence[Move] = MOVES,
+    most: int = 12,
+    sizes: Sequence[int] = SIZES,
+) -> Grown:
+    """Up to ``most`` random ops on random inputs."""
+    with FusionDefinition() as fd:
+        graph = Graph(fd, rng, sizes)
+        try:
+            for _ in range(rng.randint(1, 3)):
+                graph.new_input()
+            graph.take(rng.randint(1, most), moves)
+        except Exception as error:
+            error.add_note(f"while recording\n{fd._fusion.ir}")
+            raise
+        outputs = [graph.terms[-1]]
+        outputs += [graph.term() for _ in range(rng.choice((0, 0, 1, 2)))]
+        for term in outputs:
+            fd.add_output(term.handle)
+    return Grown(fd, graph.inputs, outputs)
+
+
+def check_outputs(grown: Grown, found: Sequence[torch.Tensor], what: str) -> None:
+    """Each output within the error that was reckoned for it."""
+    expected = reference(grown.fd.fusion, grown.inputs)
+    for place, (term, one, wanted) in enumerate(zip(grown.outputs, found, expected, strict=True)):
+        where = f"{what}: output {place}, {term.handle} of"
+        assert one.dtype is term.dtype.info.torch, f"{where} {one.dtype}"
+        assert one.shape == wanted.shape == term.ref.shape, f"{where} shape {one.shape}"
+        if not one.is_floating_point():
+            assert torch.equal(one, wanted), f"{where}\n{one}\nwanted\n{wanted}"
+            continue
+        # A reference that is off itself says nothing of the run.
+        slack = 4 * term.error
+        torch.testing.assert_close(term.ref, wanted, rtol=1e-9, atol=slack, equal_nan=True)
+        torch.testing.assert_close(
+            one.double(), wanted, rtol=0, atol=slack, equal_nan=True, msg=lambda m: f"{where} {m}"
+        )
+
+
+def check(grown: Grown, rng: random.Random) -> None:
+    """Numbers as run here and as a GPU would, twice the same, inputs untouched, printed form."""
+    fd, inputs = grown.fd, grown.inputs
+    before = copied(inputs)
+    outputs = fd.run(inputs)
+    check_outputs(grown, outputs, "run")
+    for given, kept in zip(inputs, before, strict=True):
+        assert not isinstance(given, torch.Tensor) or torch.equal(given, kept)
+    assert_same(fd.run(inputs), outputs)
+    round_trip(fd, inputs, outputs)
+    for schedule in schedules(rng):
+        check_outputs(grown, schedule.run(fd, inputs), str(schedule))
+
+
+def schedules(rng: random.Random) -> list[Schedule]:
+    """As on a large and on a small GPU, and with params that nobody would propose."""
+    sms = rng.choice((1, 4, 132))
+    return [Schedule(gpu(sms)), Schedule(gpu(rng.choice((1, 2))), random.Random(rng.random()))]
