@@ -20,7 +20,6 @@ from tritonfuser.lowering.segments import SegmentedFusion
 
 from .definitions import RecordedDefinition, load, make_inputs, record
 from .report import (
-    device_seconds,
     human_bytes,
     human_seconds,
     kernel_seconds,
@@ -47,7 +46,7 @@ class SegmentLine:
 class Result:
     """One definition, checked against torch and timed.
 
-    ``seconds`` is a kernel time on a GPU; on a CPU the first call, lowering included.
+    ``seconds`` is the kernels' time on a GPU; on a CPU the first call, lowering included.
     """
 
     name: str
@@ -99,7 +98,7 @@ def run_definition(entry: RecordedDefinition, device: str, *, reduced: bool) -> 
         bytes=sum(moved_bytes(s.nodes, s.inputs, s.outputs) for s in cut.segments),
         device=device,
         error=error,
-        seconds=device_seconds(partial(fd.run, inputs)) if device == "cuda" else first,
+        seconds=kernel_seconds(partial(fd.run, inputs)) if device == "cuda" else first,
         eager_seconds=_eager_seconds(fd, inputs) if device == "cuda" else None,
     )
 

@@ -30,17 +30,25 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Bounded:
+    """An expression that lies in ``0 .. extent - 1`` where it is used: a guard sees to that."""
+
+    expr: Affine
+    extent: int
+
+
+@dataclass(frozen=True)
 class Digit:
     """``base // div % mod``; ``mod`` None means no modulus."""
 
-    base: Union[Axis, Loaded, Affine]
+    base: Base
     div: int = 1
     mod: int | None = None
 
     @cached_property
     def range(self) -> tuple[int, int] | None:
         """Inclusive bounds, or None where they are not known."""
-        if isinstance(self.base, Axis):
+        if isinstance(self.base, Axis | Bounded):
             top = max(self.base.extent - 1, 0) // self.div
             return 0, top if self.mod is None else min(top, self.mod - 1)
         if self.mod is not None:
@@ -111,6 +119,8 @@ class Affine:
                 found.add(digit.base)
             elif isinstance(digit.base, Affine):
                 found |= digit.base.axes()
+            elif isinstance(digit.base, Bounded):
+                found |= digit.base.expr.axes()
         return frozenset(found)
 
     def loaded(self) -> tuple[Loaded, ...]:
@@ -121,16 +131,22 @@ class Affine:
                 found.append(digit.base)
             elif isinstance(digit.base, Affine):
                 found.extend(digit.base.loaded())
+            elif isinstance(digit.base, Bounded):
+                found.extend(digit.base.expr.loaded())
         return tuple(found)
+
+
+Base = Union[Axis, Loaded, Bounded, Affine]
+"""What a digit may be taken of."""
 
 
 def constant(value: int) -> Affine:
     return Affine((), value)
 
 
-def digit(base: Axis | Loaded | Affine, div: int = 1, mod: int | None = None) -> Affine:
+def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
     """``base // div % mod`` as an expression, in normal form."""
-    if isinstance(base, Axis):
+    if isinstance(base, Axis | Bounded):
         span = -(-base.extent // div)
         if mod is None or mod >= span:
             mod = span
@@ -207,7 +223,7 @@ def _fits(value: Affine, n: int) -> bool:
     return bounds is not None and bounds[0] >= 0 and bounds[1] < n
 
 
-def _reduced(base: Axis | Loaded | Affine, div: int, mod: int | None) -> Affine:
+def _reduced(base: Base, div: int, mod: int | None) -> Affine:
     """``base // div % mod``, taken apart anew where the base is an expression."""
     if not isinstance(base, Affine):
         return digit(base, div, mod)
@@ -308,6 +324,23 @@ def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
     base = item.base
     if isinstance(base, Loaded):
         return Affine(((item, 1),))
+    if isinstance(base, Bounded):
+        return digit(Bounded(substitute(base.expr, axes), base.extent), item.div, item.mod)
     inner = axes.get(base, digit(base)) if isinstance(base, Axis) else substitute(base, axes)
     found = inner // item.div
     return found if item.mod is None else found % item.mod
+
+
+def unbound(expr: Affine) -> Affine:
+    """``expr`` with whole bounded expressions written out: what they are, not what they are within.
+
+    ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
+    """
+    total = Affine((), expr.const)
+    for item, coefficient in expr.terms:
+        base = item.base
+        if isinstance(base, Bounded) and item.div == 1 and item.mod in (None, base.extent):
+            total = total + unbound(base.expr) * coefficient
+        else:
+            total = total + Affine(((item, coefficient),))
+    return total

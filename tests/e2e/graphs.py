@@ -23,6 +23,8 @@ DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64)
 LIMIT = 4096
 """Elements of a term at most."""
+SMALL = 16
+"""Terms of fewer elements are taken less often."""
 LARGEST = 1e4
 """Numbers beyond are used by ops alone that make them no larger."""
 _EPS = {D.Float: 1e-6, D.Double: 1e-14, D.Half: 1e-3, D.BFloat16: 8e-3}
@@ -103,6 +105,7 @@ class Graph:
         self.rng = rng
         self.sizes = sizes
         self.terms: list[Term] = []
+        self.used: set[int] = set()
         self.inputs: list[Any] = []
         self.seed = rng.randint(0, 1 << 30)
 
@@ -112,11 +115,14 @@ class Graph:
         return self.rng.random() < probability
 
     def term(self, fits: Callable[[Term], bool] = lambda t: True) -> Term:
-        """One of the terms, late ones more often."""
+        """One of the terms; late ones and large ones more often."""
         found = [t for t in self.terms if fits(t)]
         if not found:
             raise Unfit
-        return self.rng.choice(found[-3:] if self.chance(0.5) else found)
+        large = [t for t in found if t.ref.numel() >= SMALL]
+        if large and self.chance(0.7):
+            found = large
+        return self.rng.choice(found[-2:] if self.chance(0.6) else found)
 
     def dims(self, term: Term, at_least: int = 1) -> list[int]:
         if term.rank < at_least:
@@ -205,6 +211,7 @@ class Graph:
         """
         made = getattr(self.fd.ops, name)(*_handles(args), **_handles(kwargs))
         refs = registry.get(name).oracle(*_refs(args), **_refs(kwargs))
+        self.used.update(id(a) for a in _flat(args))
         several = isinstance(made, tuple)
         pairs = zip(made, refs, strict=True) if several else [(made, refs)]
         terms = [self._settled(handle, ref, error, exact) for handle, ref in pairs]
@@ -228,6 +235,12 @@ class Graph:
             error += _EPS[dtype] * size if error else 0.0
         return Term(handle, ref, error)
 
+    def outputs(self) -> list[Term]:
+        """The last term, and some or all of those that no op took."""
+        leaves = [t for t in self.terms[:-1] if id(t) not in self.used]
+        others = leaves if self.chance(0.5) else [self.term() for _ in range(self.rng.randint(0, 2))]
+        return [self.terms[-1], *others[:4]]
+
     def take(self, count: int, moves: Sequence[Callable[[Graph], None]]) -> None:
         """Make that many moves that fit."""
         tries = 0
@@ -238,6 +251,10 @@ class Graph:
             except Unfit:
                 continue
             count -= 1
+
+
+def _flat(args: Sequence[Any]) -> list[Any]:
+    return [x for arg in args for x in (arg if isinstance(arg, list | tuple) else (arg,))]
 
 
 def _handles(given: Any) -> Any:

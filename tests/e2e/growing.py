@@ -28,7 +28,7 @@ class Grown:
 def grow(
     rng: random.Random,
     moves: Sequence[Move] = MOVES,
-    most: int = 12,
+    most: int = 14,
     sizes: Sequence[int] = SIZES,
 ) -> Grown:
     """Up to ``most`` random ops on random inputs."""
@@ -37,12 +37,10 @@ def grow(
         try:
             for _ in range(rng.randint(1, 3)):
                 graph.new_input()
-            graph.take(rng.randint(1, most), moves)
+            graph.take(rng.randint(3, most), moves)
         except Exception as error:
-            error.add_note(f"while recording\n{fd._fusion.ir}")
-            raise
-        outputs = [graph.terms[-1]]
-        outputs += [graph.term() for _ in range(rng.choice((0, 0, 1, 2)))]
+            raise AssertionError(f"while recording\n{fd.fusion.ir}") from error
+        outputs = graph.outputs()
         for term in outputs:
             fd.add_output(term.handle)
     return Grown(fd, graph.inputs, outputs)

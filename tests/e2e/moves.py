@@ -459,7 +459,38 @@ def scanned(graph: Graph) -> None:
     error = term.error
     if name == "cumsum" and _is_float(term):
         error = 1e-6 * term.shape[place] * term.size
-    graph.record(name, term, place, error=error)
+    graph.record(name, term, dim=place, error=error)
+
+
+def normalized(graph: Graph) -> None:
+    """A term brought together with its own reduction: what softmax and norms do."""
+    term = graph.term(lambda t: t.rank > 0 and _tame(t) and 0 not in t.shape and _number(t))
+    dims = graph.dims(term)
+    count = math.prod(term.shape[d] for d in dims)
+    name = graph.rng.choice(("max", "min", "sum"))
+    if name == "sum" and count * term.size > LARGEST:
+        raise Unfit
+    error = term.error
+    if name == "sum":
+        error = count * (term.error + (1e-6 * term.size if _is_float(term) else 0.0))
+    total = graph.record(name, term, dims, keepdim=True, error=error)
+    if graph.chance(0.3):
+        flags = [d in dims for d in range(term.rank)]
+        bare = graph.record(name, term, dims, error=error)
+        total = graph.record("broadcast", bare, flags, error=error)
+    if graph.chance(0.3):
+        total = graph.record("expand", total, list(term.shape), error=error)
+    joined_by = graph.rng.choice(("sub", "maximum", "add"))
+    graph.record(joined_by, term, total, error=term.error + error)
+
+
+def both_ways(graph: Graph) -> None:
+    """Sums over the rows and over the columns of one term: a norm's backward."""
+    term = graph.term(lambda t: t.rank == 2 and _tame(t) and t.size * max(*t.shape, 1) < LARGEST)
+    for dim in graph.rng.sample((0, 1), 2):
+        rounding = 1e-6 * term.size if _is_float(term) else 0.0
+        error = term.shape[dim] * (term.error + rounding)
+        graph.record("sum", term, [dim], error=error)
 
 
 # --- factories -----------------------------------------------------------------------------------
@@ -493,6 +524,7 @@ VIEWS: tuple[Move, ...] = (
 INDEXED: tuple[Move, ...] = (index_selected, gathered, taken, selected)
 REDUCTIONS: tuple[Move, ...] = (
     summed, summed, summed, multiplied, extremum, extremum, moments, moments, scanned,
+    normalized, normalized, normalized, both_ways,
 )  # fmt: skip
 FACTORIES: tuple[Move, ...] = (counted, filled, triangular, Graph.new_input)
 MOVES: tuple[Move, ...] = (*POINTWISE, *VIEWS, *INDEXED, *REDUCTIONS, *REDUCTIONS, *FACTORIES)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..dtypes import DataType, from_torch, of_python
+from ..dtypes import from_torch, of_python
 from ..errors import InputError, SourceLoc
 from ..ir import Dim, Fusion, Layout, TensorType, Value
 
@@ -134,7 +134,9 @@ def _tensor_problem(value: Value, given: Any) -> Problem | None:
         is_number = isinstance(given, bool | int | float | complex)
         got = f"scalar {number_text(given)}" if is_number else _type_name(given)
         return f"INPUT to be an at::Tensor but got {got}", "Pass a torch.Tensor."
-    if not _same_dtype(type_.dtype, given.dtype):
+    if given.layout is not torch.strided:
+        return f"INPUT to be a strided tensor, but got layout {given.layout}", "Pass t.to_dense()."
+    if type_.dtype.info.torch != given.dtype:
         return (
             f"INPUT to be bound to a tensor of dtype {type_.dtype.value}, but got a tensor of "
             f"dtype {_dtype_name(given.dtype)}",
@@ -185,10 +187,6 @@ def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) ->
             )
         expected = stride * size
     return None
-
-
-def _same_dtype(expected: DataType, given: torch.dtype) -> bool:
-    return expected.info.torch == given
 
 
 def _dtype_name(dtype: torch.dtype) -> str:

@@ -127,13 +127,11 @@ def _example(value: Value) -> torch.Tensor | int:
     if not isinstance(type_, TensorType):
         return 1
     sizes = [n if isinstance(n, int) else EXAMPLE_SIZE for n in type_.shape]
-    order = () if type_.layout is None else type_.layout.stride_order
+    held = [1 if dim.expanded else n for dim, n in zip(type_.dims, sizes, strict=True)]
+    order = range(len(sizes))[::-1] if type_.layout is None else type_.layout.stride_order
     outermost_first = sorted(range(len(sizes)), key=lambda d: -order[d])
-    storage = torch.empty([sizes[d] for d in outermost_first], dtype=type_.dtype.info.torch)
-    back = [outermost_first.index(d) for d in range(len(sizes))]
-    moved = storage.permute(back)
-    stretched = [slice(0, 1) if dim.expanded else slice(None) for dim in type_.dims]
-    return moved[tuple(stretched)].expand(sizes)
+    storage = torch.empty([held[d] for d in outermost_first], dtype=type_.dtype.info.torch)
+    return storage.permute([outermost_first.index(d) for d in range(len(sizes))]).expand(sizes)
 
 
 class _Current(threading.local):

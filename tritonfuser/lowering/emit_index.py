@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..affine import Affine, Axis, Digit, Loaded
+from ..affine import Affine, Axis, Base, Bounded, Digit, Loaded, digit, unbound
 from ..dtypes import DataType
 from .writer import Line, Name, Writer
 
@@ -43,6 +43,7 @@ class IndexWriter:
 
     def text(self, expr: Affine) -> str:
         """``x * 4096 + r1 - 3``."""
+        expr = unbound(expr)
         parts: list[str] = []
         for item, coefficient in sorted(expr.terms, key=lambda term: -abs(term[1])):
             name = self._digit(item)
@@ -64,7 +65,10 @@ class IndexWriter:
             whole = item.mod is None or item.div * item.mod >= base.extent
         else:
             dims = self.dims(Affine(((item, 1),)))
-            wanted, whole = "i", item.mod is None
+            wanted = "i"
+            whole = item.mod is None or (
+                isinstance(base, Bounded) and item.div * item.mod >= base.extent
+            )
             text = self._base(base)
         if item.div == 1 and whole:
             return text
@@ -78,12 +82,13 @@ class IndexWriter:
         scope.names[item] = Name(name, DataType.Int32, dims)
         return name
 
-    def _base(self, base: Loaded | Affine) -> str:
+    def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):
             found = self.writer.find(base.key)
             assert found is not None, "an index is written before the value it reads"
             return found.text
-        return f"({self.text(base)})"
+        expr = base.expr if isinstance(base, Bounded) else digit(base)
+        return f"({self.text(expr)})"
 
     def mask(self, dims: frozenset[str]) -> list[str]:
         """The names of the masks that a tile over these axes needs."""

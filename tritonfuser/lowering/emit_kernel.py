@@ -224,11 +224,11 @@ class KernelBody(ValueWriter):
         if tile.masked:
             text = f"tl.where({tile.name}_mask, {name.text}, {identity})"
             dims = name.dims | {tile.name}
-            return self.define(operand, text, dims, dtype, None)
+            return self.define(operand, text, dims, dtype, None, "_masked")
         if tile.name not in name.dims:
             dims = name.dims | {tile.name}
             text = f"tl.broadcast_to({name.text}, {self.shape(dims)})"
-            return self.define(operand, text, dims, dtype, None)
+            return self.define(operand, text, dims, dtype, None, "_whole")
         return name
 
     def result_dims(self, member: Member, operand: Name) -> frozenset[str]:

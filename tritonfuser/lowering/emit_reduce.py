@@ -100,7 +100,8 @@ def moments_tile(body: KernelBody, member: Member, form: Moments) -> Finish | No
     tile = body.across(member)
     if tile.masked:
         spread = f"tl.where({tile.name}_mask, {spread}, 0.0)"
-    deviation = body.define(next(member.node.operands()), spread, operand.dims, dtype, loc)
+    centered = next(member.node.operands())
+    deviation = body.define(centered, spread, operand.dims, dtype, loc, "_centered")
     squares = f"tl.sum({deviation.text} * {deviation.text}, {axis})"
     m2_name = body.define(m2, body.keep_dim(member, squares), dims, dtype, loc)
     _finish_value(body, member, mean, mean_name)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import torch
 
-from ..affine import Affine, linear
+from ..affine import Affine, linear, unbound
 from ..dtypes import Category, DataType, compute_dtype
 from ..errors import SourceLoc
 from ..ir import Const, Fusion, Node, Operand, Value
@@ -66,11 +66,20 @@ class ValueWriter:
         self.writer.scope_for(name.dims).names[read] = name
 
     def define(
-        self, value: Value, text: str, dims: frozenset[str], dtype: DataType, loc: SourceLoc | None
+        self,
+        value: Value,
+        text: str,
+        dims: frozenset[str],
+        dtype: DataType,
+        loc: SourceLoc | None,
+        mark: str = "",
     ) -> Name:
-        """A line ``name = text`` in the scope where ``dims`` run."""
+        """A line ``name = text`` in the scope where ``dims`` run.
+
+        The name is the value's, with ``mark`` behind it where it is not the value itself.
+        """
         scope = self.writer.scope_for(dims)
-        name = Name(self.writer.fresh(value.name), dtype, dims)
+        name = Name(self.writer.fresh(f"{value.name}{mark}"), dtype, dims)
         scope.lines.append(Line(f"{name.text} = {text}", loc))
         return name
 
@@ -122,14 +131,13 @@ class ValueWriter:
         texts: list[str] = []
         for guard in guards:
             self._read_indices(guard.expr)
-            place = self.index.text(guard.expr)
-            bounds = guard.expr.range
-            parts = []
+            expr = unbound(guard.expr)
+            place = self.index.text(expr - expr.const)
+            bounds = expr.range
             if bounds is None or bounds[0] < guard.low:
-                parts.append(f"({place} >= {guard.low})")
+                texts.append(f"({place} >= {guard.low - expr.const})")
             if bounds is None or bounds[1] >= guard.high:
-                parts.append(f"({place} < {guard.high})")
-            texts.extend(parts)
+                texts.append(f"({place} < {guard.high - expr.const})")
         return list(dict.fromkeys(texts))
 
     # -- computing -----------------------------------------------------------
@@ -186,7 +194,8 @@ class ValueWriter:
         found = self.writer.find(key)
         if found is None:
             text = cast_text(name.text, name.dtype, dtype)
-            made = self.define(value, text, name.dims, dtype, loc)
+            mark = "" if loc is not None else f"_{dtype.info.triton}"
+            made = self.define(value, text, name.dims, dtype, loc, mark)
             self.writer.scope_for(name.dims).names[key] = made
             return made
         return found
@@ -259,7 +268,7 @@ class ValueWriter:
         )
         where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
         unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
-        name = self.define(node.out, unit, dims, work, node.loc)
+        name = self.define(node.out, unit, dims, work, node.loc, "_unit")
         text = random_text(node, form, name.text, list(texts.values()))
         return self.define(node.out, text, dims, dtype, node.loc)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..affine import Affine, Loaded, digit
+from ..affine import Affine, Bounded, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
 from ..ops.table import Moments, Pointwise, Reduction, Scan, View
@@ -46,10 +46,19 @@ def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
         guards = tuple(g for g in source.guards if not g.always)
         if any(g.never for g in guards):
             continue
-        kept.append(Source(source.operand, source.index, guards))
+        index = tuple(_within(item, guards) for item in source.index)
+        kept.append(Source(source.operand, index, guards))
         if not guards:
             break
     return tuple(kept)
+
+
+def _within(item: Affine, guards: Guards) -> Affine:
+    """An index that a guard bounds from 0 on, as an expression known to lie in those bounds."""
+    for guard in guards:
+        if guard.expr == item and guard.low == 0:
+            return digit(Bounded(item, guard.high))
+    return item
 
 
 def merge_guards(outer: Guards, inner: Guards) -> Guards:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from ..affine import Affine, Axis, Digit
+from ..affine import Affine, Axis, Digit, unbound
 from ..ir import Value
 from ..shapes import Index
 
@@ -52,7 +52,7 @@ def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
     total = Affine()
     for item, stride in zip(index, strides, strict=True):
         total = total + item * stride
-    return total
+    return unbound(total)
 
 
 def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ...]:

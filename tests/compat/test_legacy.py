@@ -1,0 +1,116 @@
+"""compat.nvfuser: the first frontend's forms, its cache and its printed text."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tritonfuser import options
+from tritonfuser.compat import nvfuser
+from tritonfuser.compat.nvfuser import DataType, Fusion, FusionCache, FusionDefinition
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setenv("NVF_CPU_AS_CUDA", "1")
+    options.refresh()
+    FusionCache.reset()
+    yield
+    FusionCache.reset()
+    monkeypatch.undo()
+    options.refresh()
+
+
+def example(fs=None, factor=3.0):
+    with FusionDefinition(fs) as fd:
+        a = fd.define_tensor(symbolic_sizes=[-1, 1, -1], contiguous=[True, True, True])
+        b = fd.define_tensor(3)
+        c = fd.define_constant(factor)
+        d = fd.ops.mul(fd.ops.add(a, b), c)
+        fd.add_output(fd.ops.sum(d, [-1], False, DataType.Float))
+    return fd
+
+
+@pytest.fixture
+def inputs():
+    return [torch.randn(2, 1, 5), torch.randn(2, 4, 5)]
+
+
+def test_a_fusion_is_defined_and_executed(inputs):
+    fs = Fusion()
+    example(fs)
+    a, b = inputs
+    (out,) = fs.execute(inputs)
+    torch.testing.assert_close(out, ((a + b) * 3.0).sum(-1))
+    assert fs.defined()
+    assert Fusion(fs.id()) is fs
+    found = FusionDefinition(fs.id())
+    assert torch.equal(found.execute(inputs)[0], out)
+
+
+def test_definitions_go_into_the_cache(inputs, capsys):
+    cache = FusionCache.get(max_fusions=2)
+    assert FusionCache.get() is cache
+    cache.print_stats()
+    assert capsys.readouterr().out == "Max Fusions Allowed: 2\nThe fusion cache is empty.\n"
+    first, second = example(), example()
+    assert cache.num_fusions() == 1
+    assert torch.equal(first.execute(inputs)[0], second.execute(inputs)[0])
+    assert first.fec is second.fec
+    example(factor=4.0)
+    assert cache.num_fusions() == 2
+    with pytest.raises(RuntimeError, match="the FusionCache is full: 2 fusions"):
+        example(factor=5.0)
+    example()
+    assert "Cache Hits: 2\n" in cache.stats()
+    FusionCache.reset()
+    assert FusionCache.get().num_fusions() == 0
+
+
+def test_a_failed_definition_is_not_kept():
+    with pytest.raises(KeyError), FusionDefinition() as fd:
+        fd.add_output(fd.define_tensor(1))
+        raise KeyError
+    assert FusionCache.get().num_fusions() == 0
+
+
+@pytest.mark.parametrize("variable", ["PYTORCH_NVFUSER_DUMP", "TRITONFUSER_DUMP"])
+def test_the_definition_is_printed_at_execution(monkeypatch, capsys, inputs, variable):
+    monkeypatch.setenv(variable, "python_definition")
+    options.refresh()
+    fs = Fusion()
+    fd = example(fs)
+    assert capsys.readouterr().out == ""
+    fd.execute(inputs)
+    expected = (
+        f"def nvfuser_fusion_id{fs.id()}(fd : FusionDefinition) -> None :\n"
+        "    T0 = fd.define_tensor(symbolic_sizes=[-1, 1, -1], contiguous=[True, True, True], "
+        "dtype=DataType.Float)\n"
+        "    T1 = fd.define_tensor(symbolic_sizes=[-1, -1, -1], contiguous=[False, False, False], "
+        "dtype=DataType.Float)\n"
+        "    S2 = fd.define_constant(3.00000)\n"
+        "    T3 = fd.ops.add(T0, T1)\n"
+        "    T4 = fd.ops.mul(T3, S2)\n"
+        "    T5 = fd.ops.sum(T4, axes=[2], keepdim=False, dtype=DataType.Float)\n"
+        "    fd.add_output(T5)\n"
+    )
+    assert capsys.readouterr().out == expected
+    fd.execute(inputs)
+    assert capsys.readouterr().out == ""
+    fs.execute(inputs)
+    assert capsys.readouterr().out == expected
+
+
+def test_manual_execution_is_there_too(inputs):
+    fd = example()
+    a, b = inputs
+    torch.testing.assert_close(fd.manual_execute(inputs)[0], ((a + b) * 3.0).sum(-1))
+
+
+def test_names():
+    with FusionDefinition() as fd:
+        assert isinstance(fd.define_tensor(1), nvfuser.Tensor)
+        assert isinstance(fd.define_scalar(1.0), nvfuser.Scalar)
+        fd.add_output(fd.define_tensor(1))
+    assert nvfuser.version() >= "0.2.34"
+    assert nvfuser.compute_tensor_descriptor([2, 3], [3, 1]) == ([True, True], [1, 0])

@@ -1,0 +1,97 @@
+"""GPU tensors beside CPU scalars: refused and accepted by rule, with stand-ins for GPU tensors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tritonfuser import FusionDefinition
+from tritonfuser.cache.diagnose import explain_mismatch
+from tritonfuser.frontend.inputs import device_for
+
+TEXT = "KernelExecutor does not support the Fusion provided."
+
+
+@pytest.fixture
+def gpu():
+    """Makes tensors that say they are on a GPU."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield lambda *sizes, index=0: torch.empty(sizes, device=f"cuda:{index}")
+
+
+def recorded(record):
+    with FusionDefinition() as fd:
+        a = fd.define_tensor([-1], contiguity=True)
+        s = fd.define_tensor([], is_cpu=True)
+        t = fd.define_tensor([], is_cpu=True)
+        record(fd, a, s, t)
+    return fd.fusion.ir
+
+
+def explained(record, inputs):
+    error = explain_mismatch(recorded(record), inputs)
+    return None if error is None else str(error)
+
+
+def on_cpu(*sizes):
+    return torch.empty(sizes, device="cpu")
+
+
+def test_cpu_scalars_may_stand_beside_gpu_tensors(gpu):
+    def record(fd, a, s, t):
+        fd.add_output(fd.ops.mul(fd.ops.mul(a, s), t))
+        fd.add_output(fd.ops.mul(fd.ops.mul(s, t), a))
+        fd.add_output(s)
+
+    assert explained(record, [gpu(3), on_cpu(), on_cpu()]) is None
+    assert explained(record, [gpu(3), gpu(), gpu()]) is None
+    assert explained(record, [on_cpu(3), on_cpu(), on_cpu()]) is None
+
+
+def test_other_cpu_tensors_may_not(gpu):
+    with FusionDefinition() as fd:
+        a = fd.define_tensor([-1], contiguity=True)
+        b = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(fd.ops.add(a, b))
+    error = explain_mismatch(fd.fusion.ir, [gpu(3), on_cpu(3)])
+    assert TEXT in str(error)
+    assert "Input 1 is on the CPU" in str(error)
+
+
+def test_a_kernel_cannot_be_made_of_cpu_scalars_alone(gpu):
+    def record(fd, a, s, t):
+        fd.add_output(fd.ops.neg(a))
+        fd.add_output(fd.ops.neg(fd.ops.mul(s, t)))
+
+    found = explained(record, [gpu(3), on_cpu(), on_cpu()])
+    assert f"{TEXT} neg takes CPU scalars alone" in found
+    assert f"at {__file__}" in found
+    assert explained(record, [gpu(3), gpu(), on_cpu()]) is None
+    assert explained(record, [on_cpu(3), on_cpu(), on_cpu()]) is None
+
+
+def test_a_device_asked_for_must_be_that_of_the_tensors(gpu):
+    fusion = recorded(lambda fd, a, s, t: fd.add_output(a))
+    inputs = [gpu(3), on_cpu(), on_cpu()]
+    for device in ("cuda", "cuda:0", 0, torch.device("cuda", 0), None):
+        # the tensors say where; nothing is asked of the executor
+        assert device_for(fusion, inputs, device) is None
+    for device in ("cuda:1", 1, "cpu"):
+        with pytest.raises(RuntimeError, match="was asked for, but inputs are on cuda:0"):
+            device_for(fusion, inputs, device)
+
+
+def test_from_pytorch_wants_one_device(gpu):
+    with FusionDefinition() as fd:
+        fd.from_pytorch(gpu(3))
+        fd.from_pytorch(on_cpu())
+        with pytest.raises(ValueError, match="Found unsupported device cpu"):
+            fd.from_pytorch(on_cpu(3))
+    assert "is_cpu=True" in repr(fd).splitlines()[2]
+
+
+def test_tensors_that_are_not_strided_are_refused():
+    fusion = recorded(lambda fd, a, s, t: fd.add_output(a))
+    error = explain_mismatch(fusion, [torch.ones(3).to_sparse(), on_cpu(), on_cpu()])
+    assert "to be a strided tensor, but got layout torch.sparse_coo" in str(error)

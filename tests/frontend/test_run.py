@@ -1,0 +1,407 @@
+"""run and run_kernel: what they take and refuse, options, params, modes, deprecated names."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import torch
+
+from tritonfuser import (
+    DataType,
+    FusionDefinition,
+    InputError,
+    ParamsError,
+    PointwiseParams,
+    SchedulingError,
+)
+from tritonfuser.cache import executor
+
+
+def simple():
+    """relu(x + s) of a matrix and a scalar."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        s = fd.define_scalar()
+        fd.add_output(fd.ops.relu(fd.ops.add(x, s)))
+    return fd
+
+
+@pytest.fixture
+def x():
+    return torch.randn(3, 5)
+
+
+def test_inputs_are_lists_or_tuples_flattened(x):
+    fd = simple()
+    expected = (x + 2.0).relu()
+    for inputs in ([x, 2.0], (x, 2.0), [[x], [[2.0]]], ([x, 2.0],), [x, (2.0,)]):
+        (out,) = fd.run(inputs)
+        assert torch.equal(out, expected)
+    assert torch.equal(fd.run([[[x]], 2.0])[0], expected)
+
+
+def test_a_vector_is_fed_by_a_list():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.reshape(x, fd.define_vector(3)))
+    x = torch.randn(4, 6)
+    assert fd.run([x, [2, 3, 4]])[0].shape == (2, 3, 4)
+    assert fd.run([x, (4, 3, 2)])[0].shape == (4, 3, 2)
+    assert torch.equal(fd.run([x, 6, 2, 2])[0], x.reshape(6, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (lambda x: [x], "Expected 2 inputs but got 1"),
+        (lambda x: [x, 1.0, 2.0], "Expected 2 inputs but got 3"),
+        (
+            lambda x: [2, 1.0],
+            "Expected input 0, T0_g_float[iS0{i0}, iS1{i1}], to be an at::Tensor but got scalar 2",
+        ),
+        (lambda x: [2.0, 1.0], "to be an at::Tensor but got scalar 2"),
+        (lambda x: ["x", 1.0], "to be an at::Tensor but got a value of type str"),
+        (
+            lambda x: [x, torch.ones(3)],
+            "Expected input 1, d3, to be a scalar but got float tensor of rank 1",
+        ),
+        (lambda x: [x, None], "Expected input 1, d3, to be a scalar but got a value of type"),
+        (
+            lambda x: [x.half(), 1.0],
+            "to be bound to a tensor of dtype float, but got a tensor of dtype __half",
+        ),
+        (lambda x: [x[0], 1.0], "to be bound to a tensor of rank 2, but got a tensor of rank 1"),
+        (
+            lambda x: [x.t(), 1.0],
+            "Stride mismatch with contiguity info in dim 1: expected stride 1, but found 5",
+        ),
+        (
+            lambda x: [x, 2 + 1j],
+            "Scalar value (2,1) is not compatible with the expected data type: double.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("way", ["run", "run_again", "run_kernel", "heuristics", "kernels"])
+def test_inputs_that_do_not_fit(x, inputs, message, way):
+    fd = simple()
+    if way == "run_again":
+        fd.run([x, 0.0])
+    method = fd.run if way == "run_again" else getattr(fd, way)
+    with pytest.raises(RuntimeError) as error:
+        method(inputs(x))
+    assert message in str(error.value)
+    assert isinstance(error.value, InputError)
+    if "inputs but got" not in message:
+        assert f"at {__file__}:" in str(error.value)
+    # nothing is half done
+    good = fd.run_kernel if way == "run_kernel" else fd.run
+    assert torch.equal(good([x, 0.0])[0], x.relu())
+
+
+def test_a_refused_input_names_the_line_that_defined_it(x):
+    first = inspect.getsourcelines(simple)[1]
+    with pytest.raises(InputError) as error:
+        simple().run([x.double(), 1.0])
+    assert f"at {__file__}:{first + 3}" in str(error.value)
+    assert "fd.define_tensor([-1, -1]" in str(error.value)
+
+
+def test_scalars_are_numbered_with_the_extents_the_zero_and_the_one():
+    with FusionDefinition() as fd:
+        fd.define_tensor([-1])
+        fd.define_scalar()
+        fd.define_tensor([1, -1])
+        fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.full([2], 1.0, DataType.Float))
+    a, b = torch.ones(2), torch.ones(1, 2)
+    with pytest.raises(RuntimeError, match="Expected input 1, d2, to be a scalar"):
+        fd.run([a, a, b, 1])
+    with pytest.raises(RuntimeError, match="Expected input 3, i5, to be a scalar"):
+        fd.run([a, 1.0, b, a])
+    with pytest.raises(RuntimeError, match=r"Expected input 2, T1_g_float\[bS1\{1\}, iS2\{i4\}\]"):
+        fd.run([a, 1.0, 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "good", "bad"),
+    [
+        (DataType.Double, [1.5, 2, True], [1j]),
+        (DataType.Int, [2, True], [1.5, 1j, 2**63]),
+        (DataType.Bool, [True], [2, 1.5]),
+        (DataType.ComplexDouble, [1j, 1.5, 2, True], ["1"]),
+    ],
+)
+def test_scalars_take_numbers_of_their_category_and_below(dtype, good, bad):
+    def ones():
+        with FusionDefinition() as fd:
+            fd.define_scalar(dtype)
+            fd.add_output(fd.ops.full([2], 1.0, DataType.Float))
+        return fd
+
+    for value in good:
+        assert torch.equal(ones().run([value])[0], torch.ones(2))
+    for value in bad:
+        with pytest.raises(RuntimeError):
+            ones().run([value])
+
+
+def test_inputs_must_be_a_list(x):
+    for inputs in (None, x, 3):
+        with pytest.raises(TypeError, match="inputs must be a list or a tuple"):
+            simple().run(inputs)
+
+
+def test_static_sizes_are_checked(x):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([3, 5])))
+    assert torch.equal(fd.run([x])[0], -x)
+    with pytest.raises(RuntimeError, match=r"to have size 5 in dim 1, but got .* \[3, 4\]"):
+        fd.run([x[:, :4]])
+
+
+@pytest.mark.parametrize(
+    ("contiguity", "tensor", "accepted"),
+    [
+        ([True, True], torch.ones(4, 6), True),
+        ([True, True], torch.ones(6, 4).t(), False),
+        ([False, True], torch.ones(4, 8)[:, :6], True),
+        ([True, True], torch.ones(4, 8)[:, :6], False),
+        ([True, True], torch.ones(2, 1).as_strided((1, 1), (2, 1)), True),
+        ([True, True], torch.ones(4, 6).as_strided((4, 1), (1, 99)), True),
+        ([True, True], torch.ones(0, 6).as_strided((0, 6), (3, 7)), True),
+        ([None, True], torch.ones(1, 6).expand(4, 6), True),
+        ([None, True], torch.ones(1, 6), True),
+        ([None, True], torch.ones(0, 6), True),
+        ([None, True], torch.ones(4, 6), False),
+        ([True, True], torch.ones(1, 6).expand(4, 6), False),
+        ([False, False], torch.ones(6, 4).t(), True),
+        ([False, False], torch.ones(1, 6).expand(4, 6), True),
+    ],
+)
+def test_strides_are_what_contiguity_promised(contiguity, tensor, accepted):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([-1, -1], contiguity)))
+    if accepted:
+        assert torch.equal(fd.run([tensor])[0], -tensor)
+    else:
+        with pytest.raises(InputError, match="dim"):
+            fd.run([tensor])
+
+
+# --- what is not recorded ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["run", "run_kernel", "heuristics", "validate"])
+def test_nothing_to_run(way):
+    with pytest.raises(NotImplementedError) as error:
+        getattr(FusionDefinition(), way)([])
+    assert (
+        "Fusion does not exist! Use `with FusionDefinition() as fd: ...` to define a fusion."
+        in str(error.value)
+    )
+    with FusionDefinition() as fd:
+        fd.define_tensor([2])
+    with pytest.raises(NotImplementedError, match="Fusion is empty!"):
+        getattr(fd, way)([torch.ones(2)])
+
+
+def test_running_inside_the_block():
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.iota(3))
+        with pytest.raises(RuntimeError, match="still being recorded"):
+            fd.run([])
+    assert torch.equal(fd.run([])[0], torch.arange(3))
+
+
+def test_a_subclass_defines_itself_when_first_run(x):
+    class Negate(FusionDefinition):
+        def definition(self):
+            self.add_output(self.ops.neg(self.define_tensor([-1, -1], contiguity=True)))
+
+    fd = Negate()
+    assert torch.equal(fd.run([x])[0], -x)
+    assert torch.equal(fd.run([2 * x])[0], -2 * x)
+    assert repr(fd).count("fd.ops.neg") == 1
+
+
+# --- modes, options, params --------------------------------------------------------------------
+
+
+def test_the_two_ways_exclude_each_other(x):
+    fd = simple()
+    assert not hasattr(fd, "fec")
+    fd.run([x, 1.0])
+    assert fd.fec.is_compiled([x, 2.0])
+    with pytest.raises(AssertionError) as error:
+        fd.run_kernel([x, 1.0])
+    text = "FusionExecutorCache already exists! Use execute() to execute the fusion."
+    assert text in str(error.value)
+
+    fd = simple()
+    assert not hasattr(fd, "ke")
+    fd.run_kernel([x, 1.0])
+    assert fd.ke.is_compiled()
+    with pytest.raises(AssertionError) as error:
+        fd.run([x, 1.0])
+    text = "KernelExecutor already exists! Use manual_execute() to execute the fusion."
+    assert text in str(error.value)
+
+
+def test_looking_inside_chooses_no_way(x):
+    fd = simple()
+    (params,) = fd.heuristics([x, 1.0])
+    (kernel,) = fd.kernels([x, 1.0])
+    (segment,) = fd.segments([x, 1.0]).segments
+    (report,) = fd.compile_for("sm_90", [x, 1.0])
+    assert segment.params == params
+    assert "@triton.jit" in kernel.text
+    assert report.spill_bytes == 0
+    assert not hasattr(fd, "fec")
+    assert torch.equal(fd.run_kernel([x, 1.0], params)[0], (x + 1.0).relu())
+
+
+def test_params_given_are_used(x):
+    for way in ("run", "run_kernel"):
+        fd = simple()
+        (params,) = fd.heuristics([x, 1.0])
+        assert isinstance(params, PointwiseParams)
+        changed = dataclasses.replace(params, block_x=4, num_warps=1)
+        given = {"run": [changed], "run_kernel": changed}[way]
+        out = getattr(fd, way)([x, 1.0], params=given)
+        assert torch.equal(out[0], (x + 1.0).relu())
+
+
+@pytest.mark.parametrize("way", ["run", "run_kernel"])
+def test_params_that_do_not_fit_are_refused_with_the_reason(x, way):
+    fd = simple()
+    (params,) = fd.heuristics([x, 1.0])
+    with pytest.raises(ParamsError, match="params for"):
+        getattr(fd, way)([x, 1.0], params=[params, params])
+    assert torch.equal(getattr(fd, way)([x, 1.0])[0], (x + 1.0).relu())
+
+
+def test_run_kernel_follows_its_inputs(x):
+    fd = simple()
+    for given in (x, x[:2], torch.randn(7, 2), x):
+        assert torch.equal(fd.run_kernel([given.contiguous(), 1.0])[0], (given + 1.0).relu())
+
+
+def test_run_kernel_refuses_what_takes_two_kernels():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        rows = fd.ops.cumsum(x, 1)
+        fd.add_output(fd.ops.cumsum(rows, 0))
+    x = torch.ones(4, 3)
+    with pytest.raises(SchedulingError, match="KernelExecutor does not support the Fusion") as e:
+        fd.run_kernel([x])
+    assert "run(inputs)" in str(e.value)
+    assert torch.equal(fd.run([x])[0], x.cumsum(1).cumsum(0))
+
+
+def test_options_are_checked_by_name(x):
+    fd = simple()
+    known = {"_enable_options": ["fuse_matmul"], "_disable_options": ["matmul_expr_eval"]}
+    assert torch.equal(fd.run([x, 0.0], **known)[0], x.relu())
+    for option in ("_enable_options", "_disable_options"):
+        with pytest.raises(RuntimeError, match="unrecognized option 'no_such_option'"):
+            fd.run([x, 0.0], **{option: ["no_such_option"]})
+
+
+def test_device_says_where_a_definition_without_tensors_runs(x):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.iota(3))
+    assert fd.run([], device="cpu")[0].device.type == "cpu"
+    assert fd.run([], device=torch.device("cpu"))[0].device.type == "cpu"
+    fd = simple()
+    assert torch.equal(fd.run([x, 0.0], device="cpu")[0], x.relu())
+    with pytest.raises(RuntimeError, match="device='cuda:1' was asked for, but inputs are on cpu"):
+        fd.run([x, 0.0], device=1)
+
+
+def test_attributes_may_be_set_from_outside(x):
+    fd = simple()
+    fd._selected_device = None
+    fd.anything = 3
+    assert torch.equal(fd.run([x, 0.0], device=fd._selected_device)[0], x.relu())
+
+
+def test_a_repeated_run_goes_straight_to_the_cache(x, monkeypatch):
+    fd = simple()
+    fd.run([x, 0.0])
+    monkeypatch.setattr(FusionDefinition, "_run", None)
+    monkeypatch.setattr(executor.FusionExecutorCache, "plan", None)
+    assert torch.equal(fd.run([x, 0.0])[0], x.relu())
+
+
+def test_threads_share_one_cache(x):
+    fd = simple()
+    caches, start = [], threading.Barrier(8)
+
+    def work():
+        start.wait()
+        assert torch.equal(fd.run([x, 0.0])[0], x.relu())
+        caches.append(fd._look())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(caches) == 8
+    assert len({id(cache) for cache in caches}) == 1
+
+
+# --- nvFuser's names ---------------------------------------------------------------------------
+
+SCRIPT = """
+    import warnings
+    import torch
+    from tritonfuser import FusionDefinition
+    warnings.simplefilter("always")
+
+    def defined():
+        with FusionDefinition() as fd:
+            fd.add_output(fd.ops.neg(fd.define_tensor([-1], contiguity=True)))
+        return fd
+
+    x = torch.ones(2)
+    with warnings.catch_warnings(record=True) as caught:
+        fd = defined()
+        (a,) = fd.{first}([x])  # here
+        (b,) = fd.{first}([x])
+        (c,) = defined().{second}([x])
+    assert all(torch.equal(out, -x) for out in (a, b, c))
+    (warning,) = caught
+    assert warning.category is DeprecationWarning
+    lines = open(__file__).read().splitlines()
+    assert warning.filename == __file__ and lines[warning.lineno - 1].endswith("# here")
+    assert "Deprecated alias" in FusionDefinition.execute.__doc__
+    assert "Deprecated alias" in FusionDefinition.manual_execute.__doc__
+    assert FusionDefinition.execute.__name__ == "execute"
+    print(warning.message)
+"""
+
+
+@pytest.mark.parametrize("first", ["execute", "manual_execute"])
+def test_deprecated_names_warn_once_a_process_at_the_callers_line(first, tmp_path):
+    second = {"execute": "manual_execute", "manual_execute": "execute"}[first]
+    script = tmp_path / "script.py"
+    text = textwrap.dedent(SCRIPT).replace("{first}", first).replace("{second}", second)
+    script.write_text(text)
+    result = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert f"FusionDefinition.{first} is nvFuser's name for FusionDefinition.run" in result.stdout
+
+
+def test_docstrings_tell_the_two_ways_apart():
+    for method in (FusionDefinition.run, FusionDefinition.run_kernel):
+        for word in ("segmentation", "specialisation", "cache", "scheduling"):
+            assert word in method.__doc__
