@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -27,6 +28,11 @@ def cpu_as_cuda(monkeypatch):
     yield
     monkeypatch.undo()
     options.refresh()
+
+
+def environment():
+    root = str(Path(tritonfuser.__file__).parent.parent)
+    return {**os.environ, "NVF_CPU_AS_CUDA": "1", "PYTHONPATH": root}
 
 
 def negation(namespace=nvfuser_direct):
@@ -143,7 +149,7 @@ def test_the_repro_script_imports_nvfuser_direct(cpu_as_cuda):
     script = fd.repro_script_for([torch.ones(2)])
     assert "from nvfuser_direct import FusionDefinition, DataType\n" in script
     head = "import tritonfuser.compat\ntritonfuser.compat.install()\n"
-    subprocess.run([sys.executable, "-c", head + script], check=True)
+    subprocess.run([sys.executable, "-c", head + script], check=True, env=environment())
 
 
 def test_the_lru_decorator_keeps_the_rules(cpu_as_cuda):
@@ -243,5 +249,5 @@ def test_a_program_written_for_nvfuser_runs_unchanged(tmp_path):
     subprocess.run(
         [sys.executable, "-W", "error", str(path)],
         check=True,
-        env={**os.environ, "NVF_CPU_AS_CUDA": "1"},
+        env=environment(),
     )

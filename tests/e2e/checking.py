@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -14,8 +15,11 @@ from tritonfuser.cache.plan import make_plan
 from tritonfuser.cache.signature import signature
 from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering.pipeline import Lowered, lower, with_params
+from tritonfuser.heuristics.problem import next_power_of_2
+from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.segments import Segment
 
+MOST_PROGRAMS = 48
 CPU = torch.device("cpu")
 
 
@@ -71,9 +75,15 @@ class Schedule:
     device: DeviceProperties
     shuffle: random.Random | None = None
 
-    def run(self, fd: FusionDefinition, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """The outputs of the kernels that the device would run, on CPU tensors."""
-        return list(make_plan(self.lowered(fd, inputs), inputs, CPU, self.device).run(inputs))
+    def run(self, fd: FusionDefinition, inputs: Sequence[Any]) -> list[torch.Tensor] | None:
+        """The outputs of the kernels that the device would run, on CPU tensors.
+
+        None where that takes more programs than are worth their time in the interpreter.
+        """
+        lowered = self.lowered(fd, inputs)
+        if sum(math.prod(s.grid) for s in lowered.sources if s is not None) > MOST_PROGRAMS:
+            return None
+        return list(make_plan(lowered, inputs, CPU, self.device).run(inputs))
 
     def lowered(self, fd: FusionDefinition, inputs: Sequence[Any]) -> Lowered:
         fusion = fd.fusion.ir
@@ -81,26 +91,22 @@ class Schedule:
         lowered = lower(fusion, facts, self.device)
         if self.shuffle is None:
             return lowered
-        params = [self.changed(s.params, s.reduced_extent) for s in lowered.segmented.segments]
-        with_params(lowered.segmented, params)
+        params = [self.changed(segment) for segment in lowered.segmented.segments]
         return lower(fusion, facts, self.device, params)
 
-    def changed(self, params: HeuristicParams, reduced: int) -> HeuristicParams:
+    def changed(self, segment: Segment) -> HeuristicParams:
         """Params of other tile sizes, loops among them where there were none."""
-        rng = self.shuffle
+        rng, params = self.shuffle, segment.params
         assert rng is not None
-        changes: dict[str, Any] = {}
-        if hasattr(params, "block_x"):
-            changes["block_x"] = 1 << rng.randint(0, 6)
-        if hasattr(params, "block_y"):
-            changes["block_y"] = 1 << rng.randint(0, 6)
-        if hasattr(params, "block_m"):
-            changes["block_m"] = 1 << rng.randint(0, 4)
-            changes["block_r"] = max(1, 1 << max(reduced - 1, 0).bit_length())
-        elif hasattr(params, "block_r"):
-            changes["block_r"] = 1 << rng.randint(0, 7)
-            if hasattr(params, "persistent"):
-                changes["persistent"] = changes["block_r"] >= reduced
+        found = {row.name for row in fields(params) if row.name.startswith("block_")}
+        least = next_power_of_2(segment.parallel_extent // MOST_PROGRAMS).bit_length()
+        changes: dict[str, Any] = {name: 1 << rng.randint(0, 6) for name in sorted(found)}
+        if "block_x" in found:
+            changes["block_x"] = 1 << rng.randint(least, least + 5)
+        if "block_m" in found:
+            changes["block_r"] = next_power_of_2(segment.reduced_extent)
+        if hasattr(params, "persistent"):
+            changes["persistent"] = changes["block_r"] >= segment.reduced_extent
         return replace(params, **changes)
 
 

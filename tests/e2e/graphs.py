@@ -21,7 +21,7 @@ from tritonfuser.ops import registry
 D = DataType
 DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64)
-LIMIT = 4096
+LIMIT = 2048
 """Elements of a term at most."""
 SMALL = 16
 """Terms of fewer elements are taken less often."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -333,7 +335,8 @@ def test_the_repro_script(tmp_path):
     )
     path = tmp_path / "repro.py"
     path.write_text(script)
-    subprocess.run([sys.executable, str(path)], check=True)
+    root = str(Path(tritonfuser.__file__).parent.parent)
+    subprocess.run([sys.executable, str(path)], check=True, env={**os.environ, "PYTHONPATH": root})
     assert fd.repro_script_for().endswith("nvfuser_fusion(fd)\n")
 
 

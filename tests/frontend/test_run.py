@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 import torch
 
+import tritonfuser
 from tritonfuser import (
     DataType,
     FusionDefinition,
@@ -395,7 +398,11 @@ def test_deprecated_names_warn_once_a_process_at_the_callers_line(first, tmp_pat
     text = textwrap.dedent(SCRIPT).replace("{first}", first).replace("{second}", second)
     script.write_text(text)
     result = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(tritonfuser.__file__).parent.parent)},
     )
     assert result.returncode == 0, result.stderr
     assert f"FusionDefinition.{first} is nvFuser's name for FusionDefinition.run" in result.stdout

@@ -16,9 +16,10 @@ from ..device import DeviceProperties
 from ..ir import Fusion, Value
 from ..lowering.kernel import KernelSource
 from ..lowering.pipeline import Lowered
-from ..lowering.segments import Buffered
+from ..lowering.segments import Buffered, Segment
 from ..options import dump
 from .kernels import interpreted, loaded
+from .library import library_call
 from .random_state import draw
 from .signature import is_aligned
 
@@ -93,8 +94,11 @@ class _PlanWriter:
         for place, (piece, source) in enumerate(
             zip(segmented.segments, self.lowered.sources, strict=True)
         ):
-            for value in piece.outputs:
-                self._allocate(value)
+            if piece.scheduler == "expr_eval":
+                self._library(place, piece)
+            else:
+                for value in piece.outputs:
+                    self._allocate(value)
             if source is not None:
                 self._launch(place, source)
             gone = [v.name for v, use in last.items() if use == place]
@@ -167,6 +171,17 @@ class _PlanWriter:
             made = f"torch.empty_strided({type_.sizes!r}, {strides!r}, dtype={dtype})"
         self.lines.append(f"{value.name} = {made}")
         self.aligned[value] = True
+
+    def _library(self, place: int, piece: Segment) -> None:
+        """A call into torch, on views of the buffers it reads."""
+        (node,) = piece.nodes
+        layouts = self.lowered.segmented.layouts
+        self.scope[f"k{place}"] = library_call(node, tuple(layouts[out] for out in node.outs))
+        views = iter(piece.operands)
+        args = [self._view(next(views)) if v.is_tensor else v.name for v in node.operands()]
+        outs = ", ".join(out.name for out in node.outs)
+        self.lines.append(f"{outs}, = k{place}({', '.join(args)})")
+        self.aligned.update(dict.fromkeys(node.outs, False))
 
     def _launch(self, place: int, source: KernelSource) -> None:
         names = [arg.value.name for arg in source.args]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -40,20 +41,24 @@ class _Chain:
     narrows: bool
 
 
-def resolve_outputs(fusion: Fusion) -> tuple[Buffered, ...]:
-    """For each output, the value to materialise and how the output lies in its buffer.
+def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[Buffered, ...]:
+    """For each value that must be in memory, what to materialise and how it lies in that buffer.
 
     A view of an input is a view of that buffer; ``permute(reshape(t))`` of a computed ``t`` is a
     view of where ``t`` is stored. A slice of a computed value is computed on its own, unless the
-    whole is stored anyway.
+    whole is stored anyway. A view of an input that is written at the end is copied before.
     """
-    chains = [_chain(fusion, o.value) for o in fusion.outputs]
+    chains = [_chain(fusion, value) for value in values]
     whole = {c.root for c in chains if not c.narrows}
     results: list[Buffered] = []
-    for output, chain in zip(fusion.outputs, chains, strict=True):
+    written = {o.value: o.alias_of for o in fusion.outputs if o.alias_of is not None}
+    for value, chain in zip(values, chains, strict=True):
+        if value in written and chain.views and chain.root in written.values():
+            results.append(Buffered(value))
+            continue
         stored = chain.root in fusion.inputs or chain.root in whole
         found = _through(fusion, chain) if stored or not chain.narrows else None
-        results.append(found or _partial(fusion, output.value, whole))
+        results.append(found or _partial(fusion, value, whole))
     return tuple(results)
 
 

@@ -18,7 +18,7 @@ from ..ops.table import Scan
 from ..shapes import Guard, Index
 from .aliases import buffer_strides
 from .axes import AxisMap
-from .reach import Reach, Read, is_anchor, walk
+from .reach import Reach, Read, is_anchor, is_library, walk
 from .segments import Member, Store
 from .traffic import Traffic, offset_of
 
@@ -66,6 +66,7 @@ class Group:
     full_outputs: bool = False
     dependent_outputs: bool = False
     scans: bool = False
+    library: Node | None = None
 
     @property
     def depth(self) -> int:
@@ -128,17 +129,19 @@ class SeedMaker:
         self.places = {
             out: self.axes.index(out)
             for node in fusion.nodes
-            if is_anchor(node)
+            if is_anchor(node) or is_library(node)
             for out in node.outs
+            if out.is_tensor
         }
 
     @cached_property
     def depth(self) -> dict[Value, int]:
-        """How many reductions lie between a value and the inputs, itself included."""
+        """How many reductions and library calls lie between a value and the inputs."""
         found: dict[Value, int] = {}
         for node in self.fusion.nodes:
             below = max((found.get(v, 0) for v in node.operands()), default=0)
-            found.update(dict.fromkeys(node.outs, below + is_anchor(node)))
+            ends = is_anchor(node) or is_library(node)
+            found.update(dict.fromkeys(node.outs, below + ends))
         return found
 
     def anchor(self, node: Node) -> Seed:
@@ -246,7 +249,7 @@ def fit(seed: Seed, group: Group) -> str | None:
     if parallel == rows and reduced == inner:
         return SAME
     across = set(group.outer[0].across) if group.outer else reduced
-    over_rows = reduced <= rows and parallel == inner | (rows - reduced)
+    over_rows = bool(reduced) and reduced <= rows and parallel == inner | (rows - reduced)
     if over_rows and reduced == across and group.members and not seed.is_scan:
         return ROWS
     return None if seed.is_scan or group.scans else _by_extent(seed, group)

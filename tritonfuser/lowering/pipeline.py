@@ -75,8 +75,8 @@ def lower(
 
 
 def emit_segment(segmented: SegmentedFusion, piece: Segment) -> KernelSource | None:
-    """The kernel of one segment, or None where it has no elements to compute."""
-    if piece.scheduler == "no_op":
+    """The kernel of one segment, or None where there is none: no elements, or torch runs it."""
+    if piece.scheduler in ("no_op", "expr_eval"):
         return None
     inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in piece.outputs}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..affine import Affine, Bounded, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
-from ..ops.table import Moments, Pointwise, Reduction, Scan, View
+from ..ops.table import Library, Moments, Pointwise, Reduction, Scan, View
 from ..shapes import Guard, Index, Pull, Source, broadcast_index
 
 Guards = tuple[Guard, ...]
@@ -30,6 +30,11 @@ class Read:
 def is_anchor(node: Node) -> bool:
     """Whether a node is computed at one place of a kernel only: reductions and scans."""
     return isinstance(as_call(node).op.form, Reduction | Moments | Scan)
+
+
+def is_library(node: Node) -> bool:
+    """Whether a node is run by torch, between kernels."""
+    return isinstance(as_call(node).op.form, Library)
 
 
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from ..affine import Axis
 from ..device import DeviceProperties
 from ..heuristics import schedulers
+from ..heuristics.params import ExprEvalParams
 from ..heuristics.problem import Problem, Stream
 from ..ir import Fusion, Node, Value
-from .aliases import buffer_strides, resolve_outputs
+from .aliases import buffer_strides, resolve
 from .grouping import EXTENTS, ROWS, Group, Seed, SeedMaker, extent, fit
-from .reach import Reach, is_anchor, walk
+from .reach import Reach, is_anchor, is_library, walk
 from .rfactor import rfactor
-from .segments import Segment, SegmentedFusion, Store
+from .segments import Buffered, Segment, SegmentedFusion, Store
 from .traffic import Traffic, fast_axes, order_axes
 
 
@@ -38,27 +39,59 @@ class Grouper:
         self.fusion = fusion
         self.device = device
         self.maker = SeedMaker(fusion)
-        self.results = resolve_outputs(fusion)
+        self.buffers = self._buffers()
         self.groups: list[Group] = []
         self.owner: dict[Value, int] = {}
         self.cuts: list[str] = []
-        for seed in self._anchor_seeds():
-            self._place(seed)
+        for item in self._ordered():
+            if isinstance(item, Seed):
+                self._place(item)
+            else:
+                self._place_library(item)
         # The largest first: smaller results ride along in their kernels.
         for value in sorted(self._stored(), key=lambda v: -v.tensor.numel):
             if value not in self.owner:
                 self._place(self.maker.store(value))
 
-    def _anchor_seeds(self) -> list[Seed]:
-        """Reductions by depth, those along memory first: reductions over their rows join them."""
-        seeds = [self.maker.anchor(n) for n in self.fusion.nodes if is_anchor(n)]
+    def _buffers(self) -> dict[Value, Buffered]:
+        """Where each value lies that must be in memory: outputs, and what torch is given."""
+        values = [o.value for o in self.fusion.outputs]
+        for node in self.fusion.nodes:
+            if is_library(node):
+                values += [v for v in node.operands() if v.is_tensor]
+        return dict(zip(values, resolve(self.fusion, values), strict=True))
+
+    def _ordered(self) -> list[Seed | Node]:
+        """Reductions and library calls by depth.
+
+        Reductions along memory come before others: reductions over their rows join them.
+        """
         depth = self.maker.depth
-        return sorted(seeds, key=lambda s: (depth[s.value], not self.maker.runs_inner(s)))
+        found: list[tuple[int, int, Seed | Node]] = []
+        for node in self.fusion.nodes:
+            if is_library(node):
+                found.append((depth[node.out], 2, node))
+            elif is_anchor(node):
+                seed = self.maker.anchor(node)
+                found.append((depth[node.out], int(not self.maker.runs_inner(seed)), seed))
+        return [item for _, _, item in sorted(found, key=lambda entry: entry[:2])]
+
+    def _place_library(self, node: Node) -> None:
+        """A library call ends a kernel: what it is given is stored before it."""
+        roots = [self.buffers[v].root for v in node.operands() if v.is_tensor]
+        for root in dict.fromkeys(roots):
+            if root not in self.owner and root not in self.fusion.inputs:
+                self._place(self.maker.store(root))
+        needs = frozenset(self.owner[r] for r in roots if r in self.owner)
+        group = Group(len(self.groups), (), (), needs=needs, library=node)
+        self.groups.append(group)
+        self.owner.update(dict.fromkeys(node.outs, group.number))
 
     def _stored(self) -> list[Value]:
         """Values that outputs lie in and that are no inputs, each once."""
         inputs = set(self.fusion.inputs)
-        return [v for v in dict.fromkeys(r.root for r in self.results) if v not in inputs]
+        roots = dict.fromkeys(b.root for b in self.buffers.values())
+        return [v for v in roots if v not in inputs]
 
     # -- joining -------------------------------------------------------------
 
@@ -83,7 +116,8 @@ class Grouper:
     def _candidates(self, seed: Seed) -> list[Group]:
         """Groups whose reductions the seed reads first, and the latest first."""
         touched = {self.owner[v] for v in seed.reach.native if v in self.owner}
-        return sorted(self.groups, key=lambda g: (g.number not in touched, -g.number))
+        kernels = [g for g in self.groups if g.library is None]
+        return sorted(kernels, key=lambda g: (g.number not in touched, -g.number))
 
     def _joined(self, seed: Seed, group: Group) -> Group | str:
         """The group with the seed in it, or why it stays out."""
@@ -115,7 +149,8 @@ class Grouper:
         """Whether being together saves a load: flat kernels take any, to save a launch."""
         if not group.reduced or not seed.reach.native.isdisjoint(group.places):
             return True
-        mine = {r.value for r in seed.reach.loads if r.value.is_tensor}
+        loads = seed.reach.loads | seed.reach.anchors
+        mine = {r.value for r in loads if r.value.is_tensor}
         return seed.member is not None or any(r.value in mine for r in group.reads)
 
     def _needs(self, seed: Seed, group: Group) -> frozenset[int]:
@@ -162,6 +197,8 @@ class Grouper:
         """Reductions to do in two steps, and in how many parts."""
         found: dict[Value, int] = {}
         for group in self.groups:
+            if group.library is not None:
+                continue
             parts = schedulers.split(self._problem(group))
             if parts > 1:
                 members = group.outer or group.members
@@ -178,7 +215,8 @@ class Grouper:
         segments = [self._segment(self.groups[n], names[n], closed) for n in order]
         layouts = {out: buffer_strides(self.fusion, out) for s in segments for out in s.outputs}
         cuts = tuple(re.sub(r"@(\d+)", lambda m: names[int(m[1])], cut) for cut in self.cuts)
-        return SegmentedFusion(self.fusion, tuple(segments), self.results, layouts, cuts)
+        results = tuple(self.buffers[o.value] for o in self.fusion.outputs)
+        return SegmentedFusion(self.fusion, tuple(segments), results, layouts, cuts)
 
     def _order(self) -> list[int]:
         done: list[int] = []
@@ -202,7 +240,29 @@ class Grouper:
         found = {s.value for g in before for s in g.stores}
         return {v for v in found if 8 * v.tensor.numel <= size}
 
+    def _library_segment(self, node: Node, name: str) -> Segment:
+        operands = tuple(self.buffers[v] for v in node.operands() if v.is_tensor)
+        scalars = [v for v in node.operands() if not v.is_tensor]
+        return Segment(
+            name=name,
+            scheduler="expr_eval",
+            nodes=(node,),
+            inputs=tuple(dict.fromkeys([*(b.root for b in operands), *scalars])),
+            outputs=node.outs,
+            parallel=(),
+            reduced=(),
+            chunked=(),
+            crossing=(),
+            members=(),
+            stores=(),
+            params=ExprEvalParams(),
+            reason=f"torch runs {node.op}",
+            operands=operands,
+        )
+
     def _segment(self, group: Group, name: str, closed: dict[int, Reach]) -> Segment:
+        if group.library is not None:
+            return self._library_segment(group.library, name)
         scheduler, params = schedulers.propose(self._problem(group))
         own = closed[group.number]
         place = {node.out: i for i, node in enumerate(self.fusion.nodes)}
@@ -211,7 +271,7 @@ class Grouper:
             sorted((*group.members, *group.outer), key=lambda m: place[m.node.out])
         )
         outside = {r.value for n, c in closed.items() if n != group.number for r in c.loads}
-        outside |= {r.root for r in self.results}
+        outside |= {b.root for b in self.buffers.values()}
         stores = list(group.stores) + [
             Store(out, m.index) for m in members for out in m.node.outs if out in outside
         ]

@@ -37,6 +37,17 @@ class Store:
     guards: tuple[Guard, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """A value in memory: the buffer it lies in (an input or a segment's output), and how.
+
+    ``memory`` None means the whole buffer as it is allocated.
+    """
+
+    root: Value
+    memory: Memory | None = None
+
+
 @dataclass(frozen=True)
 class Segment:
     """The nodes of one kernel.
@@ -65,6 +76,8 @@ class Segment:
         Tile sizes.
     reason : str
         Why these nodes are together.
+    operands : tuple of Buffered
+        For ``expr_eval``: where the tensors that torch is given lie, in the node's order.
     """
 
     name: str
@@ -80,6 +93,7 @@ class Segment:
     stores: tuple[Store, ...]
     params: HeuristicParams
     reason: str
+    operands: tuple[Buffered, ...] = ()
 
     @property
     def parallel_extent(self) -> int:
@@ -88,17 +102,6 @@ class Segment:
     @property
     def reduced_extent(self) -> int:
         return prod(a.extent for a in self.reduced)
-
-
-@dataclass(frozen=True, slots=True)
-class Buffered:
-    """An output of the fusion: the buffer it lies in (an input or a segment's output), and how.
-
-    ``memory`` None means the whole buffer as it is allocated.
-    """
-
-    root: Value
-    memory: Memory | None = None
 
 
 @dataclass(frozen=True)

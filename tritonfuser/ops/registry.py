@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ..errors import DefinitionError
-from . import factories, pointwise, reductions, views
+from . import contractions, factories, pointwise, reductions, views
 from .table import Op
 
-_TABLES = (pointwise.ROWS, reductions.ROWS, views.ROWS, factories.ROWS)
+_TABLES = (pointwise.ROWS, reductions.ROWS, views.ROWS, factories.ROWS, contractions.ROWS)
 
 OPS: MappingProxyType[str, Op] = MappingProxyType(
     {op.name: op for rows in _TABLES for op in rows}

@@ -192,11 +192,30 @@ class Composite:
 
 
 @dataclass(frozen=True, slots=True)
+class Library:
+    """Run by torch, as the oracle says: what a library does better than generated code would.
+
+    It ends a kernel: operands are in memory before it, results after it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class HostScalar:
     """A scalar known when extents are: the size of a dim."""
 
 
-Form = Union[Pointwise, Reduction, Moments, Scan, View, Factory, Random, Composite, HostScalar]
+Form = Union[
+    Pointwise,
+    Reduction,
+    Moments,
+    Scan,
+    View,
+    Factory,
+    Random,
+    Composite,
+    Library,
+    HostScalar,
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""Library ops in a plan: a function of a node's operands that lets torch compute its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ..ir import Arg, Const, Node, Value
+from ..ops.builder import as_call
+
+Strides = tuple[tuple[int, ...], ...]
+
+
+def library_call(node: Node, strides: Strides) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """The node as a function of its operands' tensors and numbers, in order.
+
+    Parameters
+    ----------
+    strides : tuple
+        The strides each result must have: kernels behind it count on them.
+    """
+    call = as_call(node)
+    dtypes = [out.dtype.info.torch for out in node.outs]
+
+    def run(*operands: Any) -> tuple[torch.Tensor, ...]:
+        given = iter(operands)
+        found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        results = found if isinstance(found, tuple) else (found,)
+        return tuple(
+            _laid_out(result.to(dtype), wanted)
+            for result, dtype, wanted in zip(results, dtypes, strides, strict=True)
+        )
+
+    return run
+
+
+def _argument(arg: Arg, given: Iterator[Any]) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(_argument(item, given) for item in arg)
+    if isinstance(arg, Value):
+        return next(given)
+    return arg.value if isinstance(arg, Const) else None
+
+
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The tensor with these strides, copied only if it has others that matter."""
+    if tensor.stride() == strides or tensor.numel() == 0:
+        return tensor
+    laid = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return laid.copy_(tensor)
