@@ -16,8 +16,10 @@ from tritonfuser.cache.signature import signature
 from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.params import HeuristicParams
 from tritonfuser.heuristics.problem import next_power_of_2
+from tritonfuser.ir import Const, Node, Value
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.segments import Segment
+from tritonfuser.ops import registry
 
 MOST_PROGRAMS = 48
 CPU = torch.device("cpu")
@@ -60,6 +62,42 @@ def assert_same(found: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -
 def round_trip(fd: FusionDefinition, inputs: Sequence[Any], wanted: Sequence[torch.Tensor]) -> None:
     """The printed definition gives the same outputs, laid out the same."""
     assert_same(again(fd).run(copied(inputs)), wanted)
+
+
+def outline(fd: FusionDefinition) -> list[str]:
+    """What is computed, whatever the order and the numbers it was recorded in."""
+    fusion = fd.fusion.ir
+    names = {value: f"in{place} {value.type!r}" for place, value in enumerate(fusion.inputs)}
+    lines: list[str] = []
+
+    def name(arg: Any) -> str:
+        if isinstance(arg, tuple):
+            return f"[{', '.join(name(item) for item in arg)}]"
+        if isinstance(arg, Const):
+            return str(arg.bits)
+        if not isinstance(arg, Value):
+            return repr(arg)
+        if arg not in names:
+            line(fusion.producers[arg])
+        return names[arg]
+
+    def line(node: Node) -> None:
+        args = [name(arg) for arg in node.args]
+        printed, attrs = registry.get(node.op).printed, node.attrs
+        if printed is not None:
+            attrs = (("dtype", node.out.dtype),)
+        for place, out in enumerate(node.outs):
+            names[out] = f"{len(lines)}.{place}"
+        kinds = [out.dtype for out in node.outs]
+        lines.append(f"{printed or node.op} {args} {attrs} -> {kinds}")
+
+    outs = [(name(out.value), name(out.alias_of), out.hidden) for out in fusion.outputs]
+    return [*map(str, names.values()), *lines, *map(str, outs)]
+
+
+def same_outline(fd: FusionDefinition) -> None:
+    """The printed definition computes the same from the same, which need not be run again."""
+    assert outline(again(fd)) == outline(fd)
 
 
 # --- schedules of a GPU, interpreted -----------------------------------------------------------

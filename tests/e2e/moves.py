@@ -290,8 +290,9 @@ def padded(graph: Graph) -> None:
     dims = graph.rng.randint(1, term.rank)
     widths = [graph.rng.choice((0, 0, 1, 2, -1)) for _ in range(2 * dims)]
     for place in range(dims):
-        if term.shape[term.rank - 1 - place] + sum(widths[2 * place : 2 * place + 2]) < 0:
-            widths[2 * place : 2 * place + 2] = [0, 0]
+        size = term.shape[term.rank - 1 - place]
+        if size < 2:  # torch does not take away what is not there, whatever it adds
+            widths[2 * place : 2 * place + 2] = [max(w, 0) for w in widths[2 * place :][:2]]
     if term.ref.numel() > LIMIT // 4:
         raise Unfit
     fill = None

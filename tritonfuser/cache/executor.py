@@ -20,7 +20,7 @@ from ..lowering.segments import SegmentedFusion
 from .diagnose import explain_mismatch
 from .lru import LRU
 from .plan import ExecutionPlan, make_plan
-from .signature import is_aligned, key_maker, signature
+from .signature import default_device, is_aligned, key_maker, signature
 
 _ODD = (AttributeError, TypeError, ValueError)
 """What making a key raises for inputs of the wrong number or kind."""
@@ -94,7 +94,10 @@ class FusionExecutorCache:
 
     def is_compiled(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs like these have been run."""
-        return self._key(inputs) in self._plans
+        try:
+            return self._key(inputs) in self._plans
+        except _ODD:
+            return False
 
     def newest(self) -> ExecutionPlan | None:
         """The plan that ran last."""
@@ -180,9 +183,7 @@ def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -
         return _indexed(torch.device(device))
     if gpus:
         return gpus.pop()
-    if found or not torch.cuda.is_available():
-        return torch.device("cpu")
-    return _indexed(torch.device("cuda"))
+    return torch.device("cpu") if found else default_device()
 
 
 def _indexed(device: torch.device) -> torch.device:

@@ -84,6 +84,8 @@ class _PlanWriter:
             for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
             if value.is_tensor
         }
+        # Tensors that start anywhere in their storage.
+        self.not_ours = set(self.fusion.inputs)
         self.lines: list[str] = []
 
     def text(self) -> str:
@@ -130,7 +132,7 @@ class _PlanWriter:
         if names:
             self.lines.append(f"{', '.join(names)}, = inputs")
         for value in self.fusion.inputs:
-            if self.on_gpu and value.is_tensor and value.tensor.is_cpu and self._is_read(value):
+            if value.is_tensor and self._is_copied(value):
                 self.lines.append(f"{value.name}_host = {value.name}")
                 self.lines.append(f"{value.name} = {value.name}.to(device)")
 
@@ -168,7 +170,9 @@ class _PlanWriter:
             self.scope["empty"] = getattr(torch._C._dynamo.guards, "_empty_strided_cuda")  # noqa: B009
             made = f"empty({type_.sizes!r}, {strides!r}, {dtype})"
         else:
-            made = f"torch.empty_strided({type_.sizes!r}, {strides!r}, dtype={dtype})"
+            made = (
+                f"torch.empty_strided({type_.sizes!r}, {strides!r}, dtype={dtype}, device=device)"
+            )
         self.lines.append(f"{value.name} = {made}")
         self.aligned[value] = True
 
@@ -182,6 +186,7 @@ class _PlanWriter:
         outs = ", ".join(out.name for out in node.outs)
         self.lines.append(f"{outs}, = k{place}({', '.join(args)})")
         self.aligned.update(dict.fromkeys(node.outs, False))
+        self.not_ours.update(node.outs)
 
     def _launch(self, place: int, source: KernelSource) -> None:
         names = [arg.value.name for arg in source.args]
@@ -222,21 +227,28 @@ class _PlanWriter:
             self.lines.append(f"out{place} = {self._view(result)}")
         for place, output in enumerate(self.fusion.outputs):
             if output.alias_of is not None:
-                self.lines.append(f"{output.alias_of.name}.copy_({names[place]})")
-                names[place] = output.alias_of.name
+                target = self._name(output.alias_of)
+                self.lines.append(f"{target}.copy_({names[place]})")
+                names[place] = target
             if not output.hidden:
                 shown.append(names[place])
         self.lines.append(f"return [{', '.join(shown)}]")
 
     def _view(self, result: Buffered) -> str:
         root = result.root
-        name = root.name
-        if self.on_gpu and root in self.fusion.inputs and root.tensor.is_cpu:
-            name = f"{name}_host" if self._is_read(root) else name
+        name = self._name(root)
         if result.memory is None:
             return name
         memory = result.memory
         offset = str(memory.offset)
-        if root in self.fusion.inputs:
+        if root in self.not_ours:
             offset = f"{name}.storage_offset() + {memory.offset}"
         return f"{name}.as_strided({memory.sizes!r}, {memory.strides!r}, {offset})"
+
+    def _name(self, value: Value) -> str:
+        """The tensor itself, where kernels are given a copy on the device."""
+        return f"{value.name}_host" if self._is_copied(value) else value.name
+
+    def _is_copied(self, value: Value) -> bool:
+        given = self.on_gpu and value in self.fusion.inputs and value.tensor.is_cpu
+        return given and self._is_read(value)

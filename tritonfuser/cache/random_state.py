@@ -15,7 +15,7 @@ def draw(device: torch.device, count: int) -> tuple[int, int]:
     CPU's generator has no offset: it gives a new seed for each run.
     """
     if device.type == "cpu":
-        seed = int(torch.randint(0, 2**62, (1,)).item())
+        seed = int(torch.randint(0, 2**62, (1,), device="cpu").item())
         return seed, 0
     generator = torch.cuda.default_generators[device.index]
     offset = generator.get_offset()

@@ -1,7 +1,7 @@
 """The key of a call: what of its inputs decides which compiled kernels serve it.
 
 Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type, and
-its value where a shape depends on it. The function that makes the key is generated for each
+its value where a shape depends on it; torch's current device where no tensor says one. The function that makes the key is generated for each
 definition, so that a call pays for nothing but the attributes it reads.
 """
 
@@ -34,20 +34,24 @@ def key_maker(fusion: Fusion) -> KeyMaker:
     parts: list[str] = []
     for name, value in zip(names, fusion.inputs, strict=True):
         parts.extend(_key_parts(name, value, value in in_shapes))
-    unpack = f"    {', '.join(names)}, = inputs\n" if names else ""
-    text = f"def key(inputs):\n{unpack}    return ({', '.join(parts)}{',' if parts else ''})\n"
-    scope: dict[str, Any] = {}
+    if not any(value.is_tensor for value in fusion.inputs):
+        parts.append("where()")
+    text = (
+        f"def key(inputs):\n"
+        f"    [{', '.join(names)}] = inputs\n"  # an empty list takes no inputs, and says so
+        f"    return ({', '.join(parts)},)\n"
+    )
+    scope: dict[str, Any] = {"where": default_device}
     exec(text, scope)
     maker: KeyMaker = scope["key"]
-    if not names:
-        return _empty_key
     return maker
 
 
-def _empty_key(inputs: Sequence[Any]) -> Key:
-    if inputs:
-        raise ValueError("no inputs are taken")
-    return ()
+def default_device() -> torch.device:
+    """Where a definition that takes no tensors runs: torch's current GPU, or the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
 
 
 def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
@@ -57,7 +61,7 @@ def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
             f"{name}.stride()",
             f"{name}.dtype",
             f"{name}.get_device()",
-            f"{name}.data_ptr() & {ALIGNMENT - 1}",
+            f"{name}.data_ptr() & {ALIGNMENT - 1} == 0",
         ]
     return [f"type({name})", name] if in_shape else [f"type({name})"]
 

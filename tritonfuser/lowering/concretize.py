@@ -140,9 +140,11 @@ def _arg(arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
 
 def _extent(item: Operand) -> Operand:
     """A shape entry as an integer: a Float scalar counts as a size too."""
-    if isinstance(item, Const) and not isinstance(item.value, complex):
-        return Const(int(item.value), DataType.Int)
-    return item
+    if not isinstance(item, Const) or isinstance(item.value, complex):
+        return item
+    if not abs(item.value) < 2**63:
+        raise DefinitionError(f"a size must be a number of at most 63 bits, got {item.value}")
+    return Const(int(item.value), DataType.Int)
 
 
 def _constant(call: Call, node: Node) -> Const | None:

@@ -15,14 +15,15 @@ def fold(call: Call, dtype: DataType) -> Const | None:
     if not consts or len(consts) != len([a for a in call.args if a is not None]):
         return None
     operands = [_tensor(a) if isinstance(a, Const) else None for a in call.args]
-    result = call.op.oracle(*operands, **call.attrs)
-    return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)
+    with torch.device("cpu"):  # whatever the program's default device is
+        result = call.op.oracle(*operands, **call.attrs)
+        return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)
 
 
 def _tensor(const: Const) -> torch.Tensor:
-    return torch.tensor(const.value, dtype=const.dtype.info.torch)
+    return torch.tensor(const.value, dtype=const.dtype.info.torch, device="cpu")
 
 
 def as_number(value: Number, dtype: DataType) -> Number:
     """The Python number a constant of ``dtype`` holds: rounded, truncated or tested as a cast."""
-    return torch.tensor(value).to(dtype.info.torch).item()
+    return torch.tensor(value, device="cpu").to(dtype.info.torch).item()

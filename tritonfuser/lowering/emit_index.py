@@ -14,12 +14,13 @@ class Tile:
     """A kernel axis as the text has it.
 
     ``block`` is the constexpr with its tile size, None for an axis of which a program has one
-    position; ``masked`` whether the last tile reaches past the extent.
+    position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
     """
 
     axis: Axis
     block: str | None
     masked: bool
+    width: int = 1
 
     @property
     def name(self) -> str:
@@ -27,10 +28,11 @@ class Tile:
 
 
 class IndexWriter:
-    """Writes index expressions, naming each digit once."""
+    """Writes index expressions, naming each digit once; in 64 bits where ``wide``."""
 
-    def __init__(self, writer: Writer, tiles: tuple[Tile, ...]) -> None:
+    def __init__(self, writer: Writer, tiles: tuple[Tile, ...], wide: bool) -> None:
         self.writer = writer
+        self.wide = wide
         self.tiles = {tile.name: tile for tile in tiles}
 
     def dims(self, expr: Affine) -> frozenset[str]:
@@ -86,7 +88,8 @@ class IndexWriter:
         if isinstance(base, Loaded):
             found = self.writer.find(base.key)
             assert found is not None, "an index is written before the value it reads"
-            return found.text
+            short = self.wide and found.dtype.info.bits < 64
+            return f"{found.text}.to(tl.int64)" if short else found.text
         expr = base.expr if isinstance(base, Bounded) else digit(base)
         return f"({self.text(expr)})"
 

@@ -15,6 +15,7 @@ from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Index
 from .emit_index import Tile
+from .emit_random import WORDS
 from .emit_reduce import REDUCERS, Finish
 from .emit_values import ValueWriter, cast_text
 from .nests import Nest
@@ -74,7 +75,7 @@ class KernelBody(ValueWriter):
         """Where this program is: its range along each axis that is not walked in a loop."""
         lines = self.writer.scopes[0].lines
         for number, (tile, _) in enumerate(self.nest.grid):
-            wide = ".to(tl.int64)" if self.wide_index else ""
+            wide = ".to(tl.int64)" if self.index.wide else ""
             program = f"tl.program_id({number}){wide}"
             if tile.block is None:
                 lines.append(Line(f"{tile.name} = {program}"))
@@ -100,7 +101,19 @@ class KernelBody(ValueWriter):
         return blocked.index(tile.name)
 
     def _range(self, tile: Tile, place: int) -> str:
-        return f"tl.arange(0, {tile.block}){self.suffix(place)}"
+        wide = ".to(tl.int64)" if self.index.wide else ""
+        return f"tl.arange(0, {tile.block}){self.suffix(place)}{wide}"
+
+    def quarter(self, tile: Tile) -> str:
+        part = f"{tile.block} // {WORDS}"
+        wide = ".to(tl.int64)" if self.index.wide else ""
+        within = f"tl.arange(0, {part}){self.suffix(self._tile_place(tile))}{wide}"
+        for number, (other, _) in enumerate(self.nest.grid):
+            if other == tile:
+                return f"tl.program_id({number}){wide} * ({part}) + {within}"
+        if tile.name == self.nest.loop:
+            return f"{tile.name}_start // {WORDS} + {within}"
+        return within
 
     def _mask_line(self, tile: Tile, lines: list[Line]) -> None:
         if tile.masked:

@@ -11,7 +11,7 @@ from ..errors import SourceLoc
 from ..ir import Fusion, Value
 from ..ops.builder import as_call
 from ..ops.table import View
-from ..shapes import Memory, index_dtype
+from ..shapes import INT32_LIMIT, Memory, index_dtype
 from . import library
 from .emit_kernel import KernelBody
 from .kernel import KernelArg, KernelSource
@@ -33,7 +33,7 @@ def emit(fusion: Fusion, segment: Segment, inputs: Strides, outputs: Strides) ->
         Strides of the buffers of what it loads and stores, in elements.
     """
     nest = nest_of(segment)
-    wide = index_dtype(_memories(segment, inputs, outputs)) is not DataType.Int32
+    wide = _is_wide(nest, _memories(segment, inputs, outputs))
     body = KernelBody(fusion, segment, nest, inputs, outputs, wide).write()
     args = _args(segment)
     name = kernel_name(segment)
@@ -49,6 +49,12 @@ def emit(fusion: Fusion, segment: Segment, inputs: Strides, outputs: Strides) ->
         num_stages=params.num_stages,
         lines=lines,
     )
+
+
+def _is_wide(nest: Nest, memories: list[Memory]) -> bool:
+    """Whether positions in a tensor, or along an axis of the kernel, need 64 bits."""
+    longest = max(tile.axis.extent for tile in nest.tiles)
+    return longest >= INT32_LIMIT or index_dtype(memories) is not DataType.Int32
 
 
 def _memories(segment: Segment, inputs: Strides, outputs: Strides) -> list[Memory]:

@@ -7,9 +7,7 @@ has in the definition.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-
-import torch
+from collections.abc import Iterator, Mapping
 
 from ..affine import Affine, linear, unbound
 from ..dtypes import Category, DataType, compute_dtype
@@ -20,7 +18,8 @@ from ..ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, Vi
 from ..ops.typing_rules import operand_types
 from ..shapes import Guard, Source, broadcast_index
 from .emit_index import IndexWriter, Tile
-from .reach import Read, merge_guards, sources_of
+from .emit_random import WORDS, fast_tile, scaled, without
+from .reach import Read, is_anchor, merge_guards, reads, sources_of
 from .traffic import offset_of
 from .writer import Line, Name, Writer
 
@@ -43,17 +42,49 @@ class ValueWriter:
     ) -> None:
         self.fusion = fusion
         self.writer = Writer()
-        self.index = IndexWriter(self.writer, tiles)
+        self.index = IndexWriter(self.writer, tiles, wide_index)
         for value in fusion.inputs:
             if not value.is_tensor:
                 self.writer.fresh(value.name)
         self.stored = stored
-        self.wide_index = wide_index
 
     # -- reading -------------------------------------------------------------
 
     def read(self, read: Read) -> Name:
         """The value at an index, written if it is not yet."""
+        found = self.writer.find(read)
+        if found is not None:
+            return found
+        # Operands first, from a list: recursion would end at Python's limit in a long chain.
+        for missing in self._missing(read):
+            found = self._written(missing)
+        assert found is not None
+        return found
+
+    def _missing(self, read: Read) -> list[Read]:
+        """What is to be written for a value at an index, in an order of dependence."""
+        order: list[Read] = []
+        seen = {read}
+        stack = [(read, self._operands(read))]
+        while stack:
+            item, rest = stack[-1]
+            fresh = next((r for r in rest if r not in seen and self.writer.find(r) is None), None)
+            if fresh is None:
+                order.append(item)
+                stack.pop()
+            else:
+                seen.add(fresh)
+                stack.append((fresh, self._operands(fresh)))
+        return order
+
+    def _operands(self, read: Read) -> Iterator[Read]:
+        """What the value at an index is computed from here; nothing if it is loaded or reduced."""
+        node = self.fusion.producers.get(read.value)
+        if node is None or read.value in self.stored or is_anchor(node):
+            return iter(())
+        return reads(node, read)
+
+    def _written(self, read: Read) -> Name:
         found = self.writer.find(read)
         if found is not None:
             return found
@@ -266,35 +297,25 @@ class ValueWriter:
             self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
             for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
         )
-        where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
-        unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
+        tile = fast_tile(position, tuple(self.index.tiles.values()))
+        if tile is not None and work is DataType.Float and form.bounded:
+            rest = without(position, tile.axis)
+            assert rest is not None
+            subsequence = self.index.text(rest // WORDS)
+            plus = "" if subsequence == "0" else f"{subsequence} + "
+            where = f"{plus}{self.quarter(tile)}"
+            shape = self.index.shape(dims)
+            unit = f"philox_uniform_by_four({seed}, {offset}, {where}, {shape})"
+        else:
+            where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
+            unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
         name = self.define(node.out, unit, dims, work, node.loc, "_unit")
-        text = random_text(node, form, name.text, list(texts.values()))
+        text = scaled(node, form, name.text, list(texts.values()))
         return self.define(node.out, text, dims, dtype, node.loc)
 
-
-def random_text(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
-    """``unit`` scaled by (mean, std), or spread over [low, high) and rounded within it."""
-    dtype = triton_name(node.out.dtype)
-    first, second = bounds
-    if not form.bounded:
-        return cast_text(f"{first} + {unit} * {second}", DataType.Null, node.out.dtype)
-    low, high = (as_call(node).args[i] for i in (0, 1))
-    spread = f"{first} + {unit} * ({second} - {first})"
-    if not isinstance(low, Const) or not isinstance(high, Const):
-        return f"round_below({spread}, {second}, {dtype})"
-    if (low.value, high.value) == (0.0, 1.0):
-        spread = unit
-    limit = largest_below(float(high.value.real), node.out.dtype)
-    return cast_text(f"tl.minimum({spread}, {limit!r})", DataType.Null, node.out.dtype)
-
-
-def largest_below(bound: float, dtype: DataType) -> float:
-    """The greatest number of ``dtype`` that is less than ``bound``."""
-    near = torch.tensor(bound, dtype=dtype.info.torch)
-    if near.item() < bound:
-        return float(near.item())
-    return float(torch.nextafter(near, torch.full_like(near, -math.inf)).item())
+    def quarter(self, tile: Tile) -> str:
+        """The positions of a tile, a quarter of them: kernels know where their tiles start."""
+        raise AssertionError(f"{tile.name} has no place yet")
 
 
 def _fill(

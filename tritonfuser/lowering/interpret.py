@@ -41,9 +41,14 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
     launch = function[source.grid]
 
     def run(*args: Any) -> None:
-        given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
         try:
-            with LANGUAGE.exclusive(), interpreted.session(), _patch(function.fn):
+            with (
+                torch.device("cpu"),
+                LANGUAGE.exclusive(),
+                interpreted.session(),
+                _patch(function.fn),
+            ):
+                given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
                 launch(*given, **constants)
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error

@@ -45,12 +45,13 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Any) -> TensorHandle:
         """Arithmetic and comparisons, on numbers where NumPy would see the bits."""
         dtype = lhs.dtype.scalar
-        if dtype not in _HIDDEN or lhs.data.dtype == np.bool_:
-            return super().binary_op(lhs, rhs, op)
-        found = op(_load(lhs.data, dtype).numpy(), _load(rhs.data, dtype).numpy())
-        if found.dtype == np.bool_:
-            return TensorHandle(found, dtype)
-        return TensorHandle(_store(as_torch(found), dtype), dtype)
+        if dtype in _HIDDEN and lhs.data.dtype != np.bool_:
+            data = op(_load(lhs.data, dtype).numpy(), _load(rhs.data, dtype).numpy())
+            found = data if data.dtype == np.bool_ else _store(as_torch(data), dtype)
+        else:
+            found = super().binary_op(lhs, rhs, op).data
+        # Under the operands' type, the truth of a scalar would be spread over a tile as a number.
+        return TensorHandle(found, tl.int1 if found.dtype == np.bool_ else dtype)
 
     def get_bf16(self, value: float) -> TensorHandle:
         """A constant of a type that NumPy lacks."""

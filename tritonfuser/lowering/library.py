@@ -24,6 +24,9 @@ from .random_library import (
     philox_uniform as philox_uniform,
 )
 from .random_library import (
+    philox_uniform_by_four as philox_uniform_by_four,
+)
+from .random_library import (
     philox_uniform_double as philox_uniform_double,
 )
 from .random_library import (

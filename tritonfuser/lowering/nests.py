@@ -69,7 +69,7 @@ def _tile(name: str, axes: tuple[Axis, ...], block: int | None) -> tuple[Tile, d
     if block is None:
         return Tile(axis, None, False), spread(axes, axis)
     masked = axis.extent % block != 0 or axis.extent == 0
-    return Tile(axis, f"{name.upper()}BLOCK", masked), spread(axes, axis)
+    return Tile(axis, f"{name.upper()}BLOCK", masked, block), spread(axes, axis)
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:
@@ -78,16 +78,22 @@ def _flat(segment: Segment, params: PointwiseParams) -> Nest:
     return Nest((x,), None, ((x, programs),), axes, (("XBLOCK", params.block_x),))
 
 
+MAX_PROGRAMS_Y = 65535
+"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
+
+
 def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     others = tuple(a for a in segment.parallel if a not in segment.crossing)
     y, y_axes = _tile("y", segment.crossing, params.block_y)
     x, x_axes = _tile("x", others, params.block_x)
-    grid = (
+    grid = [
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
-    )
+    ]
+    if grid[1][1] > MAX_PROGRAMS_Y:
+        grid.reverse()
     constants = (("XBLOCK", params.block_x), ("YBLOCK", params.block_y))
-    return Nest((y, x), None, grid, {**y_axes, **x_axes}, constants)
+    return Nest((y, x), None, tuple(grid), {**y_axes, **x_axes}, constants)
 
 
 _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams

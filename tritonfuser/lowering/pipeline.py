@@ -17,6 +17,7 @@ from .aliases import buffer_strides
 from .concretize import InputSignature, concretize
 from .emit_module import emit
 from .kernel import KernelSource
+from .kinds import refuse_unheld
 from .seeds import Seeds, seeded
 from .segment import segment
 from .segments import Segment, SegmentedFusion
@@ -78,6 +79,7 @@ def emit_segment(segmented: SegmentedFusion, piece: Segment) -> KernelSource | N
     """The kernel of one segment, or None where there is none: no elements, or torch runs it."""
     if piece.scheduler in ("no_op", "expr_eval"):
         return None
+    refuse_unheld(piece)
     inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in piece.outputs}
     return emit(segmented.fusion, piece, inputs, outputs)

@@ -62,6 +62,16 @@ def philox_uniform(seed, offset, index):
 
 
 @triton.jit
+def philox_uniform_by_four(seed, offset, subsequence, shape: tl.constexpr):
+    """float32 in [0, 1) for a tile of ``shape`` whose last axis has four elements a counter."""
+    w0, w1, w2, w3 = philox_words(seed, offset, unsigned(subsequence))
+    even = tl.join(unit_float(w0), unit_float(w2))
+    odd = tl.join(unit_float(w1), unit_float(w3))
+    unit = tl.reshape(tl.join(even, odd), shape)
+    return tl.where(unit == 1.0, 0.0, unit)
+
+
+@triton.jit
 def philox_uniform_double(seed, offset, index):
     """float64 in [0, 1) for each linear index."""
     index = unsigned(index)

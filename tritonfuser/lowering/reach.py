@@ -80,8 +80,10 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
                 for loaded in item.loaded():
                     assert isinstance(loaded.key, Read)
                     yield loaded.key
-            if isinstance(source.operand, Value):
+            if isinstance(source.operand, Value) and source.operand.is_tensor:
                 yield Read(source.operand, source.index, guards)
+            elif isinstance(source.operand, Value):
+                yield Read(source.operand)
         return
     for operand in node.operands():
         if not operand.is_tensor:

@@ -1,0 +1,107 @@
+"""Each pointwise row on each dtype it takes, through the whole path, in every layout."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.e2e import calls as many
+from tests.e2e.samples import Call, pointwise_calls, pointwise_rows, takes
+from tests.ops.pointwise_harness import DTYPES, FLOATS, INTEGERS, specials
+from tests.ops.pointwise_harness import samples as drawn
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import Category
+from tritonfuser.errors import TritonFuserError
+from tritonfuser.ops import registry
+from tritonfuser.ops.registry import OPS
+from tritonfuser.ops.table import Kind, Pointwise
+
+D = DataType
+EIGHTS = (D.Float8_e4m3fn, D.Float8_e5m2)
+_OF_ITS_DTYPE = frozenset({"nextafter"})
+"""Ops whose result says something about the dtype itself: no float64 reference."""
+
+CASES = [
+    (op.name, dtype)
+    for op in pointwise_rows()
+    for dtype in DTYPES
+    if takes(op, dtype) and not any(p.kind is Kind.DTYPE for p in op.params)
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda x: getattr(x, "name", x))
+def test_row(name: str, dtype: DataType, device: str) -> None:
+    op = registry.get(name)
+    calls = pointwise_calls(op, dtype, device)
+    if device == "cuda" and name == "silu" and dtype in INTEGERS:
+        # Converting what no int holds to an int has no one meaning.
+        calls = [Call(c.what, tuple(x.clamp(-1000, 1000) for x in c.args)) for c in calls]
+    recorded = many.record(name, calls)
+    found = many.run(recorded)
+    wanted = many.reference(name, calls, double=name not in _OF_ITS_DTYPE)
+    on_gpu = device == "cuda"
+    many.assert_close(found, wanted, recorded, times=4 if on_gpu else 1, signs=not on_gpu)
+
+
+def _castable(source: DataType, target: DataType) -> torch.Tensor:
+    """Numbers whose conversion has one meaning."""
+    (plain,) = drawn(registry.get("set"), source, 256)
+    x = torch.cat([specials(source), plain])
+    if source in FLOATS and target not in FLOATS and target is not D.Bool:
+        x = x[x.isfinite()].clamp(-3e4, 3e4)
+    return x
+
+
+@pytest.mark.parametrize("source", DTYPES, ids=lambda x: x.name)
+def test_casts(source: DataType, device: str) -> None:
+    (name,) = (op.name for op in pointwise_rows() if any(p.kind is Kind.DTYPE for p in op.params))
+    calls = [
+        Call(target.name, (_castable(source, target).to(device),), {"dtype": target})
+        for target in DTYPES
+    ]
+    recorded = many.record(name, calls)
+    many.assert_close(many.run(recorded), many.reference(name, calls, double=False), recorded)
+
+
+@pytest.mark.parametrize("dtype", EIGHTS, ids=lambda x: x.name)
+def test_float8(dtype: DataType, device: str) -> None:
+    """Operands of eight bits are widened, and results of arithmetic are Floats."""
+    x = torch.linspace(-7, 7, 64).to(dtype.info.torch).to(device)
+    with FusionDefinition() as fd:
+        a, b = fd.from_pytorch(x), fd.from_pytorch(x)
+        outs = [fd.ops.add(a, b), fd.ops.mul(a, 0.5), fd.ops.relu(a), fd.ops.cast(a, D.Half)]
+        outs += [fd.ops.cast(fd.ops.mul(a, b), dtype), fd.ops.gt(a, 0.0), fd.ops.sum(a, [0])]
+        for out in outs:
+            fd.add_output(out)
+    found = [y.cpu() for y in fd.run([x, x])]
+    wide = x.cpu().float()
+    wanted = [
+        wide + wide,
+        wide * 0.5,
+        wide.relu().to(x.dtype),
+        wide.half(),
+        (wide * wide).to(x.dtype),
+        wide > 0,
+        wide.sum(0).to(x.dtype),
+    ]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype is other.dtype
+        assert torch.equal(one.float(), other.float())
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, op in OPS.items() if isinstance(op.form, Pointwise) and not op.form.variants]
+)
+def test_rows_without_an_expression_are_refused_by_name(name: str) -> None:
+    """Numbers that no kernel holds: the error says which op it is about, and where."""
+    kinds = {D.ComplexFloat: torch.complex64, D.Float: torch.float32}
+    op = registry.get(name)
+    operands = [p for p in op.params if p.kind is Kind.OPERAND]
+    dtype = D.ComplexFloat if len(operands) == 1 else D.Float
+    inputs = [torch.ones(3, dtype=kinds[dtype]) for _ in operands]
+    with FusionDefinition() as fd:
+        made = getattr(fd.ops, name)(*(fd.from_pytorch(x) for x in inputs))
+        fd.add_output(made)
+    assert Category.COMPLEX in (dtype.info.category, made.dtype().info.category)
+    with pytest.raises(TritonFuserError, match=f"(?s){name}.*{__name__.split('.')[-1]}"):
+        fd.run(inputs)

@@ -1,0 +1,108 @@
+"""Each reduction and scan on each dtype, along memory and across it, over nothing and over all."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from tests.e2e import calls as many
+from tests.e2e.checking import Schedule, gpu
+from tests.e2e.samples import Call, reduced_rows, reduction_calls, scan_calls, scanned_rows
+from tests.ops.pointwise_harness import DTYPES
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.errors import DefinitionError
+from tritonfuser.ops import registry
+from tritonfuser.ops.table import Op
+
+D = DataType
+
+
+def _takes(op: Op, dtype: DataType) -> bool:
+    """Whether the row takes a matrix of a dtype."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], dtype=dtype)
+        try:
+            getattr(fd.ops, op.name)(x, 1)
+        except DefinitionError:
+            return False
+    return True
+
+
+REDUCED = [(op.name, d) for op in reduced_rows() for d in DTYPES if _takes(op, d)]
+SCANNED = [(op.name, d) for op in scanned_rows() for d in DTYPES if _takes(op, d)]
+
+
+def check(name: str, calls: list[Call], device: str) -> None:
+    """The calls in one definition, as run and as scheduled for a GPU."""
+    recorded = many.record(name, calls)
+    wanted = many.reference(name, calls, double=True)
+    many.assert_close(many.run(recorded), wanted, recorded, times=4, signs=False)
+    if device == "cpu":
+        for schedule in (Schedule(gpu()), Schedule(gpu(2), random.Random(name))):
+            found = schedule.run(recorded.fd, recorded.inputs)
+            assert found is not None
+            many.assert_close(found, wanted, recorded, times=4, signs=False)
+
+
+@pytest.mark.parametrize(("name", "dtype"), REDUCED, ids=lambda x: getattr(x, "name", x))
+def test_reduction(name: str, dtype: DataType, device: str) -> None:
+    check(name, reduction_calls(registry.get(name), dtype, device), device)
+
+
+@pytest.mark.parametrize(("name", "dtype"), SCANNED, ids=lambda x: getattr(x, "name", x))
+def test_scan(name: str, dtype: DataType, device: str) -> None:
+    check(name, scan_calls(registry.get(name), dtype, device), device)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: x.name)
+def test_sum_in_a_dtype_casts_the_operand_first(dtype: DataType, device: str) -> None:
+    x = torch.full((4, 300), 3).to(dtype.info.torch).to(device)
+    kinds = (D.Float, D.Double, D.Int, D.Int32, D.Half)
+    calls = [Call(kind.name, (x, [1]), {"dtype": kind}) for kind in kinds]
+    recorded = many.record("sum", calls)
+    found = many.run(recorded)
+    count = 300 if dtype is D.Bool else 900
+    for one, kind in zip(found, kinds, strict=True):
+        assert one.dtype is kind.info.torch
+        assert one.tolist() == [count] * 4
+
+
+def test_long_sums_of_half_do_not_stop_growing(device: str) -> None:
+    """A running sum in half would stay at 2048."""
+    x = torch.ones(3, 20000, dtype=torch.half, device=device)
+    recorded = many.record("sum", [Call("ones", (x, [1]))])
+    (found,) = many.run(recorded)
+    assert found.tolist() == [20000.0] * 3
+
+
+def test_variance_of_numbers_far_from_zero(device: str) -> None:
+    """Differences of squares would leave nothing of it in float32."""
+    generator = torch.Generator().manual_seed(3)
+    x = (torch.rand(4, 3000, generator=generator) + 1e4).to(device)
+    calls = [Call("rows", (x, [1])), Call("columns", (x.t().contiguous(), [0]))]
+    recorded = many.record("var_mean", calls)
+    var, mean = torch.var_mean(x.cpu().double(), 1)
+    for found in (many.run(recorded)[:2], many.run(recorded)[2:]):
+        torch.testing.assert_close(found[0].double(), var, rtol=1e-3, atol=0)
+        torch.testing.assert_close(found[1].double(), mean, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 17, 1000, 4097])
+def test_lengths(length: int, device: str) -> None:
+    """Sums, extrema and moments of rows that fill tiles, or do not."""
+    generator = torch.Generator().manual_seed(length)
+    x = torch.randn(3, length, generator=generator).to(device)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        outs = [fd.ops.sum(t, [1]), fd.ops.max(t, [1]), *fd.ops.var_mean(t, [1], 0)]
+        outs.append(fd.ops.cumsum(t, 1))
+        for out in outs:
+            fd.add_output(out)
+    found = [y.cpu().double() for y in fd.run([x])]
+    wide = x.cpu().double()
+    var, mean = torch.var_mean(wide, 1, correction=0)
+    wanted = [wide.sum(1), wide.amax(1), var, mean, wide.cumsum(1)]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-4)
