@@ -1,4 +1,4 @@
-"""What every definition that a test runs must hold: its numbers, its printed form, other schedules."""
+"""What holds of every definition that a test runs: its printed form, other schedules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.segments import Segment
 from tritonfuser.ops import registry
 
-MOST_PROGRAMS = 48
+MOST_PROGRAMS = 64
 CPU = torch.device("cpu")
 
 

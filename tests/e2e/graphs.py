@@ -21,8 +21,8 @@ from tritonfuser.ops import registry
 D = DataType
 DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64)
-LIMIT = 2048
-"""Elements of a term at most."""
+LIMIT = 8192
+"""Elements of a term at most; of an input mostly a quarter."""
 SMALL = 16
 """Terms of fewer elements are taken less often."""
 LARGEST = 1e4
@@ -96,12 +96,19 @@ class Graph:
         Makes every choice.
     sizes : sequence of int
         What extents of inputs are drawn from.
+    device : str
+        Where inputs lie.
     """
 
     def __init__(
-        self, fd: FusionDefinition, rng: random.Random, sizes: Sequence[int] = SIZES
+        self,
+        fd: FusionDefinition,
+        rng: random.Random,
+        sizes: Sequence[int] = SIZES,
+        device: str = "cpu",
     ) -> None:
         self.fd = fd
+        self.device = device
         self.rng = rng
         self.sizes = sizes
         self.terms: list[Term] = []
@@ -151,20 +158,23 @@ class Graph:
             return dense.permute(order).contiguous().permute(back)
         if how == "sliced" and dense.dim():
             wide = torch.zeros(
-                [n + self.rng.randint(0, 1) for n in dense.shape], dtype=dense.dtype
+                [n + self.rng.randint(0, 1) for n in dense.shape],
+                dtype=dense.dtype,
+                device=dense.device,
             )
-            view = wide[tuple(slice(w - n, w) for w, n in zip(wide.shape, dense.shape, strict=True))]
-            return view.copy_(dense)
+            cuts = (slice(w - n, w) for w, n in zip(wide.shape, dense.shape, strict=True))
+            return wide[tuple(cuts)].copy_(dense)
         if how == "expanded" and dense.dim() and dense.numel():
             place = self.rng.randrange(dense.dim())
             return dense.narrow(place, 0, 1).expand(dense.shape)
         return dense
 
     def add_input(self, tensor: torch.Tensor) -> Term:
-        given = self.layout(tensor)
+        given = self.layout(tensor.to(self.device))
         handle = self.fd.from_pytorch(given, static_sizes=self.chance(0.3))
         self.inputs.append(given)
-        term = Term(handle, given.double() if given.is_floating_point() else given.clone())
+        plain = given.cpu()
+        term = Term(handle, plain.double() if plain.is_floating_point() else plain.clone())
         self.terms.append(term)
         return term
 
@@ -175,7 +185,7 @@ class Graph:
             like = self.term().shape
             shape = list(like[self.rng.randint(0, len(like)) :] if self.chance(0.3) else like)
             shape = [1 if self.chance(0.15) else n for n in shape]
-        while math.prod(shape) > LIMIT:
+        while math.prod(shape) > LIMIT // 4:
             shape[shape.index(max(shape))] = 2
         if self.chance(0.03) and shape:
             shape[self.rng.randrange(len(shape))] = 0
@@ -238,8 +248,9 @@ class Graph:
     def outputs(self) -> list[Term]:
         """The last term, and some or all of those that no op took."""
         leaves = [t for t in self.terms[:-1] if id(t) not in self.used]
-        others = leaves if self.chance(0.5) else [self.term() for _ in range(self.rng.randint(0, 2))]
-        return [self.terms[-1], *others[:4]]
+        if self.chance(0.5):
+            leaves = [self.term() for _ in range(self.rng.randint(0, 2))]
+        return [self.terms[-1], *leaves[:4]]
 
     def take(self, count: int, moves: Sequence[Callable[[Graph], None]]) -> None:
         """Make that many moves that fit."""

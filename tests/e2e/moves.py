@@ -432,8 +432,11 @@ def moments(graph: Graph) -> None:
     count = math.prod(term.shape[d] for d in dims)
     name = graph.rng.choice(("var_mean", "var", "welford"))
     eps = 1e-14 if term.dtype is D.Double else 1e-6
-    error = 8 * (term.size + 1) * (eps * (term.size + 1) + term.error) * (
-        max(count, 1) if name == "welford" else 2
+    error = (
+        8
+        * (term.size + 1)
+        * (eps * (term.size + 1) + term.error)
+        * (max(count, 1) if name == "welford" else 2)
     )
     if name == "welford":
         graph.record(name, term, dims, error=error, exact=False)
@@ -494,6 +497,48 @@ def both_ways(graph: Graph) -> None:
         graph.record("sum", term, [dim], error=error)
 
 
+def backward(graph: Graph) -> None:
+    """Rows brought together with their own sums while sums over all rows are taken."""
+    rows, length = graph.rng.choice((64, 80, 128)), graph.rng.choice((5, 16, 33))
+    dtype = graph.rng.choice((D.Float, D.Half, D.BFloat16))
+    grad, x = (graph.add_input(graph.numbers((rows, length), dtype)) for _ in range(2))
+    weight = graph.add_input(graph.numbers((length,), dtype))
+    scaled = graph.record("mul", grad, weight)
+    total = graph.record("sum", scaled, [1], keepdim=True)
+    out = graph.record("sub", scaled, total)
+    if graph.chance(0.5):
+        graph.record("cast", out, dtype=dtype)
+    graph.record("sum", graph.record("mul", grad, x), [0])
+    if graph.chance(0.5):
+        graph.record("sum", grad, [0], dtype=D.Float)
+
+
+def crossed(graph: Graph) -> None:
+    """A term beside one that lies the other way in memory."""
+    shape = [graph.rng.choice((3, 16, 40, 64)) for _ in range(graph.rng.choice((2, 2, 3)))]
+    if math.prod(shape) > LIMIT:
+        raise Unfit
+    order = graph.rng.sample(range(len(shape)), len(shape))
+    dtype = graph.rng.choice((D.Float, D.Half, D.Int32, D.Bool))
+    first = graph.add_input(graph.numbers([shape[d] for d in order], dtype))
+    turned = graph.record("permute", first, [order.index(d) for d in range(len(shape))])
+    other = graph.add_input(graph.numbers(shape, graph.rng.choice((D.Float, D.Half))))
+    graph.record(graph.rng.choice(("add", "maximum", "mul")), turned, other)
+
+
+def multiplied_matrices(graph: Graph) -> None:
+    """A product that torch runs, between kernels."""
+    term = graph.term(
+        lambda t: t.rank >= 2 and _is_float(t) and _exact(t) and t.size < 100 and 0 not in t.shape
+    )
+    inner, columns = term.shape[-1], graph.rng.choice((1, 4, 9))
+    other = graph.add_input(graph.numbers((inner, columns), term.dtype))
+    error = inner * term.size * other.size * 1e-5
+    if inner * term.size * other.size > LARGEST:
+        raise Unfit
+    graph.record("matmul", term, other, error=error, exact=False)
+
+
 # --- factories -----------------------------------------------------------------------------------
 
 
@@ -519,13 +564,13 @@ POINTWISE: tuple[Move, ...] = (
     quotient, compared, bits, chosen, with_number, with_number, powered, clamped,
 )  # fmt: skip
 VIEWS: tuple[Move, ...] = (
-    permuted, permuted, reshaped, merged, broadcast, expanded, broadcast_in_dim, squeezed, sliced,
+    permuted, crossed, reshaped, merged, broadcast, expanded, broadcast_in_dim, squeezed, sliced,
     padded, joined, ordered,
 )  # fmt: skip
 INDEXED: tuple[Move, ...] = (index_selected, gathered, taken, selected)
 REDUCTIONS: tuple[Move, ...] = (
     summed, summed, summed, multiplied, extremum, extremum, moments, moments, scanned,
-    normalized, normalized, normalized, both_ways,
+    normalized, normalized, normalized, both_ways, backward, multiplied_matrices,
 )  # fmt: skip
 FACTORIES: tuple[Move, ...] = (counted, filled, triangular, Graph.new_input)
 MOVES: tuple[Move, ...] = (*POINTWISE, *VIEWS, *INDEXED, *REDUCTIONS, *REDUCTIONS, *FACTORIES)

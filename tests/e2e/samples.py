@@ -129,11 +129,12 @@ def reduction_calls(op: Op, dtype: DataType, device: str) -> list[Call]:
     """Along memory, across it, over all; over nothing, one element, a stretched one."""
     x = numbers((ROWS, LENGTH), dtype, device)
     cube = numbers((3, 4, 5), dtype, device)
+    simple = any(p.name == "dtype" for p in op.params)
     calls = [
         Call("inner", (x, [1])),
         Call("inner misaligned", (misaligned(x), [-1])),
         Call("inner strided", (strided(x), [1])),
-        Call("inner specials", (special_rows(dtype, device), [1])),
+        Call("inner specials", (special_rows(dtype, device, moments=not simple), [1])),
         Call("outer", (x, [0])),
         Call("inner in memory alone", (transposed(x.t().contiguous()), [1])),
         Call("all", (x, [0, 1])),
@@ -147,8 +148,8 @@ def reduction_calls(op: Op, dtype: DataType, device: str) -> list[Call]:
             Call("keepdim", (x, [0]), {"keepdim": True}),
             Call("keepdim of all", (cube, [0, 1, 2]), {"keepdim": True}),
         ]
-    if any(p.name == "dtype" for p in op.params):
-        calls += [Call("no dims", (x,)), Call("0-dim", (x[0, 0],)), Call("one dim", (x, 1))]
+    if simple:
+        calls += [Call("no dims", (x,)), Call("0-dim", (x[0, 0],)), Call("last", (x, [-1]))]
         calls.append(Call("nothing", (x[:, :0], [1])))
     if any(p.name == "correction" for p in op.params):
         calls += [Call("biased", (x, [1]), {"correction": 0})]
@@ -186,14 +187,19 @@ def numbers(shape: Sequence[int], dtype: DataType, device: str) -> torch.Tensor:
     return (found / 4).to(dtype.info.torch).to(device)
 
 
-def special_rows(dtype: DataType, device: str) -> torch.Tensor:
-    """A row each with nan, infinities of one sign and of both, zeros of both signs, ones."""
+def special_rows(dtype: DataType, device: str, moments: bool = False) -> torch.Tensor:
+    """A row each with nan, infinities of one sign and of both, zeros of both signs, ones.
+
+    For ``moments`` without infinities of one sign: torch's mean of them is infinite or nan,
+    by the place of the infinity.
+    """
     x = numbers((ROWS, LENGTH), dtype, device)
     if dtype.info.category is not Category.FLOAT:
         return x
     x[0, 5] = math.nan
-    x[1, 7] = math.inf
-    x[2, 31] = -math.inf
+    if not moments:
+        x[1, 7] = math.inf
+        x[2, 31] = -math.inf
     x[3, 2], x[3, 9] = math.inf, -math.inf
     x[4] = -0.0
     x[5] = 1.0
@@ -257,6 +263,31 @@ def _embedding(dtype: DataType, device: str) -> list[Call]:
         Call("rows", (rows, weight)),
         Call("int32, and options", (rows.int(), weight), {"padding_idx": 4, "sparse": False}),
         Call("short rows", (rows, weight), {"max_norm": 2.0, "norm_type": 2.0}),
+    ]
+
+
+def _matmul(dtype: DataType, device: str) -> list[Call]:
+    if dtype.info.category is not Category.FLOAT:
+        return []
+    a, b = numbers((5, 8), dtype, device), numbers((8, 3), dtype, device)
+    batch = numbers((2, 5, 8), dtype, device)
+    return [
+        Call("matrices", (a, b)),
+        Call("transposed", (transposed(a), transposed(b))),
+        Call("batch", (batch, b)),
+        Call("vectors", (a[0], b[:, 1])),
+        Call("row", (a[0], b)),
+    ]
+
+
+def _linear(dtype: DataType, device: str) -> list[Call]:
+    if dtype.info.category is not Category.FLOAT:
+        return []
+    a, weight = numbers((2, 5, 8), dtype, device), numbers((3, 8), dtype, device)
+    return [
+        Call("plain", (a, weight)),
+        Call("bias", (a, weight, numbers((3,), dtype, device))),
+        Call("row", (a[0, 0], weight)),
     ]
 
 
@@ -356,6 +387,8 @@ CALLS: dict[str, Maker] = {
     "take_along_axis": _take_along_axis,
     "embedding_fwd": _embedding,
     "cat": _cat,
+    "matmul": _matmul,
+    "linear": _linear,
     "iota": _iota,
     "full": _full,
     "uniform": _drawn(-2.0, 3.0),

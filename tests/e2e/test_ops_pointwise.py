@@ -10,11 +10,8 @@ from tests.e2e.samples import Call, pointwise_calls, pointwise_rows, takes
 from tests.ops.pointwise_harness import DTYPES, FLOATS, INTEGERS, specials
 from tests.ops.pointwise_harness import samples as drawn
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.dtypes import Category
-from tritonfuser.errors import TritonFuserError
 from tritonfuser.ops import registry
-from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Kind, Pointwise
+from tritonfuser.ops.table import Kind
 
 D = DataType
 EIGHTS = (D.Float8_e4m3fn, D.Float8_e5m2)
@@ -87,21 +84,3 @@ def test_float8(dtype: DataType, device: str) -> None:
     for one, other in zip(found, wanted, strict=True):
         assert one.dtype is other.dtype
         assert torch.equal(one.float(), other.float())
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, op in OPS.items() if isinstance(op.form, Pointwise) and not op.form.variants]
-)
-def test_rows_without_an_expression_are_refused_by_name(name: str) -> None:
-    """Numbers that no kernel holds: the error says which op it is about, and where."""
-    kinds = {D.ComplexFloat: torch.complex64, D.Float: torch.float32}
-    op = registry.get(name)
-    operands = [p for p in op.params if p.kind is Kind.OPERAND]
-    dtype = D.ComplexFloat if len(operands) == 1 else D.Float
-    inputs = [torch.ones(3, dtype=kinds[dtype]) for _ in operands]
-    with FusionDefinition() as fd:
-        made = getattr(fd.ops, name)(*(fd.from_pytorch(x) for x in inputs))
-        fd.add_output(made)
-    assert Category.COMPLEX in (dtype.info.category, made.dtype().info.category)
-    with pytest.raises(TritonFuserError, match=f"(?s){name}.*{__name__.split('.')[-1]}"):
-        fd.run(inputs)

@@ -69,6 +69,27 @@ def test_sum_in_a_dtype_casts_the_operand_first(dtype: DataType, device: str) ->
         assert one.tolist() == [count] * 4
 
 
+@pytest.mark.parametrize("second", [1, D.Double])
+def test_the_second_argument_is_a_dim_or_a_dtype(second: int | DataType, device: str) -> None:
+    x = torch.ones(3, 5, device=device)
+    recorded = many.record("sum", [Call("short", (x, second))])
+    (found,) = many.run(recorded)
+    wanted = x.cpu().sum(1) if second == 1 else x.cpu().double().sum()
+    assert found.dtype is wanted.dtype and torch.equal(found, wanted)
+
+
+def test_a_scan_of_a_stretched_dim_is_stretched_no_more(device: str) -> None:
+    """Its sum is not a multiple of its first element."""
+    x = torch.full((2, 1), 3.0, device=device).expand(2, 4)
+    with FusionDefinition() as fd:
+        running = fd.ops.cumsum(fd.from_pytorch(x), 1)
+        fd.add_output(fd.ops.sum(running, [1]))
+        with pytest.raises(DefinitionError, match="squeeze"):
+            fd.ops.squeeze(fd.ops.cumsum(fd.ops.expand(fd.ops.full([1], 2, D.Int), [3]), 0), [0])
+    (found,) = fd.run([x])
+    assert found.tolist() == [30.0, 30.0]
+
+
 def test_long_sums_of_half_do_not_stop_growing(device: str) -> None:
     """A running sum in half would stay at 2048."""
     x = torch.ones(3, 20000, dtype=torch.half, device=device)

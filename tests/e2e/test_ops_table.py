@@ -10,7 +10,7 @@ from tritonfuser.ops.table import Kind, Pointwise
 
 def test_every_row_is_run() -> None:
     pointwise = {name for name, _ in test_ops_pointwise.CASES}
-    # One row is run by its dtype, those without an expression by their refusal.
+    # One row is run by its dtype, those without an expression in test_complex.
     pointwise |= {n for n, op in OPS.items() if any(p.kind is Kind.DTYPE for p in op.params)} & {
         n for n, op in OPS.items() if isinstance(op.form, Pointwise)
     }

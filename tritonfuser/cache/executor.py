@@ -132,6 +132,8 @@ class FusionExecutorCache:
             if value.is_tensor
         }
         by_name = {value.name: flag for value, flag in known.items()}
+        for part in lowered.parts:
+            by_name[part.value.name] = by_name.get(part.source.name, False)
         reports: list[KernelReport] = []
         for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True):
             if source is not None:

@@ -20,6 +20,7 @@ from ..lowering.segments import Buffered, Segment
 from ..options import dump
 from .kernels import interpreted, loaded
 from .library import library_call
+from .parts import view_as_real
 from .random_state import draw
 from .signature import is_aligned
 
@@ -84,6 +85,8 @@ class _PlanWriter:
             for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
             if value.is_tensor
         }
+        for part in lowered.parts:
+            self.aligned[part.value] = self.aligned.get(part.source, False)
         # Tensors that start anywhere in their storage.
         self.not_ours = set(self.fusion.inputs)
         self.lines: list[str] = []
@@ -131,13 +134,25 @@ class _PlanWriter:
         names = [v.name for v in self.fusion.inputs if v not in self._hidden()]
         if names:
             self.lines.append(f"{', '.join(names)}, = inputs")
+        self._parts()
         for value in self.fusion.inputs:
             if value.is_tensor and self._is_copied(value):
                 self.lines.append(f"{value.name}_host = {value.name}")
                 self.lines.append(f"{value.name} = {value.name}.to(device)")
 
     def _hidden(self) -> set[Value]:
-        return {v for pair in self.lowered.seeds for v in pair}
+        seeds = (value for pair in self.lowered.seeds for value in pair)
+        return {*seeds, *(part.value for part in self.lowered.parts)}
+
+    def _parts(self) -> None:
+        """Complex inputs as real ones."""
+        for part in self.lowered.parts:
+            source = part.source.name
+            made = f"{source}.{part.how}"
+            if part.value.is_tensor:
+                self.scope[part.how] = view_as_real
+                made = f"{part.how}({source})"
+            self.lines.append(f"{part.value.name} = {made}")
 
     def _is_read(self, value: Value) -> bool:
         return any(value in piece.inputs for piece in self.lowered.segmented.segments)
@@ -237,6 +252,8 @@ class _PlanWriter:
     def _view(self, result: Buffered) -> str:
         root = result.root
         name = self._name(root)
+        if result.pairs:
+            name = f"torch.view_as_complex({name})"
         if result.memory is None:
             return name
         memory = result.memory

@@ -1,8 +1,9 @@
 """The key of a call: what of its inputs decides which compiled kernels serve it.
 
 Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type, and
-its value where a shape depends on it; torch's current device where no tensor says one. The function that makes the key is generated for each
-definition, so that a call pays for nothing but the attributes it reads.
+its value where a shape depends on it; torch's current device where no tensor says one. The function
+that makes the key is generated for each definition, so that a call pays for nothing but the
+attributes it reads.
 """
 
 from __future__ import annotations

@@ -210,6 +210,6 @@ def _cast(operand: Any, dtype: DataType) -> torch.Tensor:
     tensor = _tensor(operand)
     target = dtype.info.torch
     assert target is not None, f"torch has no {dtype}"
-    if tensor.is_complex() and not target.is_complex:
+    if tensor.is_complex() and not target.is_complex and target is not torch.bool:
         tensor = tensor.real
     return tensor.to(target)

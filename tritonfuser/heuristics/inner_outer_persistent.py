@@ -26,6 +26,8 @@ def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
     if not problem.outer_members:
         return "it does not reduce over rows"
+    if not problem.parallel or not problem.reduced:
+        return "there are no elements to reduce"
     if problem.scans:
         return "it has a scan"
     if not problem.inner:

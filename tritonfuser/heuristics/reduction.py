@@ -8,8 +8,8 @@ from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 WAVES = 4
 """Programs a reduction should have for each SM, so that no SM idles at the end."""
 
-MIN_PART = 256
-"""Elements a part of a split reduction should have at least."""
+MIN_PART = 1 << 14
+"""Elements a program should read at least, or a second launch costs more than it saves."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -32,9 +32,9 @@ def split(problem: Problem) -> int:
     block_x = _tile(problem)[0]
     programs = ceil_div(problem.parallel, block_x)
     wanted = WAVES * problem.device.sm_count
-    if 2 * programs >= problem.device.sm_count * 2 or problem.reduced < 2 * MIN_PART:
+    if 2 * programs >= problem.device.sm_count * 2 or block_x * problem.reduced < 2 * MIN_PART:
         return 1
-    parts = min(ceil_div(wanted, programs), problem.reduced // MIN_PART)
+    parts = min(ceil_div(wanted, programs), block_x * problem.reduced // MIN_PART)
     return parts if parts >= 2 else 1
 
 

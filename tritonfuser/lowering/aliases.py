@@ -20,13 +20,13 @@ def buffer_strides(fusion: Fusion, value: Value) -> tuple[int, ...]:
     if node is None:
         assert type_.layout is not None and type_.layout.strides is not None
         return type_.layout.strides
-    order = _asked_order(as_call(node))
+    order = asked_order(as_call(node))
     if order:
         return strides_for_order(type_.sizes, order)
     return contiguous_strides(type_.sizes)
 
 
-def _asked_order(call: Call) -> tuple[int, ...]:
+def asked_order(call: Call) -> tuple[int, ...]:
     """The memory order an op's result must have, if the op is there to ask for one."""
     order = call.attrs.get("stride_order")
     return tuple(int(i) for i in order) if isinstance(order, tuple) else ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
-from ..dtypes import DataType
+from ..dtypes import Category, DataType, of_python
 from ..ir import Const, Number
 from ..ops.table import Call
 
@@ -20,10 +22,27 @@ def fold(call: Call, dtype: DataType) -> Const | None:
         return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)
 
 
+def neutral(kind: str, dtype: DataType) -> Const:
+    """The neutral element of a reduction: "zero", "one", "lowest" or "highest" of a dtype."""
+    category = dtype.info.category
+    if kind in ("zero", "one"):
+        number: Number = int(kind == "one")
+    elif category is Category.FLOAT:
+        number = -math.inf if kind == "lowest" else math.inf
+    elif category is Category.BOOL:
+        number = int(kind == "highest")
+    else:
+        limits = torch.iinfo(dtype.info.torch)
+        number = limits.min if kind == "lowest" else limits.max
+    return Const(as_number(number, dtype), dtype)
+
+
 def _tensor(const: Const) -> torch.Tensor:
     return torch.tensor(const.value, dtype=const.dtype.info.torch, device="cpu")
 
 
 def as_number(value: Number, dtype: DataType) -> Number:
     """The Python number a constant of ``dtype`` holds: rounded, truncated or tested as a cast."""
-    return torch.tensor(value, device="cpu").to(dtype.info.torch).item()
+    # torch.tensor(0.1) alone is a float32.
+    exact = torch.tensor(value, dtype=of_python(value).info.torch, device="cpu")
+    return exact.to(dtype.info.torch).item()

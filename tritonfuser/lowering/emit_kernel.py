@@ -78,7 +78,8 @@ class KernelBody(ValueWriter):
             wide = ".to(tl.int64)" if self.index.wide else ""
             program = f"tl.program_id({number}){wide}"
             if tile.block is None:
-                lines.append(Line(f"{tile.name} = {program}"))
+                if tile.axis.extent > 1:
+                    lines.append(Line(f"{tile.name} = {program}"))
                 continue
             place = self._tile_place(tile)
             lines.append(

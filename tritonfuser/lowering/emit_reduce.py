@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import Category, DataType, compute_dtype
+from ..dtypes import DataType, compute_dtype
 from ..ir import Value
 from ..ops.table import Moments, Reduction, Scan
+from .constants import neutral
+from .emit_values import literal
 from .writer import Line, Name
 
 if TYPE_CHECKING:
@@ -17,22 +19,9 @@ if TYPE_CHECKING:
 Finish = Callable[[], None]
 
 
-def identity_text(kind: str, dtype: DataType) -> str:
-    """The neutral element of a reduction as Triton text."""
-    if kind in ("zero", "one"):
-        number = int(kind == "one")
-        if dtype.info.category is Category.BOOL:
-            return str(bool(number))
-        return f"{number}.0" if dtype.info.category is Category.FLOAT else str(number)
-    low = kind == "lowest"
-    if dtype.info.category is Category.FLOAT:
-        return f'float("{"-" if low else ""}inf")'
-    if dtype.info.category is Category.BOOL:
-        return "False" if low else "True"
-    bits = dtype.info.bits
-    if dtype is DataType.UInt64:
-        return "0" if low else str(2**bits - 1)
-    return str(-(2 ** (bits - 1)) if low else 2 ** (bits - 1) - 1)
+def identity_text(kind: str, value: Value) -> str:
+    """The neutral element of a reduction of a value, as Triton text."""
+    return literal(neutral(kind, value.dtype), work_dtype(value))
 
 
 def work_dtype(value: Value) -> DataType:
@@ -48,8 +37,9 @@ def _finish_value(body: KernelBody, member: Member, out: Value, name: Name) -> N
 def reduce_tile(body: KernelBody, member: Member, form: Reduction) -> Finish | None:
     """``tv5 = tl.sum(tv4, 1)[:, None]``, or an accumulator tile and its sum after the loop."""
     out = member.node.out
-    dtype = work_dtype(next(member.node.operands()))
-    identity = identity_text(form.identity, dtype)
+    value = next(member.node.operands())
+    dtype = work_dtype(value)
+    identity = identity_text(form.identity, value)
     operand = body.reduced_operand(member, dtype, identity)
     dims = body.result_dims(member, operand)
 
@@ -166,10 +156,12 @@ def scan_tile(body: KernelBody, member: Member, form: Scan) -> Finish | None:
     out = member.node.out
     operand_value = next(member.node.operands())
     dtype = work_dtype(operand_value)
-    identity = identity_text(form.identity, dtype)
-    operand = body.reduced_operand(member, dtype, identity)
+    identity = identity_text(form.identity, operand_value)
+    operand = _over_tile(body, body.reduced_operand(member, dtype, identity), operand_value)
     axis = body.axis_number(member)
     text = form.along.format(x=operand.text, axis=axis)
+    if body.across(member).axis.extent == 1:
+        text = operand.text
     name = body.define(out, text, operand.dims, dtype, member.node.loc)
     if body.walks(member):
         dims = body.result_dims(member, operand)
@@ -184,6 +176,16 @@ def scan_tile(body: KernelBody, member: Member, form: Scan) -> Finish | None:
     name = body.cast(name, out.dtype, out, member.node.loc)
     body.place_result(member, out, name)
     return None
+
+
+def _over_tile(body: KernelBody, operand: Name, value: Value) -> Name:
+    """The operand over all of the tile: Triton cannot compile scans of less in a kernel of more."""
+    whole = frozenset(t.name for t in body.nest.tiles if t.block is not None)
+    if whole <= operand.dims:
+        return operand
+    dims = operand.dims | whole
+    text = f"tl.broadcast_to({operand.text}, {body.shape(dims)})"
+    return body.define(value, text, dims, operand.dtype, None)
 
 
 REDUCERS: dict[type[Any], Callable[[Any, Any, Any], Finish | None]] = {

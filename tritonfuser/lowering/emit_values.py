@@ -234,22 +234,28 @@ class ValueWriter:
     def _view(self, node: Node, read: Read) -> Name:
         sources = sources_of(node, read)
         if not sources:
-            return Name(literal(Const(0, DataType.Int), node.out.dtype), node.out.dtype)
+            return self._spelled(node, _zero(node.out.dtype))
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
+            if chosen.literal and result.literal:
+                result = self._spelled(node, result)
             dims = chosen.dims | result.dims | self._guard_dims(source.guards)
             condition = " & ".join(self.guards(source.guards))
             text = f"tl.where({condition}, {chosen.text}, {result.text})"
             result = self.define(node.out, text, dims, node.out.dtype, node.loc)
-        return result
+        return self._spelled(node, result) if result.literal else result
+
+    def _spelled(self, node: Node, number: Name) -> Name:
+        """A number as a tensor of its dtype, which functions and casts take."""
+        return self.define(node.out, _typed(number), frozenset(), number.dtype, node.loc)
 
     def _source(self, node: Node, source: Source, read: Read) -> Name:
         dtype = node.out.dtype
         if source.operand is None:
-            return Name(literal(Const(0, DataType.Int), dtype), dtype)
+            return _zero(dtype)
         if isinstance(source.operand, Const):
-            return Name(literal(source.operand, dtype), dtype)
+            return Name(literal(source.operand, dtype), dtype, literal=True)
         if not source.operand.is_tensor:
             return self.cast(self.read(Read(source.operand)), dtype, source.operand, None)
         self._read_indices(*source.index)
@@ -347,6 +353,10 @@ def _is_plain(name: Name) -> bool:
     return name.dtype in (DataType.Int, DataType.Int32)
 
 
+def _zero(dtype: DataType) -> Name:
+    return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
+
+
 def _typed(name: Name) -> str:
     return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
 
@@ -384,4 +394,7 @@ def literal(const: Const, dtype: DataType) -> str:
             return "0"
         return str(int(value))
     value = float(value)
+    if value == 0 and math.copysign(1, value) < 0:
+        # Triton makes 0.0 of a literal -0.0.
+        return f"(tl.full([], 0.0, {triton_name(dtype)}) * -1.0)"
     return repr(value) if math.isfinite(value) else f'float("{value}")'

@@ -247,9 +247,12 @@ def fit(seed: Seed, group: Group) -> str | None:
     if not inner:
         return None
     if parallel == rows and reduced == inner:
-        return SAME
+        # A scan runs along its axes in their order.
+        in_order = seed.reduced == group.reduced
+        return SAME if in_order or not (seed.is_scan or group.scans) else None
     across = set(group.outer[0].across) if group.outer else reduced
     over_rows = bool(reduced) and reduced <= rows and parallel == inner | (rows - reduced)
+    over_rows = over_rows and extent(rows) > 0  # of no rows there is still a sum
     if over_rows and reduced == across and group.members and not seed.is_scan:
         return ROWS
     return None if seed.is_scan or group.scans else _by_extent(seed, group)

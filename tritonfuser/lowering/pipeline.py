@@ -14,6 +14,7 @@ from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Value, check, print_fusion
 from ..options import dump
 from .aliases import buffer_strides
+from .complexes import Part, split_complex
 from .concretize import InputSignature, concretize
 from .emit_module import emit
 from .kernel import KernelSource
@@ -29,12 +30,13 @@ class Lowered:
     """A fusion at given sizes, as kernels: ``sources`` are parallel to ``segmented.segments``.
 
     A segment with nothing to launch has None. ``seeds`` are the inputs, behind the recorded ones,
-    that a run draws from torch's generator.
+    that a run draws from torch's generator; ``parts`` those that it makes of complex inputs.
     """
 
     segmented: SegmentedFusion
     sources: tuple[KernelSource | None, ...]
     seeds: Seeds = ()
+    parts: tuple[Part, ...] = ()
 
 
 def lower(
@@ -59,10 +61,13 @@ def lower(
     """
     fusion = check(concretize(fusion, signature))
     dump("concretize", print_fusion(fusion))
-    fusion, seeds = seeded(simplify(fusion))
+    split = split_complex(simplify(fusion))
+    fusion = simplify(split.fusion) if split.parts or any(split.results) else split.fusion
+    fusion, seeds = seeded(fusion)
     check(fusion)
     dump("simplify", print_fusion(fusion))
     segmented = segment(fusion, device)
+    segmented = replace(segmented, results=split.rejoined(segmented.results))
     if params is not None:
         segmented = with_params(segmented, params)
     check(segmented.fusion)
@@ -72,7 +77,7 @@ def lower(
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds)
+    return Lowered(segmented, sources, seeds, split.parts)
 
 
 def emit_segment(segmented: SegmentedFusion, piece: Segment) -> KernelSource | None:

@@ -11,42 +11,45 @@ from math import prod
 from ..dtypes import compute_dtype
 from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
-from ..ops.table import Moments
-from .simplify import Substitution, next_free, rebuilt
+from ..ops.table import Moments, Reduction
+from .constants import neutral
+from .simplify import Substitution, drop_dead, next_free
+
+POOR = 4
+"""A split into fewer than this part of the parts that are wanted is hardly one."""
 
 
 def rfactor(fusion: Fusion, parts: dict[Value, int]) -> Fusion:
     """Split each reduction named by its first result into about that many partial ones."""
     builder = GraphBuilder(*next_free(fusion))
-    swap = Substitution()
     for node in fusion.nodes:
-        node = swap.node(node)
-        wanted = parts.get(node.out)
-        split = None if wanted is None else choose_split(_reduced_extents(node), wanted)
-        if split is None:
+        wanted = parts.get(node.out, 1)
+        if wanted < 2 or not _two_steps(node, wanted, builder):
             builder.nodes.append(node)
-        else:
-            _two_steps(node, split, builder)
-    return rebuilt(fusion, builder.nodes, swap)
+    return drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
 
 
-def _reduced_extents(node: Node) -> tuple[int, ...]:
+def reduced_extents(node: Node) -> tuple[int, ...]:
     sizes = as_call(node).value("arg").tensor.sizes
     return tuple(sizes[d] for d in as_call(node).dims())
 
 
-def choose_split(extents: tuple[int, ...], parts: int) -> tuple[int, ...] | None:
+def choose_split(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
     """Outer factor of each reduced extent, their product near ``parts`` and at most it.
 
-    ``(4, 512), 128 -> (4, 32)``. None where no divisor gives at least two parts.
+    ``(4, 512), 128 -> (4, 32)``. All 1 where no divisor gives two parts, or all would be outer.
     """
     outer: list[int] = []
     left = parts
     for size in extents:
-        factor = max(d for d in divisors(size) if d <= max(left, 1))
-        outer.append(factor)
-        left = left // factor if factor == size else 1
-    return tuple(outer) if prod(outer) > 1 else None
+        outer.append(max(d for d in divisors(size) if d <= left))
+        left //= outer[-1]
+    return tuple(outer) if prod(outer) < prod(extents) else (1,) * len(extents)
+
+
+def splits_well(extents: tuple[int, ...], parts: int) -> bool:
+    """Whether reduced extents have divisors that make about as many parts as are wanted."""
+    return POOR * prod(choose_split(extents, parts)) >= parts
 
 
 def divisors(n: int) -> list[int]:
@@ -54,48 +57,79 @@ def divisors(n: int) -> list[int]:
     return sorted({*small, *(n // d for d in small)})
 
 
-def _two_steps(node: Node, split: tuple[int, ...], builder: GraphBuilder) -> None:
-    """Record the partial and the final reduction; the final one keeps the node's values."""
+def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
+    """Record the partial and the final reduction, which keeps the node's values, if it can be."""
     call = as_call(node)
     builder.loc = node.loc
+    mark = len(builder.nodes)
     operand = call.value("arg")
     dims = call.dims()
-    sizes: list[int] = []
-    inner: list[int] = []
-    outer: list[int] = []
-    factors = dict(zip(dims, split, strict=True))
-    place = 0
-    for dim, size in enumerate(operand.tensor.sizes):
-        factor = factors.get(dim)
-        if factor is None:
-            sizes.append(size)
-        elif factor in (1, size):
-            (inner if factor == 1 else outer).append(len(sizes))
-            sizes.append(size)
-        else:
-            outer.append(len(sizes))
-            inner.append(len(sizes) + 1)
-            sizes += [factor, size // factor]
-        place = len(sizes)
-    kept_before = {d: d - sum(i < d for i in inner) for d in outer}
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
-    if place != operand.tensor.rank:
+    split = choose_split(reduced_extents(node), wanted)
+    if isinstance(call.op.form, Reduction) and not splits_well(reduced_extents(node), wanted):
+        source, split = _padded(source, dims, wanted, call.op.form, builder)
+    if prod(split) < 2:
+        del builder.nodes[mark:]
+        return False
+    sizes, inner, outer = _cut(source.tensor.sizes, dict(zip(dims, split, strict=True)))
+    if len(sizes) != operand.tensor.rank:
         source = builder.call("reshape", source, sizes)
-    last = [kept_before[d] for d in outer]
+    last = [d - sum(i < d for i in inner) for d in outer]
     if isinstance(call.op.form, Moments):
-        _moments(node, source, inner, last, builder)
-        return
-    partial = builder.call(node.op, source, inner)
-    result = builder.call(node.op, partial, last)
+        _rename(builder, mark, _moments(node, source, inner, last, builder))
+        return True
+    result = builder.call(node.op, builder.call(node.op, source, inner), last)
     if result.dtype is not node.out.dtype:
         result = builder.call("cast", result, node.out.dtype)
-    _rename_last(builder, node.out)
+    _rename(builder, mark, {result: node.out})
+    return True
+
+
+def _cut(
+    sizes: tuple[int, ...], factors: dict[int, int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The shape with each named dim cut into (factor, rest), and which dims are rests, factors.
+
+    ``(8, 5), {0: 4} -> [4, 2, 5], [1], [0]``
+    """
+    cut: list[int] = []
+    inner: list[int] = []
+    outer: list[int] = []
+    for dim, size in enumerate(sizes):
+        factor = factors.get(dim)
+        if factor is None:
+            cut.append(size)
+        elif factor in (1, size):
+            (inner if factor == 1 else outer).append(len(cut))
+            cut.append(size)
+        else:
+            outer.append(len(cut))
+            inner.append(len(cut) + 1)
+            cut += [factor, size // factor]
+    return cut, inner, outer
+
+
+def _padded(
+    source: Value, dims: tuple[int, ...], parts: int, form: Reduction, builder: GraphBuilder
+) -> tuple[Value, tuple[int, ...]]:
+    """The longest reduced dim filled up to a multiple of ``parts``, with what changes nothing.
+
+    A prime number of elements has no divisors: ``[1009], 4 -> [1012]``, four parts of 253.
+    """
+    sizes = source.tensor.sizes
+    longest = max(dims, key=lambda d: sizes[d])
+    part = -(-sizes[longest] // min(parts, sizes[longest]))
+    count = -(-sizes[longest] // part)
+    widths = [0, 0] * (len(sizes) - 1 - longest) + [0, count * part - sizes[longest]]
+    fill = neutral(form.identity, source.dtype).value
+    padded = builder.call("pad", source, widths, fill)
+    return padded, tuple(count if d == longest else 1 for d in dims)
 
 
 def _moments(
     node: Node, source: Value, inner: list[int], last: list[int], builder: GraphBuilder
-) -> None:
+) -> dict[Value, Value]:
     """Join equal-sized parts: ``M2 = sum(M2_i) + n_i * sum((mean_i - mean)**2)``.
 
     Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
@@ -107,19 +141,15 @@ def _moments(
     within = builder.call("sum", m2, last)
     total = builder.call("add", within, builder.call("mul", spread, count))
     whole = builder.call("mul", number, int(count))
-    _rename(builder, {of_means: node.outs[0], total: node.outs[1], whole: node.outs[2]})
+    return {of_means: node.outs[0], total: node.outs[1], whole: node.outs[2]}
 
 
-def _rename_last(builder: GraphBuilder, value: Value) -> None:
-    _rename(builder, {builder.nodes[-1].out: value})
-
-
-def _rename(builder: GraphBuilder, names: dict[Value, Value]) -> None:
-    """Give the recorded values other numbers, in definitions and uses."""
+def _rename(builder: GraphBuilder, mark: int, names: dict[Value, Value]) -> None:
+    """Give values recorded since ``mark`` other numbers, in definitions and uses."""
     swap = Substitution()
     for old, new in names.items():
         swap.set(old, new)
-    for place, node in enumerate(builder.nodes):
+    for place, node in enumerate(builder.nodes[mark:], mark):
         outs = tuple(names.get(o, o) for o in node.outs)
         node = swap.node(node)
         builder.nodes[place] = Node(node.op, node.args, node.attrs, outs, node.loc)

@@ -14,7 +14,7 @@ from ..ir import Fusion, Node, Value
 from .aliases import buffer_strides, resolve
 from .grouping import EXTENTS, ROWS, Group, Seed, SeedMaker, extent, fit
 from .reach import Reach, is_anchor, is_library, walk
-from .rfactor import rfactor
+from .rfactor import reduced_extents, rfactor, splits_well
 from .segments import Buffered, Segment, SegmentedFusion, Store
 from .traffic import Traffic, fast_axes, order_axes
 
@@ -139,15 +139,24 @@ class Grouper:
         if self._reaches(needs, group.number):
             return "the kernels would depend on each other"
         grown = group.grown(seed, how == ROWS, needs)
-        return schedulers.reject_reason(self._problem(grown)) or grown
+        problem = self._problem(grown)
+        refused = schedulers.reject_reason(problem)
+        if refused is None and how == ROWS:
+            assert seed.member is not None
+            rows = reduced_extents(seed.member.node)
+            if not splits_well(rows, schedulers.split(problem)):
+                return f"{rows} rows cannot be shared out over programs"
+        return refused or grown
 
     def _same_direction(self, seed: Seed, group: Group) -> bool:
         first = replace(seed, reduced=group.members[0].across, reach=self._close(group))
         return self.maker.runs_inner(seed) == self.maker.runs_inner(first)
 
     def _related(self, seed: Seed, group: Group) -> bool:
-        """Whether being together saves a load: flat kernels take any, to save a launch."""
+        """Whether being together saves a load, or work: flat kernels take any, to save a launch."""
         if not group.reduced or not seed.reach.native.isdisjoint(group.places):
+            return True
+        if not seed.reach.nodes.isdisjoint(group.nodes):
             return True
         loads = seed.reach.loads | seed.reach.anchors
         mine = {r.value for r in loads if r.value.is_tensor}

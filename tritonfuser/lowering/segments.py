@@ -41,11 +41,13 @@ class Store:
 class Buffered:
     """A value in memory: the buffer it lies in (an input or a segment's output), and how.
 
-    ``memory`` None means the whole buffer as it is allocated.
+    ``memory`` None means the whole buffer as it is allocated. ``pairs`` says that the buffer is
+    taken as complex numbers, by a last dim of two; then ``memory`` counts those.
     """
 
     root: Value
     memory: Memory | None = None
+    pairs: bool = False
 
 
 @dataclass(frozen=True)

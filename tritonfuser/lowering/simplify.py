@@ -180,8 +180,8 @@ def _copies_to_keep(fusion: Fusion) -> frozenset[Value]:
     for output in fusion.outputs:
         value, copy = output.value, None
         while (node := fusion.producers.get(value)) is not None:
-            if _copies(node) and next(node.operands()).dtype is value.dtype:
-                copy = value
+            if _copies(node):
+                copy = copy or value
             elif not isinstance(as_call(node).op.form, View):
                 break
             value = next(node.operands())

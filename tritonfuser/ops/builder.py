@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DataType
-from ..errors import ArgumentError, SourceLoc, TritonFuserError
+from ..dtypes import Category, DataType
+from ..errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ..ir import Arg, Attr, Const, Fusion, Node, Number, Output, ScalarType, TensorType, Type, Value
 from . import registry
-from .table import REQUIRED, Call, Kind, Op
+from .table import REQUIRED, Call, Composite, HostScalar, Kind, Op, View
 
 
 class GraphBuilder:
@@ -81,6 +81,7 @@ class GraphBuilder:
     def append(self, call: Call) -> Any:
         """Record one node as it is bound; no op-specific recording."""
         types = call.op.infer(call)
+        check_complex(call, types)
         outs = tuple(self.new_value(type_) for type_ in types)
         attrs = tuple((key, value) for key, value in call.attrs.items())
         self.nodes.append(Node(call.op.name, call.args, attrs, outs, self.loc))
@@ -98,6 +99,27 @@ class OpNamespace:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *args, **kwargs: self._builder.call(name, *args, **kwargs)
+
+
+def check_complex(call: Call, types: Sequence[Type] = ()) -> None:
+    """Refuse complex numbers where the op's row has no rule for them.
+
+    Raises
+    ------
+    DefinitionError
+        An operand, or a result of these types, is complex.
+    """
+    op = call.op
+    if op.complex is not None or isinstance(op.form, View | Composite | HostScalar):
+        return
+    given = [item for arg in call.args for item in (arg if isinstance(arg, tuple) else (arg,))]
+    dtypes = [item.dtype for item in (*given, *types) if item is not None]
+    found = next((d for d in dtypes if d.info.category is Category.COMPLEX), None)
+    if found is not None:
+        raise DefinitionError(
+            f"{op.name}: complex numbers are not supported, got {found}",
+            hint="Take them apart with fd.ops.real(x) and fd.ops.imag(x).",
+        )
 
 
 def as_call(node: Node) -> Call:

@@ -9,7 +9,7 @@ import torch
 
 from ..dtypes import Category, DataType, compute_dtype
 from ..ir import Const, Dim, Number, TensorType, Value
-from . import randoms
+from . import complexes, randoms
 from .fills import as_class, dtype_attr, infer_shaped, number_of
 from .shape_rules import ARG, extent, fail, tensor, with_attrs, with_operands
 from .table import Call, Composite, Factory, Kind, Op, Param
@@ -127,6 +127,7 @@ ROWS: tuple[Op, ...] = (
         infer_shaped,
         _full,
         _record_full,
+        complex=complexes.each("full"),
     ),
     Op(
         "triu",

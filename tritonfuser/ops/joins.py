@@ -82,6 +82,9 @@ def _pull_pad(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 def _pad(arg: torch.Tensor, pad_widths: Sequence[int], value: float | None = None) -> torch.Tensor:
     fill = 0 if value is None else value
+    if isinstance(fill, complex):  # which torch's pad does not take
+        parts = zip((arg.real, arg.imag), (fill.real, fill.imag), strict=True)
+        return torch.complex(*(_pad(part, pad_widths, number) for part, number in parts))
     return torch.nn.functional.pad(arg, list(pad_widths), value=fill)
 
 

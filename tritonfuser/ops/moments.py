@@ -10,6 +10,7 @@ import torch
 
 from ..dtypes import REDUCED_FLOATS, Category, DataType, real_dtype
 from ..ir import Dim, TensorType, Value
+from . import complexes
 from .shape_rules import fail, flags, reduced_dims, with_attrs, without
 from .table import Call, Composite, Kind, Moments, Op, Param
 
@@ -33,16 +34,15 @@ def _check_dtype(call: Call, dtype: DataType) -> None:
             dtype,
             "Cast to DataType.Float first: the sum of squares needs its range.",
         )
-    complex_too = dtype.info.category is Category.COMPLEX and call.op.name != "welford"
-    if dtype.info.category is not Category.FLOAT and not complex_too:
+    if dtype.info.category < Category.FLOAT:
         raise fail(call.op.name, "a floating-point tensor", dtype)
 
 
 def _infer_welford(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     dims = without(arg.dims, call.dims())
-    kept = TensorType(dims, arg.dtype)
-    return kept, kept, TensorType(dims, DataType.Int)
+    squares = TensorType(dims, real_dtype(arg.dtype))
+    return TensorType(dims, arg.dtype), squares, TensorType(dims, DataType.Int)
 
 
 def _kept_dims(call: Call) -> tuple[Dim, ...]:
@@ -75,11 +75,6 @@ def _expand_var(ops: Any, arg: Value, dims: Sequence[int], correction: int, keep
 def _expand_var_mean(
     ops: Any, arg: Value, dims: Sequence[int], correction: int, keepdim: bool
 ) -> tuple[Value, Value]:
-    if arg.dtype.info.category is Category.COMPLEX:
-        rest = (dims, correction, keepdim)
-        var_re, mean_re = _expand_var_mean(ops, ops.real(arg), *rest)
-        var_im, mean_im = _expand_var_mean(ops, ops.imag(arg), *rest)
-        return ops.add(var_re, var_im), ops.complex(mean_re, mean_im)
     average, squares, _ = ops.welford(arg, list(dims))
     count = math.prod(arg.tensor.sizes[d] for d in dims)
     # 0 / 0 = nan is torch's variance of too few elements.
@@ -101,7 +96,7 @@ def _welford(
     places = sorted(d % arg.dim() for d in dims)
     count = math.prod(arg.shape[d] for d in places)
     mean = torch.sum(arg, places, keepdim=True) / max(count, 1)
-    squares = torch.sum((arg - mean) ** 2, places)
+    squares = torch.sum((arg - mean).abs() ** 2, places)
     mean = torch.sum(mean, places)
     return mean, squares, torch.full(mean.shape, count, dtype=torch.int64, device=arg.device)
 
@@ -129,6 +124,7 @@ ROWS: tuple[Op, ...] = (
         _infer_welford,
         _welford,
         _record,
+        complex=complexes.welford,
     ),
     Op(
         "var",

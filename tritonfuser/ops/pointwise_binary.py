@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from . import complex_functions as functions
+from . import complexes
 from . import pointwise_oracles as oracles
 from . import typing_rules as rules
 from .pointwise_make import binary, per
@@ -19,17 +21,18 @@ _SHIFTS = Samples(ranges=(("rhs", 0.0, 40.0),))
 
 ARITHMETIC: tuple[Op, ...] = (
     binary("add", _default, per(boolean="{lhs} | {rhs}", other="{lhs} + {rhs}"), oracles.add,
-           "Sum; of Bools, or."),
+           "Sum; of Bools, or.", complex=complexes.each("add")),
     binary("sub", _default, per(boolean="{lhs} ^ {rhs}", other="{lhs} - {rhs}"), oracles.sub,
-           "Difference; of Bools, exclusive or."),
+           "Difference; of Bools, exclusive or.", complex=complexes.each("sub")),
     binary("mul", _default, per(boolean="{lhs} & {rhs}", other="{lhs} * {rhs}"), torch.mul,
-           "Product; of Bools, and."),
+           "Product; of Bools, and.", complex=complexes.mul),
     binary("pow", _default,
            per(floating="libdevice.pow({lhs}, {rhs})", integral="int_pow({lhs}, {rhs})",
                boolean="{lhs} | ~{rhs}"), oracles.power,
            "Power; an integer to a negative power is 0 unless the base is 1 or -1.",
            Samples(ranges=(("lhs", 0.1, 6.0), ("rhs", -4.0, 4.0))),
-           constants=((1, "{lhs}"), (2, "{lhs} * {lhs}"), (3, "{lhs} * {lhs} * {lhs}"))),
+           constants=((1, "{lhs}"), (2, "{lhs} * {lhs}"), (3, "{lhs} * {lhs} * {lhs}")),
+           complex=functions.power),
     binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
            torch.minimum, "The smaller operand; nan where one is nan."),
     binary("maximum", _default, per(boolean="{lhs} | {rhs}", other="maximum({lhs}, {rhs})"),
@@ -37,9 +40,9 @@ ARITHMETIC: tuple[Op, ...] = (
     binary("div", _default,
            per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}",
                integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,
-           "Quotient; of integers, truncated towards zero.", _NOT_ZERO),
+           "Quotient; of integers, truncated towards zero.", _NOT_ZERO, complex=complexes.div),
     binary("truediv", rules.float_op, per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}"),
-           torch.div, "Quotient; of integers, a Float.", _NOT_ZERO),
+           torch.div, "Quotient; of integers, a Float.", _NOT_ZERO, complex=complexes.div),
     binary("atan2", rules.float_op, "libdevice.atan2({lhs}, {rhs})", torch.atan2,
            "Angle of the point (rhs, lhs), in radians."),
     *(
@@ -58,13 +61,17 @@ ARITHMETIC: tuple[Op, ...] = (
     binary("nextafter", rules.nextafter_op, "libdevice.nextafter({lhs}, {rhs})", torch.nextafter,
            "The next floating-point number after lhs towards rhs."),
     binary("gcd", rules.integer_op, "gcd({lhs}, {rhs})", oracles.gcd, "Greatest common divisor."),
+    binary("hypot", rules.float_op, "libdevice.hypot({lhs}, {rhs})", torch.hypot,
+           "Length of the vector (lhs, rhs), without overflow on the way."),
     binary("complex", rules.complex_op, (), torch.complex,
-           "The complex number of a real and an imaginary part."),
+           "The complex number of a real and an imaginary part.", complex=complexes.from_parts),
 )
 
 COMPARISONS: tuple[Op, ...] = (
-    binary("eq", _compare, "{lhs} == {rhs}", torch.eq, "Whether lhs equals rhs."),
-    binary("ne", _compare, "{lhs} != {rhs}", torch.ne, "Whether lhs differs from rhs."),
+    binary("eq", _compare, "{lhs} == {rhs}", torch.eq, "Whether lhs equals rhs.",
+           complex=complexes.equal),
+    binary("ne", _compare, "{lhs} != {rhs}", torch.ne, "Whether lhs differs from rhs.",
+           complex=complexes.differ),
     binary("lt", _compare, "{lhs} < {rhs}", torch.lt, "Whether lhs is less than rhs."),
     binary("le", _compare, "{lhs} <= {rhs}", torch.le, "Whether lhs is at most rhs."),
     binary("gt", _compare, "{lhs} > {rhs}", torch.gt, "Whether lhs is greater than rhs."),
@@ -73,9 +80,9 @@ COMPARISONS: tuple[Op, ...] = (
 
 BITS: tuple[Op, ...] = (
     binary("logical_and", rules.logical_op, "{lhs} & {rhs}", torch.logical_and,
-           "Whether both operands are not zero."),
+           "Whether both operands are not zero.", complex=complexes.as_cast("logical_and")),
     binary("logical_or", rules.logical_op, "{lhs} | {rhs}", torch.logical_or,
-           "Whether one of the operands is not zero."),
+           "Whether one of the operands is not zero.", complex=complexes.as_cast("logical_or")),
     binary("bitwise_and", rules.bitwise_op, "{lhs} & {rhs}", torch.bitwise_and,
            "Bits set in both operands; of Bools, logical and."),
     binary("bitwise_or", rules.bitwise_op, "{lhs} | {rhs}", torch.bitwise_or,

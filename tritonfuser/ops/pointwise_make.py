@@ -13,6 +13,7 @@ import torch
 
 from ..dtypes import DataType, from_torch, of_python
 from . import typing_rules as rules
+from .complexes import Rule
 from .table import Kind, Op, OperandType, Param, Pointwise, Samples, TypingRule
 
 Variants = tuple[tuple[frozenset[DataType] | None, str], ...]
@@ -61,6 +62,7 @@ def pointwise(
     *,
     constants: tuple[tuple[float, str], ...] = (),
     record: Callable[[Any, Any], Any] | None = None,
+    complex: Rule | None = None,
 ) -> Op:
     """A row of any number of operands; ``triton`` one expression, or some by dtype (``per``)."""
     variants = ((None, triton),) if isinstance(triton, str) else triton
@@ -74,6 +76,7 @@ def pointwise(
         oracle=typed(typing, oracle),
         record=record,
         samples=samples,
+        complex=complex,
     )
 
 
@@ -84,9 +87,11 @@ def unary(
     oracle: Oracle,
     doc: str,
     samples: Samples = DEFAULT,
+    *,
+    complex: Rule | None = None,
 ) -> Op:
     """A row of one operand, ``x``."""
-    return pointwise(name, X, typing, triton, oracle, doc, samples)
+    return pointwise(name, X, typing, triton, oracle, doc, samples, complex=complex)
 
 
 def binary(
@@ -98,9 +103,20 @@ def binary(
     samples: Samples = DEFAULT,
     *,
     constants: tuple[tuple[float, str], ...] = (),
+    complex: Rule | None = None,
 ) -> Op:
     """A row of two operands, ``lhs`` and ``rhs``."""
-    return pointwise(name, PAIR, typing, triton, oracle, doc, samples, constants=constants)
+    return pointwise(
+        name,
+        PAIR,
+        typing,
+        triton,
+        oracle,
+        doc,
+        samples,
+        constants=constants,
+        complex=complex,
+    )
 
 
 def typed(typing: TypingRule, function: Oracle) -> Oracle:
@@ -128,10 +144,10 @@ def as_tensor(value: Any) -> torch.Tensor:
 
 
 def to_dtype(x: torch.Tensor, dtype: DataType) -> torch.Tensor:
-    """A cast as nvFuser does it: a complex number becomes real by losing its imaginary part."""
+    """A cast: a complex number becomes real by losing its imaginary part, a Bool if not 0."""
     target = dtype.info.torch
     assert target is not None, f"torch has no {dtype}"
-    if x.is_complex() and not target.is_complex:
+    if x.is_complex() and not target.is_complex and target is not torch.bool:
         x = x.real
     return x.to(target)
 

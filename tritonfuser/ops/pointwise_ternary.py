@@ -10,6 +10,7 @@ import torch
 
 from ..dtypes import DataType
 from ..ir import Const, Number
+from . import complexes
 from . import pointwise_oracles as oracles
 from . import typing_rules as rules
 from .pointwise_make import per, pointwise
@@ -46,12 +47,12 @@ def _bounds(dtype: DataType) -> tuple[Number, Number]:
 ROWS: tuple[Op, ...] = (
     pointwise("where", _params("condition", "x", "y"), rules.where_op,
               "tl.where({condition}, {x}, {y})", torch.where,
-              "x where the condition holds, else y."),
+              "x where the condition holds, else y.", complex=complexes.each("where")),
     pointwise("lerp", _params("x", "y", "weight"), rules.default_op,
               per(floating="lerp({x}, {y}, {weight})", integral="{x} + {weight} * ({y} - {x})",
                   boolean="({weight} & {y}) | (~{weight} & {x})"), oracles.lerp,
               "x + weight * (y - x): linear interpolation between x and y.",
-              Samples(ranges=(("weight", 0.0, 1.0),))),
+              Samples(ranges=(("weight", 0.0, 1.0),)), complex=complexes.lerp),
     pointwise("clamp",
               (Param("input", Kind.OPERAND), Param("min", Kind.SCALAR, None),
                Param("max", Kind.SCALAR, None)), rules.same_op,
@@ -68,5 +69,5 @@ ROWS: tuple[Op, ...] = (
               rules.default_op,
               per(boolean="{i1} | ({i2} & ({i3} & {alpha}))",
                   other="{i1} + {i2} * ({i3} * {alpha})"), oracles.addcmul,
-              "i1 + i2 * i3 * alpha."),
+              "i1 + i2 * i3 * alpha.", complex=complexes.addcmul),
 )

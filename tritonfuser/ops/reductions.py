@@ -12,7 +12,7 @@ import torch
 from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
-from . import moments, scans
+from . import complexes, moments, scans
 from .shape_rules import fail, flags, reduced_dims, with_attrs, with_operands, without
 from .table import Call, Kind, Op, Param, Reduction
 
@@ -212,9 +212,10 @@ def _reduction(
     oracle: Callable[..., torch.Tensor],
     result: Callable[[Call], DataType],
     repeated: str | None = None,
+    complex: complexes.Rule | None = None,
 ) -> Op:
     record = partial(_record, result=result, repeated=repeated)
-    return Op(name, _PARAMS, doc, "reduction", form, _infer, oracle, record)
+    return Op(name, _PARAMS, doc, "reduction", form, _infer, oracle, record, complex=complex)
 
 
 ROWS: tuple[Op, ...] = (
@@ -225,6 +226,7 @@ ROWS: tuple[Op, ...] = (
         _sum,
         _summed,
         repeated="mul",
+        complex=complexes.each("sum"),
     ),
     _reduction(
         "prod",
@@ -233,6 +235,7 @@ ROWS: tuple[Op, ...] = (
         _prod,
         _summed,
         repeated="pow",
+        complex=complexes.prod,
     ),
     _reduction(
         "max",

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from ..dtypes import Category
-from ..ir import TensorType
+from ..ir import Dim, TensorType
+from . import complexes
 from .shape_rules import fail, int_attr, with_attrs, with_operands, wrap_dim
 from .table import Call, Kind, Op, Param, Scan
 
@@ -21,8 +22,10 @@ _PARAMS = (
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
-    arg = call.value("arg").tensor
-    return (TensorType(arg.dims, arg.dtype),)
+    arg, along = call.value("arg").tensor, int_attr(call, "dim")
+    # Running sums of one element repeated differ from each other: the dim is stretched no more.
+    dims = tuple(Dim(dim.size) if d == along else dim for d, dim in enumerate(arg.dims))
+    return (TensorType(dims, arg.dtype),)
 
 
 def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
@@ -68,10 +71,11 @@ def _scan(
     joined: str,
     oracle: tuple[Callable[..., Any], Callable[..., Any]],
     ordered: bool = False,
+    complex: complexes.Rule | None = None,
 ) -> Op:
     reference = partial(_running, scan=oracle[0], join=oracle[1])
     record = partial(_record, joined=joined, ordered=ordered)
-    return Op(name, _PARAMS, doc, "scan", form, _infer, reference, record)
+    return Op(name, _PARAMS, doc, "scan", form, _infer, reference, record, complex=complex)
 
 
 ROWS: tuple[Op, ...] = (
@@ -81,6 +85,7 @@ ROWS: tuple[Op, ...] = (
         Scan("zero", "{a} + {b}", "scan_sum({x}, {axis})", "tl.sum({x}, {axis})"),
         "add",
         (_kept(torch.cumsum), torch.add),
+        complex=complexes.each("cumsum"),
     ),
     _scan(
         "cumprod",

@@ -289,6 +289,11 @@ class Op:
     printed : str, optional
         The op that ``repr(fd)`` writes instead, with the result's dtype: a copy is printed as a
         cast to its own dtype.
+    complex : callable, optional
+        What the op does with complex numbers: ``(ops, *operands, **attrs) -> result(s)``, a
+        ``complexes.Pair`` of reals in the place of each complex number, recorded by ``ops``.
+        Pointwise operands come cast as the typing rule says. Without it complex operands are
+        refused, but for views and composite ops, which need none.
     """
 
     name: str
@@ -301,6 +306,7 @@ class Op:
     record: Callable[[Any, Call], Any] | None = None
     samples: Samples = Samples()
     printed: str | None = None
+    complex: Callable[..., Any] | None = None
 
 
 def expand_dims(dims: tuple[Dim, ...], rank: int) -> tuple[Dim, ...]:

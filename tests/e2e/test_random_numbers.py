@@ -1,0 +1,61 @@
+"""Random ops through a run: repeatable, in range, new at each call, and like the given tensor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.e2e.samples import DRAWN
+from tritonfuser import DataType, FusionDefinition
+
+D = DataType
+KINDS = (D.Double, D.Float, D.Half, D.BFloat16)
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_like(name: str, dtype: DataType, device: str) -> None:
+    x = torch.zeros(64, 33, dtype=dtype.info.torch, device=device)
+    with FusionDefinition() as fd:
+        fd.add_output(getattr(fd.ops, name)(fd.from_pytorch(x)))
+    torch.manual_seed(5)
+    (first,), (second,) = fd.run([x]), fd.run([x])
+    torch.manual_seed(5)
+    (again,) = fd.run([x])
+    assert first.shape == x.shape and first.dtype is x.dtype
+    assert torch.equal(first, again) and not torch.equal(first, second)
+    mean, spread = (0.5, 12**-0.5) if name == "rand_like" else (0.0, 1.0)
+    assert abs(first.double().mean().item() - mean) < 0.1
+    assert abs(first.double().std().item() - spread) < 0.1
+    if name == "rand_like":
+        assert first.min() >= 0 and first.max() < 1
+
+
+def test_two_draws_of_one_definition_differ(device: str) -> None:
+    with FusionDefinition() as fd:
+        a, b = (fd.ops.uniform(0.0, 1.0, [100]) for _ in range(2))
+        fd.add_output(a)
+        fd.add_output(b)
+        fd.add_output(fd.ops.sub(a, a))
+    first, second, nothing = fd.run([], device=device)
+    assert not torch.equal(first, second)
+    assert not nothing.any()
+
+
+def test_seeds_fix_the_numbers_whatever_the_kernel(device: str) -> None:
+    """A draw in a kernel of its own, behind a view and inside a reduction is the same draw."""
+    x = torch.ones(16, 24, device=device)
+    with FusionDefinition() as fd:
+        t, seed = fd.from_pytorch(x), fd.define_scalar(None, dtype=D.Int)
+        drawn = fd.ops.uniform(0.0, 1.0, [16, 24], rng_seed=seed, rng_offset=2)
+        fd.add_output(drawn)
+        fd.add_output(fd.ops.mul(t, drawn))
+        fd.add_output(fd.ops.neg(fd.ops.permute(drawn, [1, 0])))
+        fd.add_output(fd.ops.sum(drawn, [1]))
+        fd.add_output(fd.ops.max(drawn, [0]))
+    for seed in (3, 2**40):
+        drawn, product, turned, rows, top = fd.run([x, seed])
+        assert torch.equal(product, drawn)
+        assert torch.equal(turned, -drawn.t())
+        torch.testing.assert_close(rows, drawn.sum(1))
+        assert torch.equal(top, drawn.amax(0))
