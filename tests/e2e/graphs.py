@@ -17,6 +17,7 @@ import torch
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import REDUCED_FLOATS, Category, compute_dtype
 from tritonfuser.ops import registry
+from tritonfuser.ops.table import Pointwise, Reduction
 
 D = DataType
 DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
@@ -41,6 +42,8 @@ class Term:
     handle: Any
     ref: torch.Tensor
     error: float = 0.0
+    place: int | None = None
+    """Of an input: which."""
 
     @property
     def dtype(self) -> DataType:
@@ -113,6 +116,7 @@ class Graph:
         self.sizes = sizes
         self.terms: list[Term] = []
         self.used: set[int] = set()
+        self.viewed: set[int] = set()
         self.inputs: list[Any] = []
         self.seed = rng.randint(0, 1 << 30)
 
@@ -174,7 +178,8 @@ class Graph:
         handle = self.fd.from_pytorch(given, static_sizes=self.chance(0.3))
         self.inputs.append(given)
         plain = given.cpu()
-        term = Term(handle, plain.double() if plain.is_floating_point() else plain.clone())
+        plain = plain.double() if plain.is_floating_point() else plain.clone()
+        term = Term(handle, plain, place=len(self.inputs) - 1)
         self.terms.append(term)
         return term
 
@@ -222,6 +227,8 @@ class Graph:
         made = getattr(self.fd.ops, name)(*_handles(args), **_handles(kwargs))
         refs = registry.get(name).oracle(*_refs(args), **_refs(kwargs))
         self.used.update(id(a) for a in _flat(args))
+        if not isinstance(registry.get(name).form, Pointwise | Reduction):
+            self.viewed.update(id(a) for a in _flat(args))
         several = isinstance(made, tuple)
         pairs = zip(made, refs, strict=True) if several else [(made, refs)]
         terms = [self._settled(handle, ref, error, exact) for handle, ref in pairs]
@@ -251,6 +258,23 @@ class Graph:
         if self.chance(0.5):
             leaves = [self.term() for _ in range(self.rng.randint(0, 2))]
         return [self.terms[-1], *leaves[:4]]
+
+    def written(self, outputs: Sequence[Term]) -> dict[int, Term]:
+        """An input, by its place, that a term of its kind is written into; mostly none.
+
+        Not one that an output may show.
+        """
+        if not self.chance(0.2):
+            return {}
+        for place, given in enumerate(self.inputs):
+            own = next((t for t in self.terms if t.place == place), None)
+            if own is None or own in outputs or id(own) in self.viewed or 0 in given.stride():
+                continue
+            for term in reversed(self.terms):
+                fits = term.shape == own.shape and term.dtype is own.dtype
+                if fits and term.place is None and term not in outputs:
+                    return {place: term}
+        return {}
 
     def take(self, count: int, moves: Sequence[Callable[[Graph], None]]) -> None:
         """Make that many moves that fit."""

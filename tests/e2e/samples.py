@@ -7,11 +7,13 @@ calls in ``CALLS``. Each comes in the layouts that go wrong easily.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import torch
+from _pytest.mark.structures import ParameterSet
 
 from tests.ops.pointwise_harness import operand_dtypes, samples, specials, typing_of
 from tritonfuser.dtypes import Category, DataType
@@ -30,6 +32,22 @@ class Call:
     what: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def on_devices(
+    cases: Iterable[tuple[str, DataType]], on_gpu: Container[DataType]
+) -> list[ParameterSet]:
+    """(name, dtype, device) for each case: here all, on a GPU those of some dtypes.
+
+    There each case costs a compilation, and tests/gpu has the numbers of every row and dtype.
+    """
+    found: list[ParameterSet] = []
+    for name, dtype in cases:
+        found.append(pytest.param(name, dtype, "cpu", id=f"{name}-{dtype.name}-cpu"))
+        if dtype in on_gpu:
+            case = f"{name}-{dtype.name}-cuda"
+            found.append(pytest.param(name, dtype, "cuda", id=case, marks=pytest.mark.gpu))
+    return found
 
 
 # --- layouts -------------------------------------------------------------------------------------

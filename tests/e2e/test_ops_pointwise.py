@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.e2e import calls as many
-from tests.e2e.samples import Call, pointwise_calls, pointwise_rows, takes
+from tests.e2e.samples import Call, on_devices, pointwise_calls, pointwise_rows, takes
 from tests.ops.pointwise_harness import DTYPES, FLOATS, INTEGERS, specials
 from tests.ops.pointwise_harness import samples as drawn
 from tritonfuser import DataType, FusionDefinition
@@ -26,7 +26,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES, ids=lambda x: getattr(x, "name", x))
+ON_GPU = (D.Float, D.BFloat16, D.Int32)
+
+
+@pytest.mark.parametrize(("name", "dtype", "device"), on_devices(CASES, ON_GPU))
 def test_row(name: str, dtype: DataType, device: str) -> None:
     op = registry.get(name)
     calls = pointwise_calls(op, dtype, device)

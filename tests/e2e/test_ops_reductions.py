@@ -9,7 +9,14 @@ import torch
 
 from tests.e2e import calls as many
 from tests.e2e.checking import Schedule, gpu
-from tests.e2e.samples import Call, reduced_rows, reduction_calls, scan_calls, scanned_rows
+from tests.e2e.samples import (
+    Call,
+    on_devices,
+    reduced_rows,
+    reduction_calls,
+    scan_calls,
+    scanned_rows,
+)
 from tests.ops.pointwise_harness import DTYPES
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
@@ -31,6 +38,7 @@ def _takes(op: Op, dtype: DataType) -> bool:
 
 
 REDUCED = [(op.name, d) for op in reduced_rows() for d in DTYPES if _takes(op, d)]
+ON_GPU = (D.Float, D.Half, D.Int, D.Bool)
 SCANNED = [(op.name, d) for op in scanned_rows() for d in DTYPES if _takes(op, d)]
 
 
@@ -46,12 +54,12 @@ def check(name: str, calls: list[Call], device: str) -> None:
             many.assert_close(found, wanted, recorded, times=4, signs=False)
 
 
-@pytest.mark.parametrize(("name", "dtype"), REDUCED, ids=lambda x: getattr(x, "name", x))
+@pytest.mark.parametrize(("name", "dtype", "device"), on_devices(REDUCED, ON_GPU))
 def test_reduction(name: str, dtype: DataType, device: str) -> None:
     check(name, reduction_calls(registry.get(name), dtype, device), device)
 
 
-@pytest.mark.parametrize(("name", "dtype"), SCANNED, ids=lambda x: getattr(x, "name", x))
+@pytest.mark.parametrize(("name", "dtype", "device"), on_devices(SCANNED, (D.Half, D.Int)))
 def test_scan(name: str, dtype: DataType, device: str) -> None:
     check(name, scan_calls(registry.get(name), dtype, device), device)
 

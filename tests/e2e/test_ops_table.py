@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.e2e import test_ops_pointwise, test_ops_reductions
 from tests.e2e.samples import CALLS, DRAWN, SCALARS
 from tritonfuser.ops.registry import OPS
-from tritonfuser.ops.table import Kind, Pointwise
+from tritonfuser.ops.table import Kind, Library, Pointwise
 
 
 def test_every_row_is_run() -> None:
@@ -16,6 +16,7 @@ def test_every_row_is_run() -> None:
     }
     pointwise |= {n for n, op in OPS.items() if getattr(op.form, "variants", None) == ()}
     reduced = {n for n, _ in (*test_ops_reductions.REDUCED, *test_ops_reductions.SCANNED)}
-    covered = pointwise | reduced | set(CALLS) | SCALARS | DRAWN
+    library = {n for n, op in OPS.items() if isinstance(op.form, Library)}  # test_library
+    covered = pointwise | reduced | library | set(CALLS) | SCALARS | DRAWN
     assert set(OPS) - covered == set()
     assert covered - set(OPS) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from tests.e2e import calls as many
 from tests.e2e.checking import Schedule, gpu
-from tests.e2e.samples import CALLS, Call, misaligned, numbers, strided, transposed
+from tests.e2e.samples import CALLS, Call, misaligned, numbers, on_devices, strided, transposed
 from tests.ops.pointwise_harness import DTYPES
 from tritonfuser import DataType
 from tritonfuser.ops.registry import OPS
@@ -18,6 +19,7 @@ from tritonfuser.ops.table import Factory, Random
 
 D = DataType
 VIEWS = [n for n in CALLS if not isinstance(OPS[n].form, Factory | Random)]
+MADE = [n for n in CALLS if isinstance(OPS[n].form, Factory | Random)]
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "misaligned": misaligned,
     "strided": strided,
@@ -57,8 +59,9 @@ def _relu(calls: list[Call]) -> list[Call]:
     return [Call(c.what, tuple(of(a) for a in c.args), c.kwargs) for c in calls]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: x.name)
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "device"), on_devices(product(VIEWS, DTYPES), (D.Half, D.Bool))
+)
 def test_view(name: str, dtype: DataType, device: str) -> None:
     calls = _with_layouts(CALLS[name](dtype, device))
     if not calls:
@@ -75,8 +78,9 @@ def test_view(name: str, dtype: DataType, device: str) -> None:
         many.assert_close(found, wanted, of_results, signs=False)
 
 
-@pytest.mark.parametrize("name", [n for n in CALLS if isinstance(OPS[n].form, Factory | Random)])
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    ("name", "dtype", "device"), on_devices(product(MADE, DTYPES), (D.Double, D.Half, D.Int))
+)
 def test_made_of_nothing(name: str, dtype: DataType, device: str) -> None:
     calls = CALLS[name](dtype, device)
     if not calls:

@@ -29,7 +29,7 @@ def run(body, *inputs, facts=CPU):
         return found, planned(found, inputs, facts).run(list(inputs))
 
 
-# --- views of inputs ----------------------------------------------------------------------------
+# --- views of inputs ---------------------------------------------------------------------
 
 VIEWS = {
     "itself": lambda fd, x: x,
@@ -79,7 +79,7 @@ def test_a_reshape_that_strides_cannot_express_is_copied():
     assert torch.equal(out, x.reshape(24))
 
 
-# --- views of results -----------------------------------------------------------------------------
+# --- views of results --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("facts", BOTH, ids=lambda f: f.arch)
@@ -126,7 +126,7 @@ def test_a_slice_of_an_expanded_result():
     check(body, noise(4, 6))
 
 
-# --- memory orders --------------------------------------------------------------------------------
+# --- memory orders -----------------------------------------------------------------------
 
 ORDERED = {
     "result": (lambda fd, x: fd.ops.exp(x), (2, 3, 4)),
@@ -157,7 +157,7 @@ def test_outputs_have_the_order_that_was_asked_for(name, order):
     assert outs[0].stride() == wanted[0].stride()
 
 
-# --- writes into inputs ---------------------------------------------------------------------------
+# --- writes into inputs ------------------------------------------------------------------
 
 
 def test_a_hidden_write():
@@ -260,7 +260,7 @@ def test_a_written_input_is_broadcast_elsewhere():
     assert torch.equal(out, x - before)
 
 
-# --- inputs of all layouts --------------------------------------------------------------------------
+# --- inputs of all layouts ---------------------------------------------------------------
 
 LAYOUTS = {
     "transposed": noise(6, 4).t(),

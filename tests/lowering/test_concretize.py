@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import CPU, lowered, planned, record
+from tests.lowering.harness import CPU, lowered, planned
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.signature import signature
 from tritonfuser.errors import DefinitionError
@@ -33,7 +33,7 @@ def dynamic(rank, body, *scalars):
     return fd
 
 
-# --- extents ------------------------------------------------------------------------------------
+# --- extents -----------------------------------------------------------------------------
 
 
 def test_sizes_become_numbers():
@@ -67,7 +67,7 @@ def test_values_keep_their_numbers():
     assert after.nodes[0].loc == before.nodes[0].loc
 
 
-# --- scalars --------------------------------------------------------------------------------------
+# --- scalars -----------------------------------------------------------------------------
 
 
 def test_a_scalar_as_a_size():
@@ -119,7 +119,7 @@ def test_sizes_that_are_none(size):
         concrete(fd, [noise(12), size])
 
 
-# --- errors ---------------------------------------------------------------------------------------
+# --- errors ------------------------------------------------------------------------------
 
 
 def test_errors_name_the_line_of_the_op():

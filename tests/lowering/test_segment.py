@@ -210,8 +210,8 @@ PATTERNS = {
     "kernels for each other": (
         there_and_back,
         [ROWS, ROWS],
-        ["reduction", "reduction", "reduction"],
         ["reduction", "reduction"],
+        None,
     ),
     "reshape that divides": (
         lambda fd, x: fd.ops.add(fd.ops.reshape(fd.ops.tanh(x), [2, 4, 64]), 1.0),
@@ -310,7 +310,7 @@ def test_all_ways_to_reduce_one_tensor(facts):
     check(body, noise(4, 5, 6), facts=facts)
 
 
-# --- the edges of the graph -------------------------------------------------------------------
+# --- the edges of the graph --------------------------------------------------------------
 
 EDGES = {
     "constant": (lambda fd: fd.ops.full([3, 4], 2.0, DataType.Float), []),
@@ -370,13 +370,16 @@ def test_sums_over_no_rows_are_written():
     assert schedulers(found) == ["no_op", "reduction"]
 
 
-# --- two steps ---------------------------------------------------------------------------------
+# --- two steps ---------------------------------------------------------------------------
 
 
 def test_a_long_sum_is_done_in_two_steps():
     body = lambda fd, x: fd.ops.sum(x, [0])  # noqa: E731
-    assert schedulers(check(body, noise(4096), facts=small(4))) == ["reduction"] * 2
-    assert schedulers(check(body, noise(4096), facts=CPU)) == ["reduction"]
+    assert schedulers(check(body, noise(1 << 16), facts=small(2), tolerance=1e-3)) == [
+        "reduction",
+        "reduction",
+    ]
+    assert schedulers(check(body, noise(1 << 16), facts=CPU, tolerance=1e-3)) == ["reduction"]
 
 
 def test_a_long_row_is_normalized_by_several_kernels():
@@ -399,7 +402,7 @@ def test_norm_backward_shares_rows_out(rows, multiprocessors):
     assert 1 < first.grid[0] <= max(rows // 4, 2)
 
 
-# --- what is kept ------------------------------------------------------------------------------
+# --- what is kept ------------------------------------------------------------------------
 
 
 def test_cuts_say_why():

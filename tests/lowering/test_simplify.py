@@ -28,7 +28,7 @@ def ops(fusion):
     return [node.op for node in fusion.nodes]
 
 
-# --- composites -----------------------------------------------------------------------------------
+# --- composites --------------------------------------------------------------------------
 
 
 def test_composites_become_what_they_are_written_in():
@@ -42,7 +42,7 @@ def test_results_of_composites_keep_their_numbers():
     assert [o.value.name for o in after.outputs] == [o.value.name for o in before.outputs]
 
 
-# --- copies ---------------------------------------------------------------------------------------
+# --- copies ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_copy_of_a_result_goes():
     assert fusion.outputs[0].value == fusion.nodes[0].out
 
 
-# --- twins ------------------------------------------------------------------------------------------
+# --- twins -------------------------------------------------------------------------------
 
 
 def test_equal_nodes_become_one():
@@ -178,7 +178,7 @@ def test_merging_is_one_walk():
     assert merge_equal(once) == once
 
 
-# --- constants and dead nodes -------------------------------------------------------------------
+# --- constants and dead nodes ------------------------------------------------------------
 
 
 def test_scalars_known_now_are_computed_now():

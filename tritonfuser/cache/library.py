@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..errors import TritonFuserError
 from ..ir import Arg, Const, Node, Value
 from ..ops.builder import as_call
 
@@ -26,12 +27,27 @@ def library_call(node: Node, strides: Strides) -> Callable[..., tuple[torch.Tens
 
     def run(*operands: Any) -> tuple[torch.Tensor, ...]:
         given = iter(operands)
-        found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        try:
+            found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        except TritonFuserError as error:
+            raise error.located(node.loc) from None
         results = found if isinstance(found, tuple) else (found,)
         return tuple(
             _laid_out(result.to(dtype), wanted)
             for result, dtype, wanted in zip(results, dtypes, strides, strict=True)
         )
+
+    return run
+
+
+def scalar_call(node: Node) -> Callable[..., Any]:
+    """A node of scalars alone as a function of its operands' numbers, in order."""
+    call = as_call(node)
+
+    def run(*operands: Any) -> Any:
+        given = iter(operands)
+        found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        return found.item() if isinstance(found, torch.Tensor) else found
 
     return run
 

@@ -19,7 +19,7 @@ from ..lowering.pipeline import Lowered
 from ..lowering.segments import Buffered, Segment
 from ..options import dump
 from .kernels import interpreted, loaded
-from .library import library_call
+from .library import library_call, scalar_call
 from .parts import view_as_real
 from .random_state import draw
 from .signature import is_aligned
@@ -172,7 +172,7 @@ class _PlanWriter:
         found: dict[Value, int] = {}
         for place, piece in enumerate(self.lowered.segmented.segments):
             for value in (*piece.inputs, *piece.outputs):
-                if value not in kept and value not in self.fusion.inputs:
+                if value.is_tensor and value not in kept and value not in self.fusion.inputs:
                     found[value] = place
         return found
 
@@ -197,11 +197,22 @@ class _PlanWriter:
         layouts = self.lowered.segmented.layouts
         self.scope[f"k{place}"] = library_call(node, tuple(layouts[out] for out in node.outs))
         views = iter(piece.operands)
-        args = [self._view(next(views)) if v.is_tensor else v.name for v in node.operands()]
+        args = [
+            self._view(next(views)) if v.is_tensor else self._scalar(v) for v in node.operands()
+        ]
         outs = ", ".join(out.name for out in node.outs)
         self.lines.append(f"{outs}, = k{place}({', '.join(args)})")
         self.aligned.update(dict.fromkeys(node.outs, False))
         self.not_ours.update(node.outs)
+
+    def _scalar(self, value: Value) -> str:
+        """A scalar as text: computed here, where it is no input."""
+        node = self.fusion.producers.get(value)
+        if node is not None and f"make_{value.name}" not in self.scope:
+            args = [self._scalar(operand) for operand in node.operands()]
+            self.scope[f"make_{value.name}"] = scalar_call(node)
+            self.lines.append(f"{value.name} = make_{value.name}({', '.join(args)})")
+        return value.name
 
     def _launch(self, place: int, source: KernelSource) -> None:
         names = [arg.value.name for arg in source.args]

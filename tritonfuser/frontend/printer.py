@@ -18,6 +18,7 @@ from ..ir import (
     Value,
 )
 from ..ops import registry
+from ..ops.builder import as_call, missing_results
 from ..ops.table import REQUIRED, Kind, Op, Param
 from .handles import HasFusion
 from .literals import attr_text, is_extent, is_plain, number_text
@@ -41,7 +42,8 @@ def print_definition(fusion: Fusion) -> str:
             if const not in constants:
                 constants[const] = f"k{len(constants)}"
                 lines.append(f"{constants[const]} = {_scalar_text(const)}")
-        outs = ", ".join(out.name for out in node.outs)
+        missing = missing_results(as_call(node), len(node.outs))
+        outs = ", ".join([*(out.name for out in node.outs), *["_"] * missing])
         lines.append(f"{outs} = {_call_text(node, constants)}")
     lines += output_calls(fusion.outputs, lambda value: value.name)
     return "\n".join([_HEADER, *(INDENT + line for line in lines or ["pass"])]) + "\n"

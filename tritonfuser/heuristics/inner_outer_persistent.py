@@ -32,9 +32,9 @@ def reject_reason(problem: Problem) -> str | None:
         return "it has a scan"
     if not problem.inner:
         return "rows lie across memory"
-    if problem.on_cpu:
-        return None
     row = next_power_of_2(problem.reduced)
+    if problem.on_cpu:
+        return None if row <= MAX_TILE else f"a row of {problem.reduced} is more than a block holds"
     if row * (problem.outer_members + 2) > REGISTER_BUDGET:
         return (
             f"{problem.outer_members} partial results beside a row of {problem.reduced} "

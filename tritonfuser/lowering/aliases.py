@@ -8,7 +8,7 @@ from math import prod
 
 from ..ir import Fusion, Node, TensorType, Value
 from ..ops.builder import as_call
-from ..ops.table import Call, View
+from ..ops.table import Call, Library, View
 from ..shapes import Memory, contiguous_strides, strides_for_order
 from .segments import Buffered
 
@@ -20,7 +20,7 @@ def buffer_strides(fusion: Fusion, value: Value) -> tuple[int, ...]:
     if node is None:
         assert type_.layout is not None and type_.layout.strides is not None
         return type_.layout.strides
-    order = asked_order(as_call(node))
+    order = asked_order(as_call(node)) or _followed_order(fusion, node, value)
     if order:
         return strides_for_order(type_.sizes, order)
     return contiguous_strides(type_.sizes)
@@ -30,6 +30,20 @@ def asked_order(call: Call) -> tuple[int, ...]:
     """The memory order an op's result must have, if the op is there to ask for one."""
     order = call.attrs.get("stride_order")
     return tuple(int(i) for i in order) if isinstance(order, tuple) else ()
+
+
+def _followed_order(fusion: Fusion, node: Node, value: Value) -> tuple[int, ...]:
+    """The memory order of the operand that a library op lays out its result like."""
+    call = as_call(node)
+    names = call.op.form.like if isinstance(call.op.form, Library) else ()
+    name = dict(zip(node.outs, names, strict=False)).get(value)
+    if name is None:
+        return ()
+    (place,) = resolve(fusion, [call.value(name)])
+    strides = place.memory.strides if place.memory else buffer_strides(fusion, place.root)
+    rank = len(strides)
+    inside_out = sorted(range(rank), key=lambda dim: (strides[dim], -dim))
+    return tuple(inside_out.index(dim) for dim in range(rank))
 
 
 @dataclass(frozen=True, slots=True)

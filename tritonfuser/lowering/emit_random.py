@@ -62,7 +62,7 @@ def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
 
 def largest_below(bound: float, dtype: DataType) -> float:
     """The greatest number of ``dtype`` that is less than ``bound``."""
-    near = torch.tensor(bound, dtype=dtype.info.torch)
+    near = torch.tensor(bound, dtype=dtype.info.torch, device="cpu")
     if near.item() < bound:
         return float(near.item())
     return float(torch.nextafter(near, torch.full_like(near, -math.inf)).item())

@@ -19,6 +19,7 @@ from .concretize import InputSignature, concretize
 from .emit_module import emit
 from .kernel import KernelSource
 from .kinds import refuse_unheld
+from .requirements import check_device
 from .seeds import Seeds, seeded
 from .segment import segment
 from .segments import Segment, SegmentedFusion
@@ -64,7 +65,7 @@ def lower(
     split = split_complex(simplify(fusion))
     fusion = simplify(split.fusion) if split.parts or any(split.results) else split.fusion
     fusion, seeds = seeded(fusion)
-    check(fusion)
+    check_device(check(fusion), device)
     dump("simplify", print_fusion(fusion))
     segmented = segment(fusion, device)
     segmented = replace(segmented, results=split.rejoined(segmented.results))

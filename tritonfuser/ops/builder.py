@@ -85,6 +85,9 @@ class GraphBuilder:
         outs = tuple(self.new_value(type_) for type_ in types)
         attrs = tuple((key, value) for key, value in call.attrs.items())
         self.nodes.append(Node(call.op.name, call.args, attrs, outs, self.loc))
+        missing = missing_results(call, len(outs))
+        if missing:
+            return (*outs, *(None,) * missing)
         return outs[0] if len(outs) == 1 else outs
 
     def fusion(self) -> Fusion:
@@ -99,6 +102,11 @@ class OpNamespace:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return lambda *args, **kwargs: self._builder.call(name, *args, **kwargs)
+
+
+def missing_results(call: Call, made: int) -> int:
+    """How many None a call hands back behind its results."""
+    return 0 if call.op.returns is None else call.op.returns(call) - made
 
 
 def check_complex(call: Call, types: Sequence[Type] = ()) -> None:

@@ -5,14 +5,32 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ..errors import DefinitionError
-from . import contractions, factories, pointwise, reductions, views
+from . import (
+    attention,
+    contractions,
+    factories,
+    grouped,
+    narrow,
+    pointwise,
+    reductions,
+    sorting,
+    views,
+)
 from .table import Op
 
-_TABLES = (pointwise.ROWS, reductions.ROWS, views.ROWS, factories.ROWS, contractions.ROWS)
-
-OPS: MappingProxyType[str, Op] = MappingProxyType(
-    {op.name: op for rows in _TABLES for op in rows}
+_TABLES = (
+    pointwise.ROWS,
+    reductions.ROWS,
+    views.ROWS,
+    factories.ROWS,
+    contractions.ROWS,
+    attention.ROWS,
+    sorting.ROWS,
+    grouped.ROWS,
+    narrow.ROWS,
 )
+
+OPS: MappingProxyType[str, Op] = MappingProxyType({op.name: op for rows in _TABLES for op in rows})
 
 
 def get(name: str) -> Op:

@@ -195,8 +195,13 @@ class Composite:
 class Library:
     """Run by torch, as the oracle says: what a library does better than generated code would.
 
-    It ends a kernel: operands are in memory before it, results after it.
+    It ends a kernel: operands are in memory before it, results after it. ``like`` names, for each
+    result, the operand whose memory order it has; others are row-major. ``capability``
+    gives the compute capability, times ten, whose instructions a call needs.
     """
+
+    like: tuple[str | None, ...] = ()
+    capability: Callable[[Call], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +294,9 @@ class Op:
     printed : str, optional
         The op that ``repr(fd)`` writes instead, with the result's dtype: a copy is printed as a
         cast to its own dtype.
+    returns : callable, optional
+        ``Call -> int``: how many things a call hands back, where that is more than the results:
+        None stands for those that are missing.
     complex : callable, optional
         What the op does with complex numbers: ``(ops, *operands, **attrs) -> result(s)``, a
         ``complexes.Pair`` of reals in the place of each complex number, recorded by ``ops``.
@@ -306,6 +314,7 @@ class Op:
     record: Callable[[Any, Call], Any] | None = None
     samples: Samples = Samples()
     printed: str | None = None
+    returns: Callable[[Call], int] | None = None
     complex: Callable[..., Any] | None = None
 
 

@@ -1,0 +1,584 @@
+"""Ops that torch runs: attention, sorting, products of groups and of scaled operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.e2e.checking import copied, round_trip
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.errors import DefinitionError, InputError, UnsupportedDeviceError
+from tritonfuser.ops import narrow_torch
+from tritonfuser.ops.registry import OPS
+from tritonfuser.ops.table import Library
+
+D = DataType
+LIMIT = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+def definition(record: Callable[..., Any], inputs: Sequence[Any]) -> FusionDefinition:
+    """``record(fd, *handles)`` gives the outputs; numbers become scalar inputs."""
+    kinds = {bool: D.Bool, int: D.Int, float: D.Double}
+    with FusionDefinition() as fd:
+        handles = [
+            fd.from_pytorch(x)
+            if isinstance(x, torch.Tensor)
+            else fd.define_scalar(None, kinds[type(x)])
+            for x in inputs
+        ]
+        found = record(fd, *handles)
+        for out in found if isinstance(found, list | tuple) else [found]:
+            fd.add_output(out)
+    return fd
+
+
+def run(record: Callable[..., Any], inputs: Sequence[Any]) -> list[torch.Tensor]:
+    """The outputs; the printed definition has to give the same."""
+    fd = definition(record, inputs)
+    found = fd.run(copied(inputs))
+    round_trip(fd, inputs, found)
+    return found
+
+
+def assert_near(found: torch.Tensor, wanted: torch.Tensor, times: float = 1.0) -> None:
+    limit = times * LIMIT.get(found.dtype, 0.0)
+    torch.testing.assert_close(
+        found.cpu(), wanted.cpu().to(found.dtype), rtol=limit, atol=limit, equal_nan=True
+    )
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32, device: str = "cpu", seed: int = 0):
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(shape, generator=generator).to(dtype).to(device)
+
+
+# --- sorting -------------------------------------------------------------------------------------
+
+SHAPES = [(4, 9), (9,), (3, 1, 5), (2, 0, 4)]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_topk(shape: tuple[int, ...], largest: bool, device: str) -> None:
+    x = drawn(*shape, device=device)
+    for dim in range(-1, len(shape)):
+        k = min(3, x.shape[dim])
+        found = run(lambda fd, x, d=dim, k=k: fd.ops.topk(x, k, d, largest, True), [x])
+        wanted = x.topk(k, dim, largest, True)
+        assert torch.equal(found[0], wanted.values)
+        assert torch.equal(found[1], wanted.indices)
+
+
+def test_topk_of_a_size_known_at_run_time(device: str) -> None:
+    """The size is part of the signature; kernels around it know it."""
+    x = drawn(4, 9, device=device)
+
+    def record(fd: Any, x: Any, k: Any) -> Any:
+        values, places = fd.ops.topk(fd.ops.mul(x, 2.0), k, 1, sorted=True)
+        return fd.ops.sum(values, [1]), places, fd.ops.gather(x, places, 1)
+
+    fd = definition(record, [x, 1])
+    for k in (1, 4, 9, 4):
+        total, places, picked = fd.run([x, k])
+        values, indices = x.topk(k, 1, sorted=True)
+        assert_near(total, values.sum(1) * 2)
+        assert torch.equal(places, indices)
+        assert torch.equal(picked, values)
+    with pytest.raises(DefinitionError, match="topk: expected a k from 0 to 9"):
+        fd.run([x, 10])
+
+
+def test_topk_of_a_0_dim_tensor(device: str) -> None:
+    x = torch.tensor(3.0, device=device)
+    values, places = run(lambda fd, x: fd.ops.topk(fd.ops.mul(x, 1.0), 1, 0), [x])
+    assert torch.equal(values, x)
+    assert torch.equal(places.cpu(), torch.tensor(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+def test_argsort(dtype: torch.dtype, device: str) -> None:
+    x = (drawn(5, 33) * 2).to(dtype).to(device)
+    for dim in (0, 1, -1):
+        for down in (False, True):
+            (found,) = run(lambda fd, x, d=dim, w=down: fd.ops.argsort(x, d, w, True), [x])
+            assert torch.equal(found, torch.argsort(x, dim=dim, descending=down, stable=True))
+    (plain,) = run(lambda fd, x: fd.ops.argsort(x, 1), [x])
+    assert torch.equal(x.gather(1, plain), x.sort(1).values)
+
+
+def test_argsort_of_a_0_dim_tensor(device: str) -> None:
+    x = torch.tensor(3.0, device=device)
+    (found,) = run(lambda fd, x: fd.ops.argsort(fd.ops.mul(x, 1.0), 0), [x])
+    assert torch.equal(found.cpu(), torch.tensor(0))
+
+
+def test_sorting_is_refused() -> None:
+    x, z = drawn(4, 5), torch.zeros(3, dtype=torch.complex64)
+    with pytest.raises(DefinitionError, match="a k from 0 to 5"):
+        definition(lambda fd: fd.ops.topk(fd.define_tensor([4, 5]), 6), [])
+    with pytest.raises(DefinitionError, match="a dim from -2 to 1"):
+        definition(lambda fd, x: fd.ops.argsort(x, 2), [x])
+    for name, more in (("topk", (1,)), ("argsort", (0,))):
+        with pytest.raises(DefinitionError, match=f"{name}: complex numbers"):
+            definition(lambda fd, z, n=name, m=more: getattr(fd.ops, n)(z, *m), [z])
+
+
+# --- attention -----------------------------------------------------------------------------------
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+
+
+def heads(
+    dtype: torch.dtype, device: str, queries: int = 7, keys: int = 7, width: int = 16
+) -> list[torch.Tensor]:
+    """Query, key and value of [2, 3, L, E]; the query lies as [2, L, 3, E]."""
+    query = drawn(2, queries, 3, width, dtype=dtype, device=device).transpose(1, 2)
+    rest = (drawn(2, 3, keys, width, dtype=dtype, device=device, seed=s) for s in (1, 2))
+    return [query, *rest]
+
+
+def logsumexp(query: torch.Tensor, key: torch.Tensor, extra: torch.Tensor | float) -> torch.Tensor:
+    scores = query.double() @ key.double().transpose(-1, -2) / math.sqrt(query.shape[-1])
+    return (scores + extra).logsumexp(-1)
+
+
+@pytest.mark.parametrize("is_causal", [None, False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_attention(dtype: torch.dtype, is_causal: bool | None, device: str) -> None:
+    inputs = heads(dtype, device)
+    found = run(lambda fd, q, k, v: fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal), inputs)
+    wanted = F.scaled_dot_product_attention(*inputs, is_causal=bool(is_causal))
+    assert_near(found[0], wanted)
+    assert found[0].stride() == inputs[0].stride()
+    hidden = torch.ones(7, 7).tril().log().double() if is_causal else 0.0
+    assert found[1].dtype is torch.float32
+    assert_near(found[1], logsumexp(*(x.cpu() for x in inputs[:2]), hidden), 30)
+    assert [(x.dtype, tuple(x.shape)) for x in found[2:]] == [
+        (torch.uint64, (2,)),
+        (torch.uint64, ()),
+    ]
+
+
+@pytest.mark.parametrize("width", [8, 5, 64])
+def test_widths(width: int, device: str) -> None:
+    """Widths that a kernel pads, and as many queries as there are not keys."""
+    for queries, keys in ((7, 7), (3, 9)):
+        for is_causal in (False, True):
+            inputs = heads(torch.bfloat16, device, queries, keys, width)
+            found = run(
+                lambda fd, *qkv, c=is_causal: fd.ops.sdpfa_fwd(
+                    *qkv, dropout_p=0.0, is_causal=c, scale=None
+                ),
+                inputs,
+            )
+            wide = [x.float() for x in inputs]
+            wanted = F.scaled_dot_product_attention(*wide, is_causal=is_causal)
+            assert_near(found[0], wanted)
+
+
+def test_options_given_to_a_run(device: str) -> None:
+    """Also such as are computed: a scale that is half of what is given."""
+    inputs = heads(torch.float16, device)
+
+    def record(fd: Any, q: Any, k: Any, v: Any, p: Any, causal: Any, scale: Any) -> Any:
+        half = fd.ops.mul(scale, 0.5)
+        out, *_ = fd.ops.sdpfa_fwd(q, k, v, dropout_p=p, is_causal=causal, scale=half)
+        again, *_ = fd.ops.sdpfa_fwd(q, k, out, dropout_p=p, scale=fd.ops.add(half, 0.25))
+        return out, again
+
+    fd = definition(record, [*inputs, 0.0, True, 0.5])
+    for is_causal, scale in ((True, 0.5), (False, 0.5), (True, 0.25)):
+        out, again = fd.run([*inputs, 0.0, is_causal, scale])
+        wanted = F.scaled_dot_product_attention(*inputs, is_causal=is_causal, scale=scale / 2)
+        assert_near(out, wanted)
+        assert_near(
+            again, F.scaled_dot_product_attention(*inputs[:2], wanted, scale=scale / 2 + 0.25), 2
+        )
+
+
+def test_leading_dims(device: str) -> None:
+    """Five dims: the first is one of devices."""
+    inputs = [x.unsqueeze(0) for x in heads(torch.float16, device)]
+    found = run(lambda fd, q, k, v: fd.ops.sdpfa_fwd(q, k, v), inputs)
+    assert_near(found[0], F.scaled_dot_product_attention(*inputs))
+    assert found[1].shape == (1, 2, 3, 7)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("which", ["bias", "mask", "both"])
+def test_bias_and_mask(which: str, is_causal: bool, device: str) -> None:
+    """A row that sees nothing is 0, not nan."""
+    inputs = heads(torch.float32, device)
+    bias = drawn(2, 3, 7, 7, device=device, seed=5)
+    mask = drawn(2, 1, 7, 7, device=device, seed=6) > 0
+    mask[0, 0, 2] = False
+    extra = torch.zeros(2, 3, 7, 7, device=device)
+    given: dict[str, torch.Tensor] = {}
+    if which != "mask":
+        extra, given["bias"] = extra + bias, bias
+    if which != "bias":
+        extra, given["mask"] = extra.masked_fill(~mask, -math.inf), mask
+    if is_causal:
+        extra = extra + torch.ones(7, 7, device=device).tril().log()
+
+    def record(fd: Any, q: Any, k: Any, v: Any, *more: Any) -> Any:
+        named = dict(zip(given, more, strict=True))
+        return fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal, **named)
+
+    found = run(record, [*inputs, *given.values()])
+    wanted = F.scaled_dot_product_attention(*inputs, attn_mask=extra)
+    assert_near(found[0], wanted.nan_to_num())
+    assert_near(found[1], logsumexp(*(x.cpu() for x in inputs[:2]), extra.cpu()))
+    if which != "bias":
+        assert not found[0][0, :, 2].any()
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_attention_backward(dtype: torch.dtype, is_causal: bool, device: str) -> None:
+    inputs = [*heads(dtype, device), drawn(2, 3, 7, 16, dtype=dtype, device=device, seed=9)]
+
+    def record(fd: Any, q: Any, k: Any, v: Any, grad: Any) -> Any:
+        out, total, seed, offset = fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal)
+        saved = (grad, q, k, v, out, total)
+        return fd.ops.sdpfa_bwd(*saved, 0.0, is_causal, seed, offset, None)
+
+    found = run(record, inputs)
+    leaves = [x.detach().double().cpu().requires_grad_() for x in inputs[:3]]
+    out = F.scaled_dot_product_attention(*leaves, is_causal=is_causal)
+    out.backward(inputs[3].double().cpu())
+    for one, leaf, given in zip(found, leaves, inputs, strict=False):
+        # The logsumexp between the two is a Float.
+        assert_near(one, leaf.grad, 1e6 if dtype is torch.float64 else 2)
+        assert one.stride() == given.stride()
+
+
+def test_backward_of_what_was_saved(device: str) -> None:
+    """Forward and backward in two definitions: the seeds are inputs, of UInt64."""
+    dtype = torch.float16
+    q, k, v = heads(dtype, device)
+    grad = drawn(2, 3, 7, 16, dtype=dtype, device=device, seed=9)
+    saved = run(lambda fd, *qkv: fd.ops.sdpfa_fwd(*qkv), [q, k, v])
+    found = run(
+        lambda fd, g, q, k, v, o, t, s, f, p, c: fd.ops.sdpfa_bwd(
+            g, q, k, v, o, t, p, c, s, f, 0.25
+        ),
+        [grad, q, k, v, *saved, 0.0, False],
+    )
+    leaves = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    F.scaled_dot_product_attention(*leaves, scale=0.25).backward(grad.double())
+    for one, leaf in zip(found, leaves, strict=True):
+        assert_near(one, leaf.grad, 2)
+
+
+def test_dropout_on_the_cpu() -> None:
+    """Drawn by torch; what was dropped cannot be drawn again."""
+    q, k, v = heads(torch.float32, "cpu")
+    fd = definition(lambda fd, *qkv: fd.ops.sdpfa_fwd(*qkv, dropout_p=0.5), [q, k, v])
+    torch.manual_seed(3)
+    out, *saved = fd.run([q, k, v])
+    torch.manual_seed(3)
+    assert_near(out, F.scaled_dot_product_attention(q, k, v, dropout_p=0.5))
+    back = definition(
+        lambda fd, g, q, k, v, o, t, s, f: fd.ops.sdpfa_bwd(
+            g, q, k, v, o, t, 0.5, False, s, f, None
+        ),
+        [out, q, k, v, out, *saved],
+    )
+    with pytest.raises(InputError, match=r"(?s)sdpfa_bwd.*dropout_p of 0.*test_library"):
+        back.run([out, q, k, v, out, *saved])
+
+
+@pytest.mark.gpu
+def test_dropout_on_a_gpu() -> None:
+    """The backward drops what the forward dropped."""
+    q, k, v = heads(torch.bfloat16, "cuda", 64, 64)
+    grad = torch.ones_like(q)
+
+    def record(fd: Any, q: Any, k: Any, v: Any, grad: Any) -> Any:
+        out, total, seed, offset = fd.ops.sdpfa_fwd(q, k, v, dropout_p=0.5)
+        saved = (grad, q, k, v, out, total)
+        return out, *fd.ops.sdpfa_bwd(*saved, 0.5, False, seed, offset, None)
+
+    fd = definition(record, [q, k, v, grad])
+    leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
+    torch.manual_seed(5)
+    out, *grads = fd.run([q, k, v, grad])
+    torch.manual_seed(5)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        wanted = F.scaled_dot_product_attention(*leaves, dropout_p=0.5)
+    wanted.backward(grad)
+    assert torch.equal(out, wanted)
+    for one, leaf in zip(grads, leaves, strict=True):
+        assert_near(one, leaf.grad)
+
+
+def test_attention_beside_kernels(device: str) -> None:
+    """What is computed before and after is fused; results lie as torch lays them out."""
+    q, k, v = heads(torch.float16, device)
+
+    def record(fd: Any, q: Any, k: Any, v: Any) -> Any:
+        scaled = fd.ops.cast(fd.ops.mul(q, 0.5), D.Half)
+        out, *_ = fd.ops.sdpfa_fwd(scaled, k, v, is_causal=True)
+        rows = fd.ops.reshape(fd.ops.permute(out, [0, 2, 1, 3]), [14, 48])
+        return fd.ops.sum(fd.ops.cast(rows, D.Float), [1])
+
+    (found,) = run(record, [q, k, v])
+    out = F.scaled_dot_product_attention(q * 0.5, k, v, is_causal=True)
+    assert_near(found, out.transpose(1, 2).reshape(14, 48).float().sum(1), 1e3)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), "rank 3"),
+        (((2, 3, 4, 8), (2, 3, 4, 16), (2, 3, 4, 8)), "a key of width 8"),
+        (((2, 3, 4, 8), (2, 3, 4, 8), (2, 3, 5, 8)), "4 values"),
+        (((2, 3, 4, 8), (2, 1, 4, 8), (2, 3, 4, 8)), r"batch and head sizes \[2, 3\]"),
+    ],
+)
+def test_attention_of_shapes_that_do_not_fit(shapes: Any, text: str) -> None:
+    with pytest.raises(DefinitionError, match=f"sdpfa_fwd: .*{text}"), FusionDefinition() as fd:
+        fd.ops.sdpfa_fwd(*(fd.define_tensor(list(shape)) for shape in shapes))
+
+
+# --- products ------------------------------------------------------------------------------------
+
+OFFSETS = [2, 2, 7]
+GROUPED = {
+    "rows": ((7, 16), (3, 16, 8)),
+    "columns": ((3, 8, 16), (16, 7)),
+    "inner": ((8, 7), (7, 16)),
+}
+
+
+def by_group(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The products in float64."""
+    a, b, start, found = a.double().cpu(), b.double().cpu(), 0, []
+    for group, end in enumerate(OFFSETS):
+        left = a[:, start:end] if a.dim() == b.dim() else a[start:end] if a.dim() == 2 else a[group]
+        right = (
+            b[start:end] if a.dim() == b.dim() else b[:, start:end] if b.dim() == 2 else b[group]
+        )
+        found.append(left @ right)
+        start = end
+    if a.dim() == b.dim():
+        return torch.stack(found)
+    return torch.cat(found, 0 if a.dim() == 2 else 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("kind", GROUPED)
+def test_grouped_mm(kind: str, dtype: torch.dtype, device: str) -> None:
+    a, b = (drawn(*shape, dtype=dtype, device=device) for shape in GROUPED[kind])
+    offsets = torch.tensor(OFFSETS, dtype=torch.int32, device=device)
+    (found,) = run(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o), [a, b, offsets])
+    assert found.dtype is dtype
+    assert_near(found, by_group(a, b))
+
+
+def test_grouped_mm_of_aligned_groups(device: str) -> None:
+    """What torch's own kernel takes."""
+    a = drawn(64, 32, dtype=torch.bfloat16, device=device)
+    b = drawn(2, 16, 32, dtype=torch.bfloat16, device=device).transpose(1, 2)
+    offsets = torch.tensor([16, 64], dtype=torch.int32, device=device)
+    (found,) = run(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o), [a, b, offsets])
+    wanted = torch.cat([a[:16].float() @ b[0].float(), a[16:].float() @ b[1].float()])
+    assert_near(found, wanted)
+
+
+EIGHT = torch.float8_e4m3fn
+
+
+def test_scaled_mm(device: str) -> None:
+    a = drawn(32, 64, device=device).to(EIGHT)
+    b = drawn(48, 64, device=device, seed=1).to(EIGHT).t()
+    one, two = torch.tensor(0.5, device=device), torch.tensor(2.0, device=device)
+    rows = drawn(32, 1, device=device).abs() + 0.1
+    columns = drawn(1, 48, device=device).abs() + 0.1
+    for scales in ((one, two), (rows, columns)):
+        found = run(lambda fd, *xs: fd.ops.scaled_mm(*xs)[0], [a, b, *scales])
+        assert found[0].dtype is torch.bfloat16
+        assert_near(found[0], (a.double() * scales[0]) @ (b.double() * scales[1]), 2)
+
+
+def test_scaled_mm_with_a_bias(device: str) -> None:
+    a, b = drawn(8, 16, device=device).to(EIGHT), drawn(16, 4, device=device).to(EIGHT)
+    scales = [torch.tensor(0.5, device=device), drawn(1, 4, device=device)]
+    alpha, beta = torch.tensor([2.0], device=device), torch.tensor(0.5, device=device)
+    bias = drawn(4, device=device, dtype=torch.bfloat16)
+
+    def record(fd: Any, a: Any, b: Any, s: Any, t: Any, p: Any, bias: Any, q: Any) -> Any:
+        out, blocks, gamma = fd.ops.scaled_mm(a, b, s, t, p, bias, q, D.Float)
+        assert blocks is None
+        assert gamma is None
+        return out
+
+    (found,) = run(record, [a, b, *scales, alpha, bias, beta])
+    wanted = 2 * (a.float() * scales[0]) @ (b.float() * scales[1]) + 0.5 * bias.float()
+    assert found.dtype is torch.float32
+    assert_near(found, wanted)
+
+
+def test_scaled_grouped_mm(device: str) -> None:
+    """Rows and columns of groups with a scale each; groups of the inner extent with their own."""
+    offsets = torch.tensor([16, 64], dtype=torch.int32, device=device)
+    a = drawn(64, 32, device=device).to(EIGHT)
+    b = drawn(2, 16, 32, device=device, seed=1).to(EIGHT).transpose(1, 2)
+    scales = [drawn(64, 1, device=device).abs(), drawn(2, 1, 16, device=device).abs()]
+    inputs = [a, b, offsets, *scales]
+    (found,) = run(lambda fd, *xs: fd.ops.grouped_mm(*xs)[0], inputs)
+    left, right = a.float() * scales[0], b.float() * scales[1]
+    assert_near(found, torch.cat([left[:16] @ right[0], left[16:] @ right[1]]), 2)
+
+    c = drawn(8, 64, device=device).to(EIGHT)
+    scales = [drawn(2, 8, 1, device=device), drawn(2, 1, 32, device=device)]
+    inputs = [c, a, offsets, *scales]
+    (found,) = run(lambda fd, *xs: fd.ops.grouped_mm(*xs, dtype=D.Float)[0], inputs)
+    parts = ((0, 16), (16, 64))
+    wanted = [
+        (c[:, i:j].float() * scales[0][g]) @ (a[i:j].float() * scales[1][g])
+        for g, (i, j) in enumerate(parts)
+    ]
+    assert_near(found, torch.stack(wanted), 10)
+
+
+def test_products_that_do_not_fit() -> None:
+    a, b = drawn(4, 8), drawn(3, 9, 5)
+    offsets = torch.tensor([1, 2, 4], dtype=torch.int32)
+    with pytest.raises(DefinitionError, match="grouped_mm: the operands' inner extents differ"):
+        run(lambda fd, *xs: fd.ops.grouped_mm(*xs), [a, b, offsets])
+    with pytest.raises(DefinitionError, match="scale1 and scale2, or neither"):
+        definition(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o, a), [a, drawn(3, 8, 5), offsets])
+    with pytest.raises(DefinitionError, match="results with block scales"):
+        definition(
+            lambda fd, a, b: fd.ops.scaled_mm(a, b, a, b, output_block_scale_size=16)[0],
+            [a, drawn(8, 5)],
+        )
+
+
+# --- narrow precision ----------------------------------------------------------------------------
+
+
+def narrow_calls(fd: Any) -> dict[str, Callable[[], Any]]:
+    """One call of each row that needs a Blackwell GPU, and of others with operands that do."""
+    x = fd.define_tensor([256, 64], dtype=D.BFloat16)
+    four = fd.define_tensor([256, 32], dtype=D.Float4_e2m1fn_x2)
+    stack = fd.define_tensor([2, 32, 48], dtype=D.Float4_e2m1fn_x2)
+    scales = fd.define_tensor([256, 4], dtype=D.Float8_e4m3fn)
+    more = fd.define_tensor([2, 128, 4], dtype=D.Float8_e4m3fn)
+    ints = [fd.define_tensor([2], dtype=D.Int32) for _ in range(2)]
+    sizes = fd.define_tensor([2, 3], dtype=D.Int32)
+    alpha = fd.define_tensor([2], dtype=D.Float)
+    flat = fd.define_tensor([32, 48], dtype=D.Float4_e2m1fn_x2)
+    o = fd.ops
+    return {
+        "nv_block_quantize": lambda: o.nv_block_quantize(x),
+        "nv_grouped_block_quantize": lambda: o.nv_grouped_block_quantize(x, *ints),
+        "preprocess_grouped_matmul_input_sf": lambda: o.preprocess_grouped_matmul_input_sf(
+            scales, *ints
+        ),
+        "cutlass_nvfp4_grouped_mm": lambda: o.cutlass_nvfp4_grouped_mm(
+            four, stack, scales, more, alpha, sizes, *ints
+        ),
+        "scaled_mm": lambda: o.scaled_mm(four, flat, scales, scales)[0],
+        "grouped_mm": lambda: o.grouped_mm(four, stack, ints[0], scales, more)[0],
+    }
+
+
+def example(value: Any) -> torch.Tensor:
+    """Zeros of a dtype that torch cannot fill."""
+    shape, dtype = list(value.tensor.sizes), value.dtype.info.torch
+    if dtype.itemsize == 1:
+        return torch.zeros(shape, dtype=torch.uint8).view(dtype)
+    return torch.zeros(shape, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nv_block_quantize",
+        "nv_grouped_block_quantize",
+        "preprocess_grouped_matmul_input_sf",
+        "cutlass_nvfp4_grouped_mm",
+        "scaled_mm",
+        "grouped_mm",
+    ],
+)
+def test_instructions_that_a_device_lacks(name: str) -> None:
+    """Recorded, and refused where a run has no such device, by name and line."""
+    with FusionDefinition() as fd:
+        made = narrow_calls(fd)[name]()
+        for out in made if isinstance(made, tuple) else (made,):
+            fd.add_output(out)
+    inputs = [example(value) for value in fd.fusion.ir.inputs]
+    with pytest.raises(UnsupportedDeviceError, match=rf"(?s){name}: cpu.*sm_100.*test_library"):
+        fd.run(inputs)
+    with pytest.raises(UnsupportedDeviceError, match=rf"{name}: NVIDIA H200 \(sm_90\)"):
+        fd.segments(inputs, arch="sm_90")
+    (segment,) = fd.segments(inputs, arch="sm_100").segments
+    assert segment.scheduler == "expr_eval"
+
+
+def test_four_bits() -> None:
+    """The nearest of eight sizes; ties go to the even code."""
+    x = torch.tensor([0.2, 0.25, 0.3, 0.75, 1.25, 1.75, 2.5, -3.5, 5.0, 5.1, 100.0, -0.0])
+    wanted = [0.0, 0.0, 0.5, 1.0, 1.0, 2.0, 2.0, -4.0, 4.0, 6.0, 6.0, -0.0]
+    found = narrow_torch.decode(narrow_torch.encode(x))
+    assert torch.equal(found, torch.tensor(wanted))
+
+
+@pytest.mark.parametrize("overall", [None, 3.0])
+def test_quantized_blocks(overall: float | None) -> None:
+    x = drawn(6, 64) * torch.logspace(-1, 2, 6).unsqueeze(1)
+    factor = None if overall is None else torch.tensor([overall])
+    elements, scales = OPS["nv_block_quantize"].oracle(x, factor)
+    assert (elements.shape, scales.shape) == ((6, 32), (6, 4))
+    back = narrow_torch.decode(elements) * scales.float().repeat_interleave(16, 1)
+    error = (back / (overall or 1.0) - x).abs().view(6, 4, 16).amax(-1)
+    assert bool((error <= x.abs().view(6, 4, 16).amax(-1) / 5).all())
+
+
+def test_quantized_to_eight_bits() -> None:
+    x = drawn(4, 64) * torch.logspace(-3, 3, 4).unsqueeze(1)
+    x[0, :32] = 0
+    elements, scales = OPS["nv_block_quantize"].oracle(x, block_size=32, dtype=D.Float8_e4m3fn)
+    assert (elements.dtype, scales.dtype) == (EIGHT, torch.float8_e8m0fnu)
+    back = elements.float() * scales.float().repeat_interleave(32, 1)
+    torch.testing.assert_close(back, x, rtol=0.07, atol=1e-5)
+
+
+def test_a_product_of_groups_of_four_bits() -> None:
+    """Quantized, put in tiles, multiplied: near the product of the floats."""
+    counts, width, columns = [100, 156], 64, 48
+    x, w = drawn(256, width), drawn(2, columns, width, seed=1)
+    starts = torch.tensor([0, 100], dtype=torch.int32)
+    tiles = torch.tensor([0, 128], dtype=torch.int32)
+    four, scales = OPS["nv_grouped_block_quantize"].oracle(x, starts, tiles)
+    apart = OPS["nv_block_quantize"].oracle(x)
+    assert scales.shape == (256 + 2 * 127, 4)
+    again = OPS["preprocess_grouped_matmul_input_sf"].oracle(apart[1], starts, tiles)
+    assert torch.equal(again.view(torch.uint8), scales.view(torch.uint8))
+    quantized = [OPS["nv_block_quantize"].oracle(m, None, True) for m in w]
+    weights = torch.stack([q.view(torch.uint8) for q, _ in quantized]).view(four.dtype)
+    of_weights = torch.stack([s.view(torch.uint8) for _, s in quantized]).view(scales.dtype)
+    sizes = torch.tensor([[n, columns, width] for n in counts], dtype=torch.int32)
+    alpha = torch.tensor([1.0, 0.5])
+    turned = weights.view(torch.uint8).transpose(1, 2).view(four.dtype)
+    found = OPS["cutlass_nvfp4_grouped_mm"].oracle(
+        four, turned, scales, of_weights, alpha, sizes, starts, tiles, dtype=D.Float
+    )
+    wanted = torch.cat([x[:100] @ w[0].t(), 0.5 * x[100:] @ w[1].t()])
+    assert float((found - wanted).norm() / wanted.norm()) < 0.2
+
+
+def test_every_library_row_is_here() -> None:
+    here = {"topk", "argsort", "sdpfa_fwd", "sdpfa_bwd", "matmul", "linear"}
+    with FusionDefinition() as fd:
+        narrow = set(narrow_calls(fd))
+    assert {n for n, op in OPS.items() if isinstance(op.form, Library)} == {*here, *narrow}

@@ -1,0 +1,222 @@
+"""Which scheduler takes a problem, with what params: every proposal is one that can run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tritonfuser.device import ARCHITECTURES, known
+from tritonfuser.errors import SchedulingError
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.params import MAX_BLOCK, PARAMS
+from tritonfuser.heuristics.problem import Problem, Stream, ceil_div, next_power_of_2
+
+H200 = known("sm_90")
+CPU = known("cpu")
+
+ROW = Stream(item_bytes=4, x_stride=None, r_stride=1)
+COLUMN = Stream(item_bytes=4, x_stride=1, r_stride=None)
+FLAT = Stream(item_bytes=4, along_r=False, x_stride=1, r_stride=0)
+
+
+def norm(rows, columns, **changes):
+    problem = Problem(
+        parallel=rows,
+        reduced=columns,
+        levels=2,
+        full_outputs=True,
+        dependent_outputs=True,
+        streams=(ROW, replace(ROW, is_store=True)),
+        device=H200,
+    )
+    return replace(problem, **changes)
+
+
+# --- who takes what ----------------------------------------------------------------------
+
+KINDS = {
+    "pointwise": Problem(parallel=1 << 20, streams=(FLAT,), device=H200),
+    "transpose": Problem(parallel=1 << 20, crossing=1024, streams=(FLAT,), device=H200),
+    "reduction": Problem(parallel=4096, reduced=4096, levels=1, streams=(ROW,), device=H200),
+    "inner_persistent": norm(4096, 4096),
+    "outer_persistent": norm(4096, 4096, streams=(COLUMN,)),
+    "inner_outer_persistent": norm(4096, 4096, outer_members=2),
+    "scan": norm(4096, 4096, scans=True),
+    "no_op": Problem(parallel=0, streams=(FLAT,), device=H200),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_first_that_takes_it(name):
+    chosen, params = schedulers.propose(KINDS[name])
+    assert chosen == params.scheduler == name
+    assert schedulers.reject_reason(KINDS[name]) is None
+
+
+def test_those_before_it_say_why_not():
+    reasons = schedulers.refusals(KINDS["reduction"])
+    assert "no_op: there are elements to compute" in reasons
+    assert "scan: it has no scan" in reasons
+    assert "inner_outer_persistent: it does not reduce over rows" in reasons
+    assert len(reasons) == 5
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (norm(4096, 16384, outer_members=2), "do not fit in registers"),
+        (norm(32, 4096, outer_members=2), "32 rows are too few to keep partial results"),
+        (norm(4096, 4096, outer_members=1, streams=(COLUMN,)), "rows lie across memory"),
+        (norm(0, 4096, outer_members=1), "there are no elements to reduce"),
+        (norm(4096, 0, outer_members=1), "there are no elements to reduce"),
+        (norm(4096, 4096, outer_members=1, scans=True), "it has a scan"),
+        (norm(1, 1 << 20), "leave 132 SMs idle"),
+        (norm(8, 1 << 20, streams=(COLUMN,)), "leave 132 SMs idle"),
+    ],
+)
+def test_refused_by_all(problem, reason):
+    found = schedulers.reject_reason(problem)
+    assert found is not None
+    assert reason in found
+    with pytest.raises(SchedulingError, match="Can not find a scheduler"):
+        schedulers.propose(problem)
+
+
+def test_every_scheduler_has_its_params():
+    assert {s.name for s in schedulers.SCHEDULERS} | {"expr_eval"} == set(PARAMS)
+
+
+# --- any problem -------------------------------------------------------------------------
+
+extents = st.one_of(
+    st.integers(0, 70), st.integers(1, 1 << 22), st.sampled_from([1 << n for n in range(32)])
+)
+strides = st.sampled_from([None, 0, 1, 2, 4096])
+streams = st.builds(
+    Stream,
+    item_bytes=st.sampled_from([1, 2, 4, 8, 16]),
+    along_x=st.booleans(),
+    along_r=st.booleans(),
+    x_stride=strides,
+    r_stride=strides,
+    is_store=st.booleans(),
+)
+
+
+@st.composite
+def problems(draw):
+    rows, columns = draw(extents), draw(extents)
+    levels = draw(st.integers(0, 3))
+    outer = draw(st.integers(0, 3)) if levels else 0
+    full = draw(st.booleans())
+    return Problem(
+        parallel=rows,
+        reduced=columns if levels else 1,
+        levels=levels,
+        full_outputs=full,
+        dependent_outputs=full and levels > 0 and draw(st.booleans()),
+        scans=levels > 0 and draw(st.booleans()),
+        outer_members=outer,
+        chunks=draw(st.sampled_from([1, 1, 7, 132])) if outer else 1,
+        crossing=1 if levels else draw(st.sampled_from([1, 1, 8, 1000, 1 << 20])),
+        streams=tuple(draw(st.lists(streams, max_size=4))),
+        work=draw(st.integers(1, 100)),
+        device=draw(st.sampled_from([known(arch) for arch in ARCHITECTURES])),
+    )
+
+
+@settings(max_examples=400)
+@given(problems())
+def test_proposals_can_run(problem):
+    """Params are valid by construction; what is kept whole in registers has room there."""
+    if schedulers.reject_reason(problem) is not None:
+        return
+    name, params = schedulers.propose(problem)
+    assert name == params.scheduler
+    fields = vars(params)
+    tile = 1
+    for side in (value for key, value in fields.items() if key.startswith("block_")):
+        tile *= side
+    assert tile <= MAX_BLOCK
+    if fields.get("persistent") or name == "inner_outer_persistent":
+        assert fields["block_r"] >= problem.reduced
+    if "block_x" in fields:
+        assert fields["block_x"] <= max(2 * problem.parallel, 1 << 13)
+
+
+@settings(max_examples=400)
+@given(problems())
+def test_splits_leave_something_to_each_part(problem):
+    parts = schedulers.split(problem)
+    assert parts >= 1
+    if problem.device.is_cpu:
+        assert parts == 1
+    name = schedulers.propose(problem)[0] if schedulers.reject_reason(problem) is None else None
+    if name == "inner_outer_persistent" and problem.chunks == 1:
+        assert parts <= max(problem.parallel, 2)
+    elif parts > 1:
+        assert name == "reduction"
+        assert 2 * parts <= problem.reduced
+
+
+# --- numbers -----------------------------------------------------------------------------
+
+
+def test_pointwise_moves_sixteen_bytes_a_thread():
+    for width in (1, 2, 4, 8):
+        stream = replace(FLAT, item_bytes=width)
+        problem = Problem(
+            parallel=1 << 26, streams=(stream, replace(stream, is_store=True)), device=H200
+        )
+        _, params = schedulers.propose(problem)
+        items = vars(params)["block_x"] // (32 * params.num_warps)
+        assert items * width >= 16
+
+
+def test_few_elements_are_spread_over_the_device():
+    problem = Problem(parallel=1 << 16, streams=(FLAT,), device=H200)
+    _, params = schedulers.propose(problem)
+    assert ceil_div(1 << 16, vars(params)["block_x"]) >= H200.sm_count
+
+
+@pytest.mark.parametrize("columns", [1, 7, 64, 1000, 4096, 12000])
+def test_rows_that_fit_are_kept(columns):
+    _, params = schedulers.propose(norm(1 << 16, columns))
+    assert vars(params)["persistent"]
+    assert vars(params)["block_r"] == next_power_of_2(columns)
+
+
+def test_rows_that_do_not_fit_are_walked():
+    for columns in (20480, 73728, 152064):
+        _, params = schedulers.propose(norm(4096, columns))
+        assert not vars(params)["persistent"]
+        chunk = vars(params)["block_r"]
+        assert ceil_div(columns, chunk) * chunk < 1.1 * columns
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1 << 26])
+def test_one_long_sum_fills_the_device(size):
+    problem = Problem(parallel=1, reduced=size, levels=1, streams=(ROW,), device=H200)
+    assert schedulers.split(problem) >= min(H200.sm_count, size >> 15)
+
+
+def test_a_short_sum_is_one_kernel():
+    problem = Problem(parallel=1, reduced=1024, levels=1, streams=(ROW,), device=H200)
+    assert schedulers.split(problem) == 1
+
+
+def test_powers():
+    assert [next_power_of_2(n) for n in (0, 1, 2, 3, 4, 5, 1023, 1025)] == [
+        1,
+        1,
+        2,
+        4,
+        4,
+        8,
+        1024,
+        2048,
+    ]
+    assert [ceil_div(a, 4) for a in (0, 1, 4, 5)] == [0, 1, 1, 2]
