@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ import torch
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import REDUCED_FLOATS, Category, compute_dtype
 from tritonfuser.ops import registry
-from tritonfuser.ops.table import Pointwise, Reduction
+from tritonfuser.ops.table import View
 
 D = DataType
 DTYPES = (D.Float, D.Float, D.Double, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
@@ -66,17 +67,21 @@ class Term:
         """Whether infinities or nans are among the numbers."""
         return self.ref.is_floating_point() and not bool(self.ref.isfinite().all())
 
+    @cached_property
+    def finite(self) -> torch.Tensor:
+        return self.ref.double()[self.ref.double().isfinite()]
+
     @property
     def low(self) -> float:
-        return float(self.ref.double().min()) if self.ref.numel() else 0.0
+        return float(self.finite.min()) if self.finite.numel() else 0.0
 
     @property
     def high(self) -> float:
-        return float(self.ref.double().max()) if self.ref.numel() else 0.0
+        return float(self.finite.max()) if self.finite.numel() else 0.0
 
     @property
     def size(self) -> float:
-        """The largest absolute value."""
+        """The largest absolute value of the finite ones."""
         return max(abs(self.low), abs(self.high))
 
 
@@ -116,7 +121,6 @@ class Graph:
         self.sizes = sizes
         self.terms: list[Term] = []
         self.used: set[int] = set()
-        self.viewed: set[int] = set()
         self.inputs: list[Any] = []
         self.seed = rng.randint(0, 1 << 30)
 
@@ -143,7 +147,7 @@ class Graph:
     # -- inputs --------------------------------------------------------------------------------
 
     def numbers(self, shape: Sequence[int], dtype: DataType) -> torch.Tensor:
-        """Random numbers that are exact in every dtype."""
+        """Random numbers that are exact in every dtype; now and then nan and infinities."""
         self.seed += 1
         generator = torch.Generator().manual_seed(self.seed)
         if dtype is D.Bool:
@@ -151,7 +155,11 @@ class Graph:
         found = torch.randint(-16, 17, tuple(shape), generator=generator)
         if dtype.info.category is Category.INT:
             return found.to(dtype.info.torch)
-        return (found / 4).to(dtype.info.torch)
+        found = (found / 4).to(dtype.info.torch)
+        if self.chance(0.07) and found.numel():
+            for value in (math.nan, math.inf, -math.inf):
+                found.view(-1)[self.rng.randrange(found.numel())] = value
+        return found
 
     def layout(self, dense: torch.Tensor) -> torch.Tensor:
         """The same numbers in some memory layout."""
@@ -227,8 +235,6 @@ class Graph:
         made = getattr(self.fd.ops, name)(*_handles(args), **_handles(kwargs))
         refs = registry.get(name).oracle(*_refs(args), **_refs(kwargs))
         self.used.update(id(a) for a in _flat(args))
-        if not isinstance(registry.get(name).form, Pointwise | Reduction):
-            self.viewed.update(id(a) for a in _flat(args))
         several = isinstance(made, tuple)
         pairs = zip(made, refs, strict=True) if several else [(made, refs)]
         terms = [self._settled(handle, ref, error, exact) for handle, ref in pairs]
@@ -266,15 +272,25 @@ class Graph:
         """
         if not self.chance(0.2):
             return {}
+        shown = {self._root(term.handle.value) for term in outputs}
         for place, given in enumerate(self.inputs):
             own = next((t for t in self.terms if t.place == place), None)
-            if own is None or own in outputs or id(own) in self.viewed or 0 in given.stride():
+            if own is None or own.handle.value in shown or 0 in given.stride():
                 continue
             for term in reversed(self.terms):
                 fits = term.shape == own.shape and term.dtype is own.dtype
                 if fits and term.place is None and term not in outputs:
                     return {place: term}
         return {}
+
+    def _root(self, value: Any) -> Any:
+        """What a value is a view of, through all views."""
+        producers = self.fd.fusion.ir.producers
+        while (node := producers.get(value)) is not None:
+            if not isinstance(registry.get(node.op).form, View):
+                break
+            value = next(node.operands())
+        return value
 
     def take(self, count: int, moves: Sequence[Callable[[Graph], None]]) -> None:
         """Make that many moves that fit."""

@@ -29,6 +29,11 @@ def _exact(term: Term) -> bool:
     return term.error == 0 and not term.wild
 
 
+def _summable(term: Term) -> bool:
+    """As ``_tame``; also with nan and infinities, if the rest is exact."""
+    return term.size <= LARGEST and (not term.wild or term.error == 0)
+
+
 def _number(term: Term) -> bool:
     return term.category is not Category.BOOL and _tame(term)
 
@@ -103,8 +108,8 @@ def partner(graph: Graph, term: Term, fits: Callable[[Term], bool]) -> Term:
 
 def arithmetic(graph: Graph) -> None:
     name = graph.rng.choice(("add", "sub", "mul", "maximum", "minimum"))
-    a = graph.term(_tame)
-    b = partner(graph, a, _tame)
+    a = graph.term(_summable)
+    b = partner(graph, a, _summable)
     if name == "mul" and a.size * b.size > LARGEST:
         raise Unfit
     error = a.error + b.error
@@ -129,8 +134,8 @@ def quotient(graph: Graph) -> None:
 
 
 def compared(graph: Graph) -> None:
-    a = graph.term(_exact)
-    b = partner(graph, a, _exact)
+    a = graph.term(lambda t: t.error == 0)
+    b = partner(graph, a, lambda t: t.error == 0)
     graph.record(graph.rng.choice(("lt", "le", "gt", "ge", "eq", "ne")), a, b)
 
 
@@ -390,7 +395,7 @@ def selected(graph: Graph) -> None:
 
 
 def summed(graph: Graph) -> None:
-    term = graph.term(lambda t: t.rank > 0 and _tame(t))
+    term = graph.term(lambda t: t.rank > 0 and _summable(t))
     dims = graph.dims(term)
     count = math.prod(term.shape[d] for d in dims)
     if count * term.size > 4 * LARGEST:

@@ -86,6 +86,21 @@ def test_the_second_argument_is_a_dim_or_a_dtype(second: int | DataType, device:
     assert found.dtype is wanted.dtype and torch.equal(found, wanted)
 
 
+def test_a_reduction_of_one_element_beside_one_of_many(device: str) -> None:
+    """It has no axis of its own, and must not be taken for a sum along the other's."""
+    x = torch.arange(16.0, device=device).reshape(16, 1)
+    with FusionDefinition() as fd:
+        t = fd.define_tensor(shape=[-1, -1], contiguity=True)
+        shifted = fd.ops.sub(t, fd.ops.sum(t, [0], keepdim=True))
+        for out in fd.ops.var_mean(shifted, [1], 0):
+            fd.add_output(out)
+        fd.add_output(fd.ops.sum(shifted, [1]))
+    var, mean, total = (y.cpu() for y in fd.run([x]))
+    wanted = (x - x.sum()).cpu()[:, 0]
+    assert torch.equal(var, torch.zeros(16))
+    assert torch.equal(mean, wanted) and torch.equal(total, wanted)
+
+
 def test_a_scan_of_a_stretched_dim_is_stretched_no_more(device: str) -> None:
     """Its sum is not a multiple of its first element."""
     x = torch.full((2, 1), 3.0, device=device).expand(2, 4)

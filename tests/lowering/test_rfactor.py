@@ -141,6 +141,13 @@ def test_stretched_dims():
         check(lambda fd, x: (fd.ops.sum(x), fd.ops.welford(x, [0, 1])[0]), x, facts=FEW)
 
 
+@pytest.mark.parametrize("size", [2, 3, 5, 13])
+def test_parts_of_at_least_two_elements(size, monkeypatch):
+    monkeypatch.setattr("tritonfuser.heuristics.reduction.MIN_PART", 1)
+    body = lambda fd, x: (fd.ops.sum(x), fd.ops.max(x), *fd.ops.welford(x, [0]))  # noqa: E731
+    check(body, noise(size), facts=small(100))
+
+
 def test_no_reduction_is_left_for_an_unused_result():
     """The mean alone: the squares of the parts are not added up."""
     found = lowered(lambda fd, x: fd.ops.welford(x, [0, 1])[0], [noise(64, 96)], FEW)

@@ -8,6 +8,9 @@ from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 WAVES = 4
 """Programs a reduction should have for each SM, so that no SM idles at the end."""
 
+MIN_LENGTH = 256
+"""Positions of the reduced axis that a part should have at least."""
+
 MIN_PART = 1 << 14
 """Elements a program should read at least, or a second launch costs more than it saves."""
 
@@ -31,11 +34,11 @@ def split(problem: Problem) -> int:
         return 1
     block_x = _tile(problem)[0]
     programs = ceil_div(problem.parallel, block_x)
-    wanted = WAVES * problem.device.sm_count
-    if 2 * programs >= problem.device.sm_count * 2 or block_x * problem.reduced < 2 * MIN_PART:
+    if programs >= problem.device.sm_count:
         return 1
-    parts = min(ceil_div(wanted, programs), block_x * problem.reduced // MIN_PART)
-    return parts if parts >= 2 else 1
+    wanted = ceil_div(WAVES * problem.device.sm_count, programs)
+    worth = min(problem.reduced // MIN_LENGTH, block_x * problem.reduced // MIN_PART)
+    return max(1, min(wanted, worth))
 
 
 def _tile(problem: Problem) -> tuple[int, int, int]:

@@ -32,7 +32,8 @@ def neutral(kind: str, dtype: DataType) -> Const:
     elif category is Category.BOOL:
         number = int(kind == "highest")
     else:
-        limits = torch.iinfo(dtype.info.torch)
+        assert dtype.info.torch is not None
+        limits = torch.iinfo(dtype.info.torch or torch.int64)
         number = limits.min if kind == "lowest" else limits.max
     return Const(as_number(number, dtype), dtype)
 

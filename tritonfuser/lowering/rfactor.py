@@ -86,9 +86,7 @@ def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
     return True
 
 
-def _cut(
-    sizes: tuple[int, ...], factors: dict[int, int]
-) -> tuple[list[int], list[int], list[int]]:
+def _cut(sizes: tuple[int, ...], factors: dict[int, int]) -> tuple[list[int], list[int], list[int]]:
     """The shape with each named dim cut into (factor, rest), and which dims are rests, factors.
 
     ``(8, 5), {0: 4} -> [4, 2, 5], [1], [0]``
@@ -119,7 +117,7 @@ def _padded(
     """
     sizes = source.tensor.sizes
     longest = max(dims, key=lambda d: sizes[d])
-    part = -(-sizes[longest] // min(parts, sizes[longest]))
+    part = -(-sizes[longest] // max(min(parts, sizes[longest] // 2), 1))
     count = -(-sizes[longest] // part)
     widths = [0, 0] * (len(sizes) - 1 - longest) + [0, count * part - sizes[longest]]
     fill = neutral(form.identity, source.dtype).value

@@ -79,7 +79,7 @@ class Grouper:
     def _place_library(self, node: Node) -> None:
         """A library call ends a kernel: what it is given is stored before it."""
         roots = [self.buffers[v].root for v in node.operands() if v.is_tensor]
-        for root in dict.fromkeys(roots):
+        for root in sorted(dict.fromkeys(roots), key=lambda v: -v.tensor.numel):
             if root not in self.owner and root not in self.fusion.inputs:
                 self._place(self.maker.store(root))
         needs = frozenset(self.owner[r] for r in roots if r in self.owner)
@@ -276,9 +276,7 @@ class Grouper:
         own = closed[group.number]
         place = {node.out: i for i, node in enumerate(self.fusion.nodes)}
         # Recording order is order of dependence: rows' and columns' reductions may alternate.
-        members = tuple(
-            sorted((*group.members, *group.outer), key=lambda m: place[m.node.out])
-        )
+        members = tuple(sorted((*group.members, *group.outer), key=lambda m: place[m.node.out]))
         outside = {r.value for n, c in closed.items() if n != group.number for r in c.loads}
         outside |= {b.root for b in self.buffers.values()}
         stores = list(group.stores) + [
