@@ -63,8 +63,8 @@ def stages() -> str:
         block(repr(fd), "python"),
         "As IR, sizes still open:",
         block(print_fusion(fusion)),
-        "**concretize**: called with a tensor of 4096 x 1000. Extents are numbers now; nothing else "
-        "changed.",
+        "**concretize**: called with a tensor of 4096 x 1000. Extents are numbers now; nothing "
+        "else changed.",
         block(print_fusion(concrete)),
         "**simplify**: composites written out, copies and cast pairs gone, equal nodes one, dead "
         "ones dropped.",

@@ -143,6 +143,10 @@ def test_proposals_can_run(problem):
     assert tile <= MAX_BLOCK
     if fields.get("persistent") or name == "inner_outer_persistent":
         assert fields["block_r"] >= problem.reduced
+    if name == "inner_outer_persistent" and not problem.device.is_cpu:
+        full = [s for s in problem.streams if s.along_x and s.along_r and not s.is_store]
+        waiting = (params.num_stages - 1) * tile * sum(s.item_bytes for s in full)
+        assert waiting < problem.device.shared_bytes_per_block
     if "block_x" in fields:
         assert fields["block_x"] <= max(2 * problem.parallel, 1 << 13)
 

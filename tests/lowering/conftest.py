@@ -9,6 +9,6 @@ from tritonfuser.heuristics import reduction
 
 @pytest.fixture(autouse=True)
 def small_parts(request, monkeypatch):
-    """A second step pays from 512 elements on; kernel counts are those of real sizes."""
+    """A second step pays from 600 elements on; kernel counts are those of real sizes."""
     if request.node.path.name != "test_kernel_counts.py":
-        monkeypatch.setattr(reduction, "MIN_PART", 256)
+        monkeypatch.setattr(reduction, "MIN_PART", 300)

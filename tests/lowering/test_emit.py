@@ -10,6 +10,7 @@ import torch
 from tests.lowering.graphs import layer_norm, layer_norm_backward, noise, normalized, softmax
 from tests.lowering.harness import CPU, H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType
+from tritonfuser.device import known
 from tritonfuser.errors import LoweringError
 from tritonfuser.lowering.build import compile_kernel
 
@@ -323,6 +324,23 @@ def test_every_scheduler_compiles(arch):
             assert source is not None
             kernel = compile_kernel(source, arch, tuple(arg.is_tensor for arg in source.args))
             assert kernel.asm
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("columns", [1024, 4096, 6000])
+def test_loads_in_flight_fit_in_shared_memory(arch, columns):
+    """Four float tensors, three steps ahead, are more than any device has."""
+
+    def body(fd, x, dy, w, first, second):
+        return layer_norm_backward(fd, x, fd.ops.mul(fd.ops.mul(dy, first), second), w)
+
+    rows, facts = meta(4096, columns), known(arch)
+    found = lowered(body, [rows, rows, meta(columns), rows, rows], facts)
+    assert schedulers(found)[0] == "inner_outer_persistent"
+    for source in found.sources:
+        assert source is not None
+        kernel = compile_kernel(source, arch, tuple(arg.is_tensor for arg in source.args))
+        assert 0 < kernel.shared_bytes <= facts.shared_bytes_per_block
 
 
 def test_a_fault_in_a_kernel_names_the_user_s_line():

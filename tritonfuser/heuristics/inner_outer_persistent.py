@@ -61,7 +61,24 @@ def propose(problem: Problem) -> HeuristicParams:
         block_m = min(next_power_of_2(rows), max(MAX_TILE // 4 // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
     block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // row))
+    stages = STAGES
+    while (stages - 1) * block_m * row * _loaded_bytes(problem) > _room(problem):
+        if block_m > 1:
+            block_m //= 2
+        else:
+            stages -= 1
     warps = max(4, min(16, block_m * row // 1024))
     return InnerOuterPersistentParams(
-        block_m=block_m, block_r=row, num_warps=warps, num_stages=STAGES
+        block_m=block_m, block_r=row, num_warps=warps, num_stages=stages
     )
+
+
+def _loaded_bytes(problem: Problem) -> int:
+    """Bytes that an element of the rows takes: each tensor in flight lies in shared memory."""
+    full = [s for s in problem.streams if not s.is_store and s.along_x and s.along_r]
+    return sum(s.item_bytes for s in full)
+
+
+def _room(problem: Problem) -> int:
+    """Shared memory for loads in flight; the rest is for sums over the lanes."""
+    return problem.device.shared_bytes_per_block * 7 // 8

@@ -60,7 +60,7 @@ def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
     stride = 1
     for axis in reversed(axes):
         found[axis] = digit(kernel_axis, stride, axis.extent)
-        stride *= axis.extent
+        stride *= max(axis.extent, 1)
     return found
 
 
