@@ -7,6 +7,7 @@ form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,23 @@ class Digit:
     mod: int | None = None
 
     @cached_property
+    def _hash(self) -> int:
+        return hash((self.base, self.div, self.mod))
+
+    def __hash__(self) -> int:
+        # Kept: expressions share their parts, and are keys all over.
+        return self._hash
+
+    @cached_property
+    def order(self) -> tuple[str, int, int]:
+        """What terms are sorted by: the same in any process."""
+        if isinstance(self.base, Axis):
+            name = f"a{self.base.name}"
+        else:
+            name = f"z{_digest(self.base)}"
+        return name, -self.div, self.mod or 0
+
+    @cached_property
     def range(self) -> tuple[int, int] | None:
         """Inclusive bounds, or None where they are not known."""
         if isinstance(self.base, Axis | Bounded):
@@ -63,6 +81,18 @@ class Affine:
 
     terms: tuple[tuple[Digit, int], ...] = ()
     const: int = 0
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.const))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def digest(self) -> str:
+        """A short text that stands for the expression."""
+        return _short(f"{[(item.order, c) for item, c in self.terms]} {self.const}")
 
     @cached_property
     def range(self) -> tuple[int, int] | None:
@@ -113,6 +143,10 @@ class Affine:
 
     def axes(self) -> frozenset[Axis]:
         """The axes the value depends on, those inside sub-expressions too."""
+        return self._axes
+
+    @cached_property
+    def _axes(self) -> frozenset[Axis]:
         found: set[Axis] = set()
         for digit, _ in self.terms:
             if isinstance(digit.base, Axis):
@@ -124,7 +158,11 @@ class Affine:
         return frozenset(found)
 
     def loaded(self) -> tuple[Loaded, ...]:
-        """The run-time values the index depends on."""
+        """The run-time values the index depends on, each once."""
+        return self._loaded
+
+    @cached_property
+    def _loaded(self) -> tuple[Loaded, ...]:
         found: list[Loaded] = []
         for digit, _ in self.terms:
             if isinstance(digit.base, Loaded):
@@ -133,7 +171,7 @@ class Affine:
                 found.extend(digit.base.loaded())
             elif isinstance(digit.base, Bounded):
                 found.extend(digit.base.expr.loaded())
-        return tuple(found)
+        return tuple(dict.fromkeys(found))
 
 
 Base = Union[Axis, Loaded, Bounded, Affine]
@@ -179,10 +217,14 @@ def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
     return tuple(reversed(index))
 
 
-def _order(digit_: Digit) -> tuple[str, int, int]:
-    base = digit_.base
-    name = f"a{base.name}" if isinstance(base, Axis) else f"z{base!r}"
-    return name, -digit_.div, digit_.mod or 0
+def _digest(base: Base) -> str:
+    if isinstance(base, Affine):
+        return base.digest
+    return _short(f"{base.expr.digest} {base.extent}" if isinstance(base, Bounded) else repr(base))
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
@@ -199,7 +241,7 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
             terms[item] = terms.get(item, 0) + coefficient * factor
             if not terms[item]:
                 del terms[item]
-    ordered = sorted(terms.items(), key=lambda item: _order(item[0]))
+    ordered = sorted(terms.items(), key=lambda item: item[0].order)
     return Affine(tuple(ordered), const)
 
 

@@ -107,6 +107,8 @@ class IndexWriter:
         sizes = [str(tile.block) if tile.name in dims else "1" for tile in tiles]
         return f"[{', '.join(sizes)}]"
 
-    def spread(self, text: str, dims: frozenset[str]) -> str:
-        """An address as a block over these axes, all the same."""
-        return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)" if self.blocked(dims) else text
+    def spread(self, text: str, dims: frozenset[str], always: bool = False) -> str:
+        """An address as a block over these axes, all the same; ``always`` also over none."""
+        if not always and not self.blocked(dims):
+            return text
+        return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)"

@@ -129,8 +129,10 @@ class ValueWriter:
         masks = self.index.mask(dims) + self.guards(read.guards)
         pointer = self.address(value, offset)
         if masks and not self.index.blocked(self.index.dims(offset)):
-            # Triton takes a block of conditions with a block of addresses only.
-            pointer = self.index.spread(pointer, dims)
+            # Triton takes a block of conditions with a block of addresses only, and a value read
+            # at run time may be a block of one.
+            computed = any(guard.expr.loaded() for guard in read.guards)
+            pointer = self.index.spread(pointer, dims, always=computed)
         text = f"tl.load({pointer})"
         if masks:
             text = f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
