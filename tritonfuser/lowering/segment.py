@@ -299,18 +299,22 @@ class Grouper:
             members=members,
             stores=tuple(stores),
             params=params,
-            reason=_reason(group, nodes),
+            reason=_reason(group, len(nodes), len(stores)),
         )
 
 
-def _reason(group: Group, nodes: tuple[Node, ...]) -> str:
+def _reason(group: Group, ops: int, stores: int) -> str:
     over = f"{extent(group.parallel)} x {extent(group.reduced)}"
-    parts = [f"{len(nodes)} ops over {over}", f"{len(group.stores)} results stored"]
+    parts = [f"{_count(ops, 'op')} over {over}", f"{_count(stores, 'result')} stored"]
     if group.depth > 1:
         parts.append(f"{group.depth} reductions that depend on one another")
     if group.outer:
-        parts.append(f"{len(group.outer)} reductions over the rows")
+        parts.append(f"{_count(len(group.outer), 'reduction')} over the rows")
     return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 CROSSING_SHARE = 0.15
