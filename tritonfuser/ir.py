@@ -321,3 +321,22 @@ def live_nodes(nodes: Sequence[Node], roots: Sequence[Value]) -> tuple[Node, ...
             kept.append(node)
             needed.update(node.operands())
     return tuple(reversed(kept))
+
+
+def depth_first(fusion: Fusion) -> list[Node]:
+    """The nodes that outputs need, each after its operands, in the order they are met."""
+    ordered: list[Node] = []
+    done: set[Value] = set(fusion.inputs)
+    pending = [output.value for output in reversed(fusion.outputs)]
+    while pending:
+        node = fusion.producers.get(pending[-1])
+        if node is None or pending[-1] in done:
+            pending.pop()
+            continue
+        missing = next((value for value in node.operands() if value not in done), None)
+        if missing is not None:
+            pending.append(missing)
+        else:
+            ordered.append(node)
+            done.update(node.outs)
+    return ordered

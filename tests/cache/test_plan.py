@@ -113,6 +113,41 @@ def test_kernels_that_share_random_numbers_agree():
         torch.testing.assert_close(rows, (inputs[0] * kept).sum(1))
 
 
+# --- tensors whose memory holds other numbers --------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["row", "rows", "transposed", "0-dim"])
+def test_imaginary_parts_of_conjugated_tensors(name):
+    """torch marks them as negated and leaves the memory alone."""
+    z = {
+        "row": torch.view_as_complex(noise(8, 2)),
+        "rows": torch.view_as_complex(noise(4, 5, 2)),
+        "transposed": torch.view_as_complex(noise(4, 5, 2)).t(),
+        "0-dim": torch.view_as_complex(noise(2)),
+    }[name]
+    negated, plain = z.conj().imag, z.imag
+    assert negated.is_neg()
+    dims = list(range(z.dim()))
+
+    def body(fd, x):
+        total = fd.ops.sum(x, dims) if dims else fd.ops.neg(x)
+        return fd.ops.add(x, x), total, x, fd.ops.broadcast(x, [True, *[False for _ in dims]])
+
+    found = planned(lowered(body, [plain], CPU), [plain], CPU)
+    for x in (negated, plain, negated):
+        added, total, same, view = found([x])
+        assert torch.equal(added, x + x)
+        torch.testing.assert_close(total, x.sum() if dims else -x)
+        assert same is x
+        assert torch.equal(view, x[None])
+
+
+def test_contiguous_inputs_are_not_looked_at():
+    inputs = [noise(4, 6), noise(8, 6)[:4]]
+    body = lambda fd, x, y: fd.ops.add(x, y)  # noqa: E731
+    assert "resolve_neg" not in planned(lowered(body, inputs, CPU), inputs, CPU).text
+
+
 # --- what a GPU would be given -----------------------------------------------------------
 
 
@@ -156,7 +191,7 @@ def test_a_cpu_scalar_is_copied_and_handed_out_as_it_is(gpu):
 
     text = gpu(with_cpu_scalar(body), [torch.empty(4, device="meta"), torch.tensor(2.0)])
     assert "tv1 = tv1.to(device)" in text
-    assert "out1 = tv1_host" in text
+    assert "out1 = tv1_given" in text
 
 
 def test_a_cpu_scalar_that_is_written_is_the_one_on_the_cpu(gpu):
@@ -164,7 +199,7 @@ def test_a_cpu_scalar_that_is_written_is_the_one_on_the_cpu(gpu):
         fd.add_output(fd.ops.add(fd.ops.sum(x, [0]), scale), scale)
 
     text = gpu(with_cpu_scalar(body), [torch.empty(4, device="meta"), torch.tensor(2.0)])
-    assert "tv1_host.copy_(out0)" in text
+    assert "tv1_given.copy_(out0)" in text
 
 
 def test_a_cpu_scalar_that_no_kernel_reads_stays(gpu):

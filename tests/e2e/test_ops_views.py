@@ -13,7 +13,7 @@ from tests.e2e import calls as many
 from tests.e2e.checking import Schedule, gpu
 from tests.e2e.samples import CALLS, Call, misaligned, numbers, on_devices, strided, transposed
 from tests.ops.pointwise_harness import DTYPES
-from tritonfuser import DataType
+from tritonfuser import DataType, FusionDefinition
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Factory, Random
 
@@ -88,6 +88,20 @@ def test_made_of_nothing(name: str, dtype: DataType, device: str) -> None:
     recorded = many.record(name, calls)
     found = [x.cpu() for x in recorded.fd.run([], device=device)]
     many.assert_close(found, many.reference(name, calls, double=False), recorded, times=8)
+
+
+def test_an_index_that_a_reduction_computes(device: str) -> None:
+    """A condition on it is a block of one, which wants a block of addresses."""
+    x = torch.tensor([5], dtype=torch.int32, device=device)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        total = fd.ops.sum(fd.ops.pad(t, [2, 1]), [0])
+        index = fd.ops.remainder(fd.ops.broadcast(total, [True]), 2)
+        padded = fd.ops.pad(fd.ops.cumsum(t, 0), [1, 0])
+        fd.add_output(fd.ops.index_select(padded, index, 0))
+        fd.add_output(fd.ops.signbit(total))
+    found = fd.run([x])
+    assert found[0].tolist() == [5] and not found[1].item()
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 0, 1], [1, 0, 2], [0, 2, 1]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.e2e.checking import again
 from tests.e2e.samples import DRAWN
 from tritonfuser import DataType, FusionDefinition
 
@@ -59,3 +60,17 @@ def test_seeds_fix_the_numbers_whatever_the_kernel(device: str) -> None:
         assert torch.equal(turned, -drawn.t())
         torch.testing.assert_close(rows, drawn.sum(1))
         assert torch.equal(top, drawn.amax(0))
+
+
+def test_the_printed_definition_draws_the_same(device: str) -> None:
+    """Also where ops were recorded in another order than outputs need them."""
+    with FusionDefinition() as fd:
+        first = fd.ops.uniform(0.0, 1.0, [40])
+        second = fd.ops.normal(0.0, 1.0, [40])
+        fd.add_output(second)
+        fd.add_output(first)
+    torch.manual_seed(3)
+    wanted = fd.run([], device=device)
+    torch.manual_seed(3)
+    for one, other in zip(again(fd).run([], device=device), wanted, strict=True):
+        assert torch.equal(one, other)

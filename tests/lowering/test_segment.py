@@ -358,6 +358,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("facts", BOTH, ids=lambda f: f.arch)
+@pytest.mark.filterwarnings("ignore:var_mean")
 @pytest.mark.parametrize("name", EDGES)
 def test_edges(name, facts):
     body, shapes = EDGES[name]

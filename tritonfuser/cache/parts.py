@@ -1,8 +1,11 @@
-"""Complex tensors as what kernels read: real ones with a last dim of two."""
+"""Complex tensors, and parts of them, as what kernels read: memory that holds the numbers."""
 
 from __future__ import annotations
 
 import torch
+
+from ..dtypes import Category
+from ..ir import TensorType
 
 
 def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
@@ -15,3 +18,23 @@ def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
     reach = last + 1 if tensor.numel() else 0
     flat = given.as_strided((reach,), (1,)).conj_physical()
     return torch.view_as_real(flat.as_strided(tensor.shape, tensor.stride(), 0))
+
+
+def may_be_negated(type_: TensorType) -> bool:
+    """Whether an input's strides are those of an imaginary part: then its signs may be off.
+
+    ``z.conj().imag`` is a view of the imaginary part of ``z`` with a mark.
+    """
+    strides = () if type_.layout is None else type_.layout.strides or ()
+    steps = (step for size, step in zip(type_.sizes, strides, strict=True) if size > 1)
+    is_real = type_.dtype.info.category is Category.FLOAT
+    return is_real and type_.dtype.info.bits >= 32 and all(step % 2 == 0 for step in steps)
+
+
+def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy without the mark, laid out the same."""
+    if not tensor.is_neg():
+        return tensor
+    strides = tensor.stride()
+    plain = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return plain.copy_(tensor)

@@ -20,7 +20,7 @@ from ..lowering.segments import Buffered, Segment
 from ..options import dump
 from .kernels import interpreted, loaded
 from .library import library_call, scalar_call
-from .parts import view_as_real
+from .parts import may_be_negated, resolve_neg, view_as_real
 from .random_state import draw
 from .signature import is_aligned
 
@@ -136,9 +136,10 @@ class _PlanWriter:
             self.lines.append(f"{', '.join(names)}, = inputs")
         self._parts()
         for value in self.fusion.inputs:
-            if value.is_tensor and self._is_copied(value):
-                self.lines.append(f"{value.name}_host = {value.name}")
-                self.lines.append(f"{value.name} = {value.name}.to(device)")
+            copy = self._copy(value)
+            if copy is not None:
+                self.lines.append(f"{value.name}_given = {value.name}")
+                self.lines.append(f"{value.name} = {copy}")
 
     def _hidden(self) -> set[Value]:
         seeds = (value for pair in self.lowered.seeds for value in pair)
@@ -274,9 +275,16 @@ class _PlanWriter:
         return f"{name}.as_strided({memory.sizes!r}, {memory.strides!r}, {offset})"
 
     def _name(self, value: Value) -> str:
-        """The tensor itself, where kernels are given a copy on the device."""
-        return f"{value.name}_host" if self._is_copied(value) else value.name
+        """The tensor that was given, where kernels are given a copy."""
+        return value.name if self._copy(value) is None else f"{value.name}_given"
 
-    def _is_copied(self, value: Value) -> bool:
-        given = self.on_gpu and value in self.fusion.inputs and value.tensor.is_cpu
-        return given and self._is_read(value)
+    def _copy(self, value: Value) -> str | None:
+        """What kernels read in the place of an input, if not its own memory."""
+        if not value.is_tensor or value not in self.fusion.inputs or not self._is_read(value):
+            return None
+        if self.on_gpu and value.tensor.is_cpu:
+            return f"{value.name}.to(device)"
+        if may_be_negated(value.tensor):
+            self.scope["resolve_neg"] = resolve_neg
+            return f"resolve_neg({value.name})"
+        return None

@@ -16,6 +16,7 @@ from ..ir import (
     ScalarType,
     TensorType,
     Value,
+    depth_first,
 )
 from ..ops import registry
 from ..ops.builder import as_call, missing_results
@@ -52,25 +53,6 @@ def print_definition(fusion: Fusion) -> str:
 def translate_fusion(fusion: HasFusion) -> str:
     """The program that defines a ``Fusion``; for a definition, the same as ``repr(fd)``."""
     return print_definition(fusion.ir)
-
-
-def depth_first(fusion: Fusion) -> list[Node]:
-    """The nodes that outputs need, each after its operands, in the order they are met."""
-    ordered: list[Node] = []
-    done: set[Value] = set(fusion.inputs)
-    pending = [output.value for output in reversed(fusion.outputs)]
-    while pending:
-        node = fusion.producers.get(pending[-1])
-        if node is None or pending[-1] in done:
-            pending.pop()
-            continue
-        missing = next((value for value in node.operands() if value not in done), None)
-        if missing is not None:
-            pending.append(missing)
-        else:
-            ordered.append(node)
-            done.update(node.outs)
-    return ordered
 
 
 # --- inputs and outputs ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dtypes import DataType
-from ..ir import Arg, Const, Fusion, Node, Operand, Output, Value, live_nodes
+from ..ir import Arg, Const, Fusion, Node, Operand, Output, Value, depth_first
 from ..ops.builder import GraphBuilder, OpNamespace, as_call
 from ..ops.table import Composite, Pointwise, View
 from .constants import fold
@@ -215,5 +215,8 @@ def _is_random(node: Node) -> bool:
 
 
 def drop_dead(fusion: Fusion) -> Fusion:
-    nodes = live_nodes(fusion.nodes, [o.value for o in fusion.outputs])
-    return Fusion(fusion.inputs, nodes, fusion.outputs)
+    """What the outputs need, in the order of the printed definition.
+
+    So a definition and its printed form are cut alike, round alike and draw the same numbers.
+    """
+    return Fusion(fusion.inputs, tuple(depth_first(fusion)), fusion.outputs)
