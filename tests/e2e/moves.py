@@ -564,6 +564,16 @@ def triangular(graph: Graph) -> None:
     graph.record("triu", term, graph.rng.randint(-2, 2), error=term.error)
 
 
+def drawn(graph: Graph) -> None:
+    """Random numbers of a seed, which are the same wherever they are drawn."""
+    shape = list(graph.term().shape) if graph.chance(0.5) else [graph.rng.choice((1, 4, 9, 32))]
+    if math.prod(shape) > LIMIT // 4:
+        raise Unfit
+    seeds = {"rng_seed": graph.rng.randint(0, 99), "rng_offset": graph.rng.randint(0, 9)}
+    dtype = graph.rng.choice((D.Float, D.Double, D.Half))
+    graph.record("uniform", 0.0, 1.0, shape, **seeds, dtype=dtype, error=1e-6, exact=False)
+
+
 POINTWISE: tuple[Move, ...] = (
     carried, smooth, smooth, rounded, tested, cast, cast, arithmetic, arithmetic, arithmetic,
     quotient, compared, bits, chosen, with_number, with_number, powered, clamped,
@@ -577,5 +587,5 @@ REDUCTIONS: tuple[Move, ...] = (
     summed, summed, summed, multiplied, extremum, extremum, moments, moments, scanned,
     normalized, normalized, normalized, both_ways, backward, multiplied_matrices,
 )  # fmt: skip
-FACTORIES: tuple[Move, ...] = (counted, filled, triangular, Graph.new_input)
+FACTORIES: tuple[Move, ...] = (counted, filled, triangular, drawn, Graph.new_input)
 MOVES: tuple[Move, ...] = (*POINTWISE, *VIEWS, *INDEXED, *REDUCTIONS, *REDUCTIONS, *FACTORIES)

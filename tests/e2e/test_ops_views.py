@@ -90,6 +90,28 @@ def test_made_of_nothing(name: str, dtype: DataType, device: str) -> None:
     many.assert_close(found, many.reference(name, calls, double=False), recorded, times=8)
 
 
+def test_a_count_read_at_an_index_that_a_reduction_computes(device: str) -> None:
+    x = torch.tensor([3, 4], device=device)
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        index = fd.ops.broadcast(fd.ops.max(t, [0]), [True])
+        fd.add_output(fd.ops.gather(fd.ops.iota(16, 2, -3), index, 0))
+        fd.add_output(fd.ops.sub(t, index))
+    assert [y.tolist() for y in fd.run([x])] == [[-10], [-1, 0]]
+
+
+def test_a_pad_that_takes_back_what_another_added(device: str) -> None:
+    """What is left of a condition may hold everywhere."""
+    x, y = numbers((16, 16), D.Float, device), numbers((16, 16), D.Float, device)
+    with FusionDefinition() as fd:
+        a, b = fd.from_pytorch(x), fd.from_pytorch(transposed(y))
+        inner = fd.ops.pad(fd.ops.maximum(a, b), [0, -1, 1, -1])
+        fd.add_output(fd.ops.reshape(fd.ops.pad(inner, [1, 0, -1, 1]), [256]))
+    pad = torch.nn.functional.pad
+    wanted = pad(pad(torch.maximum(x, y), (0, -1, 1, -1)), (1, 0, -1, 1))
+    assert torch.equal(fd.run([x, transposed(y)])[0], wanted.reshape(256))
+
+
 def test_an_index_that_a_reduction_computes(device: str) -> None:
     """A condition on it is a block of one, which wants a block of addresses."""
     x = torch.tensor([5], dtype=torch.int32, device=device)

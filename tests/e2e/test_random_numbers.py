@@ -62,6 +62,28 @@ def test_seeds_fix_the_numbers_whatever_the_kernel(device: str) -> None:
         assert torch.equal(top, drawn.amax(0))
 
 
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+@pytest.mark.parametrize("draw", ["uniform", "normal"])
+def test_single_elements_are_those_of_the_whole(draw: str, dtype: DataType, device: str) -> None:
+    """Picked by a constant, by a slice, and by an index that is read or computed."""
+    given = torch.tensor([5], device=device)
+    with FusionDefinition() as fd:
+        index = fd.from_pytorch(given)
+        whole = getattr(fd.ops, draw)(0.0, 1.0, [32], rng_seed=3, rng_offset=1, dtype=dtype)
+        total = fd.ops.broadcast(fd.ops.sum(index, [0]), [True])
+        picked = [
+            fd.ops.select(whole, 5, 0),
+            fd.ops.slice(whole, [5], [6]),
+            fd.ops.index_select(whole, index, 0),
+            fd.ops.index_select(whole, fd.ops.remainder(total, 7), 0),
+        ]
+        for out in (whole, *picked):
+            fd.add_output(fd.ops.cast(out, D.Double))
+    found = fd.run([given])
+    for one in found[1:]:
+        torch.testing.assert_close(one.flatten()[0], found[0][5], rtol=1e-6, atol=1e-6)
+
+
 def test_the_printed_definition_draws_the_same(device: str) -> None:
     """Also where ops were recorded in another order than outputs need them."""
     with FusionDefinition() as fd:

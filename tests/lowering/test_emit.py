@@ -11,7 +11,8 @@ from tests.lowering.graphs import layer_norm, layer_norm_backward, noise, normal
 from tests.lowering.harness import CPU, H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType
 from tritonfuser.device import known
-from tritonfuser.errors import LoweringError
+from tritonfuser.errors import LoweringError, ParamsError
+from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.build import compile_kernel
 
 # --- every scheduler, masked and not, one row and many -----------------------------------
@@ -104,6 +105,30 @@ def test_results_that_need_the_sums_over_all_rows(block_m):
 
     found = check(body, noise(13, 20), facts=CPU, tolerance=1e-4, block_m=block_m, block_r=32)
     assert "inner_outer_persistent" in schedulers(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "why"),
+    [
+        ("inner norm", {"block_r": 16, "persistent": True}, "block_r=16 is too small"),
+        ("inner reduction", {"block_r": 16, "persistent": True}, "block_r=16 is too small"),
+        ("pointwise", {"block_x": 48}, "a power of two"),
+        ("pointwise", {"block_x": 1 << 21}, "at most 1048576 elements"),
+        ("pointwise", {"num_warps": 64}, "num_warps"),
+    ],
+)
+def test_params_that_cannot_run_are_refused(name, changes, why):
+    with pytest.raises(ParamsError, match=why):
+        lowered(KINDS[name][0], [noise(8, 32)], **changes)
+
+
+def test_params_are_one_a_segment_and_of_its_scheduler():
+    fd, inputs = record(softmax, [noise(8, 32)]), [noise(8, 32)]
+    (piece,) = lowered(fd, inputs).segmented.segments
+    with pytest.raises(ParamsError, match="2 params for 1 segments"):
+        lowered(fd, inputs, params=[piece.params, piece.params])
+    with pytest.raises(ParamsError, match="which does not take PointwiseParams"):
+        lowered(fd, inputs, params=[PointwiseParams(block_x=8)])
 
 
 # --- 64-bit indices ----------------------------------------------------------------------

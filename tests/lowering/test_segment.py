@@ -337,6 +337,10 @@ EDGES = {
         ),
         [(2, 3, 2, 1, 2, 3, 1, 2)],
     ),
+    "rank 12": (
+        lambda fd, x: fd.ops.add(x, fd.ops.sum(x, [0, 3, 7, 11], keepdim=True)),
+        [(2, 1, 3, 2, 1, 1, 2, 3, 1, 1, 1, 2)],
+    ),
     "no rows": (
         lambda fd, x: (fd.ops.tanh(x), fd.ops.sum(x, [0]), fd.ops.sum(x, [1]), fd.ops.sum(x)),
         [(0, 5)],

@@ -240,11 +240,14 @@ class ValueWriter:
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
+            conditions = self.guards(source.guards)
+            if not conditions:  # of the axes as they are here, the guards say nothing
+                result = chosen
+                continue
             if chosen.literal and result.literal:
                 result = self._spelled(node, result)
             dims = chosen.dims | result.dims | self._guard_dims(source.guards)
-            condition = " & ".join(self.guards(source.guards))
-            text = f"tl.where({condition}, {chosen.text}, {result.text})"
+            text = f"tl.where({' & '.join(conditions)}, {chosen.text}, {result.text})"
             result = self.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._spelled(node, result) if result.literal else result
 
@@ -280,11 +283,12 @@ class ValueWriter:
         dims = self.index.dims(position)
         if isinstance(form, Factory):
             where = f"({self.index.text(position)})"
-            if dims:
+            varies = "{i0}" in form.triton and bool(dims or position.loaded())
+            if varies:
                 where = f"{where}.to({triton_name(node.out.dtype)})"
             text = form.triton.format(**texts, i0=where, dtype=triton_name(node.out.dtype))
-            dims = dims if "{i0}" in form.triton else frozenset()
-            if not dims and not any(isinstance(a, Value) for a in operands.values()):
+            dims = dims if varies else frozenset()
+            if not varies and not any(isinstance(a, Value) for a in operands.values()):
                 text = f"tl.full([], {text}, {triton_name(node.out.dtype)})"
             return self.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._random(node, form, texts, position, dims)
@@ -315,7 +319,9 @@ class ValueWriter:
             shape = self.index.shape(dims)
             unit = f"philox_uniform_by_four({seed}, {offset}, {where}, {shape})"
         else:
-            where = self.index.text(position) if dims else "tl.full([], 0, tl.int32)"
+            where = self.index.text(position)
+            if not dims and not position.loaded():
+                where = f"tl.full([], {where}, tl.int64)"
             unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
         name = self.define(node.out, unit, dims, work, node.loc, "_unit")
         text = scaled(node, form, name.text, list(texts.values()))

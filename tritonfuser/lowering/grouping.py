@@ -126,6 +126,7 @@ class SeedMaker:
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
         self.axes = AxisMap(fusion)
+        self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
         self.places = {
             out: self.axes.index(out)
             for node in fusion.nodes
@@ -194,13 +195,17 @@ class SeedMaker:
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
         """Loads and stores of tensors, as functions of the axes, in the values' order."""
-        moves = [(r.value, r.index, False) for r in reads if r.value.is_tensor]
-        moves += [(s.value, s.index, True) for s in stores]
-        found = [
-            Traffic(value, offset_of(index, buffer_strides(self.fusion, value)), is_store)
-            for value, index, is_store in moves
-        ]
-        return sorted(dict.fromkeys(found), key=lambda t: (t.is_store, t.value.index, repr(t)))
+        found = [self._move(r.value, r.index, False) for r in reads if r.value.is_tensor]
+        found += [self._move(s.value, s.index, True) for s in stores]
+        return sorted(dict.fromkeys(found), key=lambda t: t.order)
+
+    def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
+        """One load or store; kept, since groups ask again for each value they are offered."""
+        key = value, index, is_store
+        if key not in self._moves:
+            offset = offset_of(index, buffer_strides(self.fusion, value))
+            self._moves[key] = Traffic(value, offset, is_store)
+        return self._moves[key]
 
     def runs_inner(self, seed: Seed) -> bool:
         """Whether the bytes a reduction reads lie along its reduced axes."""

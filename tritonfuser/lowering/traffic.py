@@ -28,12 +28,17 @@ class Traffic:
     def item_bytes(self) -> int:
         return max(self.value.dtype.info.bits // 8, 1)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Bytes of the elements touched, each once."""
         return self.item_bytes * prod(axis.extent for axis in self.offset.axes())
 
-    @property
+    @cached_property
+    def order(self) -> tuple[bool, int, str]:
+        """Loads before stores, in the values' order."""
+        return self.is_store, self.value.index, repr(self.offset)
+
+    @cached_property
     def fastest(self) -> Axis | None:
         """The axis along which it steps through memory in the smallest steps."""
         moving = {axis: abs(step) for axis, step in self.steps.items() if step}
