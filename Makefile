@@ -19,7 +19,7 @@ endif
 WORKERS = $(shell $(RUN) -c "import xdist; print('-n auto')" 2>/dev/null)
 ARGS ?=
 
-.PHONY: demo test test-slow test-gpu lint format bench clean
+.PHONY: demo test test-slow test-random test-gpu lint format bench clean
 
 demo: $(READY)
 	$(RUN) -m bench.demo $(ARGS)
@@ -29,6 +29,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(RUN) -m pytest $(WORKERS) -m "slow and not gpu" $(ARGS)
+
+# Random definitions against torch; TRITONFUSER_GRAPHS_FROM=400 tries others.
+test-random: $(READY)
+	$(RUN) -m pytest $(WORKERS) -m slow tests/e2e/test_random_graphs.py -v $(ARGS)
 
 test-gpu: $(READY)
 	$(RUN) -m pytest -m gpu $(ARGS)

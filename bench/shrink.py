@@ -24,12 +24,26 @@ _BERT = {8: 2, 128: 16, 127: 15, 1024: 32, 512: 64, 30522: 1000}
 # 32 is the batch and the number of groups: both become 4, a group has 4 channels as before.
 _CONVNET = {32: 4, 128: 16, 64: 16, 112: 28, 113: 29, 114: 30, 56: 14, 224: 30, 229: 35}
 
+# Other sizes of the same programs: what is fixed in a model stays as it is above.
+_NANOGPT_LESS = {4: 3, 512: 8, 2048: 24, 50304: 600}
+_LLAMA_LESS = {1024: 64, 1025: 65, 8: 2, 32: 8, 128: 32, 64: 16, 4096: 256, 14336: 448, 32000: 300}
+_BERT_LESS = {8: 3, 128: 8, 127: 7, 1024: 24, 512: 40, 30522: 600}
+_CONVNET_LESS = {32: 2, 128: 8, 64: 8, 112: 14, 113: 15, 114: 16, 56: 7, 224: 16, 229: 21}
+
 SIZES: Mapping[str, Mapping[int, int]] = {
     "nanogpt": _NANOGPT,
     "hf-llama3-block": _LLAMA,
     "hf-bert": _BERT,
     "convnet": _CONVNET,
 }
+
+OTHER_SIZES: Mapping[str, Mapping[int, int]] = {
+    "nanogpt": _NANOGPT_LESS,
+    "hf-llama3-block": _LLAMA_LESS,
+    "hf-bert": _BERT_LESS,
+    "convnet": _CONVNET_LESS,
+}
+"""Where one definition is run at two sizes: the second one."""
 
 
 def shrink(entry: RecordedDefinition, sizes: Mapping[int, int] | None = None) -> RecordedDefinition:
@@ -47,10 +61,15 @@ def shrink(entry: RecordedDefinition, sizes: Mapping[int, int] | None = None) ->
     return replace(entry, text=ast.unparse(tree) + "\n", inputs=inputs)
 
 
+def is_sized(name: str | None) -> bool:
+    """Whether a keyword argument of that name holds extents."""
+    return name in _SIZED
+
+
 def _resize_call(call: ast.Call, table: Mapping[int, int]) -> None:
     """Extents are lists under a name, and bare ints by position (``iota(512, ...)``)."""
     for keyword in call.keywords:
-        if keyword.arg in _SIZED:
+        if is_sized(keyword.arg):
             for constant in ast.walk(keyword.value):
                 _resize(constant, table)
     for arg in call.args:

@@ -101,6 +101,13 @@ def _index_select(fd: FusionDefinition) -> None:
     fd.add_output(fd.ops.mul(fd.ops.index_select(table, rows, 0), 2.0))
 
 
+def _scatter(fd: FusionDefinition) -> None:
+    """Rows of a cache replaced by new ones, which are computed on the way."""
+    cache, new, scale = (_tensor(fd, shape) for shape in ((4096, 128), (512, 128), (512, 128)))
+    index = _tensor(fd, (512, 128), D.Int)
+    fd.add_output(fd.ops.scatter(cache, index, fd.ops.cast(fd.ops.mul(new, scale), D.BFloat16), 0))
+
+
 def _rotate_half(fd: FusionDefinition) -> None:
     """What a rotary embedding does: slices of a row, one negated, joined the other way round."""
     x, cos, sin = _float(fd, (8, 1024, 128)), _float(fd, (1024, 128)), _float(fd, (1024, 128))
@@ -120,7 +127,16 @@ def _dropout(fd: FusionDefinition) -> None:
     _out(fd, fd.ops.mul(fd.ops.mul(x, keep), 1 / 0.9))
 
 
+def _linear_silu(fd: FusionDefinition) -> None:
+    """A product with its bias, activation and residual."""
+    x, weight, bias = (_tensor(fd, shape) for shape in ((4096, 1024), (4096, 1024), (4096,)))
+    rest = _float(fd, (4096, 4096))
+    y = fd.ops.cast(fd.ops.linear(x, weight, bias), D.Float)
+    _out(fd, fd.ops.add(fd.ops.mul(y, fd.ops.sigmoid(y)), rest))
+
+
 KERNELS: dict[str, Kernel] = {
+    "linear_silu": Kernel("matmul", _linear_silu),
     "softmax": Kernel("inner_persistent", _softmax),
     "long_softmax": Kernel("inner_persistent", _long_softmax),
     "softmax_of_columns": Kernel("outer_persistent", _softmax_of_columns),
@@ -132,6 +148,7 @@ KERNELS: dict[str, Kernel] = {
     "cumsum": Kernel("scan", _cumsum),
     "gelu": Kernel("pointwise", _gelu),
     "index_select": Kernel("pointwise", _index_select),
+    "scatter": Kernel("pointwise", _scatter),
     "rotate_half": Kernel("pointwise", _rotate_half),
     "pad": Kernel("pointwise", _pad),
     "dropout": Kernel("pointwise", _dropout),

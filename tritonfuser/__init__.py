@@ -23,7 +23,10 @@ from .errors import (
     UndefinedFusionError,
     UnsupportedDeviceError,
 )
+from .frontend import multidevice
+from .frontend.audit import Audit
 from .frontend.definition import FusionDefinition
+from .frontend.domains import IterDomain, Merge, Split, TensorDomain
 from .frontend.enums import (
     CacheOp,
     CommunicatorBackend,
@@ -34,40 +37,39 @@ from .frontend.enums import (
     SchedulerType,
 )
 from .frontend.executors import FusionExecutorCache, KernelExecutor
+from .frontend.explain import Explanation, SegmentReport
 from .frontend.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops
-from .frontend.handles import Expr, Statement, TensorView, Val
+from .frontend.handles import (
+    BroadcastOp,
+    Expr,
+    ReshapeOp,
+    SqueezeOp,
+    Statement,
+    TensorView,
+    Val,
+)
+from .frontend.launch import CompileParams, LaunchParams
 from .frontend.layouts import compute_tensor_descriptor
 from .frontend.lru import LRUCache, LruFusionCache
 from .frontend.printer import translate_fusion
-from .frontend.tolerances import ValidationError
-from .frontend.unavailable import (
-    BroadcastOp,
-    CompileParams,
-    FusionProfile,
-    IterDomain,
-    KernelProfile,
-    LaunchParams,
-    MatmulParams,
-    Merge,
+from .frontend.profiler import (
+    Profiler,
+    ProfilerError,
     PythonProfiler,
-    ReshapeOp,
-    Split,
-    SqueezeOp,
-    TensorDomain,
-    UnavailableError,
-    execute_with_dtensors,
     get_fusion_profile,
-    idm,
-    multidevice,
     reset_profiler,
-    schedule,
 )
+from .frontend.profiles import FusionProfile, KernelProfile
+from .frontend.schedule import idm, schedule
+from .frontend.tolerances import ValidationError
+from .frontend.unavailable import UnavailableError
 from .frontend.validation import get_val_tolerances, validate_with_auto_inferred_outputs
 from .frontend.version import __version__, version
 from .heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
+    MatmulParams,
     NoOpParams,
     OuterPersistentParams,
     PointwiseParams,
@@ -75,6 +77,7 @@ from .heuristics.params import (
     ScanParams,
     TransposeParams,
 )
+from .integrations.dtensor import execute_with_dtensors
 
 __all__ = [
     # recording and running
@@ -98,6 +101,17 @@ __all__ = [
     # checking
     "validate_with_auto_inferred_outputs",
     "get_val_tolerances",
+    "Audit",
+    # looking inside
+    "Explanation",
+    "SegmentReport",
+    # profiling
+    "Profiler",
+    "PythonProfiler",
+    "get_fusion_profile",
+    "reset_profiler",
+    "FusionProfile",
+    "KernelProfile",
     # params
     "HeuristicParams",
     "NoOpParams",
@@ -117,6 +131,7 @@ __all__ = [
     "LoweringError",
     "OptionError",
     "ParamsError",
+    "ProfilerError",
     "SchedulingError",
     "UndefinedFusionError",
     "UnsupportedDeviceError",
@@ -140,11 +155,6 @@ __all__ = [
     "execute_with_dtensors",
     "IterDomain",
     "TensorDomain",
-    "PythonProfiler",
-    "get_fusion_profile",
-    "reset_profiler",
-    "KernelProfile",
-    "FusionProfile",
     "CompileParams",
     "LaunchParams",
     "MatmulParams",

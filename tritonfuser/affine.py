@@ -354,6 +354,12 @@ def _opaque_residue(value: Affine, n: int) -> Affine:
     return Affine(((Digit(value, 1, n), 1),))
 
 
+def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
+    """The axes that enter as digits, those of the largest steps first."""
+    found = [(step, item.base) for item, step in expr.terms if isinstance(item.base, Axis)]
+    return tuple(axis for _, axis in sorted(found, key=lambda pair: -pair[0]))
+
+
 def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
     """``expr`` with axes replaced by expressions; axes not named stay."""
     total = Affine((), expr.const)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 
@@ -79,10 +80,8 @@ _INFO: dict[DataType, DTypeInfo] = {
     DataType.UInt64: DTypeInfo(_C.INT, 64, torch.uint64, "uint64", "u64", "u"),
     DataType.Index: DTypeInfo(_C.INT, 64, torch.int64, "int64", "i64", "i"),
     DataType.Bool: DTypeInfo(_C.BOOL, 8, torch.bool, "int1", "i1", "b"),
-    DataType.Float8_e4m3fn: DTypeInfo(
-        _C.FLOAT, 8, torch.float8_e4m3fn, "float8e4nv", "fp8e4nv", "e4m3"
-    ),
-    DataType.Float8_e5m2: DTypeInfo(_C.FLOAT, 8, torch.float8_e5m2, "float8e5", "fp8e5", "e5m2"),
+    DataType.Float8_e4m3fn: DTypeInfo(_C.FLOAT, 8, torch.float8_e4m3fn, "uint8", "u8", "e4m3"),
+    DataType.Float8_e5m2: DTypeInfo(_C.FLOAT, 8, torch.float8_e5m2, "uint8", "u8", "e5m2"),
     DataType.Float8_e8m0fnu: DTypeInfo(_C.FLOAT, 8, torch.float8_e8m0fnu, "uint8", "u8", "e8m0"),
     DataType.Float4_e2m1fn: DTypeInfo(_C.FLOAT, 4, None, "uint8", "u8", "e2m1"),
     DataType.Float4_e2m1fn_x2: DTypeInfo(
@@ -104,6 +103,9 @@ REDUCED_FLOATS = frozenset(
 )
 """Float types that arithmetic widens to Float, in registers and in the result."""
 
+EIGHT_BIT_FLOATS = frozenset({DataType.Float8_e4m3fn, DataType.Float8_e5m2})
+"""Float types that kernels move as bytes: GPUs differ in which they have, and in how they round."""
+
 
 def from_torch(dtype: torch.dtype) -> DataType:
     """The DataType of a torch dtype; KeyError where there is none."""
@@ -121,6 +123,13 @@ def of_python(value: bool | int | float | complex) -> DataType:
     return DataType.ComplexDouble
 
 
+@functools.cache
+def e4m3_saturates() -> bool:
+    """Whether this torch takes what is too large for e4m3 as 448; before 2.12 it gave nan."""
+    large = torch.tensor(1e4, device="cpu").to(torch.float8_e4m3fn)
+    return not large.float().isnan().item()
+
+
 def compute_dtype(dtype: DataType) -> DataType:
     """The type arithmetic on ``dtype`` runs in: Float for the reduced floats, else itself."""
     return DataType.Float if dtype in REDUCED_FLOATS else dtype
@@ -132,6 +141,14 @@ def real_dtype(dtype: DataType) -> DataType:
         DataType.ComplexFloat: DataType.Float,
         DataType.ComplexDouble: DataType.Double,
     }.get(dtype, dtype)
+
+
+def int_range(dtype: DataType) -> range:
+    """The Python ints that can stand for a scalar of ``dtype``: its own, or those of an int64."""
+    if dtype is DataType.UInt64:
+        return range(2**64)
+    bits = dtype.info.bits if dtype.info.category is Category.INT else 64
+    return range(-(2 ** (bits - 1)), 2 ** (bits - 1))
 
 
 _RANK = {
@@ -162,21 +179,32 @@ def wider(a: DataType, b: DataType) -> DataType:
     return a if _RANK[a] > _RANK[b] else b
 
 
-def promote(strong: list[DataType], weak: list[DataType]) -> DataType:
-    """The common type of dimensional operands (``strong``) and of 0-dim ones (``weak``).
+def complex_dtype(dtype: DataType) -> DataType:
+    """The complex type whose parts hold a float type."""
+    return DataType.ComplexDouble if dtype is DataType.Double else DataType.ComplexFloat
 
-    A weak operand counts only where its category is above that of all strong ones; its own type
-    is then the result, so Int with a Double scalar is Double (torch would say float32).
+
+def _raised(dtype: DataType, above: DataType) -> DataType:
+    """A type in the category of a number that is weaker but of a higher one."""
+    if dtype.info.category is Category.FLOAT and above.info.category is Category.COMPLEX:
+        return complex_dtype(dtype)
+    return wider(dtype, above)
+
+
+def promote(*tiers: list[DataType]) -> DataType:
+    """The common type of operands in tiers: dimensional ones, then 0-dim tensors, then scalars.
+
+    A tier counts only where its category is above that of the tiers before it; its own type is
+    then the result, so Int with a Double scalar is Double (torch would say float32). A complex
+    number makes floats complex, but no wider.
     """
     result: DataType | None = None
-    for dtype in strong:
-        result = dtype if result is None else wider(result, dtype)
+    for tier in filter(None, tiers):
+        own = functools.reduce(wider, tier)
+        if result is None:
+            result = own
+        elif result.info.category < own.info.category:
+            result = _raised(result, own)
     if result is None:
-        result = weak[0]
-        for dtype in weak[1:]:
-            result = wider(result, dtype)
-        return result
-    above = [d for d in weak if result.info.category < d.info.category]
-    for dtype in above:
-        result = wider(result, dtype)
+        raise ValueError("promotion of no operands")
     return result

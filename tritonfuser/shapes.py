@@ -56,9 +56,17 @@ class Source:
     guards: tuple[Guard, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a scatter puts an element: the result's index, if the guards hold."""
+
+    index: Index
+    guards: tuple[Guard, ...] = ()
+
+
 @dataclass(frozen=True)
 class Pull:
-    """What a view's index map is given: the result's index, and a way to read index tensors."""
+    """What an index map is given: the index of an element, and a way to read index tensors."""
 
     index: Index
     read: Callable[[Value, Index], Affine]

@@ -12,6 +12,7 @@ from tritonfuser.cache import plan as plans
 from tritonfuser.cache.plan import make_plan
 from tritonfuser.cache.random_state import draw
 from tritonfuser.cache.signature import signature
+from tritonfuser.lowering.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
 
 
@@ -154,7 +155,7 @@ def test_contiguous_inputs_are_not_looked_at():
 @pytest.fixture
 def gpu(monkeypatch):
     """Plans for a GPU, written but not launched."""
-    monkeypatch.setattr(plans, "loaded", lambda *args: (print, (), ()))
+    monkeypatch.setattr(plans, "loaded", lambda *args: Prepared(print, (), ()))
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)
     guards = torch._C._dynamo.guards
     monkeypatch.setattr(guards, "_empty_strided_cuda", torch.empty_strided, raising=False)
@@ -217,7 +218,7 @@ def test_misaligned_inputs_are_compiled_as_such(gpu, monkeypatch):
     monkeypatch.setattr(
         plans,
         "loaded",
-        lambda source, arch, aligned, device: seen.append(aligned) or (print, (), ()),
+        lambda source, arch, aligned, device: seen.append(aligned) or Prepared(print, (), ()),
     )
     whole = torch.empty(64, device="meta")
     body = lambda fd, x, y, s: fd.ops.mul(fd.ops.add(x, y), s)  # noqa: E731

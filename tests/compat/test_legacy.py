@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tritonfuser import options
-from tritonfuser.compat import nvfuser
+from tritonfuser.compat import nvfuser, nvfuser_direct
 from tritonfuser.compat.nvfuser import DataType, Fusion, FusionCache, FusionDefinition
 
 
@@ -91,7 +91,7 @@ def test_the_definition_is_printed_at_execution(monkeypatch, capsys, inputs, var
         "    S2 = fd.define_constant(3.00000)\n"
         "    T3 = fd.ops.add(T0, T1)\n"
         "    T4 = fd.ops.mul(T3, S2)\n"
-        "    T5 = fd.ops.sum(T4, axes=[2], keepdim=False, dtype=DataType.Float)\n"
+        "    T5 = fd.ops.sum(T4, axes=[-1], keepdim=False, dtype=DataType.Float)\n"
         "    fd.add_output(T5)\n"
     )
     assert capsys.readouterr().out == expected
@@ -114,3 +114,49 @@ def test_names():
         fd.add_output(fd.define_tensor(1))
     assert nvfuser.version() >= "0.2.34"
     assert nvfuser.compute_tensor_descriptor([2, 3], [3, 1]) == ([True, True], [1, 0])
+
+
+def test_every_name_of_the_direct_frontend_is_here_too():
+    for name in (*nvfuser_direct.__all__, "compute_contiguity", "FusionCache"):
+        assert hasattr(nvfuser, name)
+    assert nvfuser._C is nvfuser
+    assert nvfuser.compute_contiguity([2, 1, 3], [3, 3, 1]) == [True, None, True]
+    assert nvfuser.FusionDefinition is not nvfuser_direct.FusionDefinition
+
+
+def test_the_printed_text_records_the_same(monkeypatch, capsys):
+    """Axes as they were written; `_` for results that are not there."""
+    monkeypatch.setenv("PYTORCH_NVFUSER_DUMP", "python_definition")
+    options.refresh()
+    x, y = torch.randn(3, 4), torch.randn(3, 16).to(torch.float8_e4m3fn)
+    with FusionDefinition() as fd:
+        t, n, u = fd.define_tensor(2), fd.define_scalar(dtype=DataType.Int), fd.from_pytorch(y)
+        one = fd.define_tensor(0)
+        fd.add_output(fd.ops.var_mean(t, [-1, 0], 1, False)[1])
+        fd.add_output(fd.ops.sum(t, -1, True))
+        fd.add_output(fd.ops.sum(t))
+        fd.add_output(fd.ops.max(fd.ops.permute(t, [-1, 0]), [-2]))
+        fd.add_output(fd.ops.welford(t, axes=[-2])[0])
+        fd.add_output(fd.ops.where(fd.ops.gt(t, 0.0), t, n))
+        fd.add_output(fd.ops.mul(t, fd.define_scalar(2.0, dtype=DataType.Half)), t)
+        fd.add_output(fd.ops.scaled_mm(u, fd.ops.permute(u, [1, 0]), one, one)[0])
+    inputs = [x, 2, y, torch.tensor(2.0)]
+    before = [x.clone(), *inputs[1:]]
+    outputs = fd.execute(inputs)
+    text = capsys.readouterr().out
+    for line in (
+        "fd.ops.var_mean(T0, axes=[-1, 0], correction=1, keepdim=False)",
+        "fd.ops.sum(T0, axes=[-1], keepdim=False, dtype=DataType.Float)",
+        "fd.ops.sum(T0, axes=[0, 1], keepdim=False, dtype=DataType.Float)",
+        "axes=[-2], keepdim=False, dtype=DataType.Null)",
+        "fd.ops.welford(T0, axes=[-2])",
+        ", _, _ = fd.ops.scaled_mm(",
+    ):
+        assert line in text
+    scope = {"FusionDefinition": FusionDefinition, "DataType": DataType}
+    exec(text, scope)
+    (program,) = (value for name, value in scope.items() if name.startswith("nvfuser_fusion_id"))
+    with FusionDefinition() as again:
+        program(again)
+    for one, other in zip(again.execute(before), outputs, strict=True):
+        assert torch.equal(one, other)

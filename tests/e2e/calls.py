@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -32,6 +32,8 @@ class Recorded:
     inputs: list[torch.Tensor]
     names: list[str]
     """One for each output: what the call is, and which result."""
+    counts: list[int] = field(default_factory=list)
+    """How many results each call handed back; None among them counts."""
 
 
 def record(
@@ -46,6 +48,7 @@ def record(
     """
     inputs: list[torch.Tensor] = []
     names: list[str] = []
+    counts: list[int] = []
     with FusionDefinition() as fd:
 
         def handle(arg: Any) -> Any:
@@ -60,10 +63,13 @@ def record(
         for call in calls:
             made = getattr(fd.ops, name)(*(handle(a) for a in call.args), **call.kwargs)
             results = made if isinstance(made, tuple) else (made,)
+            counts.append(len(results))
             for place, result in enumerate(results):
+                if result is None:
+                    continue
                 fd.add_output(result)
                 names.append(f"{name}, {call.what}, result {place}")
-    return Recorded(fd, inputs, names)
+    return Recorded(fd, inputs, names, counts)
 
 
 def run(recorded: Recorded) -> list[torch.Tensor]:
@@ -81,12 +87,16 @@ def reference(name: str, calls: Sequence[Call], double: bool) -> list[torch.Tens
         if not isinstance(arg, torch.Tensor):
             return arg
         arg = arg.cpu()
-        return arg.double() if double and arg.is_floating_point() else arg
+        if not arg.is_floating_point():
+            return arg
+        # torch has few functions of floats of eight bits.
+        return arg.double() if double else arg.float() if arg.itemsize == 1 else arg
 
     found: list[torch.Tensor] = []
     for call in calls:
         made = registry.get(name).oracle(*(given(a) for a in call.args), **call.kwargs)
-        found.extend(made if isinstance(made, tuple) else (made,))
+        results = made if isinstance(made, tuple) else (made,)
+        found.extend(result for result in results if result is not None)
     return found
 
 
@@ -115,5 +125,5 @@ def assert_close(
         )
         if signs and dtype.is_floating_point:
             zero = (one == 0) & (other == 0)
-            same = one[zero].signbit() == other[zero].signbit()
+            same = one[zero].float().signbit() == other[zero].float().signbit()
             assert bool(same.all()), f"{name}: 0.0 is not -0.0"

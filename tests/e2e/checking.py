@@ -14,7 +14,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.plan import make_plan
 from tritonfuser.cache.signature import signature
 from tritonfuser.device import DeviceProperties, known
-from tritonfuser.heuristics.params import HeuristicParams
+from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.heuristics.problem import next_power_of_2
 from tritonfuser.ir import Const, Node, Value
 from tritonfuser.lowering.pipeline import Lowered, lower
@@ -136,6 +136,8 @@ class Schedule:
         """Params of other tile sizes, loops among them where there were none."""
         rng, params = self.shuffle, segment.params
         assert rng is not None
+        if isinstance(params, MatmulParams):
+            return self.changed_product(params)
         found = {row.name for row in fields(params) if row.name.startswith("block_")}
         least = next_power_of_2(segment.parallel_extent // MOST_PROGRAMS).bit_length()
         changes: dict[str, Any] = {name: 1 << rng.randint(0, 6) for name in sorted(found)}
@@ -146,6 +148,15 @@ class Schedule:
         if hasattr(params, "persistent"):
             changes["persistent"] = changes["block_r"] >= segment.reduced_extent
         return replace(params, **changes)
+
+    def changed_product(self, params: MatmulParams) -> HeuristicParams:
+        """A matrix product's params, with tiles of other sides, or in column parts."""
+        rng = self.shuffle
+        assert rng is not None
+        m, n, k = (rng.choice((16, 32, 64)) for _ in range(3))
+        return replace(
+            params, block_m=m, block_n=n, block_k=k, group_m=rng.choice((1, 2, 8)), programs=0
+        )
 
 
 def gpu(sms: int = 132) -> DeviceProperties:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from _pytest.mark.structures import ParameterSet
 
-from tests.ops.pointwise_harness import operand_dtypes, samples, specials, typing_of
+from tests.ops.pointwise_harness import EIGHTS, operand_dtypes, samples, specials, typing_of
 from tritonfuser.dtypes import Category, DataType
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Kind, Op, Pointwise
@@ -99,11 +99,25 @@ def pointwise_calls(op: Op, dtype: DataType, device: str) -> list[Call]:
         "0-dim": [x[1, 2] for x in drawn],
         "0-dim beside dense": [x if place == 0 else x[1, 2] for place, x in enumerate(drawn)],
         "empty": [x.new_empty(0, 2, 1) for x in drawn],
+        "empty inside": [x.new_empty(5, 0, 3) for x in drawn],
+        "one element": [x[:1, :1] for x in drawn],
     }
-    return [
+    calls = [
         Call(what, tuple(_numbers(op, [x.to(device) for x in operands])))
         for what, operands in found.items()
     ]
+    return calls + _beside_numbers(op, calls[0])
+
+
+def _beside_numbers(op: Op, call: Call) -> list[Call]:
+    """The same call with a Python number in the place of each operand in turn."""
+    found: list[Call] = []
+    tensors = [place for place, x in enumerate(call.args) if isinstance(x, torch.Tensor)]
+    numbers = {place: call.args[place][3, 5].item() for place in tensors}
+    for place in tensors if len(tensors) > 1 and op.params[0].name != "condition" else ():
+        args = [numbers[d] if d == place else x for d, x in enumerate(call.args)]
+        found.append(Call(f"a number as operand {place}", tuple(args)))
+    return found
 
 
 def _edges(op: Op, dtype: DataType) -> list[torch.Tensor]:
@@ -126,7 +140,7 @@ def _numbers(op: Op, operands: Sequence[torch.Tensor]) -> Iterator[Any]:
         if param.kind is not Kind.SCALAR:
             yield x
             continue
-        finite = x[x.isfinite()].flatten()
+        finite = x[x.double().isfinite()].flatten()
         yield finite[len(finite) // 2].item() if len(finite) else 1
 
 
@@ -202,6 +216,9 @@ def numbers(shape: Sequence[int], dtype: DataType, device: str) -> torch.Tensor:
         return (found > 0).to(device)
     if dtype.info.category is Category.INT:
         return found.to(dtype.info.torch).to(device)
+    if dtype.info.category is Category.COMPLEX:
+        other = torch.randint(-8, 9, tuple(shape), generator=generator)
+        return torch.complex(found / 4, other / 4).to(dtype.info.torch).to(device)
     return (found / 4).to(dtype.info.torch).to(device)
 
 
@@ -272,6 +289,16 @@ def _take_along_axis(dtype: DataType, device: str) -> list[Call]:
     ]
 
 
+def _scatter(dtype: DataType, device: str) -> list[Call]:
+    x, src = numbers((4, 6), dtype, device), numbers((5, 7), dtype, device)
+    return [
+        Call("rows", (x, _index([[3, 0, 1, 1, 2, 0], [0, 1, 2, 3, 0, 2]], device), src, 0)),
+        Call("columns", (x, _index([[5, 0], [1, 4]], device, torch.int32), src, -1)),
+        Call("none", (x, _index([[]] * 4, device), src, 1)),
+        Call("1-dim", (x[0], _index([5, 1, 0], device), src[1], 0)),
+    ]
+
+
 def _embedding(dtype: DataType, device: str) -> list[Call]:
     if dtype.info.category is not Category.FLOAT:
         return []
@@ -285,7 +312,7 @@ def _embedding(dtype: DataType, device: str) -> list[Call]:
 
 
 def _matmul(dtype: DataType, device: str) -> list[Call]:
-    if dtype.info.category is not Category.FLOAT:
+    if dtype.info.category is not Category.FLOAT or dtype in EIGHTS:
         return []
     a, b = numbers((5, 8), dtype, device), numbers((8, 3), dtype, device)
     batch = numbers((2, 5, 8), dtype, device)
@@ -299,7 +326,7 @@ def _matmul(dtype: DataType, device: str) -> list[Call]:
 
 
 def _linear(dtype: DataType, device: str) -> list[Call]:
-    if dtype.info.category is not Category.FLOAT:
+    if dtype.info.category is not Category.FLOAT or dtype in EIGHTS:
         return []
     a, weight = numbers((2, 5, 8), dtype, device), numbers((3, 8), dtype, device)
     return [
@@ -336,7 +363,7 @@ def _full(dtype: DataType, device: str) -> list[Call]:
 
 def _drawn(first: float, second: float) -> Maker:
     def make(dtype: DataType, device: str) -> list[Call]:
-        if dtype.info.category is not Category.FLOAT:
+        if dtype.info.category is not Category.FLOAT or dtype in EIGHTS:
             return []
         seeds = {"rng_seed": 7, "rng_offset": 3, "dtype": dtype}
         return [
@@ -403,6 +430,7 @@ CALLS: dict[str, Maker] = {
     "index_select": _index_select,
     "gather": _gather,
     "take_along_axis": _take_along_axis,
+    "scatter": _scatter,
     "embedding_fwd": _embedding,
     "cat": _cat,
     "matmul": _matmul,

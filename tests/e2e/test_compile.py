@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from tests.e2e import calls as many
-from tests.e2e.growing import grow
 from tests.e2e.samples import CALLS, pointwise_calls, reduction_calls, scan_calls
 from tests.e2e.test_ops_pointwise import CASES, ON_GPU
 from tests.e2e.test_ops_reductions import REDUCED, SCANNED
-from tests.ops.pointwise_harness import DTYPES
+from tests.e2e.test_random_graphs import KINDS
+from tests.ops.pointwise_harness import ALL_DTYPES
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.ops import registry
 
@@ -62,7 +62,7 @@ def test_scans(name: str, dtype: DataType) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: x.name)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda x: x.name)
 @pytest.mark.parametrize("name", CALLS)
 def test_others(name: str, dtype: DataType) -> None:
     calls = CALLS[name](dtype, "cpu")
@@ -77,8 +77,11 @@ def test_others(name: str, dtype: DataType) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 200, 20))
-def test_graphs(start: int) -> None:
-    for seed in range(start, start + 20):
-        grown = grow(random.Random(seed))
-        grown.fd.compile_for(ARCH, grown.inputs)
+@pytest.mark.parametrize("kind", KINDS)
+def test_graphs(kind: str) -> None:
+    for number in range(20):
+        grown = KINDS[kind].grow(random.Random(f"{kind} {number}"))
+        try:
+            grown.fd.compile_for(ARCH, grown.inputs)
+        except Exception as error:
+            raise AssertionError(f"seed '{kind} {number}'") from error

@@ -155,11 +155,19 @@ def test_numbers(name: str, number: complex, device: str) -> None:
                 assert_near(given, wanted, 20)
 
 
-def test_a_complex_number_beside_a_real_tensor() -> None:
-    """The imaginary part is kept: the result is complex."""
-    x = torch.tensor([1.0, 2.0])
-    (found,) = run(lambda fd, x: fd.ops.add(x, 1 + 2j), [x])
-    assert torch.equal(found, torch.tensor([2 + 2j, 3 + 2j], dtype=DOUBLE))
+def test_a_complex_number_beside_a_real_tensor(device: str) -> None:
+    """The imaginary part is kept: the result is complex, of the tensor's width as torch has it."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        x = torch.tensor([1.0, 2.0], dtype=dtype, device=device)
+
+        def record(fd: Any, x: Any, z: Any) -> list[Any]:
+            zero_dim = fd.ops.full([], 1 + 2j, D.ComplexDouble)
+            return [fd.ops.add(x, other) for other in (1 + 2j, z, zero_dim)]
+
+        wanted = torch.tensor([2 + 2j, 3 + 2j], device=device)
+        for found in run(record, [x, 1 + 2j]):
+            assert found.dtype is (DOUBLE if dtype is torch.float64 else SINGLE)
+            assert torch.equal(found, wanted.to(found.dtype))
 
 
 def test_scalars_alone(device: str) -> None:
@@ -359,11 +367,54 @@ def test_a_sum_over_stretched_dims() -> None:
     assert_near(found[1], x[0] ** 3)
 
 
-def test_scans(device: str) -> None:
-    x = numbers(3, 6, device=device)
-    found = run(lambda fd, x: [fd.ops.cumsum(x, 1), fd.ops.cumsum(x, 0, 1j)], [x])
-    assert_near(found[0], x.cumsum(1))
-    assert_near(found[1], x.cumsum(0) + 1j)
+@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
+def test_scans(dtype: torch.dtype, device: str) -> None:
+    x = numbers(3, 6, dtype=dtype, device=device)
+    x[0, 3] = 0
+    x[1, 2:] = -1
+
+    def record(fd: Any, x: Any) -> list[Any]:
+        o = fd.ops
+        sums = [o.cumsum(x, 1), o.cumsum(x, 0, 1j)]
+        return [*sums, o.cumprod(x, 1), o.cumprod(x, -2, 2 - 1j), o.cumprod(o.mul(x, 1j), 1)]
+
+    found = run(record, [x])
+    wide = x.to(DOUBLE)
+    wanted = [
+        wide.cumsum(1),
+        wide.cumsum(0) + 1j,
+        wide.cumprod(1),
+        wide.cumprod(0) * (2 - 1j),
+        (wide * 1j).cumprod(1),
+    ]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype is dtype
+        assert_near(one, other, 10)
+    assert not found[2][0, 3:].any()
+
+
+def test_reductions_that_keep_their_dims(device: str) -> None:
+    x = numbers(3, 4, 5, device=device)
+
+    def record(fd: Any, x: Any) -> list[Any]:
+        o = fd.ops
+        made = [o.prod(x, [0, 2], keepdim=True), o.prod(x, 1, True), o.sum(x, keepdim=True)]
+        return [*made, *o.var_mean(x, [1], keepdim=True), o.var(x, [2], 1, True), o.prod(x)]
+
+    found = run(record, [x])
+    var, mean = torch.var_mean(x, 1, keepdim=True)
+    wanted = [
+        x.prod(0, keepdim=True).prod(2, keepdim=True),
+        x.prod(1, keepdim=True),
+        x.sum((0, 1, 2), keepdim=True),
+        var,
+        mean,
+        x.var(2, keepdim=True),
+        x.prod(),
+    ]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype is other.dtype
+        assert_near(one, other, 100)
 
 
 def test_a_normalization(device: str) -> None:
@@ -562,7 +613,7 @@ def test_a_scalar_tensor_of_the_cpu_beside_cuda_ones() -> None:
 # --- what is refused -----------------------------------------------------------------------------
 
 
-_REFUSING = "relu ceil erf lgamma sign lt ge minimum atan2 fmod remainder cumprod hypot"
+_REFUSING = "relu ceil erf lgamma sign lt ge minimum atan2 fmod remainder cummax hypot"
 
 
 @pytest.mark.parametrize("name", _REFUSING.split())
@@ -570,7 +621,7 @@ def test_ops_without_a_rule(name: str) -> None:
     """The error says which op it is and what came, at the line that recorded it."""
     x = numbers(3)
     operands = [p for p in OPS[name].params if p.kind.is_operand]
-    more = [1] if name == "cumprod" else []
+    more = [1] if name == "cummax" else []
     with pytest.raises(DefinitionError, match=f"{name}: .*ComplexDouble"), FusionDefinition() as fd:
         given = [fd.from_pytorch(x) for p in operands if p.default is not None]
         getattr(fd.ops, name)(*given, *([0] if more else []))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from tests.e2e.checking import copied, round_trip
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.errors import DefinitionError, InputError, UnsupportedDeviceError
+from tritonfuser.errors import DefinitionError, UnsupportedDeviceError
 from tritonfuser.ops import narrow_torch
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Library
@@ -128,225 +126,6 @@ def test_sorting_is_refused() -> None:
             definition(lambda fd, z, n=name, m=more: getattr(fd.ops, n)(z, *m), [z])
 
 
-# --- attention -----------------------------------------------------------------------------------
-
-DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
-
-
-def heads(
-    dtype: torch.dtype, device: str, queries: int = 7, keys: int = 7, width: int = 16
-) -> list[torch.Tensor]:
-    """Query, key and value of [2, 3, L, E]; the query lies as [2, L, 3, E]."""
-    query = drawn(2, queries, 3, width, dtype=dtype, device=device).transpose(1, 2)
-    rest = (drawn(2, 3, keys, width, dtype=dtype, device=device, seed=s) for s in (1, 2))
-    return [query, *rest]
-
-
-def logsumexp(query: torch.Tensor, key: torch.Tensor, extra: torch.Tensor | float) -> torch.Tensor:
-    scores = query.double() @ key.double().transpose(-1, -2) / math.sqrt(query.shape[-1])
-    return (scores + extra).logsumexp(-1)
-
-
-@pytest.mark.parametrize("is_causal", [None, False, True])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_attention(dtype: torch.dtype, is_causal: bool | None, device: str) -> None:
-    inputs = heads(dtype, device)
-    found = run(lambda fd, q, k, v: fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal), inputs)
-    wanted = F.scaled_dot_product_attention(*inputs, is_causal=bool(is_causal))
-    assert_near(found[0], wanted)
-    assert found[0].stride() == inputs[0].stride()
-    hidden = torch.ones(7, 7).tril().log().double() if is_causal else 0.0
-    assert found[1].dtype is torch.float32
-    assert_near(found[1], logsumexp(*(x.cpu() for x in inputs[:2]), hidden), 30)
-    assert [(x.dtype, tuple(x.shape)) for x in found[2:]] == [
-        (torch.uint64, (2,)),
-        (torch.uint64, ()),
-    ]
-
-
-@pytest.mark.parametrize("width", [8, 5, 64])
-def test_widths(width: int, device: str) -> None:
-    """Widths that a kernel pads, and as many queries as there are not keys."""
-    for queries, keys in ((7, 7), (3, 9)):
-        for is_causal in (False, True):
-            inputs = heads(torch.bfloat16, device, queries, keys, width)
-            found = run(
-                lambda fd, *qkv, c=is_causal: fd.ops.sdpfa_fwd(
-                    *qkv, dropout_p=0.0, is_causal=c, scale=None
-                ),
-                inputs,
-            )
-            wide = [x.float() for x in inputs]
-            wanted = F.scaled_dot_product_attention(*wide, is_causal=is_causal)
-            assert_near(found[0], wanted)
-
-
-def test_options_given_to_a_run(device: str) -> None:
-    """Also such as are computed: a scale that is half of what is given."""
-    inputs = heads(torch.float16, device)
-
-    def record(fd: Any, q: Any, k: Any, v: Any, p: Any, causal: Any, scale: Any) -> Any:
-        half = fd.ops.mul(scale, 0.5)
-        out, *_ = fd.ops.sdpfa_fwd(q, k, v, dropout_p=p, is_causal=causal, scale=half)
-        again, *_ = fd.ops.sdpfa_fwd(q, k, out, dropout_p=p, scale=fd.ops.add(half, 0.25))
-        return out, again
-
-    fd = definition(record, [*inputs, 0.0, True, 0.5])
-    for is_causal, scale in ((True, 0.5), (False, 0.5), (True, 0.25)):
-        out, again = fd.run([*inputs, 0.0, is_causal, scale])
-        wanted = F.scaled_dot_product_attention(*inputs, is_causal=is_causal, scale=scale / 2)
-        assert_near(out, wanted)
-        assert_near(
-            again, F.scaled_dot_product_attention(*inputs[:2], wanted, scale=scale / 2 + 0.25), 2
-        )
-
-
-def test_leading_dims(device: str) -> None:
-    """Five dims: the first is one of devices."""
-    inputs = [x.unsqueeze(0) for x in heads(torch.float16, device)]
-    found = run(lambda fd, q, k, v: fd.ops.sdpfa_fwd(q, k, v), inputs)
-    assert_near(found[0], F.scaled_dot_product_attention(*inputs))
-    assert found[1].shape == (1, 2, 3, 7)
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("which", ["bias", "mask", "both"])
-def test_bias_and_mask(which: str, is_causal: bool, device: str) -> None:
-    """A row that sees nothing is 0, not nan."""
-    inputs = heads(torch.float32, device)
-    bias = drawn(2, 3, 7, 7, device=device, seed=5)
-    mask = drawn(2, 1, 7, 7, device=device, seed=6) > 0
-    mask[0, 0, 2] = False
-    extra = torch.zeros(2, 3, 7, 7, device=device)
-    given: dict[str, torch.Tensor] = {}
-    if which != "mask":
-        extra, given["bias"] = extra + bias, bias
-    if which != "bias":
-        extra, given["mask"] = extra.masked_fill(~mask, -math.inf), mask
-    if is_causal:
-        extra = extra + torch.ones(7, 7, device=device).tril().log()
-
-    def record(fd: Any, q: Any, k: Any, v: Any, *more: Any) -> Any:
-        named = dict(zip(given, more, strict=True))
-        return fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal, **named)
-
-    found = run(record, [*inputs, *given.values()])
-    wanted = F.scaled_dot_product_attention(*inputs, attn_mask=extra)
-    assert_near(found[0], wanted.nan_to_num())
-    assert_near(found[1], logsumexp(*(x.cpu() for x in inputs[:2]), extra.cpu()))
-    if which != "bias":
-        assert not found[0][0, :, 2].any()
-
-
-@pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_attention_backward(dtype: torch.dtype, is_causal: bool, device: str) -> None:
-    inputs = [*heads(dtype, device), drawn(2, 3, 7, 16, dtype=dtype, device=device, seed=9)]
-
-    def record(fd: Any, q: Any, k: Any, v: Any, grad: Any) -> Any:
-        out, total, seed, offset = fd.ops.sdpfa_fwd(q, k, v, is_causal=is_causal)
-        saved = (grad, q, k, v, out, total)
-        return fd.ops.sdpfa_bwd(*saved, 0.0, is_causal, seed, offset, None)
-
-    found = run(record, inputs)
-    leaves = [x.detach().double().cpu().requires_grad_() for x in inputs[:3]]
-    out = F.scaled_dot_product_attention(*leaves, is_causal=is_causal)
-    out.backward(inputs[3].double().cpu())
-    for one, leaf, given in zip(found, leaves, inputs, strict=False):
-        # The logsumexp between the two is a Float.
-        assert_near(one, leaf.grad, 1e6 if dtype is torch.float64 else 2)
-        assert one.stride() == given.stride()
-
-
-def test_backward_of_what_was_saved(device: str) -> None:
-    """Forward and backward in two definitions: the seeds are inputs, of UInt64."""
-    dtype = torch.float16
-    q, k, v = heads(dtype, device)
-    grad = drawn(2, 3, 7, 16, dtype=dtype, device=device, seed=9)
-    saved = run(lambda fd, *qkv: fd.ops.sdpfa_fwd(*qkv), [q, k, v])
-    found = run(
-        lambda fd, g, q, k, v, o, t, s, f, p, c: fd.ops.sdpfa_bwd(
-            g, q, k, v, o, t, p, c, s, f, 0.25
-        ),
-        [grad, q, k, v, *saved, 0.0, False],
-    )
-    leaves = [x.detach().double().requires_grad_() for x in (q, k, v)]
-    F.scaled_dot_product_attention(*leaves, scale=0.25).backward(grad.double())
-    for one, leaf in zip(found, leaves, strict=True):
-        assert_near(one, leaf.grad, 2)
-
-
-def test_dropout_on_the_cpu() -> None:
-    """Drawn by torch; what was dropped cannot be drawn again."""
-    q, k, v = heads(torch.float32, "cpu")
-    fd = definition(lambda fd, *qkv: fd.ops.sdpfa_fwd(*qkv, dropout_p=0.5), [q, k, v])
-    torch.manual_seed(3)
-    out, *saved = fd.run([q, k, v])
-    torch.manual_seed(3)
-    assert_near(out, F.scaled_dot_product_attention(q, k, v, dropout_p=0.5))
-    back = definition(
-        lambda fd, g, q, k, v, o, t, s, f: fd.ops.sdpfa_bwd(
-            g, q, k, v, o, t, 0.5, False, s, f, None
-        ),
-        [out, q, k, v, out, *saved],
-    )
-    with pytest.raises(InputError, match=r"(?s)sdpfa_bwd.*dropout_p of 0.*test_library"):
-        back.run([out, q, k, v, out, *saved])
-
-
-@pytest.mark.gpu
-def test_dropout_on_a_gpu() -> None:
-    """The backward drops what the forward dropped."""
-    q, k, v = heads(torch.bfloat16, "cuda", 64, 64)
-    grad = torch.ones_like(q)
-
-    def record(fd: Any, q: Any, k: Any, v: Any, grad: Any) -> Any:
-        out, total, seed, offset = fd.ops.sdpfa_fwd(q, k, v, dropout_p=0.5)
-        saved = (grad, q, k, v, out, total)
-        return out, *fd.ops.sdpfa_bwd(*saved, 0.5, False, seed, offset, None)
-
-    fd = definition(record, [q, k, v, grad])
-    leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
-    torch.manual_seed(5)
-    out, *grads = fd.run([q, k, v, grad])
-    torch.manual_seed(5)
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
-        wanted = F.scaled_dot_product_attention(*leaves, dropout_p=0.5)
-    wanted.backward(grad)
-    assert torch.equal(out, wanted)
-    for one, leaf in zip(grads, leaves, strict=True):
-        assert_near(one, leaf.grad)
-
-
-def test_attention_beside_kernels(device: str) -> None:
-    """What is computed before and after is fused; results lie as torch lays them out."""
-    q, k, v = heads(torch.float16, device)
-
-    def record(fd: Any, q: Any, k: Any, v: Any) -> Any:
-        scaled = fd.ops.cast(fd.ops.mul(q, 0.5), D.Half)
-        out, *_ = fd.ops.sdpfa_fwd(scaled, k, v, is_causal=True)
-        rows = fd.ops.reshape(fd.ops.permute(out, [0, 2, 1, 3]), [14, 48])
-        return fd.ops.sum(fd.ops.cast(rows, D.Float), [1])
-
-    (found,) = run(record, [q, k, v])
-    out = F.scaled_dot_product_attention(q * 0.5, k, v, is_causal=True)
-    assert_near(found, out.transpose(1, 2).reshape(14, 48).float().sum(1), 1e3)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "text"),
-    [
-        (((2, 3, 4), (2, 3, 4), (2, 3, 4)), "rank 3"),
-        (((2, 3, 4, 8), (2, 3, 4, 16), (2, 3, 4, 8)), "a key of width 8"),
-        (((2, 3, 4, 8), (2, 3, 4, 8), (2, 3, 5, 8)), "4 values"),
-        (((2, 3, 4, 8), (2, 1, 4, 8), (2, 3, 4, 8)), r"batch and head sizes \[2, 3\]"),
-    ],
-)
-def test_attention_of_shapes_that_do_not_fit(shapes: Any, text: str) -> None:
-    with pytest.raises(DefinitionError, match=f"sdpfa_fwd: .*{text}"), FusionDefinition() as fd:
-        fd.ops.sdpfa_fwd(*(fd.define_tensor(list(shape)) for shape in shapes))
-
-
 # --- products ------------------------------------------------------------------------------------
 
 OFFSETS = [2, 2, 7]
@@ -455,10 +234,27 @@ def test_products_that_do_not_fit() -> None:
         run(lambda fd, *xs: fd.ops.grouped_mm(*xs), [a, b, offsets])
     with pytest.raises(DefinitionError, match="scale1 and scale2, or neither"):
         definition(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o, a), [a, drawn(3, 8, 5), offsets])
-    with pytest.raises(DefinitionError, match="results with block scales"):
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"output_block_scale_size": 16}, "Float4_e2m1fn or Float8_e4m3fn as dtype"),
+        (
+            {"output_block_scale_size": 16, "dtype": D.Float8_e4m3fn},
+            "output_block_scale_size=32 for DataType.Float8_e4m3fn, got 16",
+        ),
+        (
+            {"output_block_scale_size": 16, "dtype": D.Float4_e2m1fn},
+            "output_block_scale_dtype=DataType.Float8_e4m3fn",
+        ),
+        ({"output_gamma": True}, "an output_block_scale_size beside output_gamma"),
+    ],
+)
+def test_quantized_results_that_are_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(DefinitionError, match=f"scaled_mm: expected .*{text}"):
         definition(
-            lambda fd, a, b: fd.ops.scaled_mm(a, b, a, b, output_block_scale_size=16)[0],
-            [a, drawn(8, 5)],
+            lambda fd, a, b: fd.ops.scaled_mm(a, b, a, b, **options)[0], [drawn(4, 8), drawn(8, 64)]
         )
 
 
@@ -523,6 +319,66 @@ def test_instructions_that_a_device_lacks(name: str) -> None:
         fd.segments(inputs, arch="sm_90")
     (segment,) = fd.segments(inputs, arch="sm_100").segments
     assert segment.scheduler == "expr_eval"
+
+
+QUANTIZED: dict[str, dict[str, Any]] = {
+    "four bits": {
+        "dtype": D.Float4_e2m1fn,
+        "output_block_scale_size": 16,
+        "output_block_scale_dtype": D.Float8_e4m3fn,
+    },
+    "eight bits": {
+        "dtype": D.Float8_e4m3fn,
+        "output_block_scale_size": 32,
+        "output_block_scale_dtype": D.Float8_e8m0fnu,
+    },
+}
+
+
+@pytest.mark.parametrize("gamma", [False, True])
+@pytest.mark.parametrize("kind", QUANTIZED)
+def test_products_quantized_on_the_way_out(kind: str, gamma: bool) -> None:
+    """A Blackwell GPU gives them: elsewhere they are refused by name; by torch they are right."""
+    options = {**QUANTIZED[kind], "output_gamma": gamma}
+    a, b, one = drawn(8, 32), drawn(32, 64), torch.ones(1, 1)
+
+    def record(fd: Any, *operands: Any) -> list[Any]:
+        out, blocks, overall = fd.ops.scaled_mm(*operands, **options)
+        assert (overall is not None) is gamma
+        return [out, blocks, overall] if gamma else [out, blocks]
+
+    inputs = [a, b, one, one]
+    fd = definition(record, inputs)
+    with pytest.raises(UnsupportedDeviceError, match=r"(?s)scaled_mm: cpu.*sm_100.*test_library"):
+        fd.run(inputs)
+    with pytest.raises(UnsupportedDeviceError, match=r"scaled_mm: NVIDIA H200 \(sm_90\)"):
+        fd.segments(inputs, arch="sm_90")
+    (segment,) = fd.segments(inputs, arch="sm_100").segments
+    found = OPS["scaled_mm"].oracle(*inputs, **options)
+    assert [(tuple(x.shape), x.dtype) for x in found] == [
+        (v.tensor.sizes, v.dtype.info.torch) for v in segment.outputs
+    ]
+    size = options["output_block_scale_size"]
+    elements = narrow_torch.decode(found[0]) if kind == "four bits" else found[0].float()
+    back = elements * found[1].float().repeat_interleave(size, 1) * (found[2] if gamma else 1.0)
+    assert float((back - a @ b).norm() / (a @ b).norm()) < (0.15 if kind == "four bits" else 0.04)
+    if gamma and kind == "four bits":
+        assert found[1].float().amax() == 448.0
+
+
+def test_groups_quantized_on_the_way_out() -> None:
+    a, b, offsets = drawn(8, 16), drawn(2, 16, 32), torch.tensor([3, 8], dtype=torch.int32)
+    options = QUANTIZED["four bits"]
+    one = torch.ones(1, 1)
+    elements, scales = OPS["grouped_mm"].oracle(a, b, offsets, one, one.unsqueeze(0), **options)
+    back = narrow_torch.decode(elements) * scales.float().repeat_interleave(16, 1)
+    wanted = torch.cat([a[:3] @ b[0], a[3:] @ b[1]])
+    assert float((back - wanted).norm() / wanted.norm()) < 0.15
+    fd = definition(
+        lambda fd, *xs: fd.ops.grouped_mm(*xs, **options)[:2], [a, b, offsets, one, one[None]]
+    )
+    with pytest.raises(UnsupportedDeviceError, match="grouped_mm: cpu"):
+        fd.run([a, b, offsets, one, one[None]])
 
 
 def test_four_bits() -> None:

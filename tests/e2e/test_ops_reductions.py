@@ -17,7 +17,7 @@ from tests.e2e.samples import (
     scan_calls,
     scanned_rows,
 )
-from tests.ops.pointwise_harness import DTYPES
+from tests.ops.pointwise_harness import ALL_DTYPES
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
 from tritonfuser.ops import registry
@@ -37,9 +37,9 @@ def _takes(op: Op, dtype: DataType) -> bool:
     return True
 
 
-REDUCED = [(op.name, d) for op in reduced_rows() for d in DTYPES if _takes(op, d)]
+REDUCED = [(op.name, d) for op in reduced_rows() for d in ALL_DTYPES if _takes(op, d)]
 ON_GPU = (D.Float, D.Half, D.Int, D.Bool)
-SCANNED = [(op.name, d) for op in scanned_rows() for d in DTYPES if _takes(op, d)]
+SCANNED = [(op.name, d) for op in scanned_rows() for d in ALL_DTYPES if _takes(op, d)]
 
 
 def check(name: str, calls: list[Call], device: str) -> None:
@@ -64,7 +64,7 @@ def test_scan(name: str, dtype: DataType, device: str) -> None:
     check(name, scan_calls(registry.get(name), dtype, device), device)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: x.name)
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda x: x.name)
 def test_sum_in_a_dtype_casts_the_operand_first(dtype: DataType, device: str) -> None:
     x = torch.full((4, 300), 3).to(dtype.info.torch).to(device)
     kinds = (D.Float, D.Double, D.Int, D.Int32, D.Half)

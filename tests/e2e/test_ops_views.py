@@ -12,7 +12,7 @@ import torch
 from tests.e2e import calls as many
 from tests.e2e.checking import Schedule, gpu
 from tests.e2e.samples import CALLS, Call, misaligned, numbers, on_devices, strided, transposed
-from tests.ops.pointwise_harness import DTYPES
+from tests.ops.pointwise_harness import ALL_DTYPES
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Factory, Random
@@ -54,13 +54,13 @@ def _relu(calls: list[Call]) -> list[Call]:
             torch.int64,
         ):
             return arg
-        return torch.relu(arg)
+        return torch.relu(arg.float()).to(arg.dtype) if arg.itemsize == 1 else torch.relu(arg)
 
     return [Call(c.what, tuple(of(a) for a in c.args), c.kwargs) for c in calls]
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "device"), on_devices(product(VIEWS, DTYPES), (D.Half, D.Bool))
+    ("name", "dtype", "device"), on_devices(product(VIEWS, ALL_DTYPES), (D.Half, D.Bool))
 )
 def test_view(name: str, dtype: DataType, device: str) -> None:
     calls = _with_layouts(CALLS[name](dtype, device))
@@ -79,7 +79,7 @@ def test_view(name: str, dtype: DataType, device: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "device"), on_devices(product(MADE, DTYPES), (D.Double, D.Half, D.Int))
+    ("name", "dtype", "device"), on_devices(product(MADE, ALL_DTYPES), (D.Double, D.Half, D.Int))
 )
 def test_made_of_nothing(name: str, dtype: DataType, device: str) -> None:
     calls = CALLS[name](dtype, device)

@@ -425,11 +425,9 @@ def test_version():
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: tritonfuser.schedule.split,
-        lambda: tritonfuser.PythonProfiler(auto_scheduled=True),
-        lambda: isinstance(3, tritonfuser.Merge),
-        lambda: FusionDefinition().sched.parallelize,
-        lambda: tritonfuser.multidevice.DeviceMesh(),
+        lambda: tritonfuser.schedule.split(),
+        lambda: FusionDefinition().sched.parallelize(),
+        lambda: tritonfuser.idm.IdModel(Fusion()),
     ],
 )
 def test_names_without_a_meaning_say_what_to_do(use):

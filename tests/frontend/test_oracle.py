@@ -45,6 +45,20 @@ def test_the_reference_computes_integers_as_float64_in_float_ops():
     assert torch.equal(reference(fd.fusion, [x], double=False)[0], 1.0 / x)
 
 
+def test_the_reference_rounds_scalars_to_their_dtype():
+    """0.3 is another number in bf16, given or computed; in Float it is one more."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True, dtype=DataType.Double)
+        s, f = fd.define_scalar(DataType.BFloat16), fd.define_scalar(DataType.Float)
+        fd.add_output(fd.ops.add(x, s))
+        fd.add_output(fd.ops.add(x, fd.ops.cast(f, DataType.Half)))
+        fd.add_output(fd.ops.add(x, f))
+    x = torch.zeros(1, dtype=torch.float64)
+    wanted = [torch.tensor(0.3, dtype=d) for d in (torch.bfloat16, torch.float16, torch.float32)]
+    for one, number in zip(reference(fd.fusion, [x, 0.3, 0.3]), wanted, strict=True):
+        assert one.item() == number.item()
+
+
 def test_the_reference_does_scalar_ops_and_sizes():
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1])

@@ -78,7 +78,7 @@ def test_the_direct_way_and_the_general_one_agree():
     x = torch.randn(5000, device="cuda")
     out = torch.zeros_like(x)
     stream = torch.cuda.current_stream().cuda_stream
-    launch, head, tail = found.prepare()
+    launch, head, tail, _ = found.prepare()
     launch(*source.grid, stream, *head, x.data_ptr(), x.data_ptr(), out.data_ptr(), *tail)
     assert torch.equal(out, x + x)
 
@@ -193,7 +193,7 @@ def test_facts_of_this_device():
 @pytest.mark.slow
 def test_a_launch_costs_a_few_microseconds():
     source = vector_add()
-    launch, head, tail = launcher(source).prepare()
+    launch, head, tail, _ = launcher(source).prepare()
     x = torch.ones(1024, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     pointers = (x.data_ptr(),) * 3

@@ -18,6 +18,7 @@ from tritonfuser.heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
+    MatmulParams,
     NoOpParams,
     PointwiseParams,
     TransposeParams,
@@ -31,6 +32,7 @@ SCHEDULERS = {
     "inner_persistent",
     "outer_persistent",
     "inner_outer_persistent",
+    "matmul",
     "scan",
     "expr_eval",
 }
@@ -42,13 +44,16 @@ def any_params(draw):
     values = {}
     for row in fields(cls):
         if row.name.startswith("block_"):
-            values[row.name] = 2 ** draw(st.integers(0, 10))
+            least = 4 if cls is MatmulParams else 0
+            values[row.name] = 2 ** draw(st.integers(least, 10))
         elif row.name == "num_warps":
             values[row.name] = 2 ** draw(st.integers(0, 5))
         elif row.name == "num_stages":
             values[row.name] = draw(st.integers(1, 8))
+        elif row.name in ("group_m", "programs", "parts"):
+            values[row.name] = draw(st.integers(1, 2))
         else:
-            assert row.name == "persistent"
+            assert row.name in ("persistent", "descriptors")
             values[row.name] = draw(st.booleans())
     return cls(**values)
 

@@ -59,9 +59,10 @@ def test_the_first_that_takes_it(name):
 def test_those_before_it_say_why_not():
     reasons = schedulers.refusals(KINDS["reduction"])
     assert "no_op: there are elements to compute" in reasons
+    assert "matmul: it has no matrix product" in reasons
     assert "scan: it has no scan" in reasons
     assert "inner_outer_persistent: it does not reduce over rows" in reasons
-    assert len(reasons) == 5
+    assert len(reasons) == 6
 
 
 @pytest.mark.parametrize(

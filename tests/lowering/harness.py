@@ -56,6 +56,7 @@ def lowered(
     inputs: Sequence[Any],
     facts: DeviceProperties = H200,
     params: Sequence[HeuristicParams] | None = None,
+    two_steps: bool = True,
     **changes: Any,
 ) -> Lowered:
     """The kernels for inputs like these.
@@ -65,11 +66,11 @@ def lowered(
     fd = body if isinstance(body, FusionDefinition) else record(body, inputs)
     ir = fd.fusion.ir
     spec = signature(ir, inputs, torch.device("cpu"))
-    found = lower(ir, spec, facts, params)
+    found = lower(ir, spec, facts, params, two_steps)
     if not changes:
         return found
     chosen = [changed(piece.params, changes) for piece in found.segmented.segments]
-    return lower(ir, spec, facts, chosen)
+    return lower(ir, spec, facts, chosen, two_steps)
 
 
 def changed(params: HeuristicParams, changes: dict[str, Any]) -> HeuristicParams:

@@ -182,6 +182,31 @@ def test_all_reads_see_the_old_value():
     torch.testing.assert_close(total, before.sum(1))
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda fd, x: fd.ops.reshape(x, [-1]),
+        lambda fd, x: fd.ops.permute(x, [1, 0]),
+        lambda fd, x: fd.ops.slice(x, [1, 0], [3, 6]),
+        lambda fd, x: fd.ops.expand(x, [2, 4, 6]),
+        lambda fd, x: fd.ops.reshape(fd.ops.permute(x, [1, 0]), [8, 3]),
+    ],
+)
+def test_a_view_of_a_written_input_shows_the_old_value(view):
+    def body(fd, x, y):
+        fd.add_output(view(fd, x))
+        fd.add_output(fd.ops.add(x, y), x)
+        fd.add_output(view(fd, y))
+
+    x, y = noise(4, 6), noise(4, 6, seed=1)
+    before, written = x.clone(), x + y
+    _, (seen, other) = run(body, x, y)
+    assert torch.equal(x, written)
+    (wanted,) = reference(record(lambda fd, x: [view(fd, x)], [x]).fusion.ir, [before])
+    assert torch.equal(seen, wanted.float())
+    assert other.shape == seen.shape
+
+
 def test_a_written_result_that_is_returned_is_the_input():
     def body(fd, x, y):
         total = fd.ops.add(x, y)

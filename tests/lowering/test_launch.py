@@ -83,7 +83,6 @@ def with_scratch(name):
         ("3.7.1", CudaLauncher()),
         ("4.0.0", CudaLauncher()),
         ("3.6.0", other_class()),
-        ("3.6.0", with_scratch("global_scratch_size")),
         ("3.6.0", with_scratch("profile_scratch_size")),
     ],
 )
@@ -92,6 +91,33 @@ def test_otherwise_tritons_launcher_is(monkeypatch, version, run):
     found = prepared(run)
     assert found.launch is run
     assert launched(run, found) == CALL
+
+
+def test_working_memory_is_an_argument_where_the_c_function_is_called(monkeypatch):
+    monkeypatch.setattr(triton, "__version__", "3.6.0")
+    run = with_scratch("global_scratch_size")
+    run.num_ctas = 2
+    found = prepared(run)
+    assert found.launch == run.launch
+    assert found.scratch == 256
+    assert found.head.count(launch.SCRATCH) == 1
+
+
+def test_else_triton_asks_for_it_and_the_users_allocator_stays(monkeypatch):
+    monkeypatch.setattr(triton, "__version__", "3.7.1")
+    before = launch._allocation._allocator.get()
+    asked = []
+
+    class Asking(CudaLauncher):
+        def __call__(self, *args):
+            asked.append(launch._allocation._allocator.get())
+            super().__call__(*args)
+
+    run = type("CudaLauncher", (Asking,), {"global_scratch_size": 128})()
+    found = prepared(run)
+    assert launched(run, found) == CALL
+    assert asked == [launch._working_memory]
+    assert launch._allocation._allocator.get() is before
 
 
 class Loaded:
@@ -108,7 +134,7 @@ def test_the_launcher_keeps_the_kernel_loaded(monkeypatch):
     monkeypatch.setattr(triton, "__version__", "3.9.0")
     binary = Loaded()
     unloaded = weakref.ref(binary)
-    launch_, _, _ = launch.prepare(binary, 0)
+    launch_, *_ = launch.prepare(binary, 0)
     del binary
     gc.collect()
     assert unloaded() is not None

@@ -10,11 +10,20 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
-from tests.ops.pointwise_harness import BY_NAME, cases, interpret, kernel, operands, row_kernel
+from tests.ops.pointwise_harness import (
+    BY_NAME,
+    EIGHTS,
+    cases,
+    interpret,
+    kernel,
+    operands,
+    row_kernel,
+)
 from tests.ops.test_pointwise import TOLERANCE, reference
 from tritonfuser.dtypes import DataType
 from tritonfuser.lowering import interpreted
 from tritonfuser.lowering.compile import compile_kernel
+from tritonfuser.lowering.emit_values import cast_text
 from tritonfuser.lowering.kernel import KernelSource
 from tritonfuser.ops import philox
 
@@ -211,33 +220,29 @@ def test_round_below(dtype: DataType, text: str, high: float) -> None:
 # --- casts of the interpreter --------------------------------------------------------------------
 
 CASTS = (D.Double, D.Float, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
-FP8 = (D.Float8_e4m3fn, D.Float8_e5m2)
 
 
-@pytest.mark.parametrize("source", (*CASTS, *FP8))
+@pytest.mark.parametrize("source", (*CASTS, *EIGHTS))
 def test_casts_round_as_torch_does(source: DataType) -> None:
-    """Triton converts fp8 from and to floats of 32 bits and less alone."""
+    """From and to every type, floats of eight bits among them."""
     generator = torch.Generator().manual_seed(5)
     given = (torch.randn(64, generator=generator, dtype=torch.float64) * 30).to(source.info.torch)
-    narrow = (D.Float, D.Half, D.BFloat16)
-    targets = (narrow if source in FP8 else CASTS) + (FP8 if source in narrow else ())
-    source_kernel = kernel(cast_lines(targets), [source], targets, 64)
+    targets = (*CASTS, *EIGHTS)
+    source_kernel = kernel(cast_lines(source, targets), [source], targets, 64)
     for found, target in zip(interpret(source_kernel, [given]), targets, strict=True):
         expected = given.to(target.info.torch)
         torch.testing.assert_close(found.double(), expected.double(), rtol=0, atol=0)
 
 
-def cast_lines(targets: tuple[DataType, ...]) -> list[str]:
-    return [
-        f"r{i} = x0 != 0" if d is D.Bool else f"r{i} = x0.to(tl.{d.info.triton})"
-        for i, d in enumerate(targets)
-    ]
+def cast_lines(source: DataType, targets: tuple[DataType, ...]) -> list[str]:
+    return [f"r{i} = {cast_text('x0', source, d)}" for i, d in enumerate(targets)]
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("source", CASTS)
+@pytest.mark.parametrize("source", (*CASTS, *EIGHTS))
 def test_casts_compile(source: DataType, target: str) -> None:
-    made = kernel(cast_lines(CASTS), [source], CASTS, 128)
+    targets = (*CASTS, *EIGHTS)
+    made = kernel(cast_lines(source, targets), [source], targets, 128)
     assert compile_kernel(made, target, (True,) * len(made.args)).asm
 
 

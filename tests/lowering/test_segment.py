@@ -197,7 +197,7 @@ PATTERNS = {
     "sums gathered": (
         of_a_sum(lambda fd, t: fd.ops.cat([t, t], 0)),
         [ROWS],
-        ["reduction", "pointwise"],
+        ["reduction"],
         None,
     ),
     "column as row": (column_as_row, [(16, 16)], ["reduction", "pointwise"], None),

@@ -18,7 +18,9 @@ from tritonfuser.ops.table import Op, OperandType, Pointwise, Typing
 
 D = DataType
 DTYPES = (D.Double, D.Float, D.Half, D.BFloat16, D.Int, D.Int32, D.Bool)
-FLOATS = frozenset({D.Double, D.Float, D.Half, D.BFloat16})
+EIGHTS = (D.Float8_e4m3fn, D.Float8_e5m2)
+ALL_DTYPES = (*DTYPES, *EIGHTS)
+FLOATS = frozenset({D.Double, D.Float, D.Half, D.BFloat16, *EIGHTS})
 INTEGERS = frozenset({D.Int, D.Int32})
 BY_NAME = {op.name: op for op in ROWS}
 IMPORTS = """\

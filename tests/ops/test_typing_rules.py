@@ -98,7 +98,10 @@ def test_a_scalar_of_the_same_class_never_widens() -> None:
     assert dtype("add", D.Int32, 7) is D.Int32
     assert dtype("add", D.Float, scalar(D.Double)) is D.Float
     assert dtype("add", D.Float, 3) is D.Float
-    assert dtype("add", D.Float, 1j) is D.ComplexDouble
+    assert dtype("add", D.Float, 1j) is D.ComplexFloat
+    assert dtype("mul", D.Double, scalar(D.ComplexFloat)) is D.ComplexDouble
+    assert dtype("mul", D.Half, 1j) is D.ComplexFloat
+    assert dtype("mul", D.Int, 1j) is D.ComplexDouble
     assert dtype("add", D.Bool, 3) is D.Int
 
 
@@ -108,6 +111,17 @@ def test_zero_dim_tensors_are_weak_but_full_reductions_are_not() -> None:
     assert dtype("add", D.Float, strong) is D.Double
     assert result("mul", weak, 2.0) == TensorType((), D.Double, weak=True)
     assert result("mul", strong, weak) == TensorType((), D.Double, weak=False)
+
+
+def test_scalars_count_less_than_zero_dim_tensors() -> None:
+    weak = tensor(D.Float, weak=True)
+    assert result("add", weak, 1.5) == TensorType((), D.Float, weak=True)
+    assert result("sub", scalar(D.Double), weak) == TensorType((), D.Float, weak=True)
+    assert dtype("mul", tensor(D.Int32, weak=True), 3) is D.Int32
+    assert dtype("mul", tensor(D.Int32, weak=True), 3.0) is D.Double
+    assert dtype("lerp", D.Int, weak, 0.5) is D.Float
+    assert dtype("add", tensor(D.Half, weak=True), 1.5) is D.Float
+    assert dtype("where", D.Bool, tensor(D.Half, weak=True), 1.5) is D.Half
 
 
 def test_scalars_among_themselves_take_the_widest() -> None:

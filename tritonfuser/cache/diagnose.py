@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from ..dtypes import from_torch, of_python
+from ..dtypes import from_torch, int_range, of_python
 from ..errors import InputError, SourceLoc
 from ..ir import Dim, Fusion, Layout, TensorType, Value
 
-_INT64 = range(-(2**63), 2**63)
 _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
 
 
@@ -119,7 +118,7 @@ def _scalar_problem(value: Value, given: Any) -> Problem | None:
         return f"INPUT to be a scalar but got {_type_name(given)}", "Pass a Python number."
     own = of_python(given).info.category
     wrong = expected.info.category < own
-    if wrong or (isinstance(given, int) and given not in _INT64):
+    if wrong or (isinstance(given, int) and given not in int_range(expected)):
         return (
             f"Scalar value {number_text(given)} is not compatible with the expected data type: "
             f"{expected.value}.",
@@ -164,12 +163,14 @@ def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) ->
         return None
     rank = len(dims)
     by_order = sorted(range(rank), key=lambda d: layout.stride_order[d])
-    expected = 1
+    expected: int | None = 1
     shown = f"The tensor has shape {list(given.shape)} and strides {list(given.stride())}."
     for place, dim in enumerate(by_order):
         size, stride = given.size(dim), given.stride(dim)
         promised = layout.contiguity[rank - 1 - place]
         if size == 1:
+            # Nothing is promised of what lies behind it; its own stride says nothing of that.
+            expected = None if promised is False else expected
             continue
         if promised is None:
             if stride:
@@ -179,7 +180,7 @@ def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) ->
                     shown,
                 )
             continue
-        if promised and stride != expected:
+        if promised and expected is not None and stride != expected:
             return (
                 f"INPUT to be contiguous: Stride mismatch with contiguity info in dim {dim}: "
                 f"expected stride {expected}, but found {stride}",
@@ -205,23 +206,28 @@ def _type_name(given: Any) -> str:
 
 def _device_problem(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
     """GPU tensors may stand beside 0-dim CPU ones, of which alone nothing may be computed."""
-    given = {
-        value: tensor
-        for value, tensor in zip(fusion.inputs, inputs, strict=True)
-        if value.is_tensor
-    }
+    given = _tensors(fusion, inputs)
     if all(tensor.device.type in ("cpu", "meta") for tensor in given.values()):
         return None
-    places = {value: place for place, value in enumerate(fusion.inputs)}
-    on_cpu = {value for value, tensor in given.items() if tensor.device.type == "cpu"}
-    for value in fusion.inputs:
-        if value in on_cpu and given[value].dim():
+    for place, value in enumerate(fusion.inputs):
+        if value in given and given[value].device.type == "cpu" and given[value].dim():
             return InputMismatch(
-                f"{_NO_KERNEL} Input {places[value]} is on the CPU, others are on a GPU",
+                f"{_NO_KERNEL} Input {place} is on the CPU, others are on a GPU",
                 hint="Only 0-dim CPU tensors can be mixed with CUDA tensors.",
-                place=places[value],
+                place=place,
             )
-    made = set(on_cpu)
+    return explain_cpu_scalars(fusion, inputs)
+
+
+def _tensors(fusion: Fusion, inputs: Sequence[Any]) -> dict[Value, torch.Tensor]:
+    pairs = zip(fusion.inputs, inputs, strict=True)
+    return {value: tensor for value, tensor in pairs if value.is_tensor}
+
+
+def explain_cpu_scalars(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+    """The first output that is computed of CPU scalars alone, in a run on a GPU."""
+    given = _tensors(fusion, inputs)
+    made = {value for value, tensor in given.items() if tensor.device.type == "cpu"}
     for node in fusion.nodes:
         tensors = [value for value in node.operands() if value.is_tensor]
         if tensors and all(value in made for value in tensors):

@@ -14,12 +14,14 @@ from ..errors import ExecutionModeError, InputError, SchedulingError
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
 from ..lowering.build import KernelReport, report
+from ..lowering.contract import Products
 from ..lowering.kernel import KernelSource
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.segments import SegmentedFusion
 from .diagnose import explain_mismatch
 from .lru import LRU
 from .plan import ExecutionPlan, make_plan
+from .profiling import watched
 from .signature import default_device, is_aligned, key_maker, signature
 
 _ODD = (AttributeError, TypeError, ValueError)
@@ -35,10 +37,23 @@ class FusionExecutorCache:
         The recorded definition.
     max_plans : int
         Variants kept.
+    fusion_id : int
+        The number that profiles call it by.
+    two_steps : bool
+        Whether a reduction of few rows may take two kernels.
     """
 
-    def __init__(self, fusion: Fusion, *, max_plans: int = 256) -> None:
+    def __init__(
+        self,
+        fusion: Fusion,
+        *,
+        max_plans: int = 256,
+        fusion_id: int = 0,
+        two_steps: bool = True,
+    ) -> None:
         self.fusion = fusion
+        self._fusion_id = fusion_id
+        self._two_steps = two_steps
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
         self._settings = options.current()
@@ -50,6 +65,7 @@ class FusionExecutorCache:
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
+        products: Products = Products.AUTO,
     ) -> list[torch.Tensor]:
         """Run the definition on flat inputs: tensors and Python numbers, in definition order.
 
@@ -59,15 +75,18 @@ class FusionExecutorCache:
             The inputs do not fit the definition.
         ParamsError
             ``params`` do not fit the segments.
+        SchedulingError
+            A matrix product that torch may not run cannot be a kernel.
         """
-        if params is None and device is None and options.current() is self._settings:
+        usual = params is None and device is None and products is Products.AUTO
+        if usual and options.current() is self._settings:
             try:
                 plan = self._find(self._key(inputs))
             except _ODD:
                 plan = None
             if plan is not None:
                 return plan.run(inputs)
-        return self.plan(inputs, params=params, device=device).run(inputs)
+        return self.plan(inputs, params=params, device=device, products=products).run(inputs)
 
     def plan(
         self,
@@ -75,6 +94,7 @@ class FusionExecutorCache:
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
+        products: Products = Products.AUTO,
     ) -> ExecutionPlan:
         """The bound plan for inputs like these, compiled if it is not yet."""
         where = self._checked(inputs, device)
@@ -84,11 +104,13 @@ class FusionExecutorCache:
         key = self._key(inputs)
         if params is not None or device is not None:
             key = (key, None if params is None else tuple(params), where)
+        if products is not Products.AUTO:
+            key = (key, products)
         properties = devices.of(where)
 
         def make() -> ExecutionPlan:
-            lowered = self._lower(inputs, where, properties, params)
-            return make_plan(lowered, inputs, where, properties)
+            lowered = self._lower(inputs, where, properties, params, products)
+            return watched(make_plan(lowered, inputs, where, properties, self._fusion_id))
 
         return self._plans.get_or_make(key, make)
 
@@ -141,6 +163,14 @@ class FusionExecutorCache:
                 reports.append(report(source, piece.scheduler, arch, aligned))
         return reports
 
+    def lowered(
+        self, inputs: Sequence[Any], *, arch: str | None = None
+    ) -> tuple[Lowered, DeviceProperties]:
+        """All that is decided for inputs like these, and for which device."""
+        where = self._checked(inputs, None)
+        properties = devices.of(where) if arch is None else devices.known(arch)
+        return self._lower(inputs, where, properties, None), properties
+
     # -- helpers -------------------------------------------------------------
 
     def _checked(self, inputs: Sequence[Any], device: torch.device | str | None) -> torch.device:
@@ -150,9 +180,7 @@ class FusionExecutorCache:
         return device_of(inputs, device)
 
     def _lowered(self, inputs: Sequence[Any], arch: str | None) -> Lowered:
-        where = self._checked(inputs, None)
-        properties = devices.of(where) if arch is None else devices.known(arch)
-        return self._lower(inputs, where, properties, None)
+        return self.lowered(inputs, arch=arch)[0]
 
     def _lower(
         self,
@@ -160,8 +188,10 @@ class FusionExecutorCache:
         where: torch.device,
         properties: DeviceProperties,
         params: Sequence[HeuristicParams] | None,
+        products: Products = Products.AUTO,
     ) -> Lowered:
-        return lower(self.fusion, signature(self.fusion, inputs, where), properties, params)
+        found = signature(self.fusion, inputs, where)
+        return lower(self.fusion, found, properties, params, self._two_steps, products)
 
 
 def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -> torch.device:
@@ -208,6 +238,7 @@ class KernelExecutor:
         fusion: Fusion,
         inputs: Sequence[Any],
         params: HeuristicParams | Sequence[HeuristicParams] | None = None,
+        device: torch.device | None = None,
     ) -> None:
         """Compile the definition as one kernel for inputs like these.
 
@@ -216,17 +247,17 @@ class KernelExecutor:
         SchedulingError
             It takes more than one kernel; the message says where it would be cut.
         """
-        cache = FusionExecutorCache(fusion)
+        cache = FusionExecutorCache(fusion, two_steps=False)
         chosen = [params] if isinstance(params, HeuristicParams) else params
         found = cache.segments(inputs)
         if len(found.segments) > 1:
-            cuts = "\n  ".join(found.cuts) or "a reduction is done in two steps"
+            cuts = "\n  ".join(found.cuts or [f"{s.name}: {s.reason}" for s in found.segments])
             raise SchedulingError(
                 "KernelExecutor does not support the Fusion provided. It takes "
                 f"{len(found.segments)} kernels:\n  {cuts}",
                 hint="Use fd.run(inputs), which cuts a definition into kernels.",
             )
-        self._plan = cache.plan(inputs, params=chosen)
+        self._plan = cache.plan(inputs, params=chosen, device=device)
         self._fusion = fusion
         self._keys = key_maker(fusion), key_maker(fusion)(inputs)
 
@@ -257,3 +288,11 @@ class KernelExecutor:
 
     def is_compiled(self) -> bool:
         return self._plan is not None
+
+    @property
+    def params(self) -> HeuristicParams:
+        """The params of the kernel."""
+        if self._plan is None:
+            raise ExecutionModeError("KernelExecutor.params before compile()")
+        (piece,) = self._plan.lowered.segmented.segments
+        return piece.params

@@ -10,6 +10,7 @@ import torch
 from ..errors import TritonFuserError
 from ..ir import Arg, Const, Node, Value
 from ..ops.builder import as_call
+from .signature import is_aligned
 
 Strides = tuple[tuple[int, ...], ...]
 
@@ -61,8 +62,8 @@ def _argument(arg: Arg, given: Iterator[Any]) -> Any:
 
 
 def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """The tensor with these strides, copied only if it has others that matter."""
-    if tensor.stride() == strides or tensor.numel() == 0:
+    """The tensor with these strides at a multiple of 16 bytes, copied only if it has others."""
+    if tensor.numel() == 0 or (tensor.stride() == strides and is_aligned(tensor)):
         return tensor
     laid = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
     return laid.copy_(tensor)

@@ -1,4 +1,4 @@
-"""Complex tensors, and parts of them, as what kernels read: memory that holds the numbers."""
+"""What is given to a run as what kernels read: memory that holds the numbers, numbers rounded."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
     strides = tensor.stride()
     plain = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
     return plain.copy_(tensor)
+
+
+def rounded(number: float, dtype: torch.dtype) -> float:
+    """A number as half, bf16 or fp8 holds it: launchers cut bf16 off and refuse great halves."""
+    return torch.tensor(number, dtype=torch.float64, device="cpu").to(dtype).item()

@@ -6,26 +6,33 @@ text, which ``TRITONFUSER_DUMP=plan`` prints.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ..device import DeviceProperties
+from ..dtypes import REDUCED_FLOATS
 from ..ir import Fusion, Value
 from ..lowering.kernel import KernelSource
+from ..lowering.launch import SCRATCH
 from ..lowering.pipeline import Lowered
 from ..lowering.segments import Buffered, Segment
 from ..options import dump
+from .clocks import Clock
 from .kernels import interpreted, loaded
 from .library import library_call, scalar_call
-from .parts import may_be_negated, resolve_neg, view_as_real
+from .parts import may_be_negated, resolve_neg, rounded, view_as_real
 from .random_state import draw
 from .signature import is_aligned
+from .steps import Step
+
+Run = Callable[[Sequence[Any]], list[torch.Tensor]]
+TimedRun = Callable[[Sequence[Any], Clock], list[torch.Tensor]]
 
 
-@dataclass(frozen=True, eq=False)
 class ExecutionPlan:
     """A fusion bound to sizes, strides and a device: call it with the flat inputs.
 
@@ -35,19 +42,46 @@ class ExecutionPlan:
         Segments and kernels.
     device : torch.device
         Where it runs.
+    properties : DeviceProperties
+        What its kernels were made for.
     text : str
         The generated function.
+    fusion_id : int
+        The number that profiles call its definition by.
+    steps : tuple of Step
+        The kernels and the calls into torch, in order.
+    plain : callable
+        The function: ``list of inputs -> list of tensors``.
     run : callable
-        ``list of inputs -> list of tensors``.
+        What is called: ``plain``, or while a profiler is at work something around ``timed``.
     """
 
-    lowered: Lowered
-    device: torch.device
-    text: str
-    run: Callable[[Sequence[Any]], list[torch.Tensor]]
+    def __init__(self, writer: _PlanWriter, fusion_id: int) -> None:
+        self.fusion_id = fusion_id
+        self.lowered = writer.lowered
+        self.device = writer.device
+        self.properties = writer.properties
+        self.text = writer.text()
+        self.steps = tuple(writer.steps)
+        self.plain: Run = _made(self.text, writer.scope)
+        self.run: Run = self.plain
+        self._writer = writer
+        self._timed: TimedRun | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         return self.run(inputs)
+
+    @property
+    def timed(self) -> TimedRun:
+        """The function with a clock, ``clock.start(0)`` before its first step and so on."""
+        if self._timed is None:
+            self._timed = _made(self._writer.function(timed=True), dict(self._writer.scope))
+        return self._timed
+
+
+def _made(text: str, scope: dict[str, Any]) -> Any:
+    exec(compile(text, "<tritonfuser plan>", "exec"), scope)
+    return scope["run"]
 
 
 def make_plan(
@@ -55,13 +89,12 @@ def make_plan(
     inputs: Sequence[Any],
     device: torch.device,
     properties: DeviceProperties,
+    fusion_id: int = 0,
 ) -> ExecutionPlan:
     """Compile the kernels for inputs like these and write the function that runs them."""
-    writer = _PlanWriter(lowered, inputs, device, properties)
-    text = writer.text()
-    dump("plan", text)
-    exec(compile(text, "<tritonfuser plan>", "exec"), writer.scope)
-    return ExecutionPlan(lowered, device, text, writer.scope["run"])
+    plan = ExecutionPlan(_PlanWriter(lowered, inputs, device, properties), fusion_id)
+    dump("plan", plan.text)
+    return plan
 
 
 class _PlanWriter:
@@ -90,12 +123,16 @@ class _PlanWriter:
         # Tensors that start anywhere in their storage.
         self.not_ours = set(self.fusion.inputs)
         self.lines: list[str] = []
+        self.steps: list[Step] = []
+        self.step_lines: list[int] = []
 
     def text(self) -> str:
+        """The function; to be asked for once."""
         self._inputs()
         self._random()
         segmented = self.lowered.segmented
         last = self._last_uses()
+        made: set[Value] = set()
         for place, (piece, source) in enumerate(
             zip(segmented.segments, self.lowered.sources, strict=True)
         ):
@@ -103,19 +140,38 @@ class _PlanWriter:
                 self._library(place, piece)
             else:
                 for value in piece.outputs:
-                    self._allocate(value)
+                    if value not in made:  # a scatter's result is written twice
+                        self._allocate(value)
+                made.update(piece.outputs)
             if source is not None:
-                self._launch(place, source)
+                self._launch(place, piece, source)
             gone = [v.name for v, use in last.items() if use == place]
             if gone:
                 self.lines.append(f"del {', '.join(gone)}")
         self._results()
-        body = "\n".join(f"    {line}" for line in self.lines)
-        if self.on_gpu:
-            body = self._guarded(body)
-        return f"def run(inputs):\n{body}\n"
+        return self.function()
 
-    def _guarded(self, body: str) -> str:
+    def function(self, timed: bool = False) -> str:
+        """The lines as a function; ``timed``: with a clock around each step."""
+        given = "inputs, clock" if timed else "inputs"
+        body = "\n".join(f"    {line}" for line in (self._timed() if timed else self.lines))
+        if self.on_gpu:
+            body = self._guarded(body, given)
+        return f"def run({given}):\n{body}\n"
+
+    def _timed(self) -> list[str]:
+        lines = list(self.lines)
+        for step, place in reversed(list(enumerate(self.step_lines))):
+            lines[place : place + 1] = [f"clock.start({step})", lines[place], f"clock.stop({step})"]
+        lines.insert(-1, "clock.finish()")
+        return lines
+
+    def _step(self, line: str, step: Step) -> None:
+        self.step_lines.append(len(self.lines))
+        self.lines.append(line)
+        self.steps.append(step)
+
+    def _guarded(self, body: str, given: str) -> str:
         """Make the plan's device the current one where it is not."""
         self.scope["get_device"] = torch.cuda.current_device
         self.scope["get_stream"] = torch._C._cuda_getCurrentRawStream
@@ -123,7 +179,7 @@ class _PlanWriter:
         head = [
             f"    if get_device() != {index}:",
             "        with torch.cuda.device(device):",
-            "            return run(inputs)",
+            f"            return run({given})",
             f"    stream = get_stream({index})",
         ]
         return "\n".join([*head, body])
@@ -135,6 +191,11 @@ class _PlanWriter:
         if names:
             self.lines.append(f"{', '.join(names)}, = inputs")
         self._parts()
+        for value in self.fusion.inputs:
+            if not value.is_tensor and value.dtype in REDUCED_FLOATS:
+                self.scope["rounded"] = rounded
+                dtype = value.dtype.info.torch
+                self.lines.append(f"{value.name} = rounded({value.name}, {dtype})")
         for value in self.fusion.inputs:
             copy = self._copy(value)
             if copy is not None:
@@ -202,8 +263,8 @@ class _PlanWriter:
             self._view(next(views)) if v.is_tensor else self._scalar(v) for v in node.operands()
         ]
         outs = ", ".join(out.name for out in node.outs)
-        self.lines.append(f"{outs}, = k{place}({', '.join(args)})")
-        self.aligned.update(dict.fromkeys(node.outs, False))
+        self._step(f"{outs}, = k{place}({', '.join(args)})", Step(piece))
+        self.aligned.update(dict.fromkeys(node.outs, True))
         self.not_ours.update(node.outs)
 
     def _scalar(self, value: Value) -> str:
@@ -215,15 +276,22 @@ class _PlanWriter:
             self.lines.append(f"{value.name} = make_{value.name}({', '.join(args)})")
         return value.name
 
-    def _launch(self, place: int, source: KernelSource) -> None:
+    def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
         names = [arg.value.name for arg in source.args]
+        started = time.perf_counter()
         if not self.on_gpu:
             self.scope[f"k{place}"] = interpreted(source)
-            self.lines.append(f"k{place}({', '.join(names)})")
+            took = time.perf_counter() - started
+            line = f"k{place}({', '.join(names)})"
+            self._step(line, Step(piece, source, compile_seconds=took))
             return
         aligned = tuple(arg.is_tensor and self.aligned[arg.value] for arg in source.args)
-        launch, head, tail = loaded(source, self.properties.arch, aligned, self.device)
+        launch, head, tail, scratch = loaded(source, self.properties.arch, aligned, self.device)
+        took = time.perf_counter() - started
         self.scope[f"k{place}"] = launch
+        if scratch:
+            size = math.prod(source.grid) * scratch
+            self.lines.append(f"scratch = empty(({size},), (1,), torch.uint8)")
         heads = self._constants(f"k{place}_h", head)
         tails = self._constants(f"k{place}_t", tail)
         args = [
@@ -232,12 +300,12 @@ class _PlanWriter:
         ]
         grid = [str(n) for n in source.grid]
         given = ", ".join([*grid, "stream", *heads, *args, *tails])
-        self.lines.append(f"k{place}({given})")
+        self._step(f"k{place}({given})", Step(piece, source, aligned, took))
 
     def _constants(self, prefix: str, values: Sequence[object]) -> list[str]:
         names: list[str] = []
         for place, value in enumerate(values):
-            if value is None or isinstance(value, bool | int):
+            if value is None or value is SCRATCH or isinstance(value, bool | int):
                 names.append(repr(value))
                 continue
             names.append(f"{prefix}{place}")

@@ -1,9 +1,9 @@
 """The key of a call: what of its inputs decides which compiled kernels serve it.
 
-Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type, and
-its value where a shape depends on it; torch's current device where no tensor says one. The function
-that makes the key is generated for each definition, so that a call pays for nothing but the
-attributes it reads.
+Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type,
+whether its dtype holds it, and its value where a shape depends on it; torch's current device where
+no tensor says one. The function that makes the key is generated for each definition, so that a call
+pays for nothing but the attributes it reads.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from ..dtypes import DataType, from_torch
-from ..ir import Fusion, Value
+from ..dtypes import Category, DataType, from_torch, int_range
+from ..ir import Fusion, Number, Value
 from ..lowering.concretize import InputSignature, InputSpec, ScalarSpec, TensorSpec, shape_scalars
+from ..lowering.constants import as_number
 
 Key = Hashable
 KeyMaker = Callable[[Sequence[Any]], Key]
@@ -64,7 +65,9 @@ def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
             f"{name}.get_device()",
             f"{name}.data_ptr() & {ALIGNMENT - 1} == 0",
         ]
-    return [f"type({name})", name] if in_shape else [f"type({name})"]
+    parts = [f"type({name})", name] if in_shape else [f"type({name})"]
+    held = int_range(value.dtype)
+    return [*parts, f"type({name}) is not int or {held.start} <= {name} < {held.stop}"]
 
 
 def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> InputSignature:
@@ -78,7 +81,7 @@ def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> In
 
 def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> InputSpec:
     if not value.is_tensor:
-        return ScalarSpec(value.dtype, given if in_shape else None)
+        return ScalarSpec(value.dtype, _number(given, value.dtype) if in_shape else None)
     dtype = DataType.Index if value.dtype is DataType.Index else from_torch(given.dtype)
     return TensorSpec(
         tuple(given.shape),
@@ -87,6 +90,11 @@ def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> Inp
         is_aligned(given),
         given.device.type == "cpu" and device.type != "cpu",
     )
+
+
+def _number(given: Any, dtype: DataType) -> Number:
+    """What a scalar of ``dtype`` is when it is given this number."""
+    return int(given) if dtype.info.category is Category.INT else as_number(given, dtype)
 
 
 def is_aligned(tensor: torch.Tensor) -> bool:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import sys
 
+from ..frontend import multidevice
 from . import nvfuser, nvfuser_direct
 from .nvfuser_direct import benchmark_utils, nvfuser_direct_version, pytorch_utils
 
 _MODULES = {
     "nvfuser_direct": nvfuser_direct,
+    "nvfuser_direct._C_DIRECT": nvfuser_direct,
+    "nvfuser_direct.multidevice": multidevice,
     "nvfuser_direct.pytorch_utils": pytorch_utils,
     "nvfuser_direct.benchmark_utils": benchmark_utils,
     "nvfuser_direct.nvfuser_direct_version": nvfuser_direct_version,

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from tritonfuser import DataType, Fusion, TensorView, compute_tensor_descriptor
-from tritonfuser import Val as Scalar
+import sys
 
-from ..frontend.legacy import FusionCache, LegacyFusionDefinition
-from .nvfuser_direct import pytorch_utils
-from .nvfuser_direct.definition import FusionDefinition as _FusionDefinition
-from .nvfuser_direct.nvfuser_direct_version import __version__, version
+from tritonfuser import *  # noqa: F403 - all of the names, by design
+from tritonfuser import TensorView, Val
+from tritonfuser import __all__ as _names
 
+from ..frontend.legacy import FusionCache, compute_contiguity
+from .nvfuser_definition import FusionDefinition as FusionDefinition
+from .nvfuser_direct import benchmark_utils, pytorch_utils
+from .nvfuser_direct.nvfuser_direct_version import __version__ as __version__
+from .nvfuser_direct.nvfuser_direct_version import version as version
+
+Scalar = Val
 Tensor = TensorView
-
-
-class FusionDefinition(LegacyFusionDefinition, _FusionDefinition):
-    __doc__ = _FusionDefinition.__doc__
-
-    module = "nvfuser"
-
+_C = sys.modules[__name__]
 
 __all__ = [
-    "DataType",
-    "Fusion",
+    *_names,
     "FusionCache",
-    "FusionDefinition",
     "Scalar",
     "Tensor",
-    "__version__",
-    "compute_tensor_descriptor",
+    "benchmark_utils",
+    "compute_contiguity",
     "pytorch_utils",
-    "version",
 ]

@@ -11,16 +11,19 @@ from ..dtypes import DataType, from_torch
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from .fusion import Fusion, FusionGuard
 from .handles import TensorView, Val
-from .inputs import CPU_TEXT, Inputs, flat
+from .inputs import CPU_TEXT, Inputs, copied, flat
 from .location import user_line
 from .operators import Operators
 from .printer import print_definition
 from .recording import outside
 from .repro import describe_inputs, repro_script
+from .schedule import Scheduling
 from .tolerances import ValidationError
-from .unavailable import schedule
-from .validation import Validated, copied
+from .validation import Validated
 from .version import version
+
+REPORTED = 6
+"""How many ops an exception in a ``with`` block shows, the last ones."""
 
 
 class FusionDefinition(Validated):
@@ -60,7 +63,7 @@ class FusionDefinition(Validated):
         self._guard: FusionGuard | None = None
         self._devices: set[str] = set()
         self.ops = Operators(self._record)
-        self.sched = schedule
+        self.sched = Scheduling(lambda: self.fusion)
 
     # --- recording -------------------------------------------------------------------------
 
@@ -81,6 +84,7 @@ class FusionDefinition(Validated):
         assert self._fusion is not None
         self._guard.__exit__(kind, error, trace)
         if kind is not None:
+            _report(error, str(self._fusion))
             # What was recorded before the error is nobody's definition.
             self._fusion.clear()
             self._fusion = None
@@ -319,3 +323,11 @@ class FusionDefinition(Validated):
         with FusionDefinition() as again:
             scope["nvfuser_fusion"](again)
         return again
+
+
+def _report(error: object, recorded: str) -> None:
+    """Note in an exception, where Python has notes (3.11), what was recorded before it."""
+    first, *lines = recorded.splitlines()[:-1]
+    shown = lines if len(lines) <= REPORTED else ["...", *lines[-REPORTED:]]
+    if hasattr(error, "add_note"):
+        error.add_note("\n  ".join(["Recorded so far:", first, *shown]))

@@ -23,7 +23,7 @@ class SchedulerType(Enum):
 
 
 class ParallelType(Enum):
-    """What a loop runs over; Triton decides within a kernel, so these are names only."""
+    """What a loop runs over: devices of a mesh. Within a kernel Triton decides."""
 
     mesh_x = "mesh_x"
     mesh_y = "mesh_y"
@@ -60,6 +60,7 @@ class MemoryType(Enum):
     local = "local"
     shared = "shared"
     global_ = "global"
+    locals()["global"] = global_  # nvFuser's name, a keyword: getattr(MemoryType, "global")
     tensor = "tensor"
 
 
@@ -70,6 +71,7 @@ class CacheOp(Enum):
     all_levels = "all_levels"
     streaming = "streaming"
     global_ = "global"
+    locals()["global"] = global_
 
 
 class IdMappingMode(Enum):
@@ -83,7 +85,7 @@ class IdMappingMode(Enum):
 
 
 class CommunicatorBackend(Enum):
-    """Communication libraries; names only."""
+    """Communication libraries; names only, torch.distributed picks one."""
 
     nccl = "nccl"
     ucc = "ucc"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Union
 
 import torch
 
@@ -12,7 +12,10 @@ from ..errors import InputError, UndefinedFusionError
 from ..heuristics.params import HeuristicParams
 from .fusion import Fusion
 from .inputs import Inputs, device_for, flat, placing
-from .nvfuser_options import check_options
+from .multidevice.executor import ShardedExecutor
+from .multidevice.sharding import Sharding
+from .nvfuser_options import products_of
+from .unavailable import UnavailableError
 
 Params = Union[HeuristicParams, Sequence[HeuristicParams]]
 
@@ -25,7 +28,7 @@ class FusionExecutorCache:
     fusion : Fusion
         The definition. What is added to it afterwards is not seen.
     fusion_id : int
-        Accepted for nvFuser's sake.
+        The number that profiles call it by.
     auto_schedule : bool
         Accepted for nvFuser's sake; must be True.
     max_plans : int
@@ -43,7 +46,7 @@ class FusionExecutorCache:
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
         self._fusion = fusion
-        self.core = executor.FusionExecutorCache(fusion.ir, max_plans=max_plans)
+        self.core = _core(fusion, max_plans, fusion_id)
 
     def execute(
         self,
@@ -55,11 +58,11 @@ class FusionExecutorCache:
         _disable_options: Sequence[str] = (),
     ) -> list[torch.Tensor]:
         """Run on a list of inputs; arguments as for ``FusionDefinition.run``."""
-        check_options(_enable_options, _disable_options)
+        products = products_of(_enable_options, _disable_options)
         given = flat(inputs)
         with placing(self._fusion):
             where = device_for(self.core.fusion, given, device)
-            return self.core.execute(given, params=params, device=where)
+            return self.core.execute(given, params=params, device=where, products=products)
 
     def is_compiled(self, inputs: Inputs, device: torch.device | str | int | None = None) -> bool:
         """Whether inputs like these have been run."""
@@ -69,11 +72,11 @@ class FusionExecutorCache:
         """The definition."""
         return self._fusion
 
-    def get_scheduled_ir(self, inputs: Inputs) -> str:
-        """The segments with their ops and params, as text."""
+    def get_scheduled_ir(self, inputs: Inputs, tensor_transforms: bool = False) -> str:
+        """The segments with their ops and params, as text; there are no transforms to add."""
         return str(self.core.segments(flat(inputs)))
 
-    def get_most_recent_scheduled_ir(self) -> str:
+    def get_most_recent_scheduled_ir(self, tensor_transforms: bool = False) -> str:
         """The same for what ran last."""
         plan = self.core.newest()
         if plan is None:
@@ -84,9 +87,17 @@ class FusionExecutorCache:
         """The generated kernels: Triton source, where nvFuser gives CUDA."""
         return "\n".join(kernel.text for kernel in self.core.kernels(flat(inputs)))
 
-    def get_output_shardings(self) -> list[Any]:
-        """How outputs are spread over devices: none is, one device runs everything."""
-        return []
+    def get_output_shardings(self) -> list[Sharding]:
+        """How the outputs of the last run are spread over a mesh; empty without a mesh."""
+        return self.core.output_shardings() if isinstance(self.core, ShardedExecutor) else []
+
+
+def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExecutorCache:
+    """What runs a fusion: on one device, or on its part of what is spread over a mesh."""
+    shardings = fusion.shardings
+    if shardings:
+        return ShardedExecutor(fusion.ir, shardings, max_plans=max_plans, fusion_id=fusion_id)
+    return executor.FusionExecutorCache(fusion.ir, max_plans=max_plans, fusion_id=fusion_id)
 
 
 class KernelExecutor:
@@ -96,8 +107,15 @@ class KernelExecutor:
         self.core = executor.KernelExecutor()
         self._fusion: Fusion | None = None
 
-    def compile(self, fusion: Fusion, inputs: Inputs = (), params: Params | None = None) -> None:
-        """Compile for inputs like these.
+    def compile(
+        self,
+        fusion: Fusion,
+        args: Inputs = (),
+        params: Params | None = None,
+        *,
+        device: torch.device | None = None,
+    ) -> None:
+        """Compile for inputs like these; ``device`` where no tensor among them says one.
 
         Raises
         ------
@@ -106,14 +124,24 @@ class KernelExecutor:
         """
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
+        if fusion.shardings:
+            raise UnavailableError(
+                "one kernel for a definition over a mesh is not available in tritonfuser",
+                hint="Use fd.run(inputs), which runs it in pieces.",
+            )
         self._fusion = fusion
         with placing(fusion):
-            self.core.compile(fusion.ir, flat(inputs), params)
+            self.core.compile(fusion.ir, flat(args), params, device)
 
-    def run(self, inputs: Inputs) -> list[torch.Tensor]:
+    def run(self, args: Inputs) -> list[torch.Tensor]:
         """Run on inputs of the signature it was compiled for."""
-        return self.core.run(flat(inputs))
+        return self.core.run(flat(args))
 
     def is_compiled(self) -> bool:
         """Whether ``compile`` was called."""
         return self.core.is_compiled()
+
+    @property
+    def params(self) -> HeuristicParams:
+        """The params that the kernel was made with: to change, and give to ``run_kernel``."""
+        return self.core.params

@@ -90,7 +90,7 @@ class Fusion(Recording):
     def dump(self) -> None:
         """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``."""
         if "python_definition" in options.dump_stages():
-            text = print_legacy_definition(self.ir, self.id())
+            text = print_legacy_definition(self.ir, self.id(), self.written_axes)
             options.dump("python_definition", text.rstrip("\n"))
 
     def print(self) -> None:
@@ -110,18 +110,20 @@ class Fusion(Recording):
             What the kernels are made for. Without them, extents that the definition leaves open
             are taken to be 128.
         """
-        given = [_example(value) for value in self.ir.inputs] if inputs is None else inputs
+        given = [example_input(value) for value in self.ir.inputs] if inputs is None else inputs
         for kernel in executor.FusionExecutorCache(self.ir).kernels(given):
             sys.stdout.write(f"{kernel.text}\n")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fusion) and self.ir == other.ir
+        if not isinstance(other, Fusion):
+            return False
+        return self.ir == other.ir and self.shardings == other.shardings
 
     def __str__(self) -> str:
         return str(self.ir)
 
 
-def _example(value: Value) -> torch.Tensor | int:
+def example_input(value: Value) -> torch.Tensor | int:
     """An input that fits what the definition says of it."""
     type_ = value.type
     if not isinstance(type_, TensorType):

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
-from ..cache.diagnose import InputMismatch
+from .. import options
+from ..cache.diagnose import InputMismatch, explain_cpu_scalars, explain_mismatch
+from ..cache.signature import default_device
 from ..errors import ArgumentError, InputError, UnsupportedDeviceError
 from ..ir import Fusion
 from .recording import Recording
@@ -44,38 +46,78 @@ def _opened(inputs: Inputs) -> Iterator[Any]:
             yield item
 
 
+def copied(inputs: Inputs) -> list[object]:
+    """Inputs with memory of their own, laid out the same."""
+    return [_copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    if not tensor.numel():
+        return tensor.clone()
+    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    storage = tensor.as_strided((reach,), (1,), tensor.storage_offset()).clone()
+    return storage.as_strided(tensor.shape, tensor.stride())
+
+
 def device_for(
-    fusion: Fusion, inputs: Inputs, device: torch.device | str | int | None
+    fusion: Fusion,
+    inputs: Inputs,
+    device: torch.device | str | int | None,
+    *,
+    gpu_only: bool = False,
 ) -> torch.device | None:
     """The device to ask the executor for: none where tensors say it already.
+
+    CPU scalars say nothing of where a definition that runs on GPUs only does.
 
     Raises
     ------
     InputError
-        The tensors are on another device.
+        The tensors are on another device, or there is no such device.
     """
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     if device is None:
-        return None
+        on_cpu = all(x.is_cpu for x in tensors)
+        return default_device() if gpu_only and tensors and on_cpu else None
     wanted = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-    found = {x.device for x in inputs if isinstance(x, torch.Tensor)}
-    found = {d for d in found if d.type != "cpu"} or found
+    there = wanted.type != "cuda" or torch.cuda.is_available()
+    if not there and options.current().cpu_as_cuda:
+        wanted, there = torch.device("cpu"), True
+    found = {x.device for x in tensors if x.dim() or not x.is_cpu}
     for other in found:
         if other.type != wanted.type or wanted.index not in (None, other.index):
             raise InputError(
                 f"device={str(wanted)!r} was asked for, but inputs are on {other}",
                 hint="A definition runs on the device of its inputs.",
             )
-    return None if any(v.is_tensor for v in fusion.inputs) else wanted
+    if found:
+        return None
+    if not there:
+        raise InputError(f"device={str(wanted)!r} was asked for, but there is no CUDA device")
+    return wanted
 
 
-def refuse_cpu(inputs: Inputs) -> None:
-    """Refuse CPU tensors that are no scalars, as nvFuser has to."""
+def refuse_cpu(fusion: Fusion, inputs: Inputs) -> None:
+    """Refuse CPU tensors that are no scalars, and outputs of CPU scalars alone, as nvFuser does.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        A CPU tensor with dims.
+    InputError
+        An output that would be computed of CPU scalars alone.
+    """
     for place, given in enumerate(inputs):
         if isinstance(given, torch.Tensor) and given.is_cpu and given.dim():
             raise UnsupportedDeviceError(
                 CPU_TEXT,
                 hint=f"Input {place} is on the CPU; NVF_CPU_AS_CUDA=1 lets such tensors in.",
             )
+    # Inputs that do not fit are for the executor to refuse.
+    if explain_mismatch(fusion, inputs) is None:
+        error = explain_cpu_scalars(fusion, inputs)
+        if error is not None:
+            raise error
 
 
 @contextmanager

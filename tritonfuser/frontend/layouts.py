@@ -148,6 +148,8 @@ def tensor_type(
             "define_tensor: CPU non-scalar tensor is not supported!",
             hint="is_cpu marks 0-dim tensors that stay on the CPU next to CUDA ones.",
         )
+    if dtype is DataType.Null:
+        raise DefinitionError("define_tensor: a tensor cannot be of DataType.Null")
     order = _stride_order(stride_order, len(sizes))
     flags = _contiguity(sizes, contiguity, order)
     dims = tuple(

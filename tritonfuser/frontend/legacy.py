@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from ..errors import DefinitionError
 from .definition import FusionDefinition
 from .executors import FusionExecutorCache
+from .layouts import compute_tensor_descriptor
 from .location import user_line
 from .lru import LRUCache
 
@@ -72,3 +74,8 @@ class LegacyFusionDefinition(FusionDefinition):
         super().__exit__(kind, error, trace)
         if kind is None and self.fusion.defined():
             self._looked_at = FusionCache.get().add(self)
+
+
+def compute_contiguity(sizes: Sequence[int], strides: Sequence[int]) -> list[bool | None]:
+    """The contiguity alone of what ``compute_tensor_descriptor`` gives."""
+    return compute_tensor_descriptor(sizes, strides)[0]

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value, live_nodes
+from ..ops.builder import as_call, missing_results
 from ..ops.table import Kind, Param
 from .literals import attr_text, is_plain, number_text
 from .printer import INDENT, arguments, default_order, items, output_calls, printed_op, shape_of
 
 
-def print_legacy_definition(fusion: Fusion, number: int) -> str:
+def print_legacy_definition(
+    fusion: Fusion, number: int, written_axes: Mapping[Value, Attr] | None = None
+) -> str:
     """The program as ``nvfuser_fusion_id{number}``: T and S count tensors and scalars together.
 
-    Arguments are written by name, constants have lines of their own after the inputs.
+    Arguments are written by name, constants have lines of their own after the inputs. Axes of
+    reductions are as the user wrote them, where ``written_axes`` says so of a result.
     """
-    return _LegacyPrinter().text(fusion, number)
+    return _LegacyPrinter(written_axes or {}).text(fusion, number)
 
 
 class _LegacyPrinter:
     """Names of one program, in the order they are needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, written_axes: Mapping[Value, Attr]) -> None:
         self._names: dict[Value | Const, str] = {}
+        self._axes = written_axes
 
     def text(self, fusion: Fusion, number: int) -> str:
         nodes = live_nodes(fusion.nodes, [out.value for out in fusion.outputs])
@@ -35,7 +42,9 @@ class _LegacyPrinter:
         lines += [f"{self._name(const)} = {_constant_text(const)}" for const in constants]
         for node in nodes:
             call = self._call_text(node)
-            lines.append(f"{', '.join(self._name(out) for out in node.outs)} = {call}")
+            missing = missing_results(as_call(node), len(node.outs))
+            outs = [*(self._name(out) for out in node.outs), *["_"] * missing]
+            lines.append(f"{', '.join(outs)} = {call}")
         lines += output_calls(fusion.outputs, self._name)
         header = f"def nvfuser_fusion_id{number}(fd : FusionDefinition) -> None :"
         return "\n".join([header, *(INDENT + line for line in lines or ["pass"])]) + "\n"
@@ -53,9 +62,18 @@ class _LegacyPrinter:
             if value is not None:
                 axes = op.category == "reduction" and param.name == "dims"
                 name = "axes" if axes else param.name
-                text = self._value_text(param, value)
+                text = self._value_text(param, self._as_written(node) if axes else value)
                 parts.append(text if leading else f"{name}={text}")
         return f"fd.ops.{op.name}({', '.join(parts)})"
+
+    def _as_written(self, node: Node) -> Attr:
+        """The axes of a reduction from the user's call, if they are those of the node."""
+        axes, written = node.attr("dims"), self._axes.get(node.out)
+        (operand,) = node.operands()
+        if not isinstance(written, tuple):
+            return axes
+        same = tuple(sorted(axis % operand.tensor.rank for axis in written)) == axes
+        return written if same else axes
 
     def _value_text(self, param: Param, value: Arg | Attr) -> str:
         if not param.kind.is_operand:

@@ -13,6 +13,9 @@ from ..ir import Fusion as Graph
 from .definition import FusionDefinition
 from .executors import FusionExecutorCache
 from .fusion import Fusion
+from .multidevice.sharding import Shardings
+
+Key = tuple[Graph, Shardings]
 
 
 class _Entry:
@@ -39,7 +42,7 @@ class LRUCache:
         if not isinstance(max_fusions, int) or max_fusions < 1:
             raise ArgumentError(f"LRUCache: max_fusions must be 1 or more, got {max_fusions!r}")
         self._max = max_fusions
-        self._entries: OrderedDict[Graph, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._compiled = 0
         self._lookups = 0
@@ -47,24 +50,24 @@ class LRUCache:
 
     def cache_compile(self, fusion: Fusion) -> FusionExecutorCache:
         """The executor cache of a fusion, shared with all equal ones."""
-        graph = fusion.ir
+        key = fusion.ir, fusion.shardings
         with self._lock:
             self._lookups += 1
-            found = self._entries.get(graph)
+            found = self._entries.get(key)
             if found is not None:
                 self._hits += 1
                 found.hits += 1
             else:
-                found = self._entries[graph] = _Entry(FusionExecutorCache(fusion))
+                found = self._entries[key] = _Entry(FusionExecutorCache(fusion))
                 self._compiled += 1
-            self._entries.move_to_end(graph)
+            self._entries.move_to_end(key)
             if len(self._entries) > self._max:
                 self._entries.popitem(last=False)
             return found.cache
 
     def knows(self, fusion: Fusion) -> bool:
         """Whether an equal fusion is kept."""
-        return fusion.ir in self._entries
+        return (fusion.ir, fusion.shardings) in self._entries
 
     def num_fusions(self) -> int:
         """How many fusions are kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import DefinitionError
+from ..lowering.contract import Products
 
 ENABLE = frozenset(
     {
@@ -30,16 +31,19 @@ DISABLE = frozenset(
 )  # fmt: skip
 
 
-def check_options(enable: Sequence[str], disable: Sequence[str]) -> None:
-    """Refuse names that nvFuser does not have; those it has steer machinery that is not here.
+def products_of(enable: Sequence[str], disable: Sequence[str]) -> Products:
+    """Who computes matrix products under these options; the others steer what is not here.
 
     Raises
     ------
     DefinitionError
-        A name is unknown.
+        nvFuser has no option of such a name.
     """
     _check(enable, ENABLE, "_enable_options")
     _check(disable, DISABLE, "_disable_options")
+    if "matmul_expr_eval" in disable:
+        return Products.NO_TORCH
+    return Products.KERNELS if "fuse_matmul" in enable else Products.AUTO
 
 
 def _check(given: Sequence[str], known: frozenset[str], which: str) -> None:

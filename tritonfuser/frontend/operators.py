@@ -1,4 +1,7 @@
-"""``fd.ops``: one method for each row of the op table, with its signature and docstring."""
+"""``fd.ops``: one method for each row of the op table, with its signature and docstring.
+
+What type checkers see is ``operators.pyi``, which docs/stubs.py writes from the same table.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ops.registry import OPS
-from ..ops.table import REQUIRED, Op, Param
+from ..ops.table import Op
+from .signatures import docstring_of, signature_of
 
 Record = Callable[..., Any]
 """``record(name, *args, **kwargs)``: where the ops are recorded."""
@@ -28,32 +32,6 @@ class Operators:
         near = difflib.get_close_matches(name, OPS, n=3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(f"fd.ops has no op {name!r}{hint}")
-
-
-def _parameter(param: Param) -> inspect.Parameter:
-    optional = " | None" if param.default is None else ""
-    return inspect.Parameter(
-        param.name,
-        inspect.Parameter.KEYWORD_ONLY
-        if param.keyword_only
-        else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=inspect.Parameter.empty if param.default is REQUIRED else param.default,
-        annotation=param.kind.value + optional,
-    )
-
-
-def signature_of(op: Op) -> inspect.Signature:
-    """The signature of ``fd.ops.NAME``, without ``self``."""
-    return inspect.Signature([_parameter(param) for param in op.params])
-
-
-def docstring_of(op: Op) -> str:
-    """The sentence of the row, and a line for each parameter."""
-    lines = [op.doc, "", "Parameters", "----------"]
-    for param in op.params:
-        default = "" if param.default is REQUIRED else f", default {param.default}"
-        lines.append(f"{param.name} : {param.kind.value}{default}")
-    return "\n".join(lines)
 
 
 def _method(op: Op) -> Callable[..., Any]:

@@ -10,8 +10,9 @@ from typing import Any, Union
 
 import torch
 
-from ..dtypes import REDUCED_FLOATS, DataType, of_python
+from ..dtypes import REDUCED_FLOATS, Category, DataType, of_python
 from ..ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
+from ..lowering.constants import as_number
 from ..ops import registry
 from ..ops.table import Kind, Param, Pointwise, Random, Scan
 from ..ops.typing_rules import operand_types
@@ -65,7 +66,7 @@ class Evaluation:
         self._lengths: dict[Value, int] = {}
         self._drawn: set[Value] = set()
         for value, given in zip(fusion.inputs, inputs, strict=True):
-            self._keep(value, given, 1)
+            self._keep(value, _as_given(value, given), 1)
         last = _last_uses(fusion)
         with torch.device(device_of(inputs)), torch.no_grad():
             for node in fusion.nodes:
@@ -145,7 +146,9 @@ class Evaluation:
     def _keep(self, value: Value, result: Any, length: int) -> None:
         self._lengths[value] = length
         if isinstance(value.type, ScalarType):
-            self._results[value] = _number(result)
+            number = _number(result)
+            narrow = self._double and value.dtype in REDUCED_FLOATS
+            self._results[value] = as_number(number, value.dtype) if narrow else number
             return
         if self._double and value.dtype in REDUCED_FLOATS:
             result = result.to(value.dtype.info.torch)
@@ -164,6 +167,10 @@ class Evaluation:
             source = _tensor(self._results[operands[0]])
             per_result = source.numel() // max(_tensor(result).numel(), 1)
             return before * max(per_result, 1)
+        if op.category == "contraction":
+            # Each element is a sum over the last dim of the first operand.
+            left = _tensor(self._results[operands[0]])
+            return before * max(left.shape[-1] if left.dim() else 1, 1)
         if isinstance(op.form, Scan):
             dim = node.attr("dim")
             assert isinstance(dim, int)
@@ -174,6 +181,12 @@ class Evaluation:
         for value in {*node.operands(), *node.outs}:
             if last.get(value) is node or value not in last:
                 del self._results[value]
+
+
+def _as_given(value: Value, given: Any) -> Any:
+    """An input as a run gets it: a number of a floating-point scalar rounded to its dtype."""
+    exact = value.is_tensor or value.dtype.info.category < Category.FLOAT
+    return given if exact else as_number(given, value.dtype)
 
 
 def device_of(inputs: Sequence[Any]) -> torch.device:

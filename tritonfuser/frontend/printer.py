@@ -26,7 +26,14 @@ from .literals import attr_text, is_extent, is_plain, number_text
 
 INDENT = "    "
 _HEADER = "def nvfuser_fusion(fd : FusionDefinition) -> None :"
-_LEADING = (Kind.TENSOR, Kind.OPERAND, Kind.SCALAR, Kind.TENSORS, Kind.EXTENT)
+_LEADING = (
+    Kind.TENSOR,
+    Kind.OPERAND,
+    Kind.SCALAR,
+    Kind.VALUE,
+    Kind.TENSORS,
+    Kind.EXTENT,
+)
 """Kinds of the arguments that are written without a name, while they come first."""
 
 
@@ -128,7 +135,7 @@ def _without_literal(node: Node) -> Iterator[Const]:
 
 def _has_literal(param: Param, const: Const) -> bool:
     is_size = param.kind in (Kind.EXTENT, Kind.EXTENTS) and is_extent(const)
-    return is_size or is_plain(const)
+    return is_size or (is_plain(const) and param.kind is not Kind.VALUE)
 
 
 def _scalar_text(const: Const) -> str:

@@ -16,7 +16,7 @@ from ..lowering.kernel import KernelSource
 from ..lowering.segments import SegmentedFusion
 from .executors import FusionExecutorCache, KernelExecutor
 from .fusion import Fusion
-from .inputs import Inputs, flat, placing, refuse_cpu
+from .inputs import Inputs, device_for, flat, placing, refuse_cpu
 from .location import user_line
 
 Execute = Callable[[Inputs], list[torch.Tensor]]
@@ -142,23 +142,27 @@ class Recorded:
 
     def _accepted(self, inputs: Inputs) -> Inputs:
         given = flat(inputs)
-        if self.cuda_only and not options.current().cpu_as_cuda:
-            refuse_cpu(given)
+        if self._gpu_only():
+            refuse_cpu(self._ready().ir, given)
         return given
+
+    def _gpu_only(self) -> bool:
+        return self.cuda_only and not options.current().cpu_as_cuda
 
     def _checked(self, cache: FusionExecutorCache) -> Execute:
         """What ``run`` calls: the cache's executor, behind a look at the device where needed."""
         execute = cache.core.execute
         fusion = cache.core.fusion
-        places = [p for p, v in enumerate(fusion.inputs) if v.is_tensor and v.tensor.rank]
-        if not self.cuda_only or options.current().cpu_as_cuda or not places:
+        ranks = {p: v.tensor.rank for p, v in enumerate(fusion.inputs) if v.is_tensor}
+        if not self._gpu_only() or not ranks:
             return execute
-        # Tensors on two devices are refused anyway: one look tells.
-        first, count = places[0], len(fusion.inputs)
+        # Tensors on two devices are refused anyway: one look tells, at one with dims if there is.
+        first, count = max(ranks, key=lambda p: ranks[p]), len(fusion.inputs)
 
         def on_cuda(inputs: Inputs) -> list[torch.Tensor]:
             if len(inputs) == count and getattr(inputs[first], "is_cpu", False):
-                refuse_cpu(inputs)
+                refuse_cpu(fusion, inputs)
+                return execute(inputs, device=device_for(fusion, inputs, None, gpu_only=True))
             return execute(inputs)
 
         return on_cuda

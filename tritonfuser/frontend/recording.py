@@ -11,12 +11,15 @@ import torch
 
 from ..dtypes import Category, DataType, of_python
 from ..errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
-from ..ir import Const, Fusion, Number, Operand, Output, ScalarType, Value
-from ..ops.builder import GraphBuilder
+from ..ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
+from ..ops import registry
+from ..ops.builder import GraphBuilder, bind
 from ..shapes import same_extent
+from .domains import TensorDomain, domain_of
 from .handles import TensorView, Val, unwrap, wrap
 from .layouts import define_tensor_type
 from .location import user_line
+from .multidevice.sharding import Shardings, sharding_of
 
 NUMBERS = (bool, int, float, complex)
 
@@ -24,7 +27,8 @@ NUMBERS = (bool, int, float, complex)
 class Recording:
     """Collects a definition; every step is whole or leaves nothing behind.
 
-    ``open`` counts the ``with`` blocks in which it may be added to.
+    ``open`` counts the ``with`` blocks in which it may be added to; ``written_axes`` has the dims
+    of each reduction as the user wrote them, by its results.
     """
 
     def __init__(self) -> None:
@@ -37,6 +41,8 @@ class Recording:
         self._symbols = 0
         self._input_lines: dict[Value, SourceLoc] = {}
         self._ir: Fusion | None = None
+        self.written_axes: dict[Value, Attr] = {}
+        self._domains: dict[Value, TensorDomain] = {}
 
     @property
     def ir(self) -> Fusion:
@@ -44,6 +50,18 @@ class Recording:
         if self._ir is None:
             self._ir = self._builder.fusion()
         return self._ir
+
+    def domain_of(self, value: Value) -> TensorDomain:
+        """The dims of a tensor, and what was done to them."""
+        if value not in self._domains:
+            self._domains[value] = domain_of(self, value)
+        return self._domains[value]
+
+    @property
+    def shardings(self) -> Shardings:
+        """How tensors are spread over a mesh, for those that are; in order of their numbers."""
+        meshed = ((v, d) for v, d in self._domains.items() if d.mesh is not None)
+        return tuple(sorted(((v, sharding_of(d)) for v, d in meshed), key=lambda p: p[0].index))
 
     def line_of(self, value: Value) -> SourceLoc | None:
         """The user's line that defined an input."""
@@ -58,7 +76,13 @@ class Recording:
 
             given = [unwrap(arg, own) for arg in args]
             named = {key: unwrap(arg, own) for key, arg in kwargs.items()}
-            return wrap(self, builder.call(name, *given, **named))
+            before = len(builder.nodes)
+            made = builder.call(name, *given, **named)
+            if registry.get(name).category == "reduction":
+                written = bind(registry.get(name), given, named).attrs["dims"]
+                added = builder.nodes[before:]
+                self.written_axes.update({n.out: written for n in added if n.op == name})
+            return wrap(self, made)
 
     def new_tensor(self, *args: Any, **kwargs: Any) -> TensorView:
         """A tensor that is no input yet; arguments as for ``define_tensor``."""

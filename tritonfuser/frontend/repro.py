@@ -23,7 +23,9 @@ def _describe(given: Any) -> str:
     if given.is_contiguous():
         return f"torch.testing.make_tensor({sizes}, {place})"
     reach = 1 + sum((n - 1) * s for n, s in zip(sizes, given.stride(), strict=True))
-    if given.dtype.is_floating_point or given.dtype.is_complex:
+    if given.dtype.itemsize == 1 and given.dtype.is_floating_point:
+        storage = f"torch.randn({reach}, device='{given.device}').to({given.dtype})"
+    elif given.dtype.is_floating_point or given.dtype.is_complex:
         storage = f"torch.randn({reach}, {place})"
     else:
         bound = 2 if given.dtype is torch.bool else 10

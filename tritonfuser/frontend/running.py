@@ -10,11 +10,15 @@ from typing import Any, Union
 
 import torch
 
+from ..cache.executor import device_of
+from ..cache.profiling import measured
 from ..errors import ExecutionModeError, InputError
 from ..heuristics.params import HeuristicParams
+from ..lowering.contract import Products
 from .executors import KernelExecutor, Params
-from .inputs import Inputs, device_for, flat, placing
-from .nvfuser_options import check_options
+from .explain import Explanation, explain_lowered
+from .inputs import Inputs, copied, device_for, flat, placing
+from .nvfuser_options import products_of
 from .recorded import Execute, Recorded
 from .repro import describe_inputs
 
@@ -91,7 +95,9 @@ class Runnable(Recorded):
         save_repro_inputs : bool
             Remember what the inputs look like for ``last_repro_script()``.
         _enable_options, _disable_options : list of str
-            nvFuser's options; their names are checked.
+            nvFuser's options; their names are checked. ``fuse_matmul`` among the first makes
+            matrix products generated kernels, ``matmul_expr_eval`` among the second keeps torch
+            from running them.
 
         Returns
         -------
@@ -120,8 +126,8 @@ class Runnable(Recorded):
             or _enable_options
             or _disable_options
         ):
-            check_options(_enable_options, _disable_options)
-            return self._run(inputs, params, device, save_repro_inputs)
+            products = products_of(_enable_options, _disable_options)
+            return self._run(inputs, params, device, save_repro_inputs, products)
         try:
             return hot(inputs)
         except InputError as error:
@@ -130,8 +136,9 @@ class Runnable(Recorded):
     def run_kernel(self, inputs: Inputs, params: Params | None = None) -> list[torch.Tensor]:
         """Run the definition as one kernel, compiled once for these inputs: benchmarks, tests.
 
-        The whole definition must fit one kernel: nothing is segmented, and what does not fit is
-        refused with the place where ``run`` would cut it. The kernel is kept for calls with
+        The whole definition must fit one kernel: nothing is segmented, a reduction that ``run``
+        would do in two steps is done in one, and what does not fit is refused with the place
+        where ``run`` would cut it. The kernel is kept for calls with
         inputs of the same signature; other inputs or other params compile anew (a tenth of a
         second and more). Backed by ``KernelExecutor``.
 
@@ -147,7 +154,7 @@ class Runnable(Recorded):
         inputs : list or tuple
             As for ``run``.
         params : HeuristicParams, optional
-            To use instead of what ``heuristics(inputs)`` gives.
+            To use instead of those it would choose, which are ``fd.ke.params`` after a call.
 
         Raises
         ------
@@ -172,9 +179,44 @@ class Runnable(Recorded):
             fusion.dump()
         kernel = self._ke or KernelExecutor()
         if params is not None or not kernel.core.fits(given):
-            kernel.compile(fusion, given, params)
+            where = device_for(fusion.ir, given, None, gpu_only=self._gpu_only())
+            kernel.compile(fusion, given, params, device=where)
         self._ke = kernel
         return kernel.run(given)
+
+    def explain(
+        self, inputs: Inputs, measure: bool = True, *, arch: str | None = None
+    ) -> Explanation:
+        """What ``run`` would do with inputs like these, and why: to print, or to read as data.
+
+        For each segment: the scheduler and why those before it refused, why it is not in a kernel
+        before it, ops, params, grid, bytes to move and the time that takes at the device's
+        bandwidth; with tensors on a GPU also the time it takes in truth.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            As for ``run``. They are not written to.
+        measure : bool
+            Whether to run it some twenty times on a GPU. On a CPU nothing is measured.
+        arch : str, optional
+            Explain for another GPU, that need not be here: ``"sm_90"``; nothing is measured.
+
+        Examples
+        --------
+        >>> print(fd.explain([x, y]))
+        >>> fd.explain([x, y]).segments[0].refusals
+        """
+        fusion = self._ready()
+        with placing(fusion):
+            given = flat(inputs) if arch is not None else self._accepted(inputs)
+            core = self._core()
+            if not measure or arch is not None or device_of(given).type == "cpu":
+                return explain_lowered(*core.lowered(given, arch=arch))
+            plan = core.plan(given)
+        writes = any(out.alias_of is not None for out in fusion.ir.outputs)
+        times = measured(plan, copied(given) if writes else given)
+        return explain_lowered(plan.lowered, plan.properties, times)
 
     def execute(
         self,
@@ -215,6 +257,7 @@ class Runnable(Recorded):
         params: Sequence[HeuristicParams] | HeuristicParams | None,
         device: Device,
         save_repro_inputs: bool,
+        products: Products,
     ) -> list[torch.Tensor]:
         fusion = self._ready()
         if self._ke is not None:
@@ -230,8 +273,8 @@ class Runnable(Recorded):
             self._repro_inputs = describe_inputs(given)
         chosen = [params] if isinstance(params, HeuristicParams) else params
         with placing(fusion):
-            where = device_for(fusion.ir, given, device)
-            outputs = cache.core.execute(given, params=chosen, device=where)
+            where = device_for(fusion.ir, given, device, gpu_only=self._gpu_only())
+            outputs = cache.core.execute(given, params=chosen, device=where, products=products)
         if self._fec is None:
             self.fec = cache
         return outputs

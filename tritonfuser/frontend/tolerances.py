@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import torch
+from dataclasses import dataclass
 
 from ..dtypes import REDUCED_FLOATS, Category, DataType
 from ..errors import TritonFuserError
@@ -26,6 +24,27 @@ class ValidationError(TritonFuserError, RuntimeError, AssertionError):
     """A result that differs from the reference by more than it may."""
 
 
+@dataclass(frozen=True)
+class Tolerance:
+    """What a result may be off by: ``atol + rtol * abs(expected)``.
+
+    ``source`` says in words where the two numbers come from.
+    """
+
+    atol: float
+    rtol: float
+    source: str
+
+
+def tolerance(dtype: DataType, length: int) -> Tolerance:
+    """The tolerance of a result of ``dtype`` behind reductions of ``length`` elements in all."""
+    atol, rtol = tolerances(dtype, length)
+    if not atol:
+        return Tolerance(0.0, 0.0, f"{dtype} is compared exactly")
+    behind = f"after {length} summands" if length > 1 else "without a reduction"
+    return Tolerance(atol, rtol, f"nvFuser's table for {dtype} {behind}")
+
+
 def tolerances(dtype: DataType, length: int) -> tuple[float, float]:
     """(atol, rtol) for a result of ``dtype`` behind reductions of ``length`` elements in all."""
     if dtype.info.category < Category.FLOAT:
@@ -42,36 +61,3 @@ def tolerances(dtype: DataType, length: int) -> tuple[float, float]:
     if dtype in REDUCED_FLOATS and dtype is not DataType.Half:
         return atol * 10, rtol * 10
     return atol, rtol
-
-
-def compare(
-    what: str, actual: torch.Tensor, expected: torch.Tensor, dtype: DataType, length: int
-) -> None:
-    """Raise unless the two have one shape and the same numbers, nan being equal to itself.
-
-    Raises
-    ------
-    ValidationError
-        Says what (``"output 0"``) is wrong, where, and by how much.
-    """
-    if actual.shape != expected.shape:
-        raise ValidationError(
-            f"{what}: expected shape {list(expected.shape)}, got {list(actual.shape)}"
-        )
-    atol, rtol = tolerances(dtype, length)
-    wide = expected.to(actual.device)
-    got = actual.to(wide.dtype) if wide.is_floating_point() or wide.is_complex() else actual
-    close = torch.isclose(got, wide.to(got.dtype), rtol=rtol, atol=atol, equal_nan=True)
-    if bool(close.all()):
-        return
-    where = _first_wrong(close)
-    raise ValidationError(
-        f"{what}: {int((~close).sum())} of {close.numel()} elements differ from the "
-        f"reference; at {list(where)} expected {wide[where].item()}, got {got[where].item()}",
-        hint=f"Allowed are atol={atol:g}, rtol={rtol:g} for {dtype} after {length} summands.",
-    )
-
-
-def _first_wrong(close: torch.Tensor) -> tuple[int, ...]:
-    found: Sequence[int] = (~close).nonzero()[0].tolist()
-    return tuple(found)

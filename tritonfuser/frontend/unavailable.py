@@ -48,30 +48,7 @@ class Unavailable:
         return f"<{self._name}: not available in tritonfuser>"
 
 
-_SCHEDULE = (
+SCHEDULE_HINT = (
     "Kernels are scheduled by params: change those that fd.heuristics(inputs) gives and pass "
     "them to fd.run(inputs, params=[...])."
 )
-_DEVICES = "Definitions run on one device; communication between several is not there yet."
-_PROFILE = "Time with torch.profiler, or with triton.testing.do_bench(lambda: fd.run(inputs))."
-_SCHEDULED_IR = "The IR has ops, not loops: fd.fusion.ir lists them, fd.segments(inputs) the loops."
-
-schedule = Unavailable("schedule", _SCHEDULE)
-idm = Unavailable("idm", _SCHEDULE)
-multidevice = Unavailable("multidevice", _DEVICES)
-execute_with_dtensors = Unavailable("execute_with_dtensors", _DEVICES)
-IterDomain = Unavailable("IterDomain", _SCHEDULED_IR)
-TensorDomain = Unavailable("TensorDomain", _SCHEDULED_IR)
-Merge = Unavailable("Merge", _SCHEDULED_IR)
-Split = Unavailable("Split", _SCHEDULED_IR)
-BroadcastOp = Unavailable("BroadcastOp", _SCHEDULED_IR)
-SqueezeOp = Unavailable("SqueezeOp", _SCHEDULED_IR)
-ReshapeOp = Unavailable("ReshapeOp", _SCHEDULED_IR)
-CompileParams = Unavailable("CompileParams", _SCHEDULE)
-LaunchParams = Unavailable("LaunchParams", _SCHEDULE)
-MatmulParams = Unavailable("MatmulParams", "Matrix products are not there yet.")
-PythonProfiler = Unavailable("PythonProfiler", _PROFILE)
-get_fusion_profile = Unavailable("get_fusion_profile", _PROFILE)
-reset_profiler = Unavailable("reset_profiler", _PROFILE)
-KernelProfile = Unavailable("KernelProfile", _PROFILE)
-FusionProfile = Unavailable("FusionProfile", _PROFILE)

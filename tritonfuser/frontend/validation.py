@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
 from ..ir import Fusion as Graph
+from .audit import Audit, AuditRow, audit_outputs, check
 from .fusion import Fusion
-from .inputs import Inputs, flat
+from .inputs import Inputs, copied, flat
+from .location import user_line
 from .oracle import Evaluation
 from .running import Device, Runnable
-from .tolerances import ValidationError, compare, tolerances
+from .tolerances import tolerances
+from .unavailable import UnavailableError
 
 
 class Validated(Runnable):
@@ -52,58 +55,70 @@ class Validated(Runnable):
         given = flat(inputs)
         return self._validated(given, reference_outputs, lambda: self.run_kernel(given))
 
+    def audit(
+        self,
+        inputs: Inputs,
+        reference_outputs: Sequence[torch.Tensor] | None = None,
+        device: Device = None,
+    ) -> Audit:
+        """``run``, and how far every output is off: what ``validate`` looks at, as a table.
+
+        Parameters
+        ----------
+        inputs, reference_outputs, device
+            As for ``validate``.
+
+        Returns
+        -------
+        Audit
+            ``rows`` with dtype, shape, errors, the worst element, tolerance; prints as a table.
+
+        Examples
+        --------
+        >>> print(fd.audit([x, y]))
+        """
+        given = flat(inputs)
+        rows, _ = self._audited(given, reference_outputs, lambda: self.run(given, device=device))
+        return Audit(tuple(rows))
+
     def _validated(
         self,
         inputs: Inputs,
         reference_outputs: Sequence[torch.Tensor] | None,
         run: Callable[[], list[torch.Tensor]],
     ) -> list[torch.Tensor]:
+        rows, outputs = self._audited(inputs, reference_outputs, run)
+        for row in rows:
+            check(row)
+        return outputs
+
+    def _audited(
+        self,
+        inputs: Inputs,
+        reference_outputs: Sequence[torch.Tensor] | None,
+        run: Callable[[], list[torch.Tensor]],
+    ) -> tuple[Iterator[AuditRow], list[torch.Tensor]]:
+        if self._ready().shardings:
+            raise UnavailableError(
+                "checking a definition over a mesh is not available in tritonfuser",
+                loc=user_line(),
+                hint="A device has its parts alone: gather the outputs, and compare with torch.",
+            )
         fusion = self._ready().ir
         before = copied(inputs) if any(o.alias_of for o in fusion.outputs) else inputs
         outputs = run()
         expected = Evaluation(fusion, before, double=True)
         if reference_outputs is not None:
             expected.replace(fusion, reference_outputs)
-        check_outputs(fusion, expected, outputs, inputs)
-        return outputs
+        return audit_outputs(fusion, expected, outputs, inputs), outputs
 
 
 def check_outputs(
     fusion: Graph, expected: Evaluation, outputs: Sequence[torch.Tensor], inputs: Inputs
 ) -> None:
     """Compare what a run returned, and what it wrote into inputs, with the reference."""
-    shown = [place for place, out in enumerate(fusion.outputs) if not out.hidden]
-    if len(outputs) != len(shown):
-        raise ValidationError(f"expected {len(shown)} outputs, got {len(outputs)}")
-    for number, (place, actual) in enumerate(zip(shown, outputs, strict=True)):
-        _check(fusion, expected, place, f"output {number}", actual)
-    for place, out in enumerate(fusion.outputs):
-        if out.hidden and out.alias_of is not None:
-            number = fusion.inputs.index(out.alias_of)
-            _check(fusion, expected, place, f"input {number}, written by the run,", inputs[number])
-
-
-def _check(
-    fusion: Graph, expected: Evaluation, place: int, what: str, actual: torch.Tensor
-) -> None:
-    wanted = expected.outputs[place]
-    if not expected.determined[place]:
-        wanted = actual if actual.shape == wanted.shape else wanted
-    dtype = fusion.outputs[place].value.dtype
-    compare(what, actual, wanted, dtype, expected.lengths[place])
-
-
-def copied(inputs: Inputs) -> list[object]:
-    """Inputs with memory of their own, laid out the same."""
-    return [_copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    if not tensor.numel():
-        return tensor.clone()
-    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    storage = tensor.as_strided((reach,), (1,), tensor.storage_offset()).clone()
-    return storage.as_strided(tensor.shape, tensor.stride())
+    for row in audit_outputs(fusion, expected, outputs, inputs):
+        check(row)
 
 
 def get_val_tolerances(fusion: Fusion, inputs: Inputs) -> list[tuple[float, float]]:

@@ -56,19 +56,23 @@ class HeuristicParams:
         for row in fields(self):
             value = getattr(self, row.name)
             decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
-        blocks = {k: v for k, v in vars(self).items() if k.startswith("block_")}
-        for name, size in blocks.items():
-            self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
-        total = math.prod(blocks.values())
-        if total > MAX_BLOCK:
-            raise ParamsError(
-                f"{self.scheduler} params: {' * '.join(blocks)} is {total}, "
-                f"a block of Triton holds at most {MAX_BLOCK} elements"
-            )
+        for sides in self._blocks():
+            for name, size in sides.items():
+                self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
+            total = math.prod(sides.values())
+            if total > MAX_BLOCK:
+                raise ParamsError(
+                    f"{self.scheduler} params: {' * '.join(sides)} is {total}, "
+                    f"a block of Triton holds at most {MAX_BLOCK} elements"
+                )
         warps, stages = self.num_warps, self.num_stages
         fits = _is_power_of_two(warps) and warps <= MAX_WARPS
         self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
         self._expect(stages >= 1, "num_stages", stages, "1 or more")
+
+    def _blocks(self) -> list[dict[str, int]]:
+        """The sides of each tile that a kernel has."""
+        return [{k: v for k, v in vars(self).items() if k.startswith("block_")}]
 
     def _expect(self, holds: bool, name: str, value: object, expected: str) -> None:
         if not holds:
@@ -233,6 +237,50 @@ class ScanParams(HeuristicParams):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MatmulParams(HeuristicParams):
+    """A matrix product: every tile of the result is summed along K in a loop, in registers.
+
+    Attributes
+    ----------
+    block_m, block_n : int
+        Sides of a tile of the result, 16 or more.
+    block_k : int
+        Elements of K a step, 16 or more.
+    group_m : int
+        Rows of tiles that are taken together, so that they share columns of the right operand.
+    programs : int
+        Programs that walk over the tiles; 0 for one a tile.
+    parts : int
+        1 or 2: in how many column parts of a tile what follows the product is computed.
+    descriptors : bool
+        Let the copy engine (TMA) fetch operands and write results, where their layout allows it.
+    """
+
+    scheduler: ClassVar[str] = "matmul"
+
+    block_m: int
+    block_n: int
+    block_k: int
+    group_m: int = 8
+    programs: int = 0
+    parts: int = 1
+    descriptors: bool = False
+
+    def _blocks(self) -> list[dict[str, int]]:
+        sides = {"block_m": self.block_m, "block_n": self.block_n, "block_k": self.block_k}
+        return [{k: v for k, v in sides.items() if k != left} for left in sides]
+
+    def validate(self) -> None:
+        super().validate()
+        for sides in self._blocks():
+            for name, size in sides.items():
+                self._expect(size >= 16, name, size, "16 or more")
+        self._expect(self.group_m >= 1, "group_m", self.group_m, "1 or more")
+        self._expect(self.programs >= 0, "programs", self.programs, "0 or more")
+        self._expect(self.parts in (1, 2), "parts", self.parts, "1 or 2")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExprEvalParams(HeuristicParams):
     """The segment is run by torch: nothing to decide."""
 
@@ -250,6 +298,7 @@ PARAMS: dict[str, type[HeuristicParams]] = {
         OuterPersistentParams,
         InnerOuterPersistentParams,
         ScanParams,
+        MatmulParams,
         ExprEvalParams,
     )
 }

@@ -26,6 +26,29 @@ class Stream:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Product:
+    """A matrix product ``[batch, m, k] x [batch, k, n]``.
+
+    ``item_bytes`` is the storage of an element of the operands; ``descriptors`` whether the
+    device's copy engine can fetch both operands' tiles; ``partial`` whether it is one of the parts
+    that a longer sum was cut into. ``width`` columns are reduced behind it, 0 for none; ``beside``
+    counts the bytes that are read and written behind it for each element of the result, and
+    ``draws`` says whether random numbers are drawn for each.
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    item_bytes: int = 2
+    descriptors: bool = False
+    partial: bool = False
+    width: int = 0
+    beside: int = 0
+    draws: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """One segment as schedulers see it.
 
@@ -34,7 +57,8 @@ class Problem:
     axes, ``dependent_outputs`` whether such results depend on a reduction of the kernel;
     ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
     results a column; ``crossing`` is the extent of a second axis along which some tensors lie in
-    memory (a transpose); ``work`` the number of ops an element takes.
+    memory (a transpose); ``work`` the number of ops an element takes; ``product`` the matrix
+    product that the rest goes with.
     """
 
     parallel: int
@@ -48,6 +72,7 @@ class Problem:
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
     work: int = 1
+    product: Product | None = None
     device: DeviceProperties
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..errors import SchedulingError
-from . import inner_outer_persistent, no_op, persistent, pointwise, reduction, scan
+from . import inner_outer_persistent, matmul, no_op, persistent, pointwise, reduction, scan
 from .params import HeuristicParams
 from .problem import Problem
 
@@ -26,8 +26,11 @@ class Scheduler:
     split: Callable[[Problem], int] = _one
 
 
+_OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
+
 SCHEDULERS = (
     Scheduler("no_op", no_op.reject_reason, no_op.propose),
+    *_OF_PRODUCTS,
     Scheduler("scan", scan.reject_reason, scan.propose),
     Scheduler(
         "inner_outer_persistent",
@@ -54,7 +57,8 @@ SCHEDULERS = (
 
 def _first(problem: Problem) -> tuple[Scheduler | None, list[str]]:
     refusals: list[str] = []
-    for scheduler in SCHEDULERS:
+    # What is in a kernel with a matrix product is done by that scheduler or not at all.
+    for scheduler in SCHEDULERS if problem.product is None else _OF_PRODUCTS:
         reason = scheduler.reject_reason(problem)
         if reason is None:
             return scheduler, refusals

@@ -60,14 +60,16 @@ def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[Buffered, ...]:
 
     A view of an input is a view of that buffer; ``permute(reshape(t))`` of a computed ``t`` is a
     view of where ``t`` is stored. A slice of a computed value is computed on its own, unless the
-    whole is stored anyway. A view of an input that is written at the end is copied before.
+    whole is stored anyway. An output that is a view of an input which is written at the end is
+    copied before: all reads see the old value.
     """
     chains = [_chain(fusion, value) for value in values]
     whole = {c.root for c in chains if not c.narrows}
     results: list[Buffered] = []
-    written = {o.value: o.alias_of for o in fusion.outputs if o.alias_of is not None}
+    outputs = {o.value for o in fusion.outputs}
+    written = {o.alias_of for o in fusion.outputs if o.alias_of is not None}
     for value, chain in zip(values, chains, strict=True):
-        if value in written and chain.views and chain.root in written.values():
+        if value in outputs and chain.views and chain.root in written:
             results.append(Buffered(value))
             continue
         stored = chain.root in fusion.inputs or chain.root in whole

@@ -14,7 +14,7 @@ from math import prod
 from ..affine import Affine, Axis, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
-from ..ops.table import Call, Moments, Pointwise, Reduction, Scan, View
+from ..ops.table import Call, Contraction, Moments, Pointwise, Reduction, Scan, Scatter, View
 from ..shapes import Pull
 
 Atoms = tuple[int, ...]
@@ -143,7 +143,21 @@ class AxisMap:
             return [d for i, d in enumerate(self._dims[call.value("arg")]) if i not in dims]
         if isinstance(form, View):
             return self._view(call, out)
+        if isinstance(form, Scatter):
+            return self._scatter(call)
+        if isinstance(form, Contraction):
+            left, right = self._dims[call.value("arg1")], self._dims[call.value("arg2")]
+            return self._distinct([*left[:-1], right[-1]], out)
         return [self._fresh(n) for n in out.tensor.sizes]
+
+    def _scatter(self, call: Call) -> list[Atoms]:
+        """The copy runs along the tensor; the elements of ``src`` along those of ``index``."""
+        index, src = call.value("index"), call.operand("src")
+        if isinstance(src, Value) and src.is_tensor:
+            for dim, size in enumerate(index.tensor.sizes):
+                if size == src.tensor.sizes[dim]:
+                    self._match(self._dims[index][dim], self._dims[src][dim])
+        return list(self._dims[call.value("arg")])
 
     def _pointwise(self, node: Node, out: Value) -> list[Atoms]:
         result: list[Atoms] = [()] * out.tensor.rank

@@ -24,6 +24,7 @@ from ..ir import (
     ScalarType,
     TensorType,
     Value,
+    depth_first,
 )
 from ..ops.builder import as_call
 from ..ops.table import Call, HostScalar, Kind, Op
@@ -56,10 +57,13 @@ InputSignature = tuple[InputSpec, ...]
 def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
     """The fusion at the sizes of ``signature``, in the same values' numbers.
 
+    Ops that no output needs are left out: nothing is asked of their sizes.
+
     Raises
     ------
     DefinitionError
-        An op does not fit these sizes; it carries the op's line.
+        An op does not fit these sizes; it carries the op's line. Or what is written into an input
+        is of another shape.
     """
     known: dict[Value, Operand] = {}
     inputs: list[Value] = []
@@ -70,7 +74,10 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
         if isinstance(spec, ScalarSpec) and spec.value is not None:
             known[value] = Const(spec.value, spec.dtype)
     nodes: list[Node] = []
+    needed = {out for node in depth_first(fusion) for out in node.outs}
     for node in fusion.nodes:
+        if needed.isdisjoint(node.outs):
+            continue
         try:
             nodes.extend(_node(node, known))
         except TritonFuserError as error:
@@ -82,7 +89,16 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
 
 
 def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
-    return None if output.alias_of is None else _value(known[output.alias_of])
+    """The input that an output is written into, which has its shape."""
+    if output.alias_of is None:
+        return None
+    made, into = _value(known[output.value]), _value(known[output.alias_of])
+    if made.tensor.sizes != into.tensor.sizes:
+        raise DefinitionError(
+            f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
+            f"{into.name} of shape {list(into.tensor.sizes)}"
+        )
+    return into
 
 
 def _value(operand: Operand) -> Value:

@@ -10,6 +10,9 @@ from ..dtypes import Category, DataType, of_python
 from ..ir import Const, Number
 from ..ops.table import Call
 
+_UNSIGNED = range(2**63, 2**64)
+"""Ints that only an unsigned dtype holds."""
+
 
 def fold(call: Call, dtype: DataType) -> Const | None:
     """The value of a call all of whose operands are constants, in ``dtype``; else None."""
@@ -45,5 +48,8 @@ def _tensor(const: Const) -> torch.Tensor:
 def as_number(value: Number, dtype: DataType) -> Number:
     """The Python number a constant of ``dtype`` holds: rounded, truncated or tested as a cast."""
     # torch.tensor(0.1) alone is a float32.
-    exact = torch.tensor(value, dtype=of_python(value).info.torch, device="cpu")
+    # A float would be looked for number by number.
+    unsigned = isinstance(value, int) and value in _UNSIGNED
+    kind = DataType.UInt64 if unsigned else of_python(value)
+    exact = torch.tensor(value, dtype=kind.info.torch, device="cpu")
     return exact.to(dtype.info.torch).item()

@@ -15,12 +15,14 @@ class Tile:
 
     ``block`` is the constexpr with its tile size, None for an axis of which a program has one
     position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
+    ``place`` is the dim of a block that runs along it.
     """
 
     axis: Axis
     block: str | None
     masked: bool
     width: int = 1
+    place: int = 0
 
     @property
     def name(self) -> str:
@@ -34,6 +36,12 @@ class IndexWriter:
         self.writer = writer
         self.wide = wide
         self.tiles = {tile.name: tile for tile in tiles}
+
+    @property
+    def rank(self) -> int:
+        """Dims of a block."""
+        places = (tile.place for tile in self.tiles.values() if tile.block is not None)
+        return 1 + max(places, default=-1)
 
     def dims(self, expr: Affine) -> frozenset[str]:
         """The tile axes an expression runs over, one-position axes included."""
@@ -103,8 +111,10 @@ class IndexWriter:
 
     def shape(self, dims: frozenset[str]) -> str:
         """The block shape of a value over these axes, ``[XBLOCK, 1]``."""
-        tiles = [tile for tile in self.tiles.values() if tile.block is not None]
-        sizes = [str(tile.block) if tile.name in dims else "1" for tile in tiles]
+        sizes = ["1"] * self.rank
+        for tile in self.tiles.values():
+            if tile.block is not None and tile.name in dims:
+                sizes[tile.place] = str(tile.block)
         return f"[{', '.join(sizes)}]"
 
     def spread(self, text: str, dims: frozenset[str], always: bool = False) -> str:

@@ -7,7 +7,8 @@ pass. Values are pulled into the scopes by ``ValueWriter``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..dtypes import DataType
 from ..ir import Fusion, Node, Value
@@ -17,7 +18,7 @@ from ..shapes import Index
 from .emit_index import Tile
 from .emit_random import WORDS
 from .emit_reduce import REDUCERS, Finish
-from .emit_values import ValueWriter, cast_text
+from .emit_values import ValueWriter, cast_text, typed
 from .nests import Nest
 from .reach import Read, walk
 from .segments import Member, Segment, Store
@@ -51,7 +52,7 @@ class KernelBody(ValueWriter):
 
     @property
     def rank(self) -> int:
-        return sum(tile.block is not None for tile in self.nest.tiles)
+        return self.index.rank
 
     def suffix(self, place: int) -> str:
         """Indexing that turns a 1-D range into the tile's axis number ``place``."""
@@ -98,8 +99,7 @@ class KernelBody(ValueWriter):
                 self._mask_line(tile, lines)
 
     def _tile_place(self, tile: Tile) -> int:
-        blocked = [t.name for t in self.nest.tiles if t.block is not None]
-        return blocked.index(tile.name)
+        return tile.place
 
     def _range(self, tile: Tile, place: int) -> str:
         wide = ".to(tl.int64)" if self.index.wide else ""
@@ -122,26 +122,24 @@ class KernelBody(ValueWriter):
 
     # -- passes --------------------------------------------------------------
 
-    def _levels(self) -> tuple[dict[Value, int], dict[Value, int]]:
+    def _levels(self) -> tuple[dict[Value, int], dict[Store, int]]:
         """The pass each member and each store belongs to: behind the reductions it reads."""
         places = {out: m.index for m in self.segment.members for out in m.node.outs}
         member_level: dict[Value, int] = {}
         for member in self.segment.members:
             start = Read(next(member.node.operands()), member.operand_index)
-            level = self._level(start, places, member_level)
+            level = self._level([start], places, member_level)
             member_level.update(dict.fromkeys(member.node.outs, level))
-        store_level: dict[Value, int] = {}
+        store_level: dict[Store, int] = {}
         for store in self.segment.stores:
-            if store.value in self.members:
-                continue
-            start = Read(store.value, store.index, store.guards)
-            store_level[store.value] = self._level(start, places, member_level)
+            if store.value not in self.members:
+                store_level[store] = self._level(store.starts, places, member_level)
         return member_level, store_level
 
     def _level(
-        self, start: Read, places: Mapping[Value, Index], levels: Mapping[Value, int]
+        self, starts: Sequence[Read], places: Mapping[Value, Index], levels: Mapping[Value, int]
     ) -> int:
-        reach = walk(self.fusion, [start], places, self.stored)
+        reach = walk(self.fusion, starts, places, self.stored)
         return max((levels[v] + self._closes_pass(v) for v in reach.native), default=0)
 
     def _closes_pass(self, value: Value) -> int:
@@ -158,15 +156,15 @@ class KernelBody(ValueWriter):
 
     def _passes(self) -> list[tuple[list[Member], list[Store]]]:
         member_level, store_level = self._levels()
-        late = {s.value for s in self._late_stores()}
-        early = [s for s in self.segment.stores if s.value in store_level and s.value not in late]
-        count = 1 + max([*member_level.values(), *(store_level[s.value] for s in early)], default=0)
+        late = self._late_stores()
+        early = [s for s in self.segment.stores if s in store_level and s not in late]
+        count = 1 + max([*member_level.values(), *(store_level[s] for s in early)], default=0)
         passes: list[tuple[list[Member], list[Store]]] = [([], []) for _ in range(count)]
         for member in self.segment.members:
             passes[member_level[member.node.out]][0].append(member)
         for store in early:
-            passes[store_level[store.value]][1].append(store)
-        scans = [s for s in self.segment.stores if s.value in self.members and s.value not in late]
+            passes[store_level[store]][1].append(store)
+        scans = [s for s in self.segment.stores if s.value in self.members and s not in late]
         for store in scans:
             passes[member_level[store.value]][1].append(store)
         return passes
@@ -275,10 +273,12 @@ class KernelBody(ValueWriter):
     def _store(self, store: Store) -> None:
         if store.value.tensor.numel == 0:
             return
-        index = self.nest.place(store.index)
-        guards = self.nest.guards(store.guards)
-        name = self.read(Read(store.value, index, guards))
-        offset = offset_of(index, self.outputs[store.value])
+        index, guards = self.nest.place(store.index), self.nest.guards(store.guards)
+        store = replace(store, index=index, guards=guards)
+        name = self._written_value(store)
+        self._read_indices(*store.target.index)
+        guards = (*guards, *store.target.guards)
+        offset = offset_of(store.target.index, self.outputs[store.value])
         dims = self.index.dims(offset)
         masked = dims | self._guard_dims(guards) | name.dims
         pointer = self.address(store.value, offset)
@@ -289,8 +289,16 @@ class KernelBody(ValueWriter):
         value = name.text
         if name.dtype is not store.value.dtype:
             value = cast_text(value, name.dtype, store.value.dtype)
-        line = Line(f"tl.store({pointer}, {value}{mask})")
+        loc = None if store.scatter is None else store.scatter.loc
+        line = Line(f"tl.store({pointer}, {value}{mask})", loc)
         self.writer.scope_for(masked | name.dims).lines.append(line)
+
+    def _written_value(self, store: Store) -> Name:
+        """What is stored: the value, or what stands for it."""
+        if store.source is None:
+            return self.read(store.read)
+        name = self.operand(store.source, store.value.dtype, store.read)
+        return replace(name, text=typed(name)) if name.literal else name
 
     def _needs_tile(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
         """Whether an address without axes must become a block, to go with a block of values."""

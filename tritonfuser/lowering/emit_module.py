@@ -14,8 +14,9 @@ from ..ops.table import View
 from ..shapes import INT32_LIMIT, Memory, index_dtype
 from . import library
 from .emit_kernel import KernelBody
+from .emit_product import ProductBody
 from .kernel import KernelArg, KernelSource
-from .nests import Nest, nest_of
+from .nests import Nest, ProductNest, nest_of
 from .segments import Segment
 from .writer import Line
 
@@ -24,17 +25,29 @@ Strides = Mapping[Value, tuple[int, ...]]
 _LIBRARY = frozenset(n for n, f in vars(library).items() if type(f).__name__ == "JITFunction")
 
 
-def emit(fusion: Fusion, segment: Segment, inputs: Strides, outputs: Strides) -> KernelSource:
+def emit(
+    fusion: Fusion,
+    segment: Segment,
+    inputs: Strides,
+    outputs: Strides,
+    misaligned: frozenset[Value] = frozenset(),
+) -> KernelSource:
     """The kernel of a segment.
 
     Parameters
     ----------
     inputs, outputs : mapping
         Strides of the buffers of what it loads and stores, in elements.
+    misaligned : frozenset of Value
+        Those that do not start at a multiple of 16 bytes.
     """
     nest = nest_of(segment)
     wide = _is_wide(nest, _memories(segment, inputs, outputs))
-    body = KernelBody(fusion, segment, nest, inputs, outputs, wide).write()
+    if isinstance(nest, ProductNest):
+        writer: KernelBody = ProductBody(fusion, segment, nest, inputs, outputs, wide, misaligned)
+    else:
+        writer = KernelBody(fusion, segment, nest, inputs, outputs, wide)
+    body = writer.write()
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.params
@@ -87,6 +100,8 @@ def _module(
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
+    if _makes_descriptors(body):
+        text.append("import torch")
     text += ["import triton", "import triton.language as tl"]
     if "libdevice" in used:
         text.append("from triton.language.extra import libdevice")
@@ -104,7 +119,7 @@ def _module(
         text.append(indent + line.text)
         if line.loc is not None:
             lines.append((len(text), line.loc))
-    text += ["", "", *_launch(name, nest, args, segment)]
+    text += ["", "", *_launch(name, nest, args, segment, body)]
     return "\n".join(text) + "\n", tuple(lines)
 
 
@@ -122,7 +137,16 @@ def place_text(loc: SourceLoc) -> str:
     return f"{file}:{loc.line}"
 
 
-def _launch(name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment) -> list[str]:
+def _launch(
+    name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment, body: list[Line]
+) -> list[str]:
+    memory = []
+    if _makes_descriptors(body):
+        memory = [
+            "    # Where Triton puts the descriptors.",
+            "    triton.set_allocator(lambda n, *_: "
+            'torch.empty(n, dtype=torch.int8, device="cuda"))',
+        ]
     given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
     constants = [f"{key}={value}" for key, value in nest.constants]
     options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
@@ -130,7 +154,12 @@ def _launch(name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment
     return [
         f"def launch({', '.join(given)}):",
         f'    """Run the kernel on tensors: {", ".join(given)}."""',
+        *memory,
         f"    {name}[({grid})](",
         f"        {', '.join([*given, *constants, *options])}",
         "    )",
     ]
+
+
+def _makes_descriptors(body: list[Line]) -> bool:
+    return any("tl.make_tensor_descriptor" in line.text for line in body)

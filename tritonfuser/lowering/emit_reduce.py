@@ -21,7 +21,7 @@ Finish = Callable[[], None]
 
 def identity_text(kind: str, value: Value) -> str:
     """The neutral element of a reduction of a value, as Triton text."""
-    return literal(neutral(kind, value.dtype), work_dtype(value))
+    return literal(neutral(kind, compute_dtype(value.dtype)), work_dtype(value))
 
 
 def work_dtype(value: Value) -> DataType:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+import torch
+
 from ..affine import Affine, linear, unbound
-from ..dtypes import Category, DataType, compute_dtype
+from ..dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype, e4m3_saturates
 from ..errors import SourceLoc
 from ..ir import Const, Fusion, Node, Operand, Value
 from ..ops.builder import as_call
@@ -19,6 +21,7 @@ from ..ops.typing_rules import operand_types
 from ..shapes import Guard, Source, broadcast_index
 from .emit_index import IndexWriter, Tile
 from .emit_random import WORDS, fast_tile, scaled, without
+from .kernel import passed_dtype
 from .reach import Read, is_anchor, merge_guards, reads, sources_of
 from .traffic import offset_of
 from .writer import Line, Name, Writer
@@ -117,7 +120,7 @@ class ValueWriter:
     def _load(self, read: Read) -> Name:
         value = read.value
         if not value.is_tensor:
-            name = Name(value.name, value.dtype)
+            name = self.cast(Name(value.name, passed_dtype(value)), value.dtype, value, None)
             self.bind(read, name)
             return name
         if value.tensor.numel == 0:
@@ -253,7 +256,7 @@ class ValueWriter:
 
     def _spelled(self, node: Node, number: Name) -> Name:
         """A number as a tensor of its dtype, which functions and casts take."""
-        return self.define(node.out, _typed(number), frozenset(), number.dtype, node.loc)
+        return self.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
 
     def _source(self, node: Node, source: Source, read: Read) -> Name:
         dtype = node.out.dtype
@@ -277,7 +280,9 @@ class ValueWriter:
             for name, arg in zip(params, node.args, strict=False)
             if isinstance(arg, Value | Const)
         }
-        texts = {key: self.operand(a, node.out.dtype, read).text for key, a in operands.items()}
+        dtype = node.out.dtype
+        work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
+        texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
         self._read_indices(*read.index)
         position = linear(read.index, node.out.tensor.sizes)
         dims = self.index.dims(position)
@@ -285,12 +290,12 @@ class ValueWriter:
             where = f"({self.index.text(position)})"
             varies = "{i0}" in form.triton and bool(dims or position.loaded())
             if varies:
-                where = f"{where}.to({triton_name(node.out.dtype)})"
-            text = form.triton.format(**texts, i0=where, dtype=triton_name(node.out.dtype))
+                where = f"{where}.to({triton_name(work)})"
+            text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
             dims = dims if varies else frozenset()
             if not varies and not any(isinstance(a, Value) for a in operands.values()):
-                text = f"tl.full([], {text}, {triton_name(node.out.dtype)})"
-            return self.define(node.out, text, dims, node.out.dtype, node.loc)
+                text = f"tl.full([], {text}, {triton_name(work)})"
+            return self.define(node.out, cast_text(text, work, dtype), dims, dtype, node.loc)
         return self._random(node, form, texts, position, dims)
 
     def _random(
@@ -345,7 +350,7 @@ def _fill(
     template = form.expression(dtypes[0], _last_value(node))
     simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
     texts = {
-        param: name.text if not name.literal or _adapts(name, simple, template) else _typed(name)
+        param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
         for param, name in zip(params, names, strict=True)
     }
     return template.format(**texts, dtype=triton_name(computed))
@@ -365,7 +370,7 @@ def _zero(dtype: DataType) -> Name:
     return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
 
 
-def _typed(name: Name) -> str:
+def typed(name: Name) -> str:
     return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
 
 
@@ -382,6 +387,12 @@ def cast_text(text: str, source: DataType, target: DataType) -> str:
     """A conversion of a name or a parenthesized expression."""
     if source is target:
         return text
+    if source in EIGHT_BIT_FLOATS:
+        return cast_text(f"{source.info.letter}_to_float({text})", DataType.Float, target)
+    if target in EIGHT_BIT_FLOATS:
+        number = cast_text(text, source, DataType.Float)
+        how = f", {e4m3_saturates()}" if target is DataType.Float8_e4m3fn else ""
+        return f"float_to_{target.info.letter}({number}{how})"
     if not text.isidentifier():
         text = f"({text})"
     if target is DataType.Bool:
@@ -390,7 +401,7 @@ def cast_text(text: str, source: DataType, target: DataType) -> str:
 
 
 def literal(const: Const, dtype: DataType) -> str:
-    """A constant as Triton text in a dtype: rounded to it as a cast would."""
+    """A constant as Triton text in a dtype: rounded to it as a cast would; bytes of eight bits."""
     value = const.value
     if isinstance(value, complex):
         value = value.real
@@ -402,6 +413,8 @@ def literal(const: Const, dtype: DataType) -> str:
             return "0"
         return str(int(value))
     value = float(value)
+    if dtype in EIGHT_BIT_FLOATS:
+        return str(torch.tensor(value).to(dtype.info.torch).view(torch.uint8).item())
     if value == 0 and math.copysign(1, value) < 0:
         # Triton makes 0.0 of a literal -0.0.
         return f"(tl.full([], 0.0, {triton_name(dtype)}) * -1.0)"

@@ -6,26 +6,31 @@ is a kernel in the making. ``fit`` says how a seed's loop nest lies in a group's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
-from ..affine import Affine, Axis, digit, linear, unravel
-from ..ir import Fusion, Node, Value
+from ..affine import Affine, Axis, axes_in_order, digit, linear, unravel
+from ..ir import Fusion, Node, Operand, Value
 from ..ops.builder import as_call
-from ..ops.table import Scan
+from ..ops.products import product_bias, product_sizes
+from ..ops.table import Scan, View
 from ..shapes import Guard, Index
 from .aliases import buffer_strides
 from .axes import AxisMap
-from .reach import Reach, Read, is_anchor, is_library, walk
+from .contract import is_product
+from .reach import NOTHING, Reach, Read, ends_kernel, is_anchor, walk
 from .segments import Member, Store
 from .traffic import Traffic, offset_of
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A reduction, scan or stored value, placed in a loop nest, with what it reads there."""
+    """A reduction, scan or stored value, placed in a loop nest, with what it reads there.
+
+    ``source``, ``scatter`` and ``start`` are those of its store.
+    """
 
     value: Value
     parallel: tuple[Axis, ...]
@@ -35,13 +40,34 @@ class Seed:
     member: Member | None = None
     is_scan: bool = False
     guards: tuple[Guard, ...] = ()
+    source: Operand | None = None
+    scatter: Node | None = None
+    start: tuple[int, ...] = ()
 
     @property
-    def start(self) -> Read:
+    def store(self) -> Store:
+        """What is written, where it is no reduction or scan."""
+        return Store(self.value, self.index, self.guards, self.source, self.scatter, self.start)
+
+    @property
+    def starts(self) -> tuple[Read, ...]:
         """Where the walk for it begins."""
         if self.member is None:
-            return Read(self.value, self.index, self.guards)
-        return Read(next(self.member.node.operands()), self.member.operand_index)
+            return self.store.starts
+        return self.member.reads
+
+    @property
+    def is_product(self) -> bool:
+        return self.member is not None and is_product(self.member.node)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape that ``index`` is one of."""
+        if self.scatter is not None:
+            return as_call(self.scatter).value("index").tensor.sizes
+        over = self.source if self.start else self.value
+        assert isinstance(over, Value)
+        return over.tensor.sizes
 
     @property
     def values(self) -> tuple[Value, ...]:
@@ -50,7 +76,11 @@ class Seed:
 
 @dataclass(frozen=True)
 class Group:
-    """A kernel in the making; ``outer`` are the members that reduce over its rows instead."""
+    """A kernel in the making.
+
+    ``outer`` are the members that reduce over its rows instead; ``stored`` what it finds in memory
+    though it could compute it.
+    """
 
     number: int
     parallel: tuple[Axis, ...]
@@ -67,6 +97,17 @@ class Group:
     dependent_outputs: bool = False
     scans: bool = False
     library: Node | None = None
+    stored: frozenset[Value] = frozenset()
+
+    @property
+    def product(self) -> Node | None:
+        """The matrix product that the kernel is for."""
+        return next((m.node for m in self.members if is_product(m.node)), None)
+
+    @property
+    def width(self) -> int:
+        """Columns of the product that are reduced in the kernel, 0 for none."""
+        return extent(self.members[1].across) if self.product and len(self.members) > 1 else 0
 
     @property
     def depth(self) -> int:
@@ -81,9 +122,9 @@ class Group:
 
     def starts(self) -> list[Read]:
         """Where the walks for all that it computes begin."""
-        found = [Read(s.value, s.index, s.guards) for s in self.stores]
+        found = [read for store in self.stores for read in store.starts]
         for member in (*self.members, *self.outer):
-            found.append(Read(next(member.node.operands()), member.operand_index))
+            found.extend(member.reads)
         return found
 
     def grown(self, seed: Seed, outer: bool, needs: frozenset[int]) -> Group:
@@ -114,7 +155,7 @@ class Group:
         depends = full and not seed.reach.native.isdisjoint(self.places)
         return replace(
             self,
-            stores=(*self.stores, Store(seed.value, seed.index, seed.guards)),
+            stores=(*self.stores, seed.store),
             full_outputs=self.full_outputs or full,
             dependent_outputs=self.dependent_outputs or depends,
         )
@@ -130,18 +171,18 @@ class SeedMaker:
         self.places = {
             out: self.axes.index(out)
             for node in fusion.nodes
-            if is_anchor(node) or is_library(node)
+            if is_anchor(node) or ends_kernel(node)
             for out in node.outs
             if out.is_tensor
         }
 
     @cached_property
     def depth(self) -> dict[Value, int]:
-        """How many reductions and library calls lie between a value and the inputs."""
+        """How many reductions, library calls and scatters lie between a value and the inputs."""
         found: dict[Value, int] = {}
         for node in self.fusion.nodes:
             below = max((found.get(v, 0) for v in node.operands()), default=0)
-            ends = is_anchor(node) or is_library(node)
+            ends = is_anchor(node) or ends_kernel(node)
             found.update(dict.fromkeys(node.outs, below + ends))
         return found
 
@@ -159,12 +200,54 @@ class SeedMaker:
         reach = walk(self.fusion, [Read(operand, member.operand_index)], self.places)
         return Seed(node.out, parallel, across, member.index, reach, member, is_scan)
 
+    def product(self, node: Node, stored: frozenset[Value]) -> Seed:
+        """The seed of a matrix product, over its result's axes and one of its own."""
+        call = as_call(node)
+        index = self.places[node.out]
+        inner = Axis(f"k{node.out.index}", product_sizes(call)[3])
+        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(node.out))
+        *batch, row, column = index
+        left, right = (*batch, row, digit(inner)), (*batch, digit(inner), column)
+        bias = () if product_bias(call) is None else ((column,),)
+        member = Member(node, index, left, (inner,), (right, *bias))
+        reach = walk(self.fusion, member.reads, self.places, stored)
+        return Seed(node.out, parallel, (inner,), index, reach, member)
+
     def store(self, value: Value) -> Seed:
         """The seed of a value that is only stored."""
-        index = self.axes.index(value)
-        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(value))
-        reach = walk(self.fusion, [Read(value, index)], self.places)
-        return Seed(value, parallel, (), index, reach)
+        return self._seed(Store(value, self.axes.index(value)), value)
+
+    def scatter(self, node: Node) -> tuple[Seed, Seed]:
+        """The seeds of a scatter: of the copy, and of the elements that are put into it."""
+        call = as_call(node)
+        under, index = call.value("arg"), call.value("index")
+        copy = Store(node.out, self.axes.index(under), source=under)
+        put = Store(node.out, self.axes.index(index), (), call.operand("src"), node)
+        return self._seed(copy, under), self._seed(put, index)
+
+    def parts(self, value: Value) -> list[Seed]:
+        """The seeds of a value's parts, where it is operands side by side."""
+        node = self.fusion.producers.get(value)
+        form = None if node is None else as_call(node).op.form
+        if node is None or not isinstance(form, View) or form.parts is None:
+            return []
+        found = [part for part in form.parts(as_call(node)) if part[0].tensor.numel]
+        return [
+            self._seed(Store(value, self.axes.index(part), source=part, start=start), part)
+            for part, start in found
+        ]
+
+    def _seed(self, store: Store, over: Value) -> Seed:
+        """The seed of a store in the loop nest of a value."""
+        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(over))
+        bare = Seed(store.value, parallel, (), store.index, NOTHING, None, False, store.guards)
+        seed = replace(bare, source=store.source, scatter=store.scatter, start=store.start)
+        return replace(seed, reach=self._reach(seed, self.places))
+
+    def _reach(self, seed: Seed, places: Mapping[Value, Index]) -> Reach:
+        """What a seed reads; a scatter needs the copy to be there."""
+        found = walk(self.fusion, seed.starts, places)
+        return found if seed.scatter is None else found.needing(seed.value)
 
     def moved(self, seed: Seed, group: Group) -> Seed:
         """The seed over a group's axes, positions matched in row-major order.
@@ -172,7 +255,7 @@ class SeedMaker:
         A value of fewer elements takes the first positions.
         """
         position = _position(group.parallel)
-        index = unravel(position, seed.value.tensor.sizes)
+        index = unravel(position, seed.sizes)
         guard = Guard(position, 0, extent(seed.parallel))
         member = None
         if seed.member is not None:
@@ -190,13 +273,12 @@ class SeedMaker:
             reduced=group.reduced,
             guards=() if guard.always else (guard,),
         )
-        reach = walk(self.fusion, [seed.start], {**self.places, **group.places})
-        return replace(seed, reach=reach)
+        return replace(seed, reach=self._reach(seed, {**self.places, **group.places}))
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
         """Loads and stores of tensors, as functions of the axes, in the values' order."""
         found = [self._move(r.value, r.index, False) for r in reads if r.value.is_tensor]
-        found += [self._move(s.value, s.index, True) for s in stores]
+        found += [self._move(s.value, s.target.index, True) for s in stores]
         return sorted(dict.fromkeys(found), key=lambda t: t.order)
 
     def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
@@ -244,6 +326,8 @@ def fit(seed: Seed, group: Group) -> str | None:
     """How a seed's loop nest lies in a group's, or None."""
     parallel, reduced = set(seed.parallel), set(seed.reduced)
     rows, inner = set(group.parallel), set(group.reduced)
+    if seed.is_product or group.product is not None:
+        return _behind_product(seed, group)
     if seed.member is None:
         if not inner:
             return SAME if parallel == rows else _by_extent(seed, group) or _as_part(seed, group)
@@ -261,6 +345,19 @@ def fit(seed: Seed, group: Group) -> str | None:
     if over_rows and reduced == across and group.members and not seed.is_scan:
         return ROWS
     return None if seed.is_scan or group.scans else _by_extent(seed, group)
+
+
+def _behind_product(seed: Seed, group: Group) -> str | None:
+    """What is computed for each element of a product, or reduced along a few of its columns."""
+    if seed.is_product or seed.is_scan or group.product is None:
+        return None
+    if seed.member is None:
+        return SAME if set(seed.parallel) == set(group.parallel) else None
+    inside = set(seed.parallel) | set(seed.reduced) == set(group.parallel)
+    columns = axes_in_order(group.members[0].index[-1])
+    last = columns[len(columns) - len(seed.reduced) :]
+    fits = inside and set(last) == set(seed.reduced) and group.width in (0, extent(last))
+    return SAME if fits else None
 
 
 def _as_part(seed: Seed, group: Group) -> str | None:

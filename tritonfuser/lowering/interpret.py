@@ -107,8 +107,6 @@ def _scalar(arg: KernelArg, type_: Any) -> _Converter:
 
 _AS_BITS = {
     DataType.BFloat16: torch.uint16,
-    DataType.Float8_e4m3fn: torch.uint8,
-    DataType.Float8_e5m2: torch.uint8,
     DataType.Float8_e8m0fnu: torch.uint8,
 }
 

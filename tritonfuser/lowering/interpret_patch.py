@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
@@ -54,7 +55,10 @@ class Patch:
         scope = interpreter._patch_lang(function)
         try:
             places = [(owner, name) for owner, name, _ in scope._changes]
-            self._language = Changes([(owner, name, vars(owner)[name]) for owner, name in places])
+            changes = [(owner, name, vars(owner)[name]) for owner, name in places]
+            # A program's number is an array of one, which int() takes no more.
+            changes.append((tl.tensor, "__index__", lambda self: int(self.handle.data.item())))
+            self._language = Changes(changes)
         finally:
             scope.restore()
 

@@ -22,8 +22,9 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import JITFunction
 
-from . import library, random_library
+from . import float8_library, library, random_library
 from .interpreted_builder import Builder, as_torch
+from .interpreted_sum import tree_sum
 
 Array = Any  # np.ndarray of any shape and dtype
 
@@ -133,21 +134,51 @@ LIBDEVICE = SimpleNamespace(
 def _welford(mean: Any, m2: Any, count: Any, axis: Any) -> tuple[tl.tensor, ...]:
     means, squares, counts = (np.asarray(x.handle.data) for x in (mean, m2, count))
     axis = _unwrapped(axis)
-    total = counts.sum(axis, keepdims=True)
-    whole = (means * counts).sum(axis, keepdims=True) / np.where(total == 0, 1, total)
-    spread = squares.sum(axis, keepdims=True) + (counts * (means - whole) ** 2).sum(
-        axis, keepdims=True
-    )
+    total = tree_sum(counts, axis, keepdims=True)
+    whole = tree_sum(means * counts, axis, keepdims=True) / np.where(total == 0, 1, total)
+    apart = tree_sum(counts * (means - whole) ** 2, axis, keepdims=True)
+    spread = tree_sum(squares, axis, keepdims=True) + apart
     found = (np.squeeze(part, axis).astype(means.dtype) for part in (whole, spread, total))
     return tuple(to_tensor(part, mean.dtype, part.ndim == 0) for part in found)
 
 
+def _column_halves(x: tl.tensor) -> tuple[tl.tensor, ...]:
+    halves = np.split(x.handle.data, 2, axis=1)
+    return tuple(to_tensor(half, x.type.scalar, False) for half in halves)
+
+
 def _int_pow(x: Array, y: Array) -> Array:
+    if x.dtype.kind == "u":
+        return np.power(x, y)
     inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y & 1, -1, 1), 0))
     return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0)))
 
 
-_ARRAYS = {
+def _decoded(dtype: torch.dtype) -> Callable[[tl.tensor], tl.tensor]:
+    """Bytes of an 8-bit float type as float32."""
+
+    def call(x: tl.tensor) -> tl.tensor:
+        data = as_torch(x.handle.data).view(dtype).float().numpy()
+        return to_tensor(data, tl.float32, not x.type.is_block())
+
+    return call
+
+
+def _encoded(dtype: torch.dtype) -> Callable[..., tl.tensor]:
+    """Numbers as bytes of an 8-bit float type: this torch's, as a kernel's text says."""
+
+    def call(x: tl.tensor, saturates: bool = False) -> tl.tensor:
+        data = as_torch(x.handle.data).to(dtype).view(torch.uint8).numpy()
+        return to_tensor(data, tl.uint8, not x.type.is_block())
+
+    return call
+
+
+_ARRAYS: dict[str, Callable[..., Any]] = {
+    "e4m3_to_float": _decoded(torch.float8_e4m3fn),
+    "e5m2_to_float": _decoded(torch.float8_e5m2),
+    "float_to_e4m3": _encoded(torch.float8_e4m3fn),
+    "float_to_e5m2": _encoded(torch.float8_e5m2),
     "maximum": elementwise(np.maximum),
     "minimum": elementwise(np.minimum),
     "multiply": elementwise(np.multiply),
@@ -155,7 +186,8 @@ _ARRAYS = {
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),
     "tanh": through_torch(torch.tanh),
     "sigmoid": through_torch(torch.sigmoid),
-    "reduce_sum": along(np.sum),
+    "column_halves": _column_halves,
+    "reduce_sum": along(tree_sum),
     "reduce_prod": along(np.prod),
     "reduce_max": along(np.max),
     "reduce_min": along(np.min),
@@ -195,7 +227,7 @@ def _zeros(shape: Any, dtype: Any) -> tl.tensor:
 
 _JITTED: dict[str, Callable[..., Any]] = {
     "philox_impl": _philox_rounds,
-    "sum": along(np.sum),
+    "sum": along(tree_sum),
     "max": along(np.max),
     "min": along(np.min),
     "cumsum": along(np.cumsum, keeps=True),
@@ -211,8 +243,8 @@ _JITTED: dict[str, Callable[..., Any]] = {
 @cache
 def _namespace(plain: bool) -> dict[str, Any]:
     """Library functions without an array version run as the Python functions they are."""
-    names: dict[str, Any] = {"tl": tl, "libdevice": LIBDEVICE}
-    for module in (random_library, library):
+    names: dict[str, Any] = {"tl": tl, "libdevice": LIBDEVICE, "converts_float8": lambda: False}
+    for module in (random_library, float8_library, library):
         for name, member in vars(module).items():
             if not isinstance(member, JITFunction):
                 continue

@@ -42,6 +42,12 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
         """Conversions with an fp8 type; always to nearest even."""
         return self.cast_impl(src, dst_type)
 
+    def get_all_ones_value(self, dtype: tl.dtype) -> TensorHandle:
+        """All bits set, of unsigned integers too."""
+        if dtype.scalar.is_int_unsigned():
+            return TensorHandle(~np.zeros(1, _get_np_dtype(dtype)), dtype.scalar)
+        return super().get_all_ones_value(dtype)
+
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Any) -> TensorHandle:
         """Arithmetic and comparisons, on numbers where NumPy would see the bits."""
         dtype = lhs.dtype.scalar
@@ -52,6 +58,19 @@ class Builder(InterpreterBuilder):  # type: ignore[misc]
             found = super().binary_op(lhs, rhs, op).data
         # Under the operands' type, the truth of a scalar would be spread over a tile as a number.
         return TensorHandle(found, tl.int1 if found.dtype == np.bool_ else dtype)
+
+    def create_dot(
+        self,
+        a: TensorHandle,
+        b: TensorHandle,
+        d: TensorHandle,
+        input_precision: Any,
+        max_num_imprecise_acc: Any,
+    ) -> TensorHandle:
+        """A product summed in the accumulator's type, as tensor cores do."""
+        left, right = (_load(x.data, x.dtype.scalar).numpy() for x in (a, b))
+        total = np.matmul(left, right, dtype=d.data.dtype)
+        return TensorHandle(total + d.data, d.dtype.scalar)
 
     def get_bf16(self, value: float) -> TensorHandle:
         """A constant of a type that NumPy lacks."""

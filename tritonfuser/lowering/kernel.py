@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dtypes import DataType
+from ..dtypes import EIGHT_BIT_FLOATS, DataType
 from ..errors import SourceLoc
 from ..ir import Value
 
@@ -19,7 +19,13 @@ class KernelArg:
 
     @property
     def dtype(self) -> DataType:
-        return self.value.dtype
+        """What a pointer points to, or what a scalar is passed as."""
+        return self.value.dtype if self.is_tensor else passed_dtype(self.value)
+
+
+def passed_dtype(scalar: Value) -> DataType:
+    """The type a scalar is passed to a kernel as: Float for those that it would have as bytes."""
+    return DataType.Float if scalar.dtype in EIGHT_BIT_FLOATS else scalar.dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 import triton
+from triton.runtime import _allocation
 from triton.runtime.errors import OutOfResources
 
 from ..errors import LoweringError
@@ -21,11 +23,24 @@ class Prepared(NamedTuple):
     It is made by ``launch(x, y, z, stream, *head, *args, *tail)``: ``x, y, z`` the grid,
     ``stream`` the raw handle, ``args`` the kernel's run-time arguments in order, pointers as
     ``data_ptr()`` integers, scalars as Python numbers. The device must be torch's current one.
+    ``SCRATCH`` in ``head`` stands for a tensor of ``scratch`` bytes of each program, which may be
+    anything before and after.
     """
 
     launch: Callable[..., object]
     head: tuple[object, ...]
     tail: tuple[object, ...]
+    scratch: int = 0
+
+
+class _Scratch:
+    """The place of working memory among the arguments."""
+
+    def __repr__(self) -> str:
+        return "scratch"
+
+
+SCRATCH = _Scratch()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +71,13 @@ class Launcher:
 
     def __call__(self, *args: torch.Tensor | bool | int | float) -> None:
         """Launch on the device's current stream; tensors and numbers in the arguments' order."""
-        launch, head, tail = self.prepared
+        launch, head, tail, scratch = self.prepared
+        if scratch:
+            size = math.prod(self.source.grid) * scratch
+            made = torch.empty(
+                size, dtype=torch.uint8, device=torch.device("cuda", self.device_index)
+            )
+            head = tuple(made if item is SCRATCH else item for item in head)
         given = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
         with torch.cuda.device(self.device_index):
             stream = torch.cuda.current_stream(self.device_index).cuda_stream
@@ -100,8 +121,28 @@ def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
 
     From 3.9 on a kernel unloads itself when nobody has it any more, so its launcher keeps it.
     """
-    binary.run.kernel = binary
-    return Prepared(binary.run, (binary.function, binary.packed_metadata, None, None, None), tail)
+    run = binary.run
+    run.kernel = binary
+    launch = _with_memory(run) if getattr(run, "global_scratch_size", 0) else run
+    return Prepared(launch, (binary.function, binary.packed_metadata, None, None, None), tail)
+
+
+def _with_memory(run: Callable[..., object]) -> Callable[..., object]:
+    """A launch for which Triton asks an allocator for working memory: torch's, for this call."""
+
+    def launch(*args: object) -> None:
+        before = _allocation._allocator.get()
+        triton.set_allocator(_working_memory)
+        try:
+            run(*args)
+        finally:
+            triton.set_allocator(before)
+
+    return launch
+
+
+def _working_memory(size: int, alignment: int, stream: int | None) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8, device="cuda")
 
 
 # What the generated C function takes is no interface: only versions that were read are trusted.
@@ -109,12 +150,11 @@ _DIRECT_VERSIONS = ("3.6.",)
 
 
 def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
-    """Past the launcher object to its C function, where there is no scratch to allocate."""
+    """Past the launcher object to its C function."""
     run = binary.run
     known = (
         triton.__version__.startswith(_DIRECT_VERSIONS)
         and type(run).__name__ == "CudaLauncher"
-        and run.global_scratch_size == 0
         and run.profile_scratch_size == 0
     )
     if not known:
@@ -123,11 +163,12 @@ def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
         binary.function,
         run.launch_cooperative_grid,
         run.launch_pdl,
-        None,  # global scratch
+        SCRATCH if run.global_scratch_size else None,
         None,  # profile scratch
         binary.packed_metadata,
         None,  # launch metadata
         None,  # hook before
         None,  # hook after
     )
-    return Prepared(run.launch, head, tail)
+    scratch = run.global_scratch_size * run.num_ctas if run.global_scratch_size else 0
+    return Prepared(run.launch, head, tail, scratch)

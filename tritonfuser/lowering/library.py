@@ -14,6 +14,18 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from .float8_library import (
+    e4m3_to_float as e4m3_to_float,
+)
+from .float8_library import (
+    e5m2_to_float as e5m2_to_float,
+)
+from .float8_library import (
+    float_to_e4m3 as float_to_e4m3,
+)
+from .float8_library import (
+    float_to_e5m2 as float_to_e5m2,
+)
 from .random_library import (
     philox_normal as philox_normal,
 )
@@ -35,6 +47,25 @@ from .random_library import (
 from .random_library import (
     round_below as round_below,
 )
+
+# --- tiles of matrix products --------------------------------------------------------------------
+
+
+@triton.jit
+def grouped_tile(tile, rows: tl.constexpr, columns: tl.constexpr, group: tl.constexpr):
+    """Row and column of a tile, counted down ``group`` rows before the next column."""
+    first = tile // (group * columns) * group
+    height = tl.minimum(rows - first, group)
+    within = tile % (group * columns)
+    return first + within % height, within // height
+
+
+@triton.jit
+def column_halves(x):
+    """The left and the right half of a tile's columns."""
+    pairs = tl.reshape(x, [x.shape[0], 2, x.shape[1] // 2])
+    return tl.split(tl.permute(pairs, [0, 2, 1]))
+
 
 # --- reductions and scans along one axis of a tile ----------------------------------------------
 
@@ -186,12 +217,14 @@ def silu(x):
 def erfcinv(x):
     """Inverse of erfc on (0, 2): erfinv in the middle, Halley steps on erfc in the tails."""
     tail = tl.minimum(x, 2.0 - x)
-    t = libdevice.sqrt(-2.0 * libdevice.log(tail * 0.5))
+    # Half of the smallest number is 0.
+    t = libdevice.sqrt(1.3862943611198906 - 2.0 * libdevice.log(tail))
     guess = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481))
     y = 0.7071067811865476 * (t - guess)
     for _ in tl.static_range(2):
         error = libdevice.erfc(y) - tail
-        y += error / (1.1283791670955126 * libdevice.exp(-y * y) - y * error)
+        slope = 1.1283791670955126 * libdevice.exp(-y * y) - y * error
+        y = tl.where(slope == 0, y, y + error / slope)
     y = tl.where(tail == 0, float("inf"), tl.where(tail < 0, float("nan"), y))
     near = tl.abs(1.0 - x) <= 0.5
     middle = libdevice.erfinv(tl.where(near, 1.0 - x, 0.0))
@@ -245,10 +278,12 @@ def int_pow(x, y):
     result = tl.full(x.shape, 1, x.dtype)
     base = x
     left = tl.maximum(y, 0)
-    for _ in range(x.dtype.primitive_bitwidth - 1):
+    for _ in range(x.dtype.primitive_bitwidth):
         result = tl.where((left & 1) != 0, result * base, result)
         base = base * base
         left = left >> 1
+    if x.dtype.is_int_unsigned():
+        return result
     odd = (y & 1) != 0
     inverse = tl.where(x == 1, 1, tl.where(x == -1, tl.where(odd, -1, 1), 0))
     return tl.where(y < 0, inverse.to(x.dtype), result)

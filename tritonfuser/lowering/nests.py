@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
-from ..affine import Affine, Axis, digit, substitute
+from ..affine import Affine, Axis, axes_in_order, digit, substitute
 from ..heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
+    MatmulParams,
     OuterPersistentParams,
     PointwiseParams,
     ReductionParams,
@@ -64,12 +65,14 @@ def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
     return found
 
 
-def _tile(name: str, axes: tuple[Axis, ...], block: int | None) -> tuple[Tile, dict[Axis, Affine]]:
+def _tile(
+    name: str, axes: tuple[Axis, ...], block: int | None, place: int = 0
+) -> tuple[Tile, dict[Axis, Affine]]:
     axis = Axis(name, prod(a.extent for a in axes))
     if block is None:
         return Tile(axis, None, False), spread(axes, axis)
     masked = axis.extent % block != 0 or axis.extent == 0
-    return Tile(axis, f"{name.upper()}BLOCK", masked, block), spread(axes, axis)
+    return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:
@@ -85,7 +88,7 @@ MAX_PROGRAMS_Y = 65535
 def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     others = tuple(a for a in segment.parallel if a not in segment.crossing)
     y, y_axes = _tile("y", segment.crossing, params.block_y)
-    x, x_axes = _tile("x", others, params.block_x)
+    x, x_axes = _tile("x", others, params.block_x, 1)
     grid = [
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
@@ -101,7 +104,7 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
     x, x_axes = _tile("x", segment.parallel, params.block_x)
-    r, r_axes = _tile("r", segment.reduced, params.block_r)
+    r, r_axes = _tile("r", segment.reduced, params.block_r, 1)
     whole = params.block_r >= r.axis.extent
     grid = ((x, ceil_div(x.axis.extent, params.block_x)),)
     constants = (("XBLOCK", params.block_x), ("RBLOCK", params.block_r))
@@ -112,10 +115,85 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     walked = tuple(a for a in segment.parallel if a not in segment.chunked)
     s, s_axes = _tile("s", segment.chunked, None)
     m, m_axes = _tile("m", walked, params.block_m)
-    r, r_axes = _tile("r", segment.reduced, params.block_r)
+    r, r_axes = _tile("r", segment.reduced, params.block_r, 1)
     constants = (("MBLOCK", params.block_m), ("RBLOCK", params.block_r))
     axes = {**s_axes, **m_axes, **r_axes}
     return Nest((s, m, r), "m", ((s, s.axis.extent),), axes, constants)
+
+
+@dataclass(frozen=True)
+class ProductNest(Nest):
+    """The kernel axes of a matrix product.
+
+    Programs walk over ``tile``, a number of batch ``z``, row and column. The left operand lies
+    over ``m`` and ``k``, the right one over ``kk`` (the same numbers down a column) and ``c``, the
+    result over ``m`` and ``n``: a part of ``c``, or all of it, and then there is no ``c``. Where
+    columns are reduced, ``n`` runs over those of a part and ``w`` is the part's number.
+
+    Attributes
+    ----------
+    right : dict
+        Where the segment's axes are for the right operand; ``axes`` holds for all else.
+    rows, columns : int
+        Tiles along m and c.
+    """
+
+    right: dict[Axis, Affine]
+    rows: int
+    columns: int
+
+    @property
+    def column(self) -> str:
+        """The kernel axis of whole tiles' columns."""
+        return "c" if any(t.name == "c" for t in self.tiles) else "n"
+
+    def right_place(self, index: Index) -> Index:
+        return tuple(substitute(item, self.right) for item in index)
+
+    def tile(self, name: str) -> Tile:
+        return next(t for t in self.tiles if t.name == name)
+
+
+def _product(segment: Segment, params: MatmulParams) -> ProductNest:
+    product, *reductions = segment.members
+    *_, row, column = product.index
+    columns = axes_in_order(column)
+    m, m_axes = _tile("m", axes_in_order(row), params.block_m)
+    k, k_axes = _tile("k", product.across, params.block_k, 1)
+    kk, kk_axes = _tile("kk", product.across, params.block_k)
+    apart = params.parts > 1 or bool(reductions)
+    c, c_axes = _tile("c" if apart else "n", columns, params.block_n, 1)
+    # Behind the product its columns are reduced a part of a tile at a time: w counts the parts.
+    inner = reductions[0].across if reductions else columns
+    w, w_axes = _tile("w", tuple(a for a in columns if a not in inner), None)
+    inside = tuple(a for a in columns if a in inner)
+    n, n_axes = _tile("n", inside, params.block_n // params.parts, 1)
+    n = replace(n, block=part_of("NBLOCK", params.parts), masked=c.masked)
+    batch = tuple(a for a in segment.parallel if a not in {**m_axes, **c_axes})
+    z, z_axes = _tile("z", batch, None)
+    rows, columns_of = (ceil_div(t.axis.extent, t.width) for t in (m, c))
+    total = z.axis.extent * rows * columns_of
+    walk = Tile(Axis("tile", total), None, False)
+    shared = {**z_axes, **m_axes}
+    return ProductNest(
+        tiles=(z, m, k, replace(kk, block="KBLOCK"), *((w,) if reductions else ()))
+        + ((replace(c, block="NBLOCK"), n) if apart else (n,)),
+        loop="k",
+        grid=((walk, min(total, params.programs or total)),),
+        axes={**shared, **n_axes, **w_axes, **k_axes},
+        constants=(
+            ("MBLOCK", params.block_m),
+            ("NBLOCK", params.block_n),
+            ("KBLOCK", params.block_k),
+        ),
+        right={**shared, **c_axes, **kk_axes},
+        rows=rows,
+        columns=columns_of,
+    )
+
+
+def part_of(block: str, parts: int) -> str:
+    return block if parts == 1 else f"{block} // {parts}"
 
 
 _NESTS: dict[type[HeuristicParams], Callable[..., Nest]] = {
@@ -125,6 +203,7 @@ _NESTS: dict[type[HeuristicParams], Callable[..., Nest]] = {
     InnerPersistentParams: _rows,
     OuterPersistentParams: _rows,
     ScanParams: _rows,
+    MatmulParams: _product,
     InnerOuterPersistentParams: _row_walk,
 }
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..device import DeviceProperties
 from ..errors import ParamsError
-from ..heuristics.params import HeuristicParams
+from ..heuristics.params import HeuristicParams, MatmulParams
 from ..ir import Fusion, Value, check, print_fusion
 from ..options import dump
 from .aliases import buffer_strides
 from .complexes import Part, split_complex
-from .concretize import InputSignature, concretize
+from .concretize import InputSignature, TensorSpec, concretize
+from .contract import Products
 from .emit_module import emit
 from .kernel import KernelSource
 from .kinds import refuse_unheld
@@ -45,6 +47,8 @@ def lower(
     signature: InputSignature,
     device: DeviceProperties,
     params: Sequence[HeuristicParams] | None = None,
+    two_steps: bool = True,
+    products: Products = Products.AUTO,
 ) -> Lowered:
     """All passes.
 
@@ -52,43 +56,59 @@ def lower(
     ----------
     params : sequence of HeuristicParams, optional
         To use instead of what the heuristics propose, one a segment.
+    two_steps : bool
+        Whether a reduction of few rows may take two kernels.
+    products : Products
+        Who computes matrix products.
 
     Raises
     ------
     DefinitionError
         An op does not fit these sizes.
+    SchedulingError
+        A matrix product that torch may not run cannot be a kernel.
     ParamsError
         ``params`` are not one a segment, or of another scheduler than the segment's.
     """
     fusion = check(concretize(fusion, signature))
+    misaligned = _misaligned(fusion, signature)
     dump("concretize", print_fusion(fusion))
-    split = split_complex(simplify(fusion))
-    fusion = simplify(split.fusion) if split.parts or any(split.results) else split.fusion
+    fusion = simplify(fusion)
+    split = split_complex(fusion)
+    fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = seeded(fusion)
     check_device(check(fusion), device)
     dump("simplify", print_fusion(fusion))
-    segmented = segment(fusion, device)
+    segmented = segment(fusion, device, two_steps, products, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
     if params is not None:
         segmented = with_params(segmented, params)
     check(segmented.fusion)
     dump("segment", str(segmented))
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
-    sources = tuple(emit_segment(segmented, s) for s in segmented.segments)
+    sources = tuple(emit_segment(segmented, s, misaligned) for s in segmented.segments)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
     return Lowered(segmented, sources, seeds, split.parts)
 
 
-def emit_segment(segmented: SegmentedFusion, piece: Segment) -> KernelSource | None:
+def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
+    """The inputs that do not start at a multiple of 16 bytes."""
+    pairs = zip(fusion.inputs, signature, strict=True)
+    return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
+
+
+def emit_segment(
+    segmented: SegmentedFusion, piece: Segment, misaligned: frozenset[Value] = frozenset()
+) -> KernelSource | None:
     """The kernel of one segment, or None where there is none: no elements, or torch runs it."""
     if piece.scheduler in ("no_op", "expr_eval"):
         return None
     refuse_unheld(piece)
     inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in piece.outputs}
-    return emit(segmented.fusion, piece, inputs, outputs)
+    return emit(segmented.fusion, piece, inputs, outputs, misaligned)
 
 
 def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
@@ -122,8 +142,20 @@ def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -
     return replace(segmented, segments=tuple(pieces))
 
 
+def _check_width(piece: Segment, params: MatmulParams) -> None:
+    width = prod(axis.extent for axis in piece.members[1].across)
+    if params.block_n != width * params.parts:
+        raise ParamsError(
+            f"segment {piece.name} (matmul) reduces {width} columns at a time, block_n="
+            f"{params.block_n} in {params.parts} parts has others",
+            hint=f"block_n={width} with parts=1, or block_n={2 * width} with parts=2.",
+        )
+
+
 def _check_fit(piece: Segment, params: HeuristicParams) -> None:
-    """Params that keep a row in registers must have room for it."""
+    """Params that keep a row in registers must have room for it, or for the columns reduced."""
+    if isinstance(params, MatmulParams) and len(piece.members) > 1:
+        _check_width(piece, params)
     block_r = getattr(params, "block_r", None)
     persistent = getattr(params, "persistent", hasattr(params, "block_m"))
     if block_r is not None and persistent and block_r < piece.reduced_extent:

@@ -6,14 +6,14 @@ index maps, down to what is loaded from memory or reduced in the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ..affine import Affine, Bounded, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
-from ..ops.table import Library, Moments, Pointwise, Reduction, Scan, View
-from ..shapes import Guard, Index, Pull, Source, broadcast_index
+from ..ops.table import Contraction, Library, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ..shapes import Guard, Index, Pull, Source, Target, broadcast_index
 
 Guards = tuple[Guard, ...]
 
@@ -28,8 +28,8 @@ class Read:
 
 
 def is_anchor(node: Node) -> bool:
-    """Whether a node is computed at one place of a kernel only: reductions and scans."""
-    return isinstance(as_call(node).op.form, Reduction | Moments | Scan)
+    """Whether a node is computed at one place of a kernel only: reductions, scans, products."""
+    return isinstance(as_call(node).op.form, Reduction | Moments | Scan | Contraction)
 
 
 def is_library(node: Node) -> bool:
@@ -37,15 +37,50 @@ def is_library(node: Node) -> bool:
     return isinstance(as_call(node).op.form, Library)
 
 
+def is_scatter(node: Node) -> bool:
+    """Whether a node's result is written by two kernels: a copy, and elements put into it."""
+    return isinstance(as_call(node).op.form, Scatter)
+
+
+def ends_kernel(node: Node) -> bool:
+    """Whether a node's results can be read from memory alone, by later kernels."""
+    return is_library(node) or is_scatter(node)
+
+
+def target_of(node: Node, read: Read) -> Target:
+    """Where a scatter puts the element at an index of its index tensor."""
+    form = as_call(node).op.form
+    assert isinstance(form, Scatter)
+    return form.push(as_call(node), Pull(read.index, _reader(read)))
+
+
+def loaded_by(place: Source | Target) -> list[Read]:
+    """The values whose elements the index and the guards of a place contain."""
+    found: list[Read] = []
+    for item in (*place.index, *(g.expr for g in place.guards)):
+        for loaded in item.loaded():
+            assert isinstance(loaded.key, Read)
+            found.append(loaded.key)
+    return found
+
+
+def read_as(operand: Value, read: Read) -> Read:
+    """An operand of an elementwise op where the op computes an element."""
+    if not operand.is_tensor:
+        return Read(operand)
+    return Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
+
+
+def _reader(read: Read) -> Callable[[Value, Index], Affine]:
+    """How the index map of an element names values that it reads."""
+    return lambda value, index: digit(Loaded(Read(value, index, read.guards)))
+
+
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
     """The places a view's element comes from, sources that can never be read left out."""
     form = as_call(node).op.form
     assert isinstance(form, View)
-
-    def read_index(value: Value, index: Index) -> Affine:
-        return digit(Loaded(Read(value, index, read.guards)))
-
-    found = form.pull(as_call(node), Pull(read.index, read_index))
+    found = form.pull(as_call(node), Pull(read.index, _reader(read)))
     kept: list[Source] = []
     for source in found:
         guards = tuple(g for g in source.guards if not g.always)
@@ -76,22 +111,16 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
     if isinstance(form, View):
         for source in sources_of(node, read):
             guards = merge_guards(read.guards, source.guards)
-            for item in (*source.index, *(g.expr for g in source.guards)):
-                for loaded in item.loaded():
-                    assert isinstance(loaded.key, Read)
-                    yield loaded.key
+            yield from loaded_by(source)
             if isinstance(source.operand, Value) and source.operand.is_tensor:
                 yield Read(source.operand, source.index, guards)
             elif isinstance(source.operand, Value):
                 yield Read(source.operand)
         return
     for operand in node.operands():
-        if not operand.is_tensor:
-            yield Read(operand)
-        elif isinstance(form, Pointwise):
-            yield Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
-        else:
+        if operand.is_tensor and not isinstance(form, Pointwise):
             raise AssertionError(f"{node.op} is not computed element by element")
+        yield read_as(operand, read)
 
 
 @dataclass(frozen=True)
@@ -106,6 +135,13 @@ class Reach:
     anchors: frozenset[Read]
     loads: frozenset[Read]
     nodes: frozenset[Node]
+
+    def needing(self, value: Value) -> Reach:
+        """The same, and a value that is not read, but must be in memory before."""
+        return replace(self, foreign=self.foreign | {value})
+
+
+NOTHING = Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def walk(

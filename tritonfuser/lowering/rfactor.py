@@ -11,7 +11,8 @@ from math import prod
 from ..dtypes import compute_dtype
 from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
-from ..ops.table import Moments, Reduction
+from ..ops.products import product_bias, product_sizes
+from ..ops.table import Call, Contraction, Moments, Reduction
 from .constants import neutral
 from .simplify import Substitution, drop_dead, next_free
 
@@ -62,6 +63,9 @@ def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
     call = as_call(node)
     builder.loc = node.loc
     mark = len(builder.nodes)
+    if isinstance(call.op.form, Contraction):
+        rename(builder, mark, {_partial_products(call, wanted, builder): node.out})
+        return True
     operand = call.value("arg")
     dims = call.dims()
     wide = compute_dtype(operand.dtype)
@@ -77,12 +81,12 @@ def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
         source = builder.call("reshape", source, sizes)
     last = [d - sum(i < d for i in inner) for d in outer]
     if isinstance(call.op.form, Moments):
-        _rename(builder, mark, _moments(node, source, inner, last, builder))
+        rename(builder, mark, _moments(node, source, inner, last, builder))
         return True
     result = builder.call(node.op, builder.call(node.op, source, inner), last)
     if result.dtype is not node.out.dtype:
         result = builder.call("cast", result, node.out.dtype)
-    _rename(builder, mark, {result: node.out})
+    rename(builder, mark, {result: node.out})
     return True
 
 
@@ -125,6 +129,21 @@ def _padded(
     return padded, tuple(count if d == longest else 1 for d in dims)
 
 
+def _partial_products(call: Call, parts: int, builder: GraphBuilder) -> Value:
+    """``[M, K] x [K, N]`` as the sum of products of equal parts of K, a batch of them."""
+    _, rows, columns, inner = product_sizes(call)
+    left = builder.call("reshape", call.value("arg1"), [rows, parts, inner // parts])
+    right = builder.call("reshape", call.value("arg2"), [parts, inner // parts, columns])
+    left = builder.call("permute", left, [1, 0, 2])
+    total = builder.call("sum", builder.call("mma", left, right), [0])
+    bias = product_bias(call)
+    if bias is not None:
+        total = builder.call("add", total, bias)
+    result = builder.call("cast", total, call.attrs["dtype"])
+    assert isinstance(result, Value)
+    return result
+
+
 def _moments(
     node: Node, source: Value, inner: list[int], last: list[int], builder: GraphBuilder
 ) -> dict[Value, Value]:
@@ -142,7 +161,7 @@ def _moments(
     return {of_means: node.outs[0], total: node.outs[1], whole: node.outs[2]}
 
 
-def _rename(builder: GraphBuilder, mark: int, names: dict[Value, Value]) -> None:
+def rename(builder: GraphBuilder, mark: int, names: dict[Value, Value]) -> None:
     """Give values recorded since ``mark`` other numbers, in definitions and uses."""
     swap = Substitution()
     for old, new in names.items():

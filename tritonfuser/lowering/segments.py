@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 from ..affine import Axis
 from ..heuristics.params import HeuristicParams
-from ..ir import Fusion, Node, Value
-from ..shapes import Guard, Index, Memory
+from ..ir import Fusion, Node, Operand, Value
+from ..shapes import Guard, Index, Memory, Target
+from .reach import Read, loaded_by, read_as, target_of
 
 
 @dataclass(frozen=True)
@@ -16,13 +18,21 @@ class Member:
     """A reduction or scan in a segment, and where it lies in the segment's loop nest.
 
     ``index`` is where its results are, ``operand_index`` where its operand is read; ``across``
-    the axes it reduces or scans.
+    the axes it reduces or scans. ``others`` are the places of the operands behind the first: a
+    matrix product has more.
     """
 
     node: Node
     index: Index
     operand_index: Index
     across: tuple[Axis, ...]
+    others: tuple[Index, ...] = ()
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """Its operands, each where it is read."""
+        places = (self.operand_index, *self.others)
+        return tuple(Read(v, i) for v, i in zip(self.node.operands(), places, strict=True))
 
 
 @dataclass(frozen=True)
@@ -30,11 +40,42 @@ class Store:
     """A value the segment writes to memory, whole, at an index of its loop nest.
 
     ``guards`` hold at the positions that are its elements, where it has fewer than the nest.
+    ``source`` is what is written where that is not the value itself: a scatter's result is first
+    a copy of another value. ``scatter`` is the node that says where the elements of ``source``
+    go; then ``index`` is one of its index tensor. ``start`` is where a part of the value begins:
+    then ``index`` is one of ``source``.
     """
 
     value: Value
     index: Index
     guards: tuple[Guard, ...] = ()
+    source: Operand | None = None
+    scatter: Node | None = None
+    start: tuple[int, ...] = ()
+
+    @property
+    def read(self) -> Read:
+        """The index the element is computed at, as a read of the value."""
+        return Read(self.value, self.index, self.guards)
+
+    @cached_property
+    def target(self) -> Target:
+        """Where it is written in the value's memory."""
+        if self.start:
+            return Target(tuple(i + s for i, s in zip(self.index, self.start, strict=True)))
+        if self.scatter is None:
+            return Target(self.index)
+        return target_of(self.scatter, self.read)
+
+    @cached_property
+    def starts(self) -> tuple[Read, ...]:
+        """What is read to write it: the source, and the indices that say where it goes."""
+        if self.source is None:
+            return (self.read,)
+        found = [] if self.scatter is None else loaded_by(self.target)
+        if isinstance(self.source, Value):
+            found.append(read_as(self.source, self.read))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +121,12 @@ class Segment:
         Why these nodes are together.
     operands : tuple of Buffered
         For ``expr_eval``: where the tensors that torch is given lie, in the node's order.
+    refusals : tuple of str
+        Why each scheduler before the chosen one does not take it.
+    cut : str
+        Why the kernels before it did not take it in; empty where none was asked.
+    bytes_read, bytes_written : int
+        Bytes of tensors that it has to move, each element once.
     """
 
     name: str
@@ -96,6 +143,10 @@ class Segment:
     params: HeuristicParams
     reason: str
     operands: tuple[Buffered, ...] = ()
+    refusals: tuple[str, ...] = ()
+    cut: str = ""
+    bytes_read: int = 0
+    bytes_written: int = 0
 
     @property
     def parallel_extent(self) -> int:

@@ -33,9 +33,9 @@ class Name:
 
 @dataclass
 class Scope:
-    """A block of the kernel: the function body, or the body of a loop over ``loop``."""
+    """A block of the kernel: the function body, or the body of a loop that moves ``axes``."""
 
-    loop: str | None = None
+    axes: frozenset[str] = frozenset()
     lines: list[Line] = field(default_factory=list)
     tail: list[Line] = field(default_factory=list)
     names: dict[Hashable, Name] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Writer:
     def scope_for(self, dims: frozenset[str]) -> Scope:
         """The outermost scope in which all these axes run."""
         for scope in reversed(self.scopes):
-            if scope.loop is not None and scope.loop in dims:
+            if not scope.axes.isdisjoint(dims):
                 return scope
         return self.scopes[0]
 
@@ -73,13 +73,13 @@ class Writer:
                 return scope.names[key]
         return None
 
-    def open_loop(self, axis: str) -> None:
-        self.scopes.append(Scope(axis))
+    def open_loop(self, *axes: str) -> None:
+        self.scopes.append(Scope(frozenset(axes)))
 
-    def close_loop(self, header: str, first: str) -> None:
+    def close_loop(self, header: str, *first: str) -> None:
         """End the innermost loop: its lines go behind what its parent has by now."""
         scope = self.scopes.pop()
         parent = self.scopes[-1]
         parent.lines.append(Line(header))
-        for line in (Line(first), *scope.lines, *scope.tail):
+        for line in (*(Line(text) for text in first), *scope.lines, *scope.tail):
             parent.lines.append(Line(line.text, line.loc, line.depth + 1))

@@ -9,7 +9,7 @@ import torch
 from ..dtypes import Category, DataType
 from ..ir import Dim, TensorType, Value
 from ..shapes import same_extent
-from . import attention_torch
+from . import attention_torch, axes
 from .shape_rules import fail
 from .table import Call, Kind, Library, Op, Param
 
@@ -148,6 +148,8 @@ ROWS: tuple[Op, ...] = (
         Library(like=("query", None, None, None)),
         _infer_forward,
         _forward,
+        results=("output", "logsumexp", "philox_seed", "philox_offset"),
+        axes=axes.attention,
     ),
     Op(
         "sdpfa_bwd",
@@ -163,5 +165,7 @@ ROWS: tuple[Op, ...] = (
         Library(like=("query", "key", "value")),
         _infer_backward,
         _backward,
+        results=("grad_query", "grad_key", "grad_value"),
+        axes=axes.attention,
     ),
 )

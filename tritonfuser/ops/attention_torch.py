@@ -1,4 +1,7 @@
-"""Attention by torch: its flash kernels where they take the tensors, else plain formulas."""
+"""Attention by torch: its flash kernels where they take the tensors, else its memory-efficient
+
+ones, which take float32 too, else plain formulas.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,9 @@ from ..errors import InputError
 
 Tensor = torch.Tensor
 _FLASH_DTYPES = (torch.float16, torch.bfloat16)
+_EFFICIENT_DTYPES = (*_FLASH_DTYPES, torch.float32)
+_LINE = 32
+"""What the memory-efficient kernels fill the rows of a logsumexp up to a multiple of."""
 _WIDEST = 256
 
 
@@ -31,6 +37,8 @@ def forward(
         return _by_formula(query, key, value, _added(query, bias, mask), *options)
     if _on_cuda(query, key, value, is_causal):
         return _flash(query, key, value, *options)
+    if _efficiently(query, key, value):
+        return _efficient(query, key, value, *options)
     if _on_cpu(query, value) and not dropout_p:
         return _flash_on_cpu(query, key, value, *options)
     return _by_formula(query, key, value, None, *options)
@@ -56,17 +64,19 @@ def backward(
     Raises
     ------
     InputError
-        What was dropped is not known: only flash kernels can draw it again.
+        What was dropped is not known: only kernels on a GPU can draw it again.
     """
     query, key, value = saved[:3]
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if _on_cuda(query, key, value, is_causal):
         return _flash_backward(grad, saved, drawn, dropout_p, is_causal, factor)
+    if _efficiently(query, key, value):
+        return _efficient_backward(grad, saved, drawn, dropout_p, is_causal, factor)
     if dropout_p:
         raise InputError(
             f"sdpfa_bwd: expected a dropout_p of 0 for {query.dtype} on {query.device.type}, "
             f"got {dropout_p}",
-            hint="Dropout can be drawn again for half and bfloat16 tensors on a GPU.",
+            hint="Dropout can be drawn again for Half, BFloat16 and Float tensors on a GPU.",
         )
     if _on_cpu(query, value):
         return _flash_on_cpu_backward(grad, saved, is_causal, factor)
@@ -96,15 +106,16 @@ def _is_plain(query: Tensor, value: Tensor) -> bool:
     return width == value.shape[-1] <= _WIDEST and query.numel() > 0 and value.numel() > 0
 
 
-def _four_dims(x: Tensor) -> Tensor:
-    return x.flatten(0, x.dim() - 4)
+def _dense(x: Tensor) -> Tensor:
+    """Four dims, and rows that lie densely: torch's kernels take others for such."""
+    x = x.flatten(0, x.dim() - 4)
+    return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def _padded(x: Tensor) -> Tensor:
-    """A width that is a multiple of 8, as the kernels want it."""
-    x = _four_dims(x)
+    """As ``_dense``, with a width that is a multiple of 8, as kernels on a GPU want it."""
     missing = -x.shape[-1] % 8
-    return F.pad(x, [0, missing]) if missing else x
+    return _dense(F.pad(x, [0, missing]) if missing else x)
 
 
 def _flash(
@@ -157,7 +168,7 @@ def _flash_on_cpu(
     query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, scale: float
 ) -> tuple[Tensor, ...]:
     out, total = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        *map(_four_dims, (query, key, value)), dropout_p, is_causal, scale=scale
+        *map(_dense, (query, key, value)), dropout_p, is_causal, scale=scale
     )
     shape = query.shape
     return (*_shaped((out,), [query]), total.reshape(shape[:-1]), *_no_seed(query))
@@ -168,7 +179,7 @@ def _flash_on_cpu_backward(
 ) -> tuple[Tensor, ...]:
     *operands, total = saved
     found = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        *map(_four_dims, (grad, *operands)),
+        *map(_dense, (grad, *operands)),
         total.flatten(0, total.dim() - 3).to(torch.promote_types(grad.dtype, torch.float32)),
         0.0,
         is_causal,
@@ -180,6 +191,65 @@ def _flash_on_cpu_backward(
 def _no_seed(like: Tensor) -> tuple[Tensor, Tensor]:
     zeros = torch.zeros(3, dtype=torch.uint64, device=like.device)
     return zeros[:2], zeros[2]
+
+
+# --- memory-efficient kernels --------------------------------------------------------------------
+
+
+def _efficiently(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether torch's memory-efficient kernels take the tensors.
+
+    They put the causal mask where torch has it, with any number of keys.
+    """
+    fits = query.is_cuda and query.dtype in _EFFICIENT_DTYPES and torch.version.cuda is not None
+    return fits and all(x.numel() for x in (query, key, value))
+
+
+def _efficient(
+    query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, scale: float
+) -> tuple[Tensor, ...]:
+    """The seed and the offset are both in the seed's two numbers."""
+    out, total, seed, offset = torch.ops.aten._scaled_dot_product_efficient_attention(
+        *map(_padded, (query, key, value)), None, True, dropout_p, is_causal, scale=scale
+    )
+    rows = query.shape[:-1]
+    drawn = torch.stack([seed, offset]).to(query.device).view(torch.uint64)
+    out = out[..., : value.shape[-1]]
+    out = out.reshape(*rows, -1) if query.dim() > 4 else out
+    return out, total[..., : rows[-1]].reshape(rows), drawn, drawn[1].clone()
+
+
+def _efficient_backward(
+    grad: Tensor,
+    saved: tuple[Tensor, ...],
+    drawn: tuple[Tensor, Tensor],
+    dropout_p: float,
+    is_causal: bool,
+    scale: float,
+) -> tuple[Tensor, ...]:
+    *operands, total = saved
+    total = total.flatten(0, total.dim() - 3)
+    total = F.pad(total, [0, -total.shape[-1] % _LINE], value=math.inf)
+    query, key, value, out = map(_padded, operands)
+    # Kernels of half read it with the strides that the forward gives it, whatever it has.
+    out = out.transpose(1, 2).contiguous().transpose(1, 2)
+    seed, offset = drawn[0].view(torch.int64).cpu() if dropout_p else torch.zeros(2).long()
+    found = torch.ops.aten._scaled_dot_product_efficient_attention_backward(
+        _padded(grad),
+        query,
+        key,
+        value,
+        None,
+        out,
+        total,
+        seed,
+        offset,
+        dropout_p,
+        [True, True, True, False],
+        is_causal,
+        scale=scale,
+    )
+    return _shaped(found[:3], operands[:3])
 
 
 # --- formulas ------------------------------------------------------------------------------------

@@ -135,6 +135,7 @@ ROWS: tuple[Op, ...] = (
         _infer_broadcast,
         _unsqueezed,
         _record_broadcast,
+        expression="BroadcastOp",
     ),
     Op(
         "broadcast_in_dim",

@@ -6,6 +6,7 @@ and graph passes record theirs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -249,9 +250,13 @@ def _bool(value: Any) -> Any:
 
 def _extent(value: Any) -> Any:
     found = _scalar(value)
-    if isinstance(found, Const) and not isinstance(found.value, int):
-        return _WRONG
-    return found
+    if not isinstance(found, Const) or isinstance(found.value, int):
+        return found
+    # A scalar of the definition may be of any real dtype, a Python number must be an int.
+    number = found.value
+    if found is value and isinstance(number, float) and math.isfinite(number):
+        return Const.of(int(number))
+    return _WRONG
 
 
 def _list_of(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -272,6 +277,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.TENSOR: _tensor,
     Kind.OPERAND: _operand,
     Kind.SCALAR: _scalar,
+    Kind.VALUE: lambda value: value if isinstance(value, Value | Const) else _WRONG,
     Kind.TENSORS: _list_of(_tensor),
     Kind.EXTENT: _extent,
     Kind.EXTENTS: _list_of(_extent),

@@ -261,9 +261,22 @@ def addcmul(i1: Pair, i2: Pair, i3: Pair, alpha: Pair) -> Pair:
 
 def prod(ops: Any, arg: Pair, dims: Any, **_: Any) -> Pair:
     """By absolute values and angles, which are summed in Double."""
-    size = Term(ops, ops.prod(ops.hypot(arg.re, arg.im), list(dims)))
-    angles = ops.cast(ops.atan2(arg.im, arg.re), DataType.Double)
-    angle = Term(ops, ops.sum(angles, list(dims)))
+    size, angle = ops.hypot(arg.re, arg.im), _angle(ops, arg)
+    return _from_polar(ops, ops.prod(size, list(dims)), ops.sum(angle, list(dims)))
+
+
+def cumprod(ops: Any, arg: Pair, _: Any, dim: int) -> Pair:
+    """As ``prod``."""
+    size, angle = ops.hypot(arg.re, arg.im), _angle(ops, arg)
+    return _from_polar(ops, ops.cumprod(size, dim), ops.cumsum(angle, dim))
+
+
+def _angle(ops: Any, x: Pair) -> Any:
+    return ops.cast(ops.atan2(x.im, x.re), DataType.Double)
+
+
+def _from_polar(ops: Any, size: Any, angle: Any) -> Pair:
+    size, angle = Term(ops, size), Term(ops, angle)
     made: Pair = plain(Pair(angle.cos() * size, times(angle.sin(), size)))
     return made
 

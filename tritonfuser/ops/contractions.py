@@ -1,15 +1,19 @@
-"""Rows of the matrix products that torch runs: matmul, linear."""
+"""Rows of the matrix products: matmul, linear; by torch, or as ``mma`` in a generated kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from ..dtypes import EIGHT_BIT_FLOATS
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
 from ..shapes import broadcast_dims, same_extent
+from . import axes, complex_products
 from .shape_rules import tensor
 from .table import Call, Kind, Library, Op, Param
 
@@ -21,6 +25,11 @@ def _same_dtype(call: Call, values: Sequence[Value]) -> None:
         raise DefinitionError(
             f"{call.op.name}: expected operands of one dtype, got {found}",
             hint="Cast one operand to the dtype of the other.",
+        )
+    if not dtypes.isdisjoint(EIGHT_BIT_FLOATS):
+        raise DefinitionError(
+            f"{call.op.name}: expected operands of 16 bits and more, got {values[0].dtype}",
+            hint="Use fd.ops.scaled_mm, or cast the operands.",
         )
 
 
@@ -83,15 +92,58 @@ def _linear(
     return product if bias is None else product + bias.unsqueeze(-2)
 
 
+def _matmul_product(ops: Any, arg1: Value, arg2: Value) -> Value | None:
+    """``mma`` over the common batch dims; rows of a batch that the right has not are one."""
+    if min(arg1.tensor.rank, arg2.tensor.rank) < 2:
+        return None
+    if arg2.tensor.rank == 2:
+        return _flattened(ops, arg1, arg2, None)
+    found = broadcast_dims([arg1.tensor.dims[:-2], arg2.tensor.dims[:-2]])
+    batch = tuple(int(dim.size) for dim in found if isinstance(dim, Dim))
+    left, right = _over(ops, arg1, batch), _over(ops, arg2, batch)
+    product = ops.mma(left, right, None, arg1.dtype)
+    assert isinstance(product, Value)
+    return product
+
+
+def _linear_product(ops: Any, arg1: Value, arg2: Value, bias: Value | None) -> Value | None:
+    if arg2.tensor.rank != 2 or arg1.tensor.rank < 2:
+        return None
+    if bias is not None and bias.tensor.sizes != arg2.tensor.sizes[:1]:
+        return None
+    return _flattened(ops, arg1, ops.permute(arg2, [1, 0]), bias)
+
+
+def _flattened(ops: Any, left: Value, right: Value, bias: Value | None) -> Value:
+    """``[*rows, K] x [K, N]`` as a product of two matrices."""
+    *rows, inner = left.tensor.sizes
+    flat = left if len(rows) == 1 else ops.reshape(left, [prod(rows), inner])
+    product = ops.mma(flat, right, bias, left.dtype)
+    if len(rows) > 1:
+        product = ops.reshape(product, [*rows, right.tensor.sizes[1]])
+    assert isinstance(product, Value)
+    return product
+
+
+def _over(ops: Any, value: Value, batch: tuple[int, ...]) -> Value:
+    """An operand over all batch dims."""
+    sizes = (*batch, *value.tensor.sizes[-2:])
+    found = value if value.tensor.sizes == sizes else ops.expand(value, list(sizes))
+    assert isinstance(found, Value)
+    return found
+
+
 ROWS: tuple[Op, ...] = (
     Op(
         "matmul",
         (Param("arg1", Kind.TENSOR), Param("arg2", Kind.TENSOR)),
         "Matrix product with torch.matmul's ranks and broadcasting of batch dims.",
         "contraction",
-        Library(),
+        Library(product=_matmul_product),
         _infer_matmul,
         torch.matmul,
+        axes=axes.matmul,
+        complex=complex_products.matmul,
     ),
     Op(
         "linear",
@@ -102,8 +154,10 @@ ROWS: tuple[Op, ...] = (
         ),
         "``arg1 @ transpose(arg2) + bias``.",
         "contraction",
-        Library(),
+        Library(product=_linear_product),
         _infer_linear,
         _linear,
+        axes=axes.linear,
+        complex=complex_products.linear,
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from ..dtypes import DataType
 from ..ir import Const, Dim, TensorType, Value
 from ..shapes import Pull, Source
 from .shape_rules import check_index, fail, view_of, with_operands
@@ -47,10 +48,33 @@ def _renormalised(builder: Any, rows: Value, most: Any, power: Any) -> Value:
 def _norm(builder: Any, rows: Value, power: Value | Const) -> Any:
     """The p-norm of each row, with a last dim of size 1."""
     size = builder.call("abs", rows)
-    if isinstance(power, Const) and power.value == math.inf:
-        return builder.call("max", size, -1, keepdim=True)
+    limits = {math.inf: _largest, -math.inf: _smallest, 0.0: _count}
+    if isinstance(power, Const):
+        assert not isinstance(power.value, complex)
+        limit = limits.get(float(power.value))
+        return _root(builder, size, power) if limit is None else limit(builder, size)
+    found = _root(builder, size, power)
+    for value, limit in limits.items():
+        found = builder.call("where", builder.call("eq", power, value), limit(builder, size), found)
+    return found
+
+
+def _root(builder: Any, size: Value, power: Value | Const) -> Any:
     total = builder.call("sum", builder.call("pow", size, power), -1, keepdim=True)
     return builder.call("pow", total, builder.call("reciprocal", power))
+
+
+def _largest(builder: Any, size: Value) -> Any:
+    return builder.call("max", size, -1, keepdim=True)
+
+
+def _smallest(builder: Any, size: Value) -> Any:
+    return builder.call("min", size, -1, keepdim=True)
+
+
+def _count(builder: Any, size: Value) -> Any:
+    """How many are not zero."""
+    return builder.call("sum", builder.call("ne", size, 0), -1, keepdim=True, dtype=DataType.Float)
 
 
 def _pull_embedding(call: Call, pull: Pull) -> tuple[Source, ...]:

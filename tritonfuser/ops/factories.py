@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..dtypes import Category, DataType, compute_dtype
+from ..dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
 from ..ir import Const, Dim, Number, TensorType, Value
 from . import complexes, randoms
 from .fills import as_class, dtype_attr, infer_shaped, number_of
@@ -54,8 +54,10 @@ def _iota(
     step: float | None = None,
     dtype: DataType = DataType.Int,
 ) -> torch.Tensor:
-    index = torch.arange(int(length), dtype=dtype.info.torch)
-    return (0 if start is None else start) + (1 if step is None else step) * index
+    narrow = dtype in EIGHT_BIT_FLOATS
+    index = torch.arange(int(length), dtype=torch.float32 if narrow else dtype.info.torch)
+    found = (0 if start is None else start) + (1 if step is None else step) * index
+    return found.to(dtype.info.torch) if narrow else found
 
 
 def _record_full(builder: Any, call: Call) -> Any:

@@ -7,6 +7,7 @@ from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
 from ..shapes import same_extent
 from . import grouped_torch
+from .narrow import quantized_types
 from .shape_rules import INDEX_DTYPES, fail
 from .table import Call, Kind, Library, Op, Param
 
@@ -31,27 +32,28 @@ _SCALED = (
 
 
 def _capability(call: Call) -> int:
-    """Scales of blocks need Blackwell's instructions."""
+    """Scales of blocks, of operands or of the result, need Blackwell's instructions."""
     given = [arg for arg in call.args if isinstance(arg, Value)]
     scales = [call.arg(name) for name in ("scale1", "scale2")]
     narrow = any(v.dtype in _BLOCK_FORMATS for v in given)
     narrow |= any(isinstance(s, Value) and s.dtype is DataType.Float8_e4m3fn for s in scales)
+    narrow |= bool(call.attrs["output_block_scale_size"])
     return 100 if narrow else 0
 
 
 def _check_scales(call: Call) -> None:
-    """Factors of one element, results that are not quantized."""
+    """Factors of one element; what belongs to scaled or quantized results beside those."""
     for name in ("alpha", "beta"):
         factor = call.arg(name)
         if isinstance(factor, Value) and any(d.size != 1 for d in factor.tensor.dims):
             raise fail(call.op.name, f"an {name} of one element", list(factor.tensor.shape))
     if call.arg("beta") is not None and call.arg("bias") is None:
         raise fail(call.op.name, "a bias beside beta", None)
-    if call.attrs["output_block_scale_size"] or call.attrs["output_gamma"]:
-        raise DefinitionError(
-            f"{call.op.name}: results with block scales are not supported",
-            hint="Leave output_block_scale_size and output_gamma out, and quantize the result.",
-        )
+    size, gamma = call.attrs["output_block_scale_size"], call.attrs["output_gamma"]
+    if gamma and not size:
+        raise fail(call.op.name, "an output_block_scale_size beside output_gamma", size)
+    if size and call.arg("scale1") is None:
+        raise fail(call.op.name, "scale1 and scale2 beside output_block_scale_size", None)
 
 
 def _check_inner(call: Call, left: Dim, right: Dim) -> None:
@@ -72,13 +74,29 @@ def _result_dtype(call: Call) -> DataType:
     return asked
 
 
+def _results(call: Call, dims: tuple[Dim, ...]) -> tuple[TensorType, ...]:
+    """The product; quantized with the scales of its blocks, and the factor of all, if asked for."""
+    dtype = _result_dtype(call)
+    if not call.attrs["output_block_scale_size"]:
+        return (TensorType(dims, dtype),)
+    elements, scales = quantized_types(call, dims, "output_block_scale_size")
+    if call.attrs["output_block_scale_dtype"] is not scales.dtype:
+        raise fail(
+            call.op.name,
+            f"output_block_scale_dtype={scales.dtype} for {dtype}",
+            call.attrs["output_block_scale_dtype"],
+        )
+    gamma = (TensorType((), DataType.Float),) if call.attrs["output_gamma"] else ()
+    return (elements, scales, *gamma)
+
+
 def _infer_scaled(call: Call) -> tuple[TensorType, ...]:
     left, right = call.value("mat1").tensor.dims, call.value("mat2").tensor.dims
     if len(left) != 2 or len(right) != 2:
         raise fail(call.op.name, "matrices", f"ranks {len(left)} and {len(right)}")
     _check_inner(call, left[1], right[0])
     _check_scales(call)
-    return (TensorType((Dim(left[0].size), Dim(right[1].size)), _result_dtype(call)),)
+    return _results(call, (Dim(left[0].size), Dim(right[1].size)))
 
 
 def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
@@ -104,7 +122,7 @@ def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
         if operand.rank == 3 and not same_extent(operand.dims[0].size, groups):
             raise fail(call.op.name, f"{groups} groups, one an offset", operand.dims[0].size)
     dims = [rows, columns] if 3 in (left.rank, right.rank) else [groups, rows, columns]
-    return (TensorType(tuple(map(Dim, dims)), _result_dtype(call)),)
+    return _results(call, tuple(map(Dim, dims)))
 
 
 def _grouped_results(call: Call) -> int:
@@ -139,5 +157,6 @@ ROWS: tuple[Op, ...] = (
         _infer_scaled,
         grouped_torch.scaled_mm,
         returns=lambda call: 3,
+        results=("out", "block_scale", "gamma"),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..dtypes import DataType
+from . import narrow_torch
 
 Tensor = torch.Tensor
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -22,9 +23,15 @@ def scaled_mm(
     bias: Tensor | None = None,
     beta: Tensor | None = None,
     dtype: DataType = DataType.BFloat16,
+    output_block_scale_size: int = 0,
+    output_gamma: bool = False,
     **_: Any,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, ...]:
     """``alpha * (mat1 * scale1) @ (mat2 * scale2) + beta * bias``, summed in float32."""
+    if output_block_scale_size:
+        operands = (mat1, mat2, scale1, scale2, alpha, bias, beta)
+        product = scaled_mm(*operands, DataType.Float)
+        return _quantized(product, dtype, output_block_scale_size, output_gamma)
     plain = alpha is None and bias is None
     if plain and _has_blocks(mat1, scale1):
         return torch._scaled_mm(mat1, mat2, scale1, scale2, out_dtype=dtype.info.torch)
@@ -46,9 +53,15 @@ def grouped_mm(
     bias: Tensor | None = None,
     beta: Tensor | None = None,
     dtype: DataType = DataType.BFloat16,
+    output_block_scale_size: int = 0,
+    output_gamma: bool = False,
     **_: Any,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, ...]:
     """A product for each group: of rows, of columns, or of parts of the inner extent."""
+    if output_block_scale_size:
+        operands = (mat1, mat2, offsets, scale1, scale2, alpha, bias, beta)
+        product = grouped_mm(*operands, DataType.Float)
+        return _quantized(product, dtype, output_block_scale_size, output_gamma)
     if scale1 is None or scale2 is None:
         if _is_aligned(mat1) and _is_aligned(mat2) and mat1.dtype is torch.bfloat16:
             return torch._grouped_mm(mat1, mat2, offs=offsets.int())
@@ -78,6 +91,19 @@ def _finished(
         added = bias.float() if beta is None else bias.float() * beta.reshape(())
         product = product + added
     return product.to(dtype.info.torch)
+
+
+def _quantized(
+    product: Any, dtype: DataType, block_size: int, with_factor: bool
+) -> tuple[Tensor, ...]:
+    """Elements and the scales of their blocks; with the factor of all, times which they stand for
+
+    the product: it makes the largest scale the largest of its type.
+    """
+    if not with_factor:
+        return narrow_torch.quantize(product, None, False, block_size, dtype)
+    factor = narrow_torch.overall_factor(product, dtype)
+    return *narrow_torch.quantize(product / factor, None, False, block_size, dtype), factor
 
 
 # --- groups --------------------------------------------------------------------------------------

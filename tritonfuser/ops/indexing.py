@@ -1,6 +1,6 @@
 """Rows of the views whose index is read at run time: index_select, select, gather,
 
-take_along_axis; and, joined in, embedding_fwd.
+take_along_axis; and, joined in, scatter and embedding_fwd.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..affine import Affine, constant
 from ..dtypes import DataType
 from ..ir import Const, Dim, TensorType, Value
 from ..shapes import Index, Memory, Pull, Source, broadcast_dims, broadcast_index
-from . import embedding
+from . import embedding, scatters
 from .shape_rules import (
     ARG,
     check_index,
@@ -224,5 +224,6 @@ ROWS: tuple[Op, ...] = (
         _take_along_axis,
         _record,
     ),
+    *scatters.ROWS,
     *embedding.ROWS,
 )

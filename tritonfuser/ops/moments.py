@@ -23,6 +23,9 @@ def _record(builder: Any, call: Call) -> Any:
     _check_dtype(call, arg.dtype)
     if not arg.rank:
         raise fail(call.op.name, "a tensor with dims", "a 0-dim tensor")
+    correction = call.attrs.get("correction", 0)
+    if isinstance(correction, int) and correction < 0:
+        raise fail(call.op.name, "a correction of 0 and more", correction)
     return builder.append(with_attrs(call, dims=reduced_dims(call, arg.rank)))
 
 
@@ -125,6 +128,7 @@ ROWS: tuple[Op, ...] = (
         _welford,
         _record,
         complex=complexes.welford,
+        results=("avg", "var_sum", "n"),
     ),
     Op(
         "var",
@@ -145,5 +149,6 @@ ROWS: tuple[Op, ...] = (
         _infer_var_mean,
         _var_mean,
         _record,
+        results=("var", "mean"),
     ),
 )

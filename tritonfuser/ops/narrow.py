@@ -5,6 +5,8 @@ Float4 elements lie in pairs: a Float4_e2m1fn_x2 tensor has half the width of wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..dtypes import Category, DataType
 from ..ir import Dim, Extent, TensorType
 from . import narrow_torch
@@ -39,18 +41,32 @@ def _product(dims: tuple[Dim, ...]) -> Extent:
 
 def _quantized(call: Call) -> tuple[TensorType, TensorType]:
     """Elements, and scales row by row."""
-    given, asked = call.value("input").tensor, call.attrs["dtype"]
+    given = call.value("input").tensor
+    if given.dtype.info.category is not Category.FLOAT or given.dtype.info.bits < 16:
+        raise fail(call.op.name, "a tensor of Float, BFloat16 or Half", given.dtype)
+    return quantized_types(call, given.dims, "block_size")
+
+
+def quantized_types(
+    call: Call, dims: Sequence[Dim], block_size: str
+) -> tuple[TensorType, TensorType]:
+    """Elements of the dtype asked for, and a scale for each block along the last dim.
+
+    Parameters
+    ----------
+    block_size : str
+        The parameter that says how many elements a block has.
+    """
+    asked, size = call.attrs["dtype"], call.attrs[block_size]
     if not isinstance(asked, DataType) or asked not in _FORMATS:
         raise fail(call.op.name, "Float4_e2m1fn or Float8_e4m3fn as dtype", asked)
     block, elements, scales = _FORMATS[asked]
-    if given.dtype.info.category is not Category.FLOAT or given.dtype.info.bits < 16:
-        raise fail(call.op.name, "a tensor of Float, BFloat16 or Half", given.dtype)
-    if call.attrs["block_size"] != block:
-        raise fail(call.op.name, f"a block_size of {block} for {asked}", call.attrs["block_size"])
-    width = given.dims[-1].size if given.rank else 1
+    if size != block:
+        raise fail(call.op.name, f"{block_size}={block} for {asked}", size)
+    width = dims[-1].size if dims else 1
     if isinstance(width, int) and width % block:
         raise fail(call.op.name, f"a last dim that is a multiple of {block}", width)
-    rows = tuple(Dim(dim.size) for dim in given.dims[:-1])
+    rows = tuple(Dim(dim.size) for dim in dims[:-1])
     narrow = _part(width, 2) if elements is DataType.Float4_e2m1fn_x2 else width
     return (
         TensorType((*rows, Dim(narrow)), elements),
@@ -125,6 +141,7 @@ ROWS: tuple[Op, ...] = (
         _BLACKWELL,
         _infer_quantize,
         narrow_torch.quantize,
+        results=("quantized", "block_scales"),
     ),
     Op(
         "nv_grouped_block_quantize",
@@ -134,6 +151,7 @@ ROWS: tuple[Op, ...] = (
         _BLACKWELL,
         _infer_grouped_quantize,
         narrow_torch.grouped_quantize,
+        results=("quantized", "block_scales"),
     ),
     Op(
         "preprocess_grouped_matmul_input_sf",

@@ -67,6 +67,16 @@ def _eight_bits(input: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return scaled.flatten(-2).to(torch.float8_e4m3fn), scales
 
 
+def overall_factor(input: Tensor, dtype: DataType) -> Tensor:
+    """What to divide by so that the scale of the block with the largest number is 448; 0-dim.
+
+    Scales of 8-bit elements have the range of float32: for them it is 1.
+    """
+    largest = input.float().abs().amax() / (448.0 * _LARGEST)
+    one = torch.ones_like(largest)
+    return torch.where((largest > 0) & (dtype is DataType.Float4_e2m1fn), largest, one)
+
+
 def quantize(
     input: Tensor,
     global_scale: Tensor | None = None,

@@ -127,8 +127,8 @@ def typed(typing: TypingRule, function: Oracle) -> Oracle:
 
     def oracle(*operands: Any) -> Any:
         tensors = [None if x is None else as_tensor(x) for x in operands]
-        given = [x for x in tensors if x is not None]
-        found = typing(tuple(_operand_type(x) for x in given))
+        pairs = zip(operands, tensors, strict=True)
+        found = typing(tuple(_operand_type(x, y) for x, y in pairs if y is not None))
         targets = iter(found.operands)
         cast = [None if x is None else to_dtype(x, next(targets)) for x in tensors]
         return to_dtype(function(*cast), found.result)
@@ -152,5 +152,5 @@ def to_dtype(x: torch.Tensor, dtype: DataType) -> torch.Tensor:
     return x.to(target)
 
 
-def _operand_type(x: torch.Tensor) -> OperandType:
-    return OperandType(from_torch(x.dtype), weak=x.ndim == 0, is_tensor=x.ndim > 0)
+def _operand_type(given: Any, x: torch.Tensor) -> OperandType:
+    return OperandType(from_torch(x.dtype), x.ndim == 0, isinstance(given, torch.Tensor))

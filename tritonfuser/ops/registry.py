@@ -12,6 +12,7 @@ from . import (
     grouped,
     narrow,
     pointwise,
+    products,
     reductions,
     sorting,
     views,
@@ -31,6 +32,9 @@ _TABLES = (
 )
 
 OPS: MappingProxyType[str, Op] = MappingProxyType({op.name: op for rows in _TABLES for op in rows})
+"""What ``fd.ops`` has."""
+
+_ALL = {**OPS, **{op.name: op for op in products.INTERNAL}}
 
 
 def get(name: str) -> Op:
@@ -42,6 +46,6 @@ def get(name: str) -> Op:
         There is no such op.
     """
     try:
-        return OPS[name]
+        return _ALL[name]
     except KeyError:
         raise DefinitionError(f"fd.ops has no op {name!r}") from None

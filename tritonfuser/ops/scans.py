@@ -93,6 +93,7 @@ ROWS: tuple[Op, ...] = (
         Scan("one", "{a} * {b}", "scan_prod({x}, {axis})", "reduce_prod({x}, {axis})"),
         "mul",
         (_kept(torch.cumprod), torch.mul),
+        complex=complexes.cumprod,
     ),
     _scan(
         "cummin",

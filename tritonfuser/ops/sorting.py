@@ -8,6 +8,7 @@ import torch
 
 from ..dtypes import Category, DataType
 from ..ir import Dim, TensorType
+from . import axes
 from .shape_rules import ARG, extent, fail, int_attr, with_attrs, wrap_dim
 from .table import Call, Kind, Library, Op, Param
 
@@ -65,6 +66,8 @@ ROWS: tuple[Op, ...] = (
         _infer_topk,
         _topk,
         _record,
+        results=("values", "indices"),
+        axes=axes.along,
     ),
     Op(
         "argsort",
@@ -80,5 +83,6 @@ ROWS: tuple[Op, ...] = (
         _infer_argsort,
         _argsort,
         _record,
+        axes=axes.along,
     ),
 )

@@ -14,15 +14,16 @@ from typing import Any, Union
 
 from ..dtypes import DataType
 from ..ir import Arg, Attr, Const, Dim, Type, Value
-from ..shapes import Memory, Pull
+from ..shapes import Memory, Pull, Target
 
 
 class Kind(Enum):
-    """What an argument may be. The first six are run-time operands, the rest static."""
+    """What an argument may be. The first seven are run-time operands, the rest static."""
 
     TENSOR = "TensorView"
     OPERAND = "TensorView | Val | bool | int | float | complex"
     SCALAR = "Val | bool | int | float | complex"
+    VALUE = "TensorView | Val"
     TENSORS = "list[TensorView]"
     EXTENT = "int | Val"
     EXTENTS = "list[int | Val] | tuple"
@@ -42,6 +43,7 @@ _OPERANDS = {
     Kind.TENSOR,
     Kind.OPERAND,
     Kind.SCALAR,
+    Kind.VALUE,
     Kind.TENSORS,
     Kind.EXTENT,
     Kind.EXTENTS,
@@ -157,12 +159,26 @@ class View:
 
     ``pull`` gives the sources of the element at an index. ``alias`` says how the result lies in
     the operand's memory, or None where it does not: then the elements must be copied.
-    ``regroups`` marks the view that cuts and joins dims in row-major order (reshape).
+    ``regroups`` marks the view that cuts and joins dims in row-major order (reshape). ``parts``
+    gives the operands of a view that lays them side by side, each with the index it starts at.
     """
 
     pull: Callable[[Call, Pull], Any]
     alias: Callable[[Call, Memory], Memory | None] | None = None
     regroups: bool = False
+    parts: Callable[[Call], tuple[tuple[Value, tuple[int, ...]], ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A copy of ``arg`` with the elements of ``src`` at the places that ``index`` names.
+
+    One kernel writes the copy; a later one runs over the elements of ``index`` and writes those
+    of ``src``, a tensor or a number, into the same memory. ``push`` says where the element at an
+    index goes; its guards keep it inside.
+    """
+
+    push: Callable[[Call, Pull], Target]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +213,23 @@ class Library:
 
     It ends a kernel: operands are in memory before it, results after it. ``like`` names, for each
     result, the operand whose memory order it has; others are row-major. ``capability``
-    gives the compute capability, times ten, whose instructions a call needs.
+    gives the compute capability, times ten, whose instructions a call needs. ``product`` writes a
+    call with ``mma`` and views, as ``Composite.expand`` does, or gives None where it cannot: then
+    it may be a generated kernel instead.
     """
 
     like: tuple[str | None, ...] = ()
     capability: Callable[[Call], int] | None = None
+    product: Callable[..., Value | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A matrix product as a kernel of its own: ``[*batch, M, K] x [*batch, K, N]`` (and a row).
+
+    Its operands are computed where they are read, and what is computed from its result in the
+    same place rides along.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +243,12 @@ Form = Union[
     Moments,
     Scan,
     View,
+    Scatter,
     Factory,
     Random,
     Composite,
     Library,
+    Contraction,
     HostScalar,
 ]
 
@@ -265,6 +295,22 @@ class Call:
         return tuple(int(item) for item in found)
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Names for the dims of a call's tensors, so that the call can be shared out over devices.
+
+    Dims of one name can be cut alike: the part of the result at a part of the operands is what
+    the call gives for that part. ``summed`` names are in operands alone: parts of them give
+    results that add up. A dim named "" is needed whole. ``once`` are the operands, by place, that
+    count in one of such results only.
+    """
+
+    operands: tuple[tuple[str, ...], ...]
+    results: tuple[tuple[str, ...], ...]
+    summed: frozenset[str] = frozenset()
+    once: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True)
 class Op:
     """One row of the op table.
@@ -302,6 +348,12 @@ class Op:
         ``complexes.Pair`` of reals in the place of each complex number, recorded by ``ops``.
         Pointwise operands come cast as the typing rule says. Without it complex operands are
         refused, but for views and composite ops, which need none.
+    results : tuple of str
+        Names of the results, where a call hands back a tuple.
+    axes : callable, optional
+        ``Call -> Axes``: which dims of a library op run together.
+    expression : str
+        nvFuser's class of the op as an expression, where programs ask for it.
     """
 
     name: str
@@ -316,6 +368,9 @@ class Op:
     printed: str | None = None
     returns: Callable[[Call], int] | None = None
     complex: Callable[..., Any] | None = None
+    results: tuple[str, ...] = ()
+    axes: Callable[[Call], Axes] | None = None
+    expression: str = ""
 
 
 def expand_dims(dims: tuple[Dim, ...], rank: int) -> tuple[Dim, ...]:

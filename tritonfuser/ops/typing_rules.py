@@ -19,8 +19,12 @@ Operands = tuple[OperandType, ...]
 
 
 def common(operands: Sequence[OperandType]) -> DataType:
-    """The promoted dtype of the operands: weak ones count only by their category."""
-    return promote([o.dtype for o in operands if not o.weak], [o.dtype for o in operands if o.weak])
+    """The promoted dtype: 0-dim tensors and, below them, scalars count only by their category."""
+    return promote(
+        [o.dtype for o in operands if not o.weak],
+        [o.dtype for o in operands if o.weak and o.is_tensor],
+        [o.dtype for o in operands if o.weak and not o.is_tensor],
+    )
 
 
 def _uniform(operands: Operands, computed: DataType, result: DataType) -> Typing:

@@ -197,6 +197,7 @@ ROWS: tuple[Op, ...] = (
         _infer_reshape,
         lambda arg, new_shape: arg.reshape(tuple(new_shape)),
         _record_reshape,
+        expression="ReshapeOp",
     ),
     Op(
         "permute",
@@ -223,6 +224,7 @@ ROWS: tuple[Op, ...] = (
         _infer_squeeze,
         _squeeze,
         _record_squeeze,
+        expression="SqueezeOp",
     ),
     Op(
         "stride_order",

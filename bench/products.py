@@ -1,0 +1,190 @@
+"""Matrix products with what comes before and after: ours, eager and torch.compile on a GPU.
+
+``python -m bench.products [--json F]``; without a GPU the kernels are compiled for sm_90.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from tritonfuser import DataType, FusionDefinition
+
+from .report import device_seconds, table
+
+Size = tuple[int, int, int]
+SIZES: tuple[Size, ...] = (
+    (4096, 4096, 4096),
+    (8192, 14336, 4096),
+    (16, 4096, 4096),
+    (512, 1024, 512),
+)
+BF16 = DataType.BFloat16
+
+
+@dataclass(frozen=True)
+class ProductCase:
+    """A product as it is recorded, and as one writes it in torch."""
+
+    name: str
+    record: Callable[[FusionDefinition, Sequence[Any]], Any]
+    eager: Callable[..., torch.Tensor]
+    inputs: Callable[[Size, torch.device], list[torch.Tensor]]
+
+
+def _operands(size: Size, device: torch.device) -> list[torch.Tensor]:
+    """x [M, K], w [N, K] of about unit variance of the product, b [N]."""
+    m, n, k = size
+    x = torch.randn(m, k, device=device, dtype=torch.bfloat16)
+    w = torch.randn(n, k, device=device, dtype=torch.bfloat16) / k**0.5
+    return [x, w, torch.randn(n, device=device, dtype=torch.bfloat16)]
+
+
+def _with_residual(size: Size, device: torch.device) -> list[torch.Tensor]:
+    rest = torch.randn(size[0], size[1], device=device, dtype=torch.bfloat16)
+    return [*_operands(size, device), rest]
+
+
+def _record_gelu(fd: FusionDefinition, t: Sequence[Any]) -> Any:
+    y = fd.ops.cast(fd.ops.linear(*t), DataType.Float)
+    cdf = fd.ops.add(fd.ops.erf(fd.ops.mul(y, 0.5**0.5)), 1.0)
+    return fd.ops.cast(fd.ops.mul(fd.ops.mul(y, 0.5), cdf), BF16)
+
+
+def _record_residual(fd: FusionDefinition, t: Sequence[Any]) -> Any:
+    y = fd.ops.cast(fd.ops.linear(*t[:3]), DataType.Float)
+    return fd.ops.cast(fd.ops.add(fd.ops.mul(y, 0.5), t[3]), BF16)
+
+
+def _record_row_sum(fd: FusionDefinition, t: Sequence[Any]) -> Any:
+    y = fd.ops.cast(fd.ops.linear(*t), DataType.Float)
+    return fd.ops.sum(fd.ops.mul(y, y), [1])
+
+
+CASES: tuple[ProductCase, ...] = (
+    ProductCase(
+        "linear + bias + gelu",
+        _record_gelu,
+        lambda x, w, b: F.gelu(F.linear(x, w, b)),
+        _operands,
+    ),
+    ProductCase(
+        "linear + bias, scale, residual",
+        _record_residual,
+        lambda x, w, b, r: F.linear(x, w, b) * 0.5 + r,
+        _with_residual,
+    ),
+    ProductCase(
+        "sum of squares of linear + bias",
+        _record_row_sum,
+        lambda x, w, b: F.linear(x, w, b).float().square().sum(1),
+        _operands,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One case at one size; times in seconds, the error relative to float64's largest element."""
+
+    case: str
+    size: Size
+    schedulers: tuple[str, ...]
+    ours: float
+    fused: float
+    eager: float
+    autotuned: float
+    error: float
+
+    def row(self) -> dict[str, str]:
+        """The line of the table: times in microseconds."""
+        work = 2e-12 * self.size[0] * self.size[1] * self.size[2]
+        return {
+            "case": self.case,
+            "M x N x K": "x".join(str(n) for n in self.size),
+            "ours us": f"{self.ours * 1e6:.1f}",
+            "kernels": " ".join(self.schedulers),
+            "fuse_matmul us": f"{self.fused * 1e6:.1f}",
+            "eager us": f"{self.eager * 1e6:.1f}",
+            "max-autotune us": f"{self.autotuned * 1e6:.1f}",
+            "TFLOP/s": f"{work / self.ours:.0f}",
+            "vs eager": f"{self.eager / self.ours:.2f}x",
+            "vs max-autotune": f"{self.autotuned / self.ours:.2f}x",
+            "error": f"{self.error:.1e}",
+        }
+
+
+def record(case: ProductCase, inputs: Sequence[torch.Tensor]) -> FusionDefinition:
+    """The case as a definition for inputs like these."""
+    with FusionDefinition() as fd:
+        fd.add_output(case.record(fd, [fd.from_pytorch(t) for t in inputs]))
+    return fd
+
+
+def measure(case: ProductCase, size: Size) -> Measured:
+    """One case at one size on this machine's GPU."""
+    torch.manual_seed(0)
+    inputs = case.inputs(size, torch.device("cuda"))
+    fd = record(case, inputs)
+    (out,) = fd.run(inputs)
+    wanted = case.eager(*(t.double() for t in inputs))
+    error = float((out.double() - wanted).abs().max() / wanted.abs().max())
+    torch._dynamo.reset()
+    compiled = torch.compile(case.eager, dynamic=False, mode="max-autotune-no-cudagraphs")
+    fused = partial(fd.run, inputs, _enable_options=["fuse_matmul"])
+    return Measured(
+        case=case.name,
+        size=size,
+        schedulers=tuple(s.scheduler for s in fd.segments(inputs).segments),
+        ours=device_seconds(partial(fd.run, inputs)),
+        fused=device_seconds(fused),
+        eager=device_seconds(partial(case.eager, *inputs)),
+        autotuned=device_seconds(partial(compiled, *inputs)),
+        error=error,
+    )
+
+
+def compiled_rows() -> list[dict[str, str]]:
+    """What the kernels of every case look like on sm_90, which need not be here."""
+    rows: list[dict[str, str]] = []
+    for case in CASES:
+        for size in SIZES:
+            inputs = case.inputs(size, torch.device("meta"))
+            fd = record(case, inputs)
+            for found in fd.compile_for("sm_90", inputs):
+                rows.append(
+                    {
+                        "case": case.name,
+                        "M x N x K": "x".join(str(n) for n in size),
+                        "kernel": found.name,
+                        "registers": str(found.registers),
+                        "spilled": str(found.spill_bytes),
+                        "shared": str(found.shared_bytes),
+                    }
+                )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print(table(compiled_rows()))
+        return
+    found = [measure(case, size) for case in CASES for size in SIZES]
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps([asdict(m) for m in found], indent=1))
+    print(table(m.row() for m in found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What docs/ writes from the op table is what the table says: stubs for type checkers, a page."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+from pathlib import Path
+
+import pytest
+
+from tritonfuser import FusionDefinition, ops
+from tritonfuser.ops.registry import OPS
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_stubs_are_up_to_date():
+    stubs = script("stubs")
+    assert stubs.STUB.read_text() == stubs.stub(), "run: python docs/stubs.py"
+
+
+def test_the_page_is_up_to_date():
+    page = script("ops")
+    assert page.PAGE.read_text() == page.page(), "run: python docs/ops.py"
+
+
+def test_every_op_is_on_the_page():
+    text = (DOCS / "ops.md").read_text()
+    for op in OPS.values():
+        assert f"| `{op.name}(" in text
+        assert op.doc.replace("|", "\\|") in text
+
+
+def stub_methods():
+    tree = ast.parse(script("stubs").stub())
+    (operators,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    found = {}
+    for node in operators.body:
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+METHODS = stub_methods()
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
+def test_a_stub_is_the_signature(op):
+    """Names, defaults and docstring of the first form are those of ``fd.ops.NAME``."""
+    first, *others = METHODS[op.name]
+    signature = inspect.signature(getattr(FusionDefinition().ops, op.name))
+    arguments = [*first.args.args[1:], *first.args.kwonlyargs]
+    assert [a.arg for a in arguments] == list(signature.parameters)
+    defaults = [d for d in [*first.args.defaults, *first.args.kw_defaults] if d is not None]
+    wanted = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+    assert [ast.unparse(d) for d in defaults] == [str(value) for value in wanted]
+    assert ast.get_docstring(first) == inspect.getdoc(getattr(ops, op.name))
+    names = set(signature.parameters) | {"dim", "axes"}
+    for other in others:
+        assert {a.arg for a in [*other.args.args[1:], *other.args.kwonlyargs]} <= names
+
+
+def test_nothing_else_is_in_the_stubs():
+    assert set(METHODS) - {"__init__"} == set(OPS)
+
+
+PROGRAM = """
+from tritonfuser import DataType, FusionDefinition, ops
+with FusionDefinition() as fd:
+    x, s = fd.define_tensor([-1, 4]), fd.define_scalar()
+    reveal_type(fd.ops.add(x, 1.0))
+    reveal_type(fd.ops.add(2, s))
+    reveal_type(fd.ops.sum(x, DataType.Double))
+    reveal_type(fd.ops.sum(x, dim=1, keepdim=True))
+    reveal_type(fd.ops.var_mean(x, [0]))
+    reveal_type(ops.shape(x))
+    fd.ops.reshape(x, (x.size(0), 2, 2))
+    fd.ops.nothing(x)
+    fd.ops.neg("x")
+"""
+
+REVEALED = """\
+5: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
+6: note: Revealed type is "tritonfuser.frontend.handles.Val"
+7: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
+8: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
+9: note: Revealed type is "tuple[tritonfuser.frontend.handles.TensorView, \
+tritonfuser.frontend.handles.TensorView]"
+10: note: Revealed type is "list[tritonfuser.frontend.handles.Val]"
+12: error: "Operators" has no attribute "nothing"
+13: error: No overload variant of "neg" of "Operators" matches argument type "str"
+"""
+
+
+@pytest.mark.slow
+def test_what_a_type_checker_sees(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    root = DOCS.parent
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    printed, _, _ = api.run([f"--config-file={root / 'pyproject.toml'}", cache, str(path)])
+    mine = [line.partition(":")[2] for line in printed.splitlines() if line.startswith(str(path))]
+    shown = [line.partition("  [")[0].strip() for line in mine if "ossible over" not in line]
+    shown = [line for line in shown if "def neg" not in line]
+    assert shown == REVEALED.splitlines()

@@ -1,0 +1,12 @@
+"""The first frontend's FusionDefinition: nvFuser's names, and a place in the FusionCache."""
+
+from __future__ import annotations
+
+from ..frontend.legacy import LegacyFusionDefinition
+from .nvfuser_direct import definition
+
+
+class FusionDefinition(LegacyFusionDefinition, definition.FusionDefinition):
+    __doc__ = definition.FusionDefinition.__doc__
+
+    module = "nvfuser"

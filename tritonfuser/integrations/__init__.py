@@ -1,0 +1,1 @@
+"""Other projects' ways into a definition; each by the public names alone."""
