@@ -17,6 +17,7 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.heuristics.problem import next_power_of_2
 from tritonfuser.ir import Const, Node, Value
+from tritonfuser.lowering.contract import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.segments import Segment
 from tritonfuser.ops import registry
@@ -107,11 +108,13 @@ def same_outline(fd: FusionDefinition) -> None:
 class Schedule:
     """How a definition is cut and tiled: for which device, and with what changes to the params.
 
-    ``shuffle`` None keeps the params that the heuristics propose.
+    ``shuffle`` None keeps the params that the heuristics propose; ``products`` says who multiplies
+    matrices.
     """
 
     device: DeviceProperties
     shuffle: random.Random | None = None
+    products: Products = Products.AUTO
 
     def run(self, fd: FusionDefinition, inputs: Sequence[Any]) -> list[torch.Tensor] | None:
         """The outputs of the kernels that the device would run, on CPU tensors.
@@ -126,11 +129,11 @@ class Schedule:
     def lowered(self, fd: FusionDefinition, inputs: Sequence[Any]) -> Lowered:
         fusion = fd.fusion.ir
         facts = signature(fusion, inputs, CPU)
-        lowered = lower(fusion, facts, self.device)
+        lowered = lower(fusion, facts, self.device, products=self.products)
         if self.shuffle is None:
             return lowered
         params = [self.changed(segment) for segment in lowered.segmented.segments]
-        return lower(fusion, facts, self.device, params)
+        return lower(fusion, facts, self.device, params, products=self.products)
 
     def changed(self, segment: Segment) -> HeuristicParams:
         """Params of other tile sizes, loops among them where there were none."""
@@ -155,7 +158,14 @@ class Schedule:
         assert rng is not None
         m, n, k = (rng.choice((16, 32, 64)) for _ in range(3))
         return replace(
-            params, block_m=m, block_n=n, block_k=k, group_m=rng.choice((1, 2, 8)), programs=0
+            params,
+            block_m=m,
+            block_n=n,
+            block_k=k,
+            group_m=rng.choice((1, 2, 8)),
+            programs=rng.choice((0, 1, 3)),
+            parts=rng.choice((1, 2)),
+            descriptors=rng.choice((False, True)),
         )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.dtypes import REDUCED_FLOATS, Category, compute_dtype
+from tritonfuser.dtypes import REDUCED_FLOATS, Category, compute_dtype, from_torch
 from tritonfuser.ops import registry
 from tritonfuser.ops.table import View
 
@@ -215,15 +215,21 @@ class Graph:
         return _offset if how == "offset" else (lambda x: x)
 
     def add_input(self, tensor: torch.Tensor) -> Term:
-        """An input of these numbers; at other sizes, of others like them."""
-        layout = self.layout(tensor.shape)
+        """An input of these numbers; at other sizes, of others like them, laid out as allowed."""
+        layout = later = self.layout(tensor.shape)
         given = layout(tensor.to(self.device))
-        handle = self.fd.from_pytorch(given, static_sizes=not self.dynamic and self.chance(0.3))
+        if self.dynamic and self.chance(0.5):
+            later = self.layout(tensor.shape)
+            sizes = [1 if n == 1 else -1 for n in tensor.shape]
+            handle = self.fd.define_tensor(sizes, False, from_torch(tensor.dtype))
+        else:
+            fixed = not self.dynamic and self.chance(0.3)
+            handle = self.fd.from_pytorch(given, static_sizes=fixed)
         dtype, shape, seed = handle.dtype(), tensor.shape, self.seed
 
         def resized(sizes: Mapping[int, int]) -> torch.Tensor:
             found = numbers([sizes.get(n, n) for n in shape], dtype, seed)
-            return layout(found.to(tensor.dtype).to(self.device))
+            return later(found.to(tensor.dtype).to(self.device))
 
         self.made.append(Input(given, resized))
         plain = given.cpu()
@@ -325,7 +331,7 @@ class Graph:
         """The last term, and some or all of those that no op took."""
         leaves = [t for t in self.terms[:-1] if id(t) not in self.used]
         if self.chance(0.5):
-            leaves = [self.term() for _ in range(self.rng.randint(0, 2))]
+            leaves = [self.thing() for _ in range(self.rng.randint(0, 2))]
         return [self.terms[-1], *leaves[:4]]
 
     def written(self, outputs: Sequence[Term]) -> dict[int, Term]:

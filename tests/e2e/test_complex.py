@@ -667,7 +667,7 @@ def test_kernels_compile_for_a_gpu() -> None:
     fd = definition(
         lambda fd, x: [fd.ops.div(fd.ops.tanh(x), x), fd.ops.sqrt(x), fd.ops.prod(x, [1])], [x]
     )
-    assert [report.spill_bytes for report in fd.compile_for("sm_90", [x])] == [0, 0]
+    assert {report.spill_bytes for report in fd.compile_for("sm_90", [x])} == {0}
 
 
 def test_validate() -> None:

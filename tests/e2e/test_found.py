@@ -7,9 +7,10 @@ import re
 import pytest
 import torch
 
-from tests.e2e.checking import Schedule, gpu, round_trip
+from tests.e2e.checking import Schedule, again, gpu, round_trip
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
+from tritonfuser.frontend.oracle import reference
 from tritonfuser.ops.registry import OPS
 
 D = DataType
@@ -38,6 +39,26 @@ def test_what_is_written_into_an_input_has_its_shape(given: int, into: int, devi
     assert torch.equal(y.cpu(), torch.ones(into))
     fd.run([y, y])
     assert torch.equal(y.cpu(), torch.full((into,), 2.0))
+
+
+def test_an_expanded_input_cannot_be_written_into(device: str) -> None:
+    """Its elements are one: nothing tells which of the numbers it should be."""
+    x = torch.ones(3, device=device)
+    with FusionDefinition() as fd:
+        a = fd.define_tensor(shape=[-1])
+        fd.add_output(fd.ops.add(a, 1.0), a)
+    with pytest.raises(DefinitionError, match=r"add_output: .*expanded"):
+        fd.run([x[:1].expand(3)])
+    fd.run([x])
+    assert x.tolist() == [2.0] * 3
+
+
+def test_nothing_gathered_of_nothing(device: str) -> None:
+    """As torch has it: an index without elements fits every tensor."""
+    x, index = torch.ones(0, 4, device=device), torch.ones(5, 0, dtype=torch.int64, device=device)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.gather(fd.from_pytorch(x), fd.from_pytorch(index), 1))
+    assert fd.run([x, index])[0].shape == x.gather(1, index).shape == (5, 0)
 
 
 def test_a_0_dim_part_of_a_complex_number(device: str) -> None:
@@ -142,3 +163,57 @@ def test_numbers_close_to_zero_are_not_taken_for_it(name: str) -> None:
     (kernel,) = fd.compile_for("sm_90", [x] * len(OPS[name].params))
     flushing = set(re.findall(r"[a-z0-9.]+\.ftz\.[a-z0-9.]+", kernel.asm["ptx"]))
     assert flushing <= {"ex2.approx.ftz.f32", "rcp.approx.ftz.f32"}, flushing
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(D.Int, 3), (D.Half, 0.3), (D.Bool, True)])
+def test_scalars_that_an_op_keeps_in_their_dtype(dtype: DataType, number: float) -> None:
+    """The reference rounds and truncates them as the kernel does."""
+    x = torch.ones(4)
+    with FusionDefinition() as fd:
+        a = fd.from_pytorch(x)
+        fd.add_output(fd.ops.mul(a, fd.ops.silu(fd.define_scalar(None, dtype=dtype))))
+    (found,) = fd.run([x, number])
+    exact = torch.nn.functional.silu(torch.tensor(number, dtype=dtype.info.torch).float())
+    assert torch.equal(found, exact.to(dtype.info.torch).float().expand(4))
+    for double in (False, True):
+        (wanted,) = reference(fd.fusion, [x, number], double)
+        assert torch.equal(wanted.float(), found)
+
+
+def test_kernels_do_not_depend_on_the_order_of_recording() -> None:
+    """Of two results that are as large, the one of the first output says how loops run."""
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(7, 33, generator=generator)
+    with FusionDefinition() as fd:
+        a = fd.from_pytorch(x)
+        turned = fd.ops.stride_order(fd.ops.mul(a, 1.5), [0, 1])
+        total = fd.ops.sum(fd.ops.exp(a), [0, 1], keepdim=True)
+        fd.add_output(fd.ops.mul(a, total))
+        fd.add_output(turned)
+    loops = [
+        [axis.extent for axis in definition.segments([x]).segments[0].reduced]
+        for definition in (fd, again(fd))
+    ]
+    assert loops == [[7, 33], [7, 33]]
+    round_trip(fd, [x], fd.run([x]))
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_dim_that_turns_out_to_be_one_is_stretched(size: int, device: str) -> None:
+    """To a size from elsewhere, which may be its own."""
+    x, y = torch.arange(float(size), device=device), torch.ones(5, device=device)
+    with FusionDefinition() as fd:
+        a, b = (fd.define_tensor(shape=[-1], contiguity=True) for _ in range(2))
+        n = fd.define_scalar(None, dtype=D.Int)
+        wide = fd.ops.broadcast_in_dim(a, [1, b.size(0)], [1])
+        outs = [wide, fd.ops.broadcast_in_dim(a, [n, 1], [0]), fd.ops.expand(a, [n])]
+        outs += [fd.ops.sum(fd.ops.expand(a, [b.size(0)]), [0]), fd.ops.sum(wide, [1])]
+        for out in outs:
+            fd.add_output(fd.ops.mul(out, 2.0))
+    found = fd.run([x, y, 5])
+    whole = 2 * x.expand(5)
+    wanted = [whole.unsqueeze(0), whole.unsqueeze(1), whole, whole.sum(), whole.sum(0, True)]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.shape == other.shape
+        assert torch.equal(one, other)
+    round_trip(fd, [x, y, 5], found)

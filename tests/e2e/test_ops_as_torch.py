@@ -45,9 +45,22 @@ def reference(name: str, calls: Sequence[Call]) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for call in calls:
         args = [_signed(arg) for arg in call.args]
-        made = registry.get(name).oracle(*args, **call.kwargs)
+        try:
+            made = registry.get(name).oracle(*args, **call.kwargs)
+        except (NotImplementedError, RuntimeError):
+            made = _by_floats(name, args, call)
         found.extend(made if isinstance(made, tuple) else (made,))
     return found
+
+
+def _by_floats(name: str, args: list[Any], call: Call) -> torch.Tensor:
+    """What torch does not do with floats of eight bits, done in float32 and rounded."""
+    dtypes = {x.dtype for x in args if isinstance(x, torch.Tensor) and x.dtype.itemsize == 1}
+    (dtype,) = dtypes & {torch.float8_e4m3fn, torch.float8_e5m2}
+    wide = [x.float() if isinstance(x, torch.Tensor) and x.dtype is dtype else x for x in args]
+    made = registry.get(name).oracle(*wide, **call.kwargs)
+    assert isinstance(made, torch.Tensor)
+    return made.to(dtype)
 
 
 def _signed(arg: Any) -> Any:
@@ -113,13 +126,18 @@ _STEPS = {"lgamma": 1e3, "pow": 8, "lerp": 4, "addcmul": 4, "erfcinv": 1e3, "tan
 """By how many steps the interpreter's functions, which are NumPy's, are off there."""
 
 
+_CUDA_STEPS = {"erfcinv": 1e3, "hypot": 1, "lerp": 4, "addcmul": 4}
+"""By how many steps the oracle's formula (erfcinv) or the order of its products is another."""
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"), [c for c in CASES if c[1] in FLOATS[:3]], ids=lambda x: getattr(x, "name", x)
 )
 def test_ends(name: str, dtype: DataType, device: str) -> None:
     op = registry.get(name)
     assert len(operand_dtypes(op, dtype)) <= 4
-    check(name, ends(op, dtype, device), 0 if device == "cuda" else _STEPS.get(name, 4))
+    steps = _CUDA_STEPS.get(name, 0) if device == "cuda" else _STEPS.get(name, 4)
+    check(name, ends(op, dtype, device), steps)
 
 
 # --- everything, on a GPU ------------------------------------------------------------------------
@@ -132,7 +150,14 @@ def test_pointwise(name: str, dtype: DataType) -> None:
     if name == "silu" and dtype in INTEGERS:
         # Converting what no int holds to an int has no one meaning.
         calls = [Call(c.what, tuple(x.clamp(-1000, 1000) for x in c.args)) for c in calls]
-    check(name, calls)
+    if name == "signbit" and dtype.info.bits == 8:
+        # The conversion to a float keeps no sign of a nan.
+        calls = [Call(c.what, tuple(_without_nan(x) for x in c.args)) for c in calls]
+    check(name, calls, _CUDA_STEPS.get(name, 0))
+
+
+def _without_nan(x: torch.Tensor) -> torch.Tensor:
+    return x.float().nan_to_num(nan=1.0).to(x.dtype) if x.is_floating_point() else x
 
 
 def complex_rows() -> list[Op]:

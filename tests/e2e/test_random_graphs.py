@@ -17,7 +17,8 @@ import hypothesis.strategies as st
 import pytest
 
 from tests.e2e.graphs import DTYPES, SIZES, D
-from tests.e2e.growing import Grown, check, grow
+from tests.e2e.growing import Grown, grow
+from tests.e2e.grown_checks import check
 from tests.e2e.moves import (
     COMPLEX,
     INDEXED,
@@ -35,7 +36,7 @@ FIRST = int(os.environ.get("TRITONFUSER_GRAPHS_FROM", "0"))
 CHUNK = 50
 
 EIGHTS = (*DTYPES, D.Float8_e4m3fn, D.Float8_e5m2)
-NARROW = (D.Float, D.Half, D.BFloat16)
+NARROW = (D.Float, D.Half, D.Half, D.BFloat16, D.BFloat16)
 COMPLEXES = (*DTYPES, *[D.ComplexFloat, D.ComplexDouble] * 3)
 
 
@@ -64,7 +65,7 @@ KINDS = {
     "eights": Kind(dtypes=EIGHTS),
     "complex": Kind((*MOVES, *COMPLEX * 5), COMPLEXES),
     "long": Kind(most=40),
-    "products": Kind((*POINTWISE, *VIEWS, *INDEXED, *REDUCTIONS, *PRODUCTS * 14), NARROW, most=9),
+    "products": Kind((*POINTWISE, *VIEWS, *REDUCTIONS, *PRODUCTS * 14), NARROW, most=9),
     "long rows": Kind(most=10, sizes=(1, 2, 3, 300, 1000, 1023, 2048)),
     "small dims": Kind(most=20, sizes=(1, 2, 3, 4)),
 }
@@ -110,4 +111,4 @@ def test_many_graphs(kind: str, start: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_graphs_on_a_gpu(kind: str) -> None:
     """A few of them compiled, on inputs that lie there."""
-    check_all(kind, range(12), "cuda")
+    check_all(kind, range(8), "cuda")

@@ -64,5 +64,6 @@ def test_a_real_step(dtype: torch.dtype) -> None:
     # Products of float32 are summed in another order over thousands of elements.
     limit = LIMIT[dtype] * (10 if dtype is torch.float32 else 2)
     assert_near(sizes, found, reference(sizes, inputs), limit)
+    # torch's flash attention adds its gradients up in no fixed order.
     again = fd.run(inputs)
-    assert_near(sizes, again, [x.double() for x in found], 1e-3)
+    assert_near(sizes, again, [x.double() for x in found], LIMIT[dtype] / 4 + 1e-3)

@@ -21,6 +21,7 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.dtypes import DataType
 from tritonfuser.frontend.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams
+from tritonfuser.lowering.contract import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
 
 H200 = known("sm_90")
@@ -57,6 +58,7 @@ def lowered(
     facts: DeviceProperties = H200,
     params: Sequence[HeuristicParams] | None = None,
     two_steps: bool = True,
+    products: Products = Products.AUTO,
     **changes: Any,
 ) -> Lowered:
     """The kernels for inputs like these.
@@ -66,11 +68,11 @@ def lowered(
     fd = body if isinstance(body, FusionDefinition) else record(body, inputs)
     ir = fd.fusion.ir
     spec = signature(ir, inputs, torch.device("cpu"))
-    found = lower(ir, spec, facts, params, two_steps)
+    found = lower(ir, spec, facts, params, two_steps, products)
     if not changes:
         return found
     chosen = [changed(piece.params, changes) for piece in found.segmented.segments]
-    return lower(ir, spec, facts, chosen, two_steps)
+    return lower(ir, spec, facts, chosen, two_steps, products)
 
 
 def changed(params: HeuristicParams, changes: dict[str, Any]) -> HeuristicParams:

@@ -146,9 +146,9 @@ class Evaluation:
     def _keep(self, value: Value, result: Any, length: int) -> None:
         self._lengths[value] = length
         if isinstance(value.type, ScalarType):
-            number = _number(result)
-            narrow = self._double and value.dtype in REDUCED_FLOATS
-            self._results[value] = as_number(number, value.dtype) if narrow else number
+            narrow = value.dtype in REDUCED_FLOATS
+            dtype = value.dtype if narrow else self._wider(value.dtype)
+            self._results[value] = as_number(_number(result), dtype)
             return
         if self._double and value.dtype in REDUCED_FLOATS:
             result = result.to(value.dtype.info.torch)

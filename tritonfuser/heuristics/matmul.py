@@ -1,8 +1,4 @@
-"""Matrix products with what comes before and after them: tile sizes, walks, splits, and odds.
-
-The figures are of an H200, products of bfloat16 with bias and GELU: with descriptors, programs
-that stay and tiles of 128 x 256, kernels run at 0.93 of cuBLAS's rate (0.99 without the GELU).
-"""
+"""Matrix products with what comes before and after them: tile sizes, walks, splits."""
 
 from __future__ import annotations
 
@@ -61,7 +57,7 @@ def propose(problem: Problem) -> HeuristicParams:
             block_m=block_m, block_n=block_n, block_k=block_k, group_m=1, parts=parts
         )
     stays = product.descriptors and tiles_of(product, block_m, block_n) > problem.device.sm_count
-    stage = (block_m + block_n) * block_k * product.item_bytes
+    stage = _stage(product, block_m, block_n, block_k)
     room = _room(product, problem.device, block_m, block_n)
     most = 4 if block_n >= WIDE else 5
     return MatmulParams(
@@ -83,7 +79,7 @@ def tiles_of(product: Product, block_m: int, block_n: int) -> int:
 
 def tile(product: Product, device: DeviceProperties) -> tuple[int, int, int, int]:
     """(block_m, block_n, block_k, num_warps) with the least expected time."""
-    fitting = _choices(product, device) or _TILES[-1:]
+    fitting = _choices(product, device) or _shortened(product)[-1:]
     best = min(fitting, key=lambda row: _time(row, product, device))
     block_k = min(best[2], max(LEAST, next_power_of_2(product.k)))
     return best[0], best[1], block_k, best[3]
@@ -91,13 +87,19 @@ def tile(product: Product, device: DeviceProperties) -> tuple[int, int, int, int
 
 def _choices(product: Product, device: DeviceProperties) -> tuple[_Row, ...]:
     """The tiles that the device has room for and that keep the columns asked for together."""
-    rows = _for_cpu(product) if device.is_cpu else _TILES
+    rows = _for_cpu(product) if device.is_cpu else _shortened(product)
     return tuple(
         row
         for row in rows
         if (device.is_cpu or _fits(row[:3], product, device))
         and (not product.width or _keeps(row[1], product))
     )
+
+
+def _shortened(product: Product) -> tuple[_Row, ...]:
+    """The tiles, with steps along K that fetch as much where operands come from wider tensors."""
+    longer = next_power_of_2(ceil_div(max(product.left_bytes, product.right_bytes), 2))
+    return tuple((m, n, max(k // longer, 32), warps, speed) for m, n, k, warps, speed in _TILES)
 
 
 def _keeps(block_n: int, product: Product) -> bool:
@@ -128,9 +130,14 @@ def _for_cpu(product: Product) -> tuple[_Row, ...]:
 def _fits(blocks: tuple[int, int, int], product: Product, device: DeviceProperties) -> bool:
     """Whether two stages are in shared memory, and registers hold the tile."""
     m, n, k = blocks
-    enough = 2 * (m + n) * k * product.item_bytes <= _room(product, device, m, n)
+    enough = 2 * _stage(product, m, n, k) <= _room(product, device, m, n)
     large = device.shared_bytes_per_block >= 200 << 10 and not _is_heavy(product)
     return enough and (m * n <= 128 * 128 or large)
+
+
+def _stage(product: Product, block_m: int, block_n: int, block_k: int) -> int:
+    """Bytes fetched for a step along K."""
+    return (block_m * product.left_bytes + block_n * product.right_bytes) * block_k
 
 
 def _is_heavy(product: Product) -> bool:
@@ -166,30 +173,3 @@ def split(problem: Problem) -> int:
     most = min(problem.device.sm_count // tiles, product.k // MIN_SPLIT_K)
     whole = (p for p in range(most, 1, -1) if product.k % (p * block_k) == 0)
     return next(whole, 1)
-
-
-RATE = 770e12
-"""cuBLAS's floating-point operations a second on an H200, of Half and BFloat16."""
-
-RATE_BANDWIDTH = 4.27e12
-"""That GPU's copy bandwidth, which the rates of other GPUs are taken to be in proportion to."""
-
-SLOWER = 0.05
-"""Share of cuBLAS's time that a generated kernel takes longer."""
-
-LAUNCH = 2e-6
-"""Seconds that a kernel more takes."""
-
-
-def gain(product: Product, device: DeviceProperties, saved_bytes: int) -> float:
-    """Seconds that one kernel saves over torch's product and a kernel behind it, in expectation.
-
-    Parameters
-    ----------
-    saved_bytes : int
-        What need not go through memory.
-    """
-    bandwidth = device.bandwidth_bytes_per_s
-    rate = RATE * bandwidth / RATE_BANDWIDTH
-    work = 2.0 * product.batch * product.m * product.n * product.k
-    return LAUNCH + saved_bytes / bandwidth - SLOWER * work / rate

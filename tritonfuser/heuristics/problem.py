@@ -29,7 +29,8 @@ class Stream:
 class Product:
     """A matrix product ``[batch, m, k] x [batch, k, n]``.
 
-    ``item_bytes`` is the storage of an element of the operands; ``descriptors`` whether the
+    ``left_bytes`` and ``right_bytes`` are fetched for each element of an operand, more than it
+    has where it is computed from wider tensors, or from several; ``descriptors`` whether the
     device's copy engine can fetch both operands' tiles; ``partial`` whether it is one of the parts
     that a longer sum was cut into. ``width`` columns are reduced behind it, 0 for none; ``beside``
     counts the bytes that are read and written behind it for each element of the result, and
@@ -40,7 +41,8 @@ class Product:
     m: int
     n: int
     k: int
-    item_bytes: int = 2
+    left_bytes: int = 2
+    right_bytes: int = 2
     descriptors: bool = False
     partial: bool = False
     width: int = 0

@@ -63,7 +63,7 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
     ------
     DefinitionError
         An op does not fit these sizes; it carries the op's line. Or what is written into an input
-        is of another shape.
+        is of another shape, or the input is expanded.
     """
     known: dict[Value, Operand] = {}
     inputs: list[Value] = []
@@ -97,6 +97,12 @@ def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
         raise DefinitionError(
             f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
             f"{into.name} of shape {list(into.tensor.sizes)}"
+        )
+    if any(dim.expanded for dim in into.tensor.dims):
+        raise DefinitionError(
+            f"add_output: {made.name} cannot be written into {into.name}, which is expanded: "
+            "elements of it share memory",
+            hint="Pass t.contiguous().",
         )
     return into
 

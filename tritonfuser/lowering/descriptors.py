@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..affine import Affine, Axis
+from ..device import DeviceProperties
 from ..dtypes import DataType
 from ..ir import Value
 from .emit_index import Tile
@@ -20,6 +22,12 @@ LONGEST = 256
 
 _MOVED = frozenset({DataType.Half, DataType.BFloat16, DataType.Float, DataType.Int32})
 """Element types that descriptors are made of; rare ones take addresses."""
+
+
+def has_descriptors(device: DeviceProperties) -> bool:
+    """Whether the device has a tensor memory accelerator: NVIDIA's from Hopper on."""
+    found = re.fullmatch(r"sm_(\d+)", device.arch)
+    return found is not None and int(found[1]) >= 90
 
 
 @dataclass(frozen=True)

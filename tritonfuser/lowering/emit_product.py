@@ -83,9 +83,8 @@ class ProductBody(KernelBody):
     def _place_tile(self) -> None:
         """Batch, row and column of a tile by its number, and its ranges."""
         nest, tile = self.nest, "tile"
-        wide = ".to(tl.int64)" if self.index.wide else ""
         if nest.tile("z").axis.extent > 1:
-            self._line(f"z = tile // {nest.rows * nest.columns}{wide}")
+            self._line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
             tile = f"tile % {nest.rows * nest.columns}"
         if nest.rows == 1 or nest.columns == 1:
             row, column = ("0", tile) if nest.rows == 1 else (tile, "0")
@@ -102,6 +101,11 @@ class ProductBody(KernelBody):
             self._line("n_start = c_start")
             for text in self._column_texts():
                 self._line(text)
+
+    def _quotient(self, name: str, divisor: int) -> str:
+        """A position that is the same for all of a tile."""
+        text = f"{name} // {divisor}"
+        return f"({text}).to(tl.int64)" if self.index.wide else text
 
     def _range_of(self, name: str, start: str) -> None:
         """``m_start = ...``, ``m = m_start + ...`` and its mask."""
@@ -120,7 +124,7 @@ class ProductBody(KernelBody):
             return self._range_texts("n")
         tile = self.nest.tile("n")
         within = f"n = {self._range(tile, tile.place)}"
-        return [f"w = n_start // {tile.axis.extent}", within]
+        return [f"w = {self._quotient('n_start', tile.axis.extent)}", within]
 
     # -- the sum -------------------------------------------------------------
 

@@ -87,7 +87,7 @@ class Grouper:
     def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
         """The buffers that values lie in, stored by some kernel if they are not yet."""
         roots = frozenset(self.buffers[v].root for v in values)
-        for root in sorted(roots, key=lambda v: (-v.tensor.numel, v.index)):
+        for root in sorted(roots, key=lambda v: (-v.tensor.numel, self.maker.ranks[v])):
             if root not in self.owner and root not in self.fusion.inputs:
                 self._place_store(root)
         return roots

@@ -177,6 +177,12 @@ class SeedMaker:
         }
 
     @cached_property
+    def ranks(self) -> dict[Value, int]:
+        """Places of values in the fusion: the same in whatever order it was recorded."""
+        made = (out for node in self.fusion.nodes for out in node.outs)
+        return {value: rank for rank, value in enumerate((*self.fusion.inputs, *made))}
+
+    @cached_property
     def depth(self) -> dict[Value, int]:
         """How many reductions, library calls and scatters lie between a value and the inputs."""
         found: dict[Value, int] = {}
@@ -286,7 +292,7 @@ class SeedMaker:
         key = value, index, is_store
         if key not in self._moves:
             offset = offset_of(index, buffer_strides(self.fusion, value))
-            self._moves[key] = Traffic(value, offset, is_store)
+            self._moves[key] = Traffic(value, offset, is_store, self.ranks[value])
         return self._moves[key]
 
     def runs_inner(self, seed: Seed) -> bool:

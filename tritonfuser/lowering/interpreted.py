@@ -22,7 +22,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import JITFunction
 
-from . import float8_library, library, random_library
+from . import float8_library, library, power_library, random_library
 from .interpreted_builder import Builder, as_torch
 from .interpreted_sum import tree_sum
 
@@ -183,6 +183,7 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "minimum": elementwise(np.minimum),
     "multiply": elementwise(np.multiply),
     "int_pow": elementwise(_int_pow),
+    "pow_float": through_torch(torch.pow),
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),
     "tanh": through_torch(torch.tanh),
     "sigmoid": through_torch(torch.sigmoid),
@@ -244,7 +245,8 @@ _JITTED: dict[str, Callable[..., Any]] = {
 def _namespace(plain: bool) -> dict[str, Any]:
     """Library functions without an array version run as the Python functions they are."""
     names: dict[str, Any] = {"tl": tl, "libdevice": LIBDEVICE, "converts_float8": lambda: False}
-    for module in (random_library, float8_library, library):
+    names["is_nvidia"] = lambda: False
+    for module in (random_library, float8_library, power_library, library):
         for name, member in vars(module).items():
             if not isinstance(member, JITFunction):
                 continue

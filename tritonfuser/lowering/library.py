@@ -26,6 +26,9 @@ from .float8_library import (
 from .float8_library import (
     float_to_e5m2 as float_to_e5m2,
 )
+from .power_library import (
+    pow_float as pow_float,
+)
 from .random_library import (
     philox_normal as philox_normal,
 )
@@ -287,6 +290,24 @@ def int_pow(x, y):
     odd = (y & 1) != 0
     inverse = tl.where(x == 1, 1, tl.where(x == -1, tl.where(odd, -1, 1), 0))
     return tl.where(y < 0, inverse.to(x.dtype), result)
+
+
+@triton.jit
+def square_root(x):
+    """Rounded to nearest."""
+    return tl.sqrt_rn(x) if x.dtype == tl.float32 else tl.sqrt(x)
+
+
+@triton.jit
+def inverse_power(x, n: tl.constexpr):
+    """``x ** -n`` for 1 and 2, as torch has it where the exponent is a number."""
+    if x.dtype.is_int():
+        found = int_pow(x, tl.full(x.shape, -n, x.dtype))
+    else:
+        y = x if n == 1 else x * x
+        one = tl.full(y.shape, 1.0, x.dtype)
+        found = tl.div_rn(one, y) if x.dtype == tl.float32 else one / y
+    return found
 
 
 @triton.jit

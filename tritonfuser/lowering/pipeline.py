@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from ..affine import axes_in_order
 from ..device import DeviceProperties
 from ..errors import ParamsError
 from ..heuristics.params import HeuristicParams, MatmulParams
@@ -143,12 +144,16 @@ def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -
 
 
 def _check_width(piece: Segment, params: MatmulParams) -> None:
-    width = prod(axis.extent for axis in piece.members[1].across)
-    if params.block_n != width * params.parts:
+    product, *reductions = piece.members
+    width = prod(axis.extent for axis in reductions[0].across)
+    columns = prod(axis.extent for axis in axes_in_order(product.index[-1]))
+    fitting = [parts for parts in (1, 2) if columns % (parts * width) == 0]
+    if (params.block_n, params.parts) not in [(parts * width, parts) for parts in fitting]:
+        choices = (f"block_n={parts * width} with parts={parts}" for parts in fitting)
         raise ParamsError(
-            f"segment {piece.name} (matmul) reduces {width} columns at a time, block_n="
-            f"{params.block_n} in {params.parts} parts has others",
-            hint=f"block_n={width} with parts=1, or block_n={2 * width} with parts=2.",
+            f"segment {piece.name} (matmul) reduces {width} columns at a time of {columns}, "
+            f"block_n={params.block_n} in {params.parts} parts has others",
+            hint=f"{', or '.join(choices)}.",
         )
 
 

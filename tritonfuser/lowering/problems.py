@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..affine import Axis
+from ..affine import Affine, Axis
 from ..device import DeviceProperties
 from ..heuristics.problem import Problem, Product, Stream
 from ..ops.builder import as_call
@@ -45,7 +45,21 @@ def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Produ
     beside = sum(item.item_bytes for item in whole)
     draws = any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
     found = facts.product(group.product)
-    return replace(found, width=group.width, beside=beside, draws=draws)
+    *_, row, column = group.members[0].index
+    return replace(
+        found,
+        left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
+        right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
+        width=group.width,
+        beside=beside,
+        draws=draws,
+    )
+
+
+def _fetched(group: Group, side: Affine, traffic: list[Traffic]) -> int:
+    """Bytes that a product's kernel loads for each element of the operand on that side."""
+    along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
+    return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
 
 
 CROSSING_SHARE = 0.15

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
+from functools import cached_property
 
 from ..device import DeviceProperties
 from ..dtypes import DataType
@@ -13,11 +14,9 @@ from ..ops.builder import as_call
 from ..ops.products import product_sizes
 from ..ops.table import Pointwise, View
 from .aliases import buffer_strides, resolve
+from .descriptors import ALIGNMENT, has_descriptors
 from .moved import item_bytes
-
-ALIGNMENT = 16
-"""Bytes that starts and rows of what TMA moves are multiples of (CUDA driver API,
-cuTensorMapEncodeTiled)."""
+from .reach import is_library
 
 MOST_TIMES = 2
 """A prologue may be computed this often: once for each tile that its operand goes into."""
@@ -41,25 +40,31 @@ class ProductFacts:
     def product(self, node: Node) -> Product:
         """Sizes, and whether both operands can be fetched by descriptors."""
         call = as_call(node)
+        found = self._sizes(node)
+        fetched = found.batch == 1 and has_descriptors(self.device)
+        operands = (call.value("arg1"), call.value("arg2"))
+        fetched = fetched and all(self._in_rows(node, value) for value in operands)
+        return replace(found, descriptors=fetched)
+
+    def _sizes(self, node: Node) -> Product:
+        call = as_call(node)
         left, right = call.value("arg1"), call.value("arg2")
         batch, m, n, k = product_sizes(call)
-        fetched = batch == 1 and has_descriptors(self.device)
         return Product(
             batch=batch,
             m=m,
             n=n,
             k=k,
-            item_bytes=max(item_bytes(left), item_bytes(right)),
-            descriptors=fetched and self._in_rows(left) and self._in_rows(right),
+            left_bytes=item_bytes(left),
+            right_bytes=item_bytes(right),
             partial=call.attrs["dtype"] is DataType.Float,
         )
 
-    def _in_rows(self, value: Value) -> bool:
-        """Whether a matrix lies in memory as descriptors describe it."""
-        if isinstance(self._maker(value), Pointwise):
-            return False
+    def _in_rows(self, node: Node, value: Value) -> bool:
+        """Whether a matrix lies in memory as descriptors describe it, when the product starts."""
         (place,) = resolve(self.fusion, [value])
-        if place.root in self.misaligned:
+        computed = self._makers(value) and self._takes_along(node, value)
+        if place.root in self.misaligned or computed or self._is_view(place.root):
             return False
         strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
         rows = [s for s in strides[-2:] if s != 1]
@@ -76,31 +81,43 @@ class ProductFacts:
     def _computed(self, node: Node) -> list[Value]:
         call = as_call(node)
         both = dict.fromkeys((call.value("arg1"), call.value("arg2")))
-        return [v for v in both if self._maker(v) is not None]
+        return [v for v in both if self._makers(v)]
 
-    def _maker(self, value: Value) -> object:
-        """The form of the op that computes a matrix, views aside; None where it is in memory."""
-        while (node := self.fusion.producers.get(value)) is not None:
-            form = as_call(node).op.form
-            if not isinstance(form, View):
-                return form if isinstance(form, Pointwise) else None
-            value = next(v for v in node.operands() if v.is_tensor)
-        return None
+    def _makers(self, value: Value) -> frozenset[Value]:
+        """The elementwise results that a matrix consists of, through views; none in memory."""
+        found: set[Value] = set()
+        stack = [value]
+        while stack:
+            value = stack.pop()
+            node = self.fusion.producers.get(value)
+            if node is not None and self._is_view(value):
+                stack.extend(v for v in node.operands() if v.is_tensor and v.dtype is value.dtype)
+            elif node is not None and isinstance(as_call(node).op.form, Pointwise):
+                found.add(value)
+        return frozenset(found)
+
+    def _is_view(self, value: Value) -> bool:
+        node = self.fusion.producers.get(value)
+        return node is not None and isinstance(as_call(node).op.form, View)
+
+    @cached_property
+    def _kept(self) -> frozenset[Value]:
+        """What is in memory whoever computes the products."""
+        values = [out.value for out in self.fusion.outputs]
+        for node in filter(is_library, self.fusion.nodes):
+            values += [v for v in node.operands() if v.is_tensor]
+        return frozenset(place.root for place in resolve(self.fusion, values))
 
     def _takes_along(self, node: Node, value: Value) -> bool:
+        if not self.fuse_all and self._makers(value) <= self._kept:
+            return False
         call = as_call(node)
-        product = self.product(node)
+        product = self._sizes(node)
         block_m, block_n, *_ = matmul.tile(product, self.device)
         times = ceil_div(product.n, block_n)
         if value == call.value("arg2"):
             times = ceil_div(product.m, block_m)
         return self.fuse_all or times <= MOST_TIMES
-
-
-def has_descriptors(device: DeviceProperties) -> bool:
-    """Whether the device has a tensor memory accelerator: NVIDIA's from Hopper on."""
-    found = re.fullmatch(r"sm_(\d+)", device.arch)
-    return found is not None and int(found[1]) >= 90
 
 
 def bytes_of(value: Value) -> int:

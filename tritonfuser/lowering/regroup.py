@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ..affine import axes_in_order
 from ..heuristics import matmul, schedulers
+from ..heuristics.product_gain import Company, gain
 from ..ir import Node, Value
+from ..ops.builder import as_call
+from ..ops.table import Contraction, View
 from .grouper import Grouper
 from .grouping import Group
 from .products import bytes_of
@@ -57,20 +60,20 @@ def losing(grouper: Grouper) -> frozenset[Value]:
     for group in grouper.groups:
         if group.product is None:
             continue
-        saved = _saved(grouper, group, group.product)
-        product = grouper.facts.product(group.product)
-        if not saved or matmul.gain(product, grouper.device, saved) <= 0:
+        problem = grouper.problem(group)
+        assert problem.product is not None
+        company = _company(grouper, group, group.product, schedulers.split(problem))
+        alone = not company.follows and not company.before_bytes
+        if alone or gain(problem.product, company, grouper.device) <= 0:
             found.add(group.product.out)
     return frozenset(found)
 
 
-def _saved(grouper: Grouper, group: Group, node: Node) -> int:
-    """Bytes that need not go through memory, since the product is no kernel of its own."""
-    saved = 0
-    result = bytes_of(node.out)
-    kept = {b.root for b in grouper.buffers.values()}
-    if group.stores or len(group.members) > 1:
-        saved += result
-        elsewhere = any(r.value == node.out for other in grouper.groups for r in other.reads)
-        saved += 0 if node.out in kept or elsewhere else result
-    return saved + sum(2 * bytes_of(value) for value in grouper.facts.computed(node))
+def _company(grouper: Grouper, group: Group, node: Node, parts: int) -> Company:
+    forms = (as_call(other).op.form for other in group.nodes)
+    return Company(
+        ops=sum(not isinstance(form, View | Contraction) for form in forms),
+        follows=bool(group.stores) or len(group.members) > 1,
+        before_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
+        parts=parts,
+    )

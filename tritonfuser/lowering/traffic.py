@@ -13,11 +13,15 @@ from ..shapes import Index
 
 @dataclass(frozen=True)
 class Traffic:
-    """One tensor read or written at one index: its offset over the loop axes, in elements."""
+    """One tensor read or written at one index: its offset over the loop axes, in elements.
+
+    ``rank`` is the value's place in the fusion, which does not depend on its number.
+    """
 
     value: Value
     offset: Affine
     is_store: bool = False
+    rank: int = 0
 
     @cached_property
     def steps(self) -> dict[Axis, int]:
@@ -36,7 +40,7 @@ class Traffic:
     @cached_property
     def order(self) -> tuple[bool, int, str]:
         """Loads before stores, in the values' order."""
-        return self.is_store, self.value.index, repr(self.offset)
+        return self.is_store, self.rank, repr(self.offset)
 
     @cached_property
     def fastest(self) -> Axis | None:
@@ -64,7 +68,7 @@ def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ..
     """The axes outermost first, as the tensor with most bytes over them lies in memory."""
     best = max(
         (t for t in traffic if t.runs_along(axes)),
-        key=lambda t: (t.bytes, t.is_store, -t.value.index),
+        key=lambda t: (t.bytes, t.is_store, -t.rank),
         default=None,
     )
     if best is None:

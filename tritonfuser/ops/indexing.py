@@ -134,8 +134,9 @@ def _same_rank(call: Call) -> tuple[TensorType, TensorType, int]:
 
 def _infer_gather(call: Call) -> tuple[TensorType, ...]:
     arg, index, place = _same_rank(call)
+    nothing = any(dim.size == 0 for dim in index.dims)
     for d, (mine, other) in enumerate(zip(arg.dims, index.dims, strict=True)):
-        known = isinstance(mine.size, int) and isinstance(other.size, int)
+        known = isinstance(mine.size, int) and isinstance(other.size, int) and not nothing
         if d != place and known and other.size > mine.size:
             raise fail("gather", f"an index of at most {mine.size} in dim {d}", other.size)
     return view_of(arg, [Dim(dim.size) for dim in index.dims])

@@ -126,7 +126,8 @@ def typed(typing: TypingRule, function: Oracle) -> Oracle:
     """
 
     def oracle(*operands: Any) -> Any:
-        tensors = [None if x is None else as_tensor(x) for x in operands]
+        place = next((x.device for x in operands if isinstance(x, torch.Tensor)), None)
+        tensors = [None if x is None else as_tensor(x, place) for x in operands]
         pairs = zip(operands, tensors, strict=True)
         found = typing(tuple(_operand_type(x, y) for x, y in pairs if y is not None))
         targets = iter(found.operands)
@@ -136,11 +137,11 @@ def typed(typing: TypingRule, function: Oracle) -> Oracle:
     return oracle
 
 
-def as_tensor(value: Any) -> torch.Tensor:
-    """A tensor as it is; a Python number as a 0-dim tensor of its DataType."""
+def as_tensor(value: Any, device: torch.device | None = None) -> torch.Tensor:
+    """A tensor as it is; a Python number as a 0-dim tensor of its DataType, on a device."""
     if isinstance(value, torch.Tensor):
         return value
-    return torch.tensor(value, dtype=of_python(value).info.torch)
+    return torch.tensor(value, dtype=of_python(value).info.torch, device=device)
 
 
 def to_dtype(x: torch.Tensor, dtype: DataType) -> torch.Tensor:

@@ -143,7 +143,8 @@ def _stretched_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
     if old.size == 1:
         return Dim(size, expanded=True)
     if not isinstance(old.size, int):
-        return Dim(size if isinstance(size, int) else old.size, old.expanded)
+        # Both are the same, or the old one turns out to be 1: the new one holds.
+        return Dim(size, old.expanded)
     if not isinstance(size, int):
         return old
     raise fail(op, f"size {old.size}, 1 or -1 in dim {place}", size)
