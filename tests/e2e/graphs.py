@@ -220,7 +220,8 @@ class Graph:
         given = layout(tensor.to(self.device))
         if self.dynamic and self.chance(0.5):
             later = self.layout(tensor.shape)
-            sizes = [1 if n == 1 else -1 for n in tensor.shape]
+            # A dim may turn out to be 1.
+            sizes = [1 if n == 1 and self.chance(0.5) else -1 for n in tensor.shape]
             handle = self.fd.define_tensor(sizes, False, from_torch(tensor.dtype))
         else:
             fixed = not self.dynamic and self.chance(0.3)
