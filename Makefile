@@ -2,6 +2,7 @@
 #
 #   make demo                          the main job, end to end
 #   make test                          the tests
+#   make bench ARGS="--suite norm"      the benchmarks of one suite; docs/benchmarks.md
 #   make demo NO_VENV=1 PYTHON=python3 with an interpreter that has torch and triton already
 
 PYTHON ?= python3

@@ -1,54 +1,111 @@
-"""``python -m bench``: time the cases on a GPU, or compile them for one that is not here."""
+"""``python -m bench``: time the suite on a GPU, or compile it for one that is not here."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from .cases import BY_NAME, SHAPES, Shape
+from .against import changes, comparison, worse
+from .options import parse
+from .plot import check_plot, save_plot
+from .records import Results, load, save_csv
 from .report import table
-from .run import compile_all, measure_all, print_measurements
+from .select import Row, rows, selected
+from .static import compile_rows, shown, static_changes
+from .suite import run_suite
+from .summary import summary
+from .tables import provenance, suite_tables
+from .workers import Limits
 
 
-def _shape(text: str) -> Shape:
-    rows, columns = text.split("x")
-    return int(rows), int(columns)
-
-
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=BY_NAME, default=list(BY_NAME))
-    parser.add_argument("--shapes", nargs="+", type=_shape, default=SHAPES, metavar="ROWSxCOLUMNS")
-    parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
-    parser.add_argument(
-        "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
-    )
-    parser.add_argument("--max-autotune", action="store_true", help="time that too: slow")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Parse the command line and print the table."""
-    options = _parse()
-    cases = [BY_NAME[name] for name in options.cases]
-    dtype = getattr(torch, options.dtype)
+def main() -> int:
+    """Run, print, write; 1 where a comparison finds something worse."""
+    options = parse()
+    if options.plot:
+        check_plot()
+    if options.render:
+        return _show(_rendered(options), options)
+    chosen = rows(options)
+    if options.list:
+        print("\n".join(row.name for row in chosen))
+        return 0
     arch = options.compile_for or (None if torch.cuda.is_available() else "sm_90")
     if arch is not None:
-        rows = list(compile_all(cases, options.shapes, dtype, arch))
-        print(f"compiled for {arch}, not run")
-        print(table(rows))
-    else:
-        measured = measure_all(cases, options.shapes, dtype, autotune=options.max_autotune)
-        print_measurements(measured)
-        rows = [asdict(m) for m in measured]
+        return _compile(chosen, arch, options)
+    limits = Limits(options.deadline, options.stop)
+    results = run_suite(
+        chosen,
+        options.vs,
+        options.jobs,
+        limits,
+        options.commit,
+        check=not options.unchecked,
+    )
+    return _show(results, options)
+
+
+def _rendered(options: argparse.Namespace) -> Results:
+    """Stored results, those rows that the options select."""
+    found = load(options.render)
+    kept = tuple(record for record in found.records if selected(record.key, options))
+    return Results(found.runs, kept)
+
+
+def _show(results: Results, options: argparse.Namespace) -> int:
+    """Everything the options ask for; what is written is written first."""
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        results.save(options.json)
+    if options.csv:
+        save_csv(results.records, options.csv)
+    if options.markdown:
+        options.markdown.write_text(_page(results))
+    if options.plot:
+        save_plot(results.records, options.plot)
+    print(suite_tables(results.records), summary(results.records), sep="\n\n")
+    print(f"\n{provenance(results)}")
+    return _compare(results, options) if options.against else 0
+
+
+def _page(results: Results) -> str:
+    parts = ["# Results of the benchmark suite", provenance(results, "github")]
+    parts += [summary(results.records, "github"), suite_tables(results.records, "github")]
+    return "\n\n".join(parts) + "\n"
+
+
+def _compare(results: Results, options: argparse.Namespace) -> int:
+    tolerated = options.tolerated / 100
+    found = list(changes(load([options.against]).records, results.records))
+    print(f"\nagainst {options.against}\n\n{comparison(found, tolerated)}")
+    return 1 if worse(found, tolerated) else 0
+
+
+def _compile(chosen: Sequence[Row], arch: str, options: argparse.Namespace) -> int:
+    """The tables of a machine without the GPU."""
+    lines = compile_rows(chosen, arch, options.jobs)
+    if options.json:
+        content = {"arch": arch, "kernels": lines}
+        options.json.write_text(json.dumps(content, indent=1) + "\n")
+    print(f"compiled for {arch}, not run\n\n{table(shown(lines))}")
+    if options.against:
+        changed = static_changes(_kernels(options.against), lines)
+        print(f"\nagainst {options.against}\n\n{table(changed) if changed else 'nothing changed'}")
+    return 1 if any(line["kernel"].startswith("failed") for line in lines) else 0
+
+
+def _kernels(path: Path) -> list[dict[str, object]]:
+    content = json.loads(path.read_text())
+    if "kernels" not in content:
+        raise SystemExit(
+            f"python -m bench: expected kernels compiled without a GPU in {path}, got times; "
+            "compare on a machine with one"
+        )
+    found: list[dict[str, object]] = content["kernels"]
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

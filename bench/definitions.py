@@ -100,6 +100,7 @@ def record(entry: RecordedDefinition, namespace: ModuleType = tritonfuser) -> Fu
         "DataType": namespace.DataType,
     }
     exec(compile(entry.text, filename, "exec"), scope)
+    fd: FusionDefinition
     with namespace.FusionDefinition() as fd:
         scope["nvfuser_fusion"](fd)
     return fd
@@ -119,7 +120,8 @@ def make_inputs(
     Floats are normal, integers that end up as an index lie inside what they index, others are
     small. ``device`` may be ``"meta"``.
     """
-    generator = torch.Generator().manual_seed(seed)
+    drawn_on = "cpu" if torch.device(device).type == "meta" else device
+    generator = torch.Generator(drawn_on).manual_seed(seed)
     bounds = index_bounds(fusion)
     made: list[torch.Tensor | int | float] = []
     for item, value in zip(entry.inputs, fusion.inputs, strict=True):
@@ -134,13 +136,14 @@ def _random(
     item: TensorInput, bound: int, device: str | torch.device, generator: torch.Generator
 ) -> torch.Tensor:
     reach = 1 + sum((n - 1) * s for n, s in zip(item.shape, item.stride, strict=True))
+    options: Any = {"generator": generator, "device": generator.device}
     if torch.device(device).type == "meta":
         storage = torch.empty(reach, dtype=item.dtype, device="meta")
     elif item.dtype.is_floating_point:
-        storage = torch.randn(reach, generator=generator).to(item.dtype).to(device)
+        storage = torch.randn(reach, **options).to(item.dtype)
     else:
         high = 2 if item.dtype is torch.bool else bound
-        storage = torch.randint(high, (reach,), generator=generator).to(item.dtype).to(device)
+        storage = torch.randint(high, (reach,), **options).to(item.dtype)
     return storage.as_strided(item.shape, item.stride)
 
 

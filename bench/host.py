@@ -1,58 +1,144 @@
-"""``python -m bench.host``: what a call costs on the host, for one pointwise kernel."""
+"""``python -m bench.host``: what a call costs on the host, against eager torch and torch.compile.
+
+Contenders take turns, round by round, and each round starts with an idle device and makes few
+enough calls that its queue never fills. A bar is the median of the ratios of each round.
+"""
 
 from __future__ import annotations
 
+import argparse
+import gc
+import json
 import statistics
-from collections.abc import Callable
-from functools import partial
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+import triton
 
-from tritonfuser import FusionDefinition
+from .host_calls import BARS, Bar, Call, all_calls
+from .report import table
+from .timing import quartiles
 
-from .report import host_seconds, table
-
-CALLS = 500
-"""Calls between two waits for the device: few enough that its queue never fills."""
-ROUNDS = 21
-
-
-def _add_definition(a: torch.Tensor, b: torch.Tensor) -> FusionDefinition:
-    with FusionDefinition() as fd:
-        fd.add_output(fd.ops.add(fd.from_pytorch(a), fd.from_pytorch(b)))
-    return fd
+CALLS, ROUNDS = 50, 61
+"""Calls a round; the first round is not counted."""
+ON_CPU = 2, 3
+"""The same in the interpreter, which computes."""
 
 
-def host_time(run: Callable[[], Any], device: str, calls: int = CALLS) -> float:
-    """Median seconds a call, without waiting for its result."""
-    rounds: list[float] = []
-    for _ in range(ROUNDS + 1):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        rounds.append(host_seconds(run, calls))
-    return statistics.median(rounds[1:])
+@dataclass(frozen=True)
+class Row:
+    """Microseconds a call takes: the median of the rounds, and the middle half of them."""
+
+    name: str
+    kernels: int
+    median: float
+    low: float
+    high: float
 
 
-def main() -> None:
-    """Print the table: ours, eager, torch.compile."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    a, b = torch.randn(2, 1024, device=device)
-    fd = _add_definition(a, b)
-    runs: dict[str, Callable[[], Any]] = {
-        "fd.run([a, b])": partial(fd.run, [a, b]),
-        "eager a + b": lambda: a + b,
-    }
-    if device == "cuda":
-        runs["torch.compile of a + b"] = partial(torch.compile(torch.add), a, b)
-    # In the interpreter a call computes, so far fewer of them do.
-    calls = CALLS if device == "cuda" else 5
-    rows = [
-        {"call": name, "us": f"{host_time(run, device, calls) * 1e6:.1f}"}
-        for name, run in runs.items()
+@dataclass(frozen=True)
+class Outcome:
+    """A bar, and what was measured."""
+
+    text: str
+    ratio: float
+    most: float
+    met: bool
+
+
+def measure(calls: Sequence[Call], device: str, count: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds a call takes in each round, by name."""
+    wait: Callable[[], Any] = torch.cuda.synchronize if device == "cuda" else int
+    for call in calls:
+        for _ in range(3):
+            call.run()
+    found: dict[str, list[float]] = {call.name: [] for call in calls}
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(rounds):
+            first = turn % len(calls)
+            for call in (*calls[first:], *calls[:first]):
+                wait()
+                found[call.name].append(_seconds(call.run, count))
+    finally:
+        gc.enable()
+    return {name: times[1:] for name, times in found.items()}
+
+
+def _seconds(run: Callable[[], Any], count: int) -> float:
+    started = time.perf_counter()
+    for _ in range(count):
+        run()
+    return (time.perf_counter() - started) / count
+
+
+def row(call: Call, times: Sequence[float]) -> Row:
+    """The rounds of a call, summed up."""
+    found = quartiles(times)
+    return Row(call.name, call.kernels, found.median * 1e6, found.low * 1e6, found.high * 1e6)
+
+
+def outcome(bar: Bar, times: dict[str, list[float]]) -> Outcome | None:
+    """Whether a bar is met; None where one of the two was not measured."""
+    if bar.call not in times or bar.against not in times:
+        return None
+    pairs = zip(times[bar.call], times[bar.against], strict=True)
+    ratio = statistics.median(one / other for one, other in pairs)
+    return Outcome(bar.text, ratio, bar.most, ratio <= bar.most)
+
+
+def report(rows: Sequence[Row], outcomes: Sequence[Outcome], where: str) -> str:
+    """Two tables: the calls, and the bars."""
+    base = rows[0].median
+    calls = [
+        {
+            "call": r.name,
+            "kernels": r.kernels or "",
+            "us": f"{r.median:.2f}",
+            "middle half": f"{r.low:.2f} to {r.high:.2f}",
+            "x eager a + b": f"{r.median / base:.2f}",
+        }
+        for r in rows
     ]
-    print(f"host time of a call, {device}")
-    print(table(rows))
+    bars = [
+        {"bar": o.text, "measured": f"{o.ratio:.2f}", "": "met" if o.met else "MISSED"}
+        for o in outcomes
+    ]
+    parts = [f"host time of a call, {where}", table(calls)]
+    return "\n\n".join([*parts, table(bars)] if bars else parts)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables; write them as data where ``--json`` says so."""
+    parser = argparse.ArgumentParser(prog="python -m bench.host", description=__doc__)
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--rounds", type=int, help="how many rounds, one more than are counted")
+    parser.add_argument("--calls", type=int, help="calls a round")
+    given = parser.parse_args(argv)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    count, rounds = (CALLS, ROUNDS) if device == "cuda" else ON_CPU
+    calls = all_calls(device)
+    times = measure(calls, device, given.calls or count, given.rounds or rounds)
+    rows = [row(call, times[call.name]) for call in calls]
+    # In the interpreter a call computes: its time says nothing.
+    tried = (outcome(bar, times) for bar in BARS if device == "cuda")
+    outcomes = [found for found in tried if found is not None]
+    where = torch.cuda.get_device_name() if device == "cuda" else "cpu (the interpreter)"
+    print(report(rows, outcomes, where))
+    if given.json is not None:
+        found = {
+            "device": where,
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+            "calls": [asdict(r) for r in rows],
+            "bars": [asdict(o) for o in outcomes],
+        }
+        given.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

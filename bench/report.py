@@ -87,34 +87,6 @@ def host_seconds(run: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def kernel_seconds(run: Callable[[], Any], calls: int = 10) -> float:
-    """Seconds that the kernels of a call take on the GPU, without the gaps between them.
-
-    As in ``device_seconds`` the L2 cache is cold; clearing it is left out, as are copies from the
-    host.
-    """
-    cache = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
-    run()
-    clearing = _device_times(cache.zero_, 1).keys()
-    times = _device_times(lambda: (cache.zero_(), run()), calls)
-    total = sum(
-        microseconds
-        for name, microseconds in times.items()
-        if name not in clearing and not name.startswith("Memcpy HtoD")
-    )
-    return total * 1e-6 / calls
-
-
-def _device_times(run: Callable[[], Any], calls: int) -> dict[str, float]:
-    """Microseconds on the GPU of ``calls`` calls, by the name of what ran."""
-    activities = [torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=activities, acc_events=True) as profile:
-        for _ in range(calls):
-            run()
-        torch.cuda.synchronize()
-    return {e.key: float(e.self_device_time_total) for e in profile.key_averages()}
-
-
 def device_seconds(run: Callable[[], Any]) -> float:
     """Median seconds a call takes on the GPU, the L2 cache cold."""
     return float(triton.testing.do_bench(run, return_mode="median")) * 1e-3
@@ -138,6 +110,6 @@ def human_seconds(seconds: float) -> str:
     raise AssertionError("unreachable")
 
 
-def table(rows: Iterable[dict[str, Any]]) -> str:
-    """Rows as a table, numbers to the right."""
-    return tabulate(list(rows), headers="keys", disable_numparse=True, colalign=None)
+def table(rows: Iterable[dict[str, Any]], style: str = "simple") -> str:
+    """Rows as a table; ``style`` is one of tabulate's, ``"github"`` for Markdown."""
+    return tabulate(list(rows), headers="keys", disable_numparse=True, tablefmt=style)

@@ -1,148 +1,178 @@
-"""Time the cases on a CUDA device: ours, eager, torch.compile, and the machine's copy speed."""
+"""One case at one size: every contender compiled, checked, and timed in turns with the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import torch
-from tqdm import tqdm
 
-from .cases import Case, Run, Shape
-from .report import device_seconds, flat, max_error, minimum_bytes, table
+from tritonfuser import FusionDefinition
 
-COPY_BYTES = 1 << 31
-"""Large enough that the copy's launch does not show."""
+from .cases import Inputs, Run, size_name
+from .contenders import Contender, contenders
+from .inductor import tune_alone
+from .records import OURS, PEERS, Record
+from .report import flat, max_error
+from .select import Row
+from .timing import interleaved
+from .workers import Shop
+
+T = TypeVar("T")
+SKIPPED = "skipped: out of time"
+SEED = 2
+"""Of the inputs that are measured; those that are compiled with have another."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measurement:
-    """One case at one size; times in seconds."""
+    """A job for a worker: prepare compiles, measure gives the ``Record``.
 
-    case: str
-    shape: Shape
-    dtype: str
-    kernels: int
-    bytes: int
-    light: float
-    ours: float
-    eager: float
-    compiled: float
-    autotuned: float | None
-    error: float
-    eager_error: float
+    Attributes
+    ----------
+    row : Row
+        What is measured.
+    bandwidth : float
+        Bytes a second of a copy on this machine.
+    vs : tuple of str
+        The peers.
+    check : bool
+        Whether ours is compared with eager in float64.
+    device : str
+        ``"cuda"``; ``"cpu"`` goes through the interpreter and is for tests.
+    """
 
-    def row(self) -> dict[str, str]:
-        """The line of the table: times in microseconds."""
-        cells = {
-            "case": self.case,
-            "size": f"{self.shape[0]}x{self.shape[1]}",
-            "kernels": str(self.kernels),
-            "ours us": _us(self.ours),
-            "eager us": _us(self.eager),
-            "compile us": _us(self.compiled),
-        }
-        if self.autotuned is not None:
-            cells["max-autotune us"] = _us(self.autotuned)
-        return cells | {
-            "SOL us": _us(self.light),
-            "% of SOL": f"{100 * self.light / self.ours:.0f}",
-            "vs eager": f"{self.eager / self.ours:.2f}x",
-            "vs compile": f"{self.compiled / self.ours:.2f}x",
-            "max error": f"{self.error:.1e}",
-            "eager's": f"{self.eager_error:.1e}",
-        }
+    row: Row
+    bandwidth: float
+    vs: tuple[str, ...] = PEERS
+    check: bool = True
+    device: str = "cuda"
+    _fd: FusionDefinition | None = field(default=None, repr=False)
+    _ready: list[Contender] = field(default_factory=list, repr=False)
+    _failures: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def prepare(self, shop: Shop) -> None:
+        """Compile all contenders by running each once."""
+        if self.device == "cuda":
+            tune_alone(shop.alone)
+        case, dtype = self.row.of, self.row.torch_dtype
+        with self._given(1, shop.alone) as inputs:
+            self._fd = case.record(self.row.size, dtype)
+            for contender in contenders(case, self._fd, self.vs):
+                if contender.peer and shop.late:
+                    self._failures[contender.name] = SKIPPED
+                elif contender.name == "eager" or self._try(contender, inputs) is not None:
+                    self._ready.append(contender)
+
+    def measure(self) -> Record:
+        """Check ours against eager in float64, then time whoever is ready."""
+        assert self._fd is not None
+        case = self.row.of
+        with self._given(SEED, nullcontext()) as inputs:
+            checked = self._checked(self._fd, inputs)
+            times = interleaved(self._warm(inputs), self.device)
+        record = Record(
+            case=case.name,
+            suite=case.suite,
+            size=size_name(self.row.size),
+            dtype=self.row.dtype,
+            bytes=case.bytes(self._fd, self.row.size, self.row.torch_dtype),
+            bandwidth=self.bandwidth,
+            times=times,
+            failures=self._failures,
+            **checked,
+        )
+        self._fd, self._ready = None, []
+        return record
+
+    @contextmanager
+    def _given(self, seed: int, alone: AbstractContextManager[Any]) -> Iterator[Inputs]:
+        """Inputs of a seed, and all memory given back behind them."""
+        with alone:
+            inputs = self.row.of.inputs(self.row.size, self.row.torch_dtype, self.device, seed)
+            self._wait()
+        yield inputs
+        del inputs
+        self._free()
+
+    def _checked(self, fd: FusionDefinition, inputs: Inputs) -> dict[str, Any]:
+        """Launches, whether ours gives the same bits twice, and how far it is off."""
+        found: dict[str, Any] = {}
+        if any(contender.name == OURS for contender in self._ready):
+            ours, again = fd.run(inputs), fd.run(inputs)
+            found["launches"] = len(fd.kernels(inputs))
+            found["deterministic"] = all(map(_same_bits, ours, again))
+            del again
+            found |= self._errors(ours, inputs) if self.check else {}
+        self._free()
+        return found
+
+    def _errors(self, ours: list[torch.Tensor], inputs: Inputs) -> dict[str, Any]:
+        """Against float64; where that does not fit into memory, a failure says so."""
+        case = self.row.of
+        expected = self._attempt("reference", lambda: flat(case.reference(inputs)))
+        if expected is None:
+            return {}
+        found = {"error": self._attempt("reference", lambda: _error(ours, expected))}
+        if case.oracle is None:
+            # Otherwise eager draws other random numbers.
+            found["eager_error"] = self._attempt(
+                "eager's error",
+                lambda: _error(flat(case.eager(*case.peer_inputs(inputs)))[: len(ours)], expected),
+            )
+        return found
+
+    def _warm(self, inputs: Inputs) -> dict[str, Run]:
+        """Calls that have run; who cannot run drops out."""
+        runs = {c.name: self._try(c, inputs) for c in self._ready}
+        return {name: run for name, run in runs.items() if run is not None}
+
+    def _try(self, contender: Contender, inputs: Inputs) -> Run | None:
+        """Run a contender until it is warm; its call."""
+
+        def warm() -> Run:
+            run = contender.bind(inputs)
+            for _ in range(2):
+                run()
+            self._wait()
+            return run
+
+        return self._attempt(contender.name, warm)
+
+    def _attempt(self, who: str, step: Callable[[], T]) -> T | None:
+        """What a step gives; None where it fails, and why among the failures."""
+        try:
+            return step()
+        except Exception as error:
+            self._failures[who] = _text(error)
+        self._free()
+        return None
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def _free(self) -> None:
+        """What autograd and the compiler hold in cycles too."""
+        gc.collect()
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
 
 
-def _us(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f}"
+def _error(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
+    """Against the reference, which may have more outputs, and kept dims."""
+    return max_error(actual, [e.reshape(a.shape) for a, e in zip(actual, expected, strict=False)])
 
 
-def copy_bandwidth() -> float:
-    """Bytes a second, read and written, of a large device-to-device copy."""
-    source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    return 2 * COPY_BYTES / device_seconds(partial(target.copy_, source))
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Equal as bytes: nan is nan, and -0.0 is not 0.0."""
+    return torch.equal(*(t.contiguous().reshape(-1).view(torch.uint8) for t in (left, right)))
 
 
-def measure_all(
-    cases: Sequence[Case], shapes: Sequence[Shape], dtype: torch.dtype, *, autotune: bool
-) -> list[Measurement]:
-    """Every case at every size, in one run on one machine."""
-    bandwidth = copy_bandwidth()
-    print(f"{torch.cuda.get_device_name()}: copy {bandwidth / 1e12:.2f} TB/s")
-    jobs = [(case, shape) for case in cases for shape in shapes]
-    return [
-        measure(case, shape, dtype, bandwidth, autotune=autotune)
-        for case, shape in tqdm(jobs, unit="case", leave=False)
-    ]
-
-
-def measure(
-    case: Case, shape: Shape, dtype: torch.dtype, bandwidth: float, *, autotune: bool
-) -> Measurement:
-    """One case at one size; ours and eager's result against eager in float64."""
-    torch.manual_seed(0)
-    inputs = case.inputs(shape, dtype, "cuda")
-    fd = case.record(shape, dtype)
-    expected = flat(case.eager(*(t.double() for t in inputs)))
-    actual, eager = fd.run(inputs), flat(case.eager(*inputs))
-    error = max_error(actual, _as_ours(expected, actual))
-    eager_error = max_error(eager, _as_ours(expected, eager))
-    del expected, actual, eager
-    traffic = minimum_bytes(fd.fusion.ir)
-    return Measurement(
-        case=case.name,
-        shape=shape,
-        dtype=str(dtype).removeprefix("torch."),
-        kernels=len(fd.kernels(inputs)),
-        bytes=traffic,
-        light=traffic / bandwidth,
-        ours=device_seconds(partial(fd.run, inputs)),
-        eager=device_seconds(case.eager_run(inputs)),
-        compiled=device_seconds(_compiled(case, inputs, None)),
-        autotuned=device_seconds(_compiled(case, inputs, "max-autotune")) if autotune else None,
-        error=error,
-        eager_error=eager_error,
-    )
-
-
-def _as_ours(expected: list[torch.Tensor], actual: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The reference without the outputs that only eager has."""
-    return [e.reshape(a.shape) for a, e in zip(actual, expected, strict=False)]
-
-
-def _compiled(case: Case, inputs: list[torch.Tensor], mode: str | None) -> Run:
-    torch._dynamo.reset()
-    compiled: Callable[..., Any] = torch.compile(case.eager, dynamic=False, mode=mode)
-    return partial(compiled, *inputs)
-
-
-# --- without a GPU -------------------------------------------------------------------------------
-
-
-def compile_all(
-    cases: Sequence[Case], shapes: Sequence[Shape], dtype: torch.dtype, arch: str
-) -> Iterator[dict[str, str]]:
-    """What the kernels of every case look like on ``arch``, which need not be here."""
-    jobs = [(case, shape) for case in cases for shape in shapes]
-    for case, shape in tqdm(jobs, unit="case", leave=False):
-        fd = case.record(shape, dtype)
-        for report in fd.compile_for(arch, case.inputs(shape, dtype, "meta")):
-            yield {
-                "case": case.name,
-                "size": f"{shape[0]}x{shape[1]}",
-                "kernel": report.name,
-                "scheduler": report.scheduler,
-                "registers": str(report.registers),
-                "spilled": str(report.spill_bytes),
-                "shared": str(report.shared_bytes),
-                "load bytes": str(report.max_load_bytes),
-                "store bytes": str(report.max_store_bytes),
-            }
-
-
-def print_measurements(measured: Sequence[Measurement]) -> None:
-    print(table(m.row() for m in measured))
+def _text(error: Exception) -> str:
+    """The kind of an error and its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -17,6 +17,7 @@ PACKAGE = "tritonfuser"
 
 LAYERS = (
     {"errors", "options", "dtypes", "device"},
+    {"polynomials", "ledger", "sizes", "size_text"},
     {"ir"},
     {"affine"},
     {"shapes"},

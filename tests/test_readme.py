@@ -19,3 +19,13 @@ def test_the_example(capsys):
     assert printed.startswith("def nvfuser_fusion(fd : FusionDefinition) -> None :")
     assert "ReductionParams(" in printed
     assert "@triton.jit" in printed
+
+
+def test_the_plan():
+    first, second = (part.split("```")[0] for part in README.read_text().split("```python\n")[1:3])
+    scope = {}
+    exec(compile(first, str(README), "exec"), scope)
+    wanted = scope["out"]
+    exec(compile(second, str(README), "exec"), scope)
+    (found,) = scope["out"]
+    assert torch.equal(found, wanted)

@@ -12,6 +12,7 @@ Record tensor operations in a ``FusionDefinition``, run them as few generated Tr
 from .dtypes import DataType
 from .errors import (
     ArgumentError,
+    CaptureError,
     DefinitionError,
     ExecutionModeError,
     InputError,
@@ -125,6 +126,7 @@ __all__ = [
     # errors
     "TritonFuserError",
     "ArgumentError",
+    "CaptureError",
     "DefinitionError",
     "ExecutionModeError",
     "InputError",

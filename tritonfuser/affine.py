@@ -8,11 +8,21 @@ form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 from typing import Union
+
+from .sizes import (
+    common_factor,
+    divided,
+    hint,
+    is_size,
+    lesser,
+    same,
+    surely_below,
+    surely_multiple,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +64,29 @@ class Digit:
         # Kept: expressions share their parts, and are keys all over.
         return self._hash
 
+    def __eq__(self, other: object) -> bool:
+        # By hash first: to compare sizes that vary may take a guard.
+        if not isinstance(other, Digit) or self._hash != other._hash:
+            return False
+        return (self.base, self.div, self.mod) == (other.base, other.div, other.mod)
+
     @cached_property
-    def order(self) -> tuple[str, int, int]:
+    def order(self) -> tuple[str, int, int, str]:
         """What terms are sorted by: the same in any process."""
         if isinstance(self.base, Axis):
             name = f"a{self.base.name}"
         else:
             name = f"z{_digest(self.base)}"
-        return name, -self.div, self.mod or 0
+        varies = is_size(self.div) or is_size(self.mod)
+        mod = 0 if self.mod is None else hint(self.mod)
+        return name, -hint(self.div), mod, f"{self.div} {self.mod}" if varies else ""
 
     @cached_property
     def range(self) -> tuple[int, int] | None:
         """Inclusive bounds, or None where they are not known."""
         if isinstance(self.base, Axis | Bounded):
             top = max(self.base.extent - 1, 0) // self.div
-            return 0, top if self.mod is None else min(top, self.mod - 1)
+            return 0, top if self.mod is None else lesser(top, self.mod - 1)
         if self.mod is not None:
             return 0, self.mod - 1
         bounds = self.base.range if isinstance(self.base, Affine) else None
@@ -89,6 +107,11 @@ class Affine:
     def __hash__(self) -> int:
         return self._hash
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Affine) or self._hash != other._hash:
+            return False
+        return (self.terms, self.const) == (other.terms, other.const)
+
     @cached_property
     def digest(self) -> str:
         """A short text that stands for the expression."""
@@ -103,7 +126,11 @@ class Affine:
             if bounds is None:
                 return None
             ends = (bounds[0] * coefficient, bounds[1] * coefficient)
-            low, high = low + min(ends), high + max(ends)
+            if surely_below(coefficient, 0):
+                ends = ends[::-1]
+            elif not surely_below(-1, coefficient):
+                return None
+            low, high = low + ends[0], high + ends[1]
         return low, high
 
     def __add__(self, other: Affine | int) -> Affine:
@@ -118,7 +145,7 @@ class Affine:
         return self + other * -1
 
     def __mul__(self, factor: int) -> Affine:
-        if factor == 0:
+        if same(factor, 0):
             return Affine()
         return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
 
@@ -131,15 +158,25 @@ class Affine:
         return _opaque_residue(self, n) if found is None else found
 
     def split(self, n: int) -> tuple[Affine, Affine]:
-        """``self == n * whole + rest`` with every coefficient of rest in ``1 .. n - 1``."""
+        """``self == n * whole + rest`` with every coefficient of rest in ``1 .. n - 1``.
+
+        Of sizes that vary no more is in ``whole`` than is sure to be.
+        """
+        return self._split(n, divided)
+
+    def _split(
+        self, n: int, divide: Callable[[int, int], tuple[int, int]]
+    ) -> tuple[Affine, Affine]:
         whole: dict[Digit, int] = {}
         rest: dict[Digit, int] = {}
         for digit, coefficient in self.terms:
-            if coefficient // n:
-                whole[digit] = coefficient // n
-            if coefficient % n:
-                rest[digit] = coefficient % n
-        return _normal(whole, self.const // n), _normal(rest, self.const % n)
+            whole[digit], rest[digit] = divide(coefficient, n)
+        consts = divide(self.const, n)
+        return _normal(whole, consts[0]), _normal(rest, consts[1])
+
+    def floored(self, n: int) -> tuple[Affine, Affine]:
+        """``split``, where ``rest`` must not be negative."""
+        return self._split(n, divmod)
 
     def axes(self) -> frozenset[Axis]:
         """The axes the value depends on, those inside sub-expressions too."""
@@ -186,11 +223,11 @@ def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
     """``base // div % mod`` as an expression, in normal form."""
     if isinstance(base, Axis | Bounded):
         span = -(-base.extent // div)
-        if mod is None or mod >= span:
+        if mod is None or surely_below(span - 1, mod):
             mod = span
-        if mod <= 1:
+        if surely_below(mod, 2):
             return Affine()
-    elif isinstance(base, Affine) and div == 1 and (mod is None or _fits(base, mod)):
+    elif isinstance(base, Affine) and same(div, 1) and (mod is None or _fits(base, mod)):
         return base
     return Affine(((Digit(base, div, mod), 1),))
 
@@ -229,7 +266,7 @@ def _short(text: str) -> str:
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
     """Drop zeros, join neighbouring digits of one base, and order the terms."""
-    terms = {d: c for d, c in sums.items() if c}
+    terms = {d: c for d, c in sums.items() if not same(c, 0)}
     while (pair := _neighbours(terms)) is not None:
         high, low = pair
         factor = terms.pop(low)
@@ -239,7 +276,7 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
         const += whole.const * factor
         for item, coefficient in whole.terms:
             terms[item] = terms.get(item, 0) + coefficient * factor
-            if not terms[item]:
+            if same(terms[item], 0):
                 del terms[item]
     ordered = sorted(terms.items(), key=lambda item: item[0].order)
     return Affine(tuple(ordered), const)
@@ -253,8 +290,8 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
         for high, coefficient in terms.items():
             if (
                 high.base == low.base
-                and high.div == low.div * low.mod
-                and coefficient == factor * low.mod
+                and same(high.div, low.div * low.mod)
+                and same(coefficient, factor * low.mod)
             ):
                 return high, low
     return None
@@ -262,7 +299,7 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
 
 def _fits(value: Affine, n: int) -> bool:
     bounds = value.range
-    return bounds is not None and bounds[0] >= 0 and bounds[1] < n
+    return bounds is not None and surely_below(-1, bounds[0]) and surely_below(bounds[1], n)
 
 
 def _reduced(base: Base, div: int, mod: int | None) -> Affine:
@@ -275,20 +312,20 @@ def _reduced(base: Base, div: int, mod: int | None) -> Affine:
 
 def _lone_digit(value: Affine) -> Digit | None:
     """The digit of an expression that is one digit with coefficient 1."""
-    if value.const == 0 and len(value.terms) == 1 and value.terms[0][1] == 1:
+    if same(value.const, 0) and len(value.terms) == 1 and same(value.terms[0][1], 1):
         return value.terms[0][0]
     return None
 
 
 def _quotient(value: Affine, n: int) -> Affine | None:
     """``value // n`` by digits alone; None where the sum itself must be divided."""
-    if n == 1:
+    if same(n, 1):
         return value
     whole, rest = value.split(n)
     if _fits(rest, n):
         return whole
     lone = _lone_digit(rest)
-    if lone is not None and (lone.mod is None or lone.mod % n == 0):
+    if lone is not None and (lone.mod is None or surely_multiple(lone.mod, n)):
         mod = None if lone.mod is None else lone.mod // n
         return whole + _reduced(lone.base, lone.div * n, mod)
     smaller = _smaller(rest, n)
@@ -302,13 +339,17 @@ def _opaque_quotient(value: Affine, n: int) -> Affine:
     The sum is kept whole, so that digits of one position keep one base. A sum that may be
     negative is first reduced to one that is not: generated code truncates, it does not floor.
     """
-    if value.range is None or value.range[0] < 0:
-        whole, value = value.split(n)
+    if _may_be_negative(value):
+        whole, value = value.floored(n)
         return whole + Affine(((Digit(value, n, None), 1),))
     smaller = _smaller(value, n)
     if smaller is not None:
         return smaller[0] // smaller[1]
     return Affine(((Digit(value, n, None), 1),))
+
+
+def _may_be_negative(value: Affine) -> bool:
+    return value.range is None or not surely_below(-1, value.range[0])
 
 
 def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
@@ -320,7 +361,8 @@ def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
 
 def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
     """``value`` as ``factor * high + low`` with ``0 <= low < factor``, a divisor of ``n``."""
-    for factor in sorted({gcd(n, c) for _, c in value.terms} - {1, n}, reverse=True):
+    factors = {common_factor(n, c) for _, c in value.terms} - {1, n}
+    for factor in sorted(factors, key=hint, reverse=True):
         high, low = _quotient(value, factor), _residue(value, factor)
         if high is not None and low is not None:
             yield factor, high, low
@@ -328,7 +370,7 @@ def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
 
 def _residue(value: Affine, n: int) -> Affine | None:
     """``value % n`` by digits alone; None where the sum itself must be divided."""
-    if n == 1:
+    if same(n, 1):
         return Affine()
     rest = value.split(n)[1]
     if _fits(rest, n):
@@ -336,7 +378,7 @@ def _residue(value: Affine, n: int) -> Affine | None:
     lone = _lone_digit(rest)
     if lone is not None and lone.mod is None:
         return digit(lone.base, lone.div, n)
-    if lone is not None and lone.mod is not None and lone.mod % n == 0:
+    if lone is not None and lone.mod is not None and surely_multiple(lone.mod, n):
         return _reduced(lone.base, lone.div, n)
     for factor, high, low in _levels(rest, n):
         part = _residue(high, n // factor)
@@ -347,8 +389,8 @@ def _residue(value: Affine, n: int) -> Affine | None:
 
 def _opaque_residue(value: Affine, n: int) -> Affine:
     """``value % n`` with a sum as the base of a digit; the sum is never negative."""
-    if value.range is None or value.range[0] < 0:
-        value = value.split(n)[1]
+    if _may_be_negative(value):
+        value = value.floored(n)[1]
     for factor, high, low in _levels(value, n):
         return (high % (n // factor)) * factor + low
     return Affine(((Digit(value, 1, n), 1),))
@@ -357,7 +399,7 @@ def _opaque_residue(value: Affine, n: int) -> Affine:
 def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
     """The axes that enter as digits, those of the largest steps first."""
     found = [(step, item.base) for item, step in expr.terms if isinstance(item.base, Axis)]
-    return tuple(axis for _, axis in sorted(found, key=lambda pair: -pair[0]))
+    return tuple(axis for _, axis in sorted(found, key=lambda pair: -hint(pair[0])))
 
 
 def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
@@ -387,7 +429,8 @@ def unbound(expr: Affine) -> Affine:
     total = Affine((), expr.const)
     for item, coefficient in expr.terms:
         base = item.base
-        if isinstance(base, Bounded) and item.div == 1 and item.mod in (None, base.extent):
+        whole = item.mod is None or (isinstance(base, Bounded) and same(item.mod, base.extent))
+        if isinstance(base, Bounded) and same(item.div, 1) and whole:
             total = total + unbound(base.expr) * coefficient
         else:
             total = total + Affine(((item, coefficient),))

@@ -50,6 +50,11 @@ class DeviceProperties:
     bandwidth_bytes_per_s: float
 
     @property
+    def overlaps_launches(self) -> bool:
+        """Whether a kernel can start while the one before it ends (programmatic dependents)."""
+        return self.arch.startswith("sm_") and int(self.arch[3:]) >= 90
+
+    @property
     def is_cpu(self) -> bool:
         """Whether kernels run in Triton's interpreter."""
         return self.arch == "cpu"

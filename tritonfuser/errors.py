@@ -86,6 +86,10 @@ class ExecutionModeError(TritonFuserError, AssertionError):
     """``run`` and ``run_kernel`` mixed on one definition."""
 
 
+class CaptureError(TritonFuserError, RuntimeError):
+    """What cannot be part of a CUDA graph: a first run, a copy from or to the CPU."""
+
+
 class ParamsError(TritonFuserError, ValueError):
     """Heuristic params that are malformed or that a scheduler refuses."""
 

@@ -18,6 +18,7 @@ import sympy
 
 from .dtypes import DataType, of_python
 from .errors import SourceLoc
+from .sizes import integer
 
 Extent = Union[int, sympy.Expr]
 Number = Union[bool, int, float, complex]
@@ -51,7 +52,7 @@ class Layout:
     strides: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorType:
     """A tensor: dims, dtype, where it lives, and for inputs its layout.
 
@@ -73,7 +74,7 @@ class TensorType:
     def shape(self) -> tuple[Extent, ...]:
         return tuple(d.size for d in self.dims)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The shape of a concretized tensor; TypeError while an extent is symbolic."""
         return tuple(_static(d.size) for d in self.dims)
@@ -153,7 +154,7 @@ class Const:
     def bits(self) -> tuple[str, DataType, bytes]:
         kind = type(self.value).__name__
         if isinstance(self.value, bool | int):
-            return kind, self.dtype, str(int(self.value)).encode()
+            return kind, self.dtype, str(integer(self.value)).encode()
         number = complex(self.value)
         # All nans are one: they print alike and mean the same.
         parts = (math.nan if x != x else x for x in (number.real, number.imag))
@@ -187,6 +188,12 @@ class Node:
     attrs: tuple[tuple[str, Attr], ...]
     outs: tuple[Value, ...]
     loc: SourceLoc | None = field(default=None, compare=False)
+    bound: object = field(default=None, init=False, repr=False, compare=False)
+    """Kept by ``ops.builder.as_call``: every pass asks for it."""
+
+    def __hash__(self) -> int:
+        # Of what it defines, which no other node of a fusion does.
+        return hash(self.outs)
 
     def attr(self, name: str) -> Attr:
         for key, value in self.attrs:
@@ -226,6 +233,21 @@ class Fusion:
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
+
+    @cached_property
+    def given(self) -> frozenset[Value]:
+        """The inputs, to ask whether a value is one."""
+        return frozenset(self.inputs)
+
+    @cached_property
+    def returned(self) -> frozenset[Value]:
+        """What outputs are, those too that are only written into inputs."""
+        return frozenset(out.value for out in self.outputs)
+
+    @cached_property
+    def written(self) -> frozenset[Value]:
+        """The inputs that outputs are written into."""
+        return frozenset(out.alias_of for out in self.outputs if out.alias_of is not None)
 
     @cached_property
     def producers(self) -> dict[Value, Node]:

@@ -101,6 +101,12 @@ class Settings:
         Path(os.path.expanduser("~/.cache/tritonfuser")),
         "where compiled plans and tuned params are kept between processes",
     )
+    dynamic_sizes: bool = _env(
+        "TRITONFUSER_DYNAMIC_SIZES",
+        _flag,
+        True,
+        "0: kernels are compiled anew for each size, none takes sizes as arguments",
+    )
     fma: bool = _env(
         "TRITONFUSER_FMA",
         _flag,
@@ -153,13 +159,13 @@ def dump_stages() -> frozenset[str]:
     return settings.dump | settings.nvfuser_dump if settings.nvfuser_dump else settings.dump
 
 
-def dump(stage: str, text: str) -> None:
-    """Print ``text`` if the stage is on; all but the definition itself under a heading."""
+def dump(stage: str, what: object) -> None:
+    """Print what a stage gave if it is on; all but the definition itself under a heading."""
     if stage not in STAGES:
         raise OptionError(f"{stage!r} is no stage", hint=f"Stages: {', '.join(STAGES)}.")
     if stage in dump_stages():
         heading = "" if stage == "python_definition" else f"# ---- {stage} ----\n"
-        sys.stdout.write(f"{heading}{text}\n")
+        sys.stdout.write(f"{heading}{what}\n")
         sys.stdout.flush()
 
 

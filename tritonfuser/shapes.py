@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .affine import Affine, constant, linear, unravel
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Value
+from .sizes import surely_below
 
 Index = tuple[Affine, ...]
 
@@ -36,12 +37,18 @@ class Guard:
     @property
     def always(self) -> bool:
         bounds = self.expr.range
-        return bounds is not None and self.low <= bounds[0] and bounds[1] < self.high
+        if bounds is None:
+            return False
+        inside = surely_below(self.low - 1, bounds[0])
+        return inside and surely_below(bounds[1], self.high)
 
     @property
     def never(self) -> bool:
         bounds = self.expr.range
-        return bounds is not None and (bounds[1] < self.low or bounds[0] >= self.high)
+        if bounds is None:
+            return False
+        below = surely_below(bounds[1], self.low)
+        return below or surely_below(self.high - 1, bounds[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,17 @@ def test_an_option_that_changes_code_empties_the_cache(monkeypatch, lowerings):
         options.refresh()
 
 
-def test_the_least_recently_used_signature_goes(lowerings):
+@pytest.fixture
+def written_out(monkeypatch):
+    """Each size compiled for itself."""
+    monkeypatch.setenv("TRITONFUSER_DYNAMIC_SIZES", "0")
+    options.refresh()
+    yield
+    monkeypatch.undo()
+    options.refresh()
+
+
+def test_the_least_recently_used_signature_goes(lowerings, written_out):
     cache = FusionExecutorCache(dynamic().fusion.ir, max_plans=2)
     for size in (1, 2, 1, 3, 1):
         cache.execute([noise(size)])
@@ -177,7 +187,7 @@ def test_threads_compile_once(lowerings, interpretations):
     assert len(interpretations) <= 1
 
 
-def test_threads_of_several_signatures(lowerings):
+def test_threads_of_several_signatures(lowerings, written_out):
     cache = FusionExecutorCache(dynamic().fusion.ir)
 
     def run(size):

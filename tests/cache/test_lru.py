@@ -132,3 +132,11 @@ def test_threads_and_evictions():
         for task in [pool.submit(ask, seed) for seed in range(8)]:
             task.result()
     assert len(cache) <= 3
+
+
+def test_values_in_the_order_of_use():
+    cache = LRU(3)
+    for number in (1, 2, 3):
+        cache.get_or_make(number, lambda number=number: -number)
+    cache.get(1)
+    assert cache.values() == [-2, -3, -1]

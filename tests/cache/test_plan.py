@@ -8,12 +8,15 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record, small
 from tritonfuser import DataType, FusionDefinition, options
-from tritonfuser.cache import plan as plans
+from tritonfuser.cache import plan_writer as plans
+from tritonfuser.cache.kernels import Loaded
 from tritonfuser.cache.plan import make_plan
 from tritonfuser.cache.random_state import draw
 from tritonfuser.cache.signature import signature
 from tritonfuser.lowering.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
+
+PRINTED = Loaded(Prepared(print, (), ()))
 
 
 def chained(fd, x):
@@ -96,7 +99,7 @@ def test_the_cpu_s_seed_is_drawn_anew():
     torch.manual_seed(7)
     seeds = {draw(torch.device("cpu"), 1) for _ in range(5)}
     assert len(seeds) == 5
-    assert all(offset == 0 for _, offset in seeds)
+    assert all(offset == 0 for _, offset, _ in seeds)
 
 
 def test_kernels_that_share_random_numbers_agree():
@@ -155,7 +158,8 @@ def test_contiguous_inputs_are_not_looked_at():
 @pytest.fixture
 def gpu(monkeypatch):
     """Plans for a GPU, written but not launched."""
-    monkeypatch.setattr(plans, "loaded", lambda *args: Prepared(print, (), ()))
+    monkeypatch.setattr(plans, "loaded", lambda wanted, *_: [PRINTED] * len(wanted))
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)
     guards = torch._C._dynamo.guards
     monkeypatch.setattr(guards, "_empty_strided_cuda", torch.empty_strided, raising=False)
@@ -173,8 +177,8 @@ def test_a_plan_for_a_gpu(gpu):
     text = gpu(record(lambda fd, x: fd.ops.exp(x), [noise(4)]), [torch.empty(4, device="meta")])
     assert "if get_device() != 0:" in text
     assert "stream = get_stream(0)" in text
-    assert "tv1 = empty((4,), (1,), torch.float32)" in text
-    assert "tv0.data_ptr(), tv1.data_ptr()" in text
+    assert "tv1 = empty((4,), (1,), float32)" in text
+    assert "tv0_at, tv1.data_ptr()" in text
 
 
 def with_cpu_scalar(body):
@@ -191,7 +195,7 @@ def test_a_cpu_scalar_is_copied_and_handed_out_as_it_is(gpu):
         fd.add_output(scale)
 
     text = gpu(with_cpu_scalar(body), [torch.empty(4, device="meta"), torch.tensor(2.0)])
-    assert "tv1 = tv1.to(device)" in text
+    assert "tv1 = to_device(tv1, device)" in text
     assert "out1 = tv1_given" in text
 
 
@@ -200,7 +204,7 @@ def test_a_cpu_scalar_that_is_written_is_the_one_on_the_cpu(gpu):
         fd.add_output(fd.ops.add(fd.ops.sum(x, [0]), scale), scale)
 
     text = gpu(with_cpu_scalar(body), [torch.empty(4, device="meta"), torch.tensor(2.0)])
-    assert "tv1_given.copy_(out0)" in text
+    assert "to_cpu(tv1_given, out0)" in text
 
 
 def test_a_cpu_scalar_that_no_kernel_reads_stays(gpu):
@@ -209,7 +213,7 @@ def test_a_cpu_scalar_that_no_kernel_reads_stays(gpu):
         fd.add_output(scale)
 
     text = gpu(with_cpu_scalar(body), [torch.empty(4, device="meta"), torch.tensor(2.0)])
-    assert "to(device)" not in text
+    assert "to_device(" not in text
     assert "out1 = tv1\n" in text
 
 
@@ -218,7 +222,7 @@ def test_misaligned_inputs_are_compiled_as_such(gpu, monkeypatch):
     monkeypatch.setattr(
         plans,
         "loaded",
-        lambda source, arch, aligned, device: seen.append(aligned) or Prepared(print, (), ()),
+        lambda wanted, *_: [seen.append(aligned) or PRINTED for _, aligned in wanted],
     )
     whole = torch.empty(64, device="meta")
     body = lambda fd, x, y, s: fd.ops.mul(fd.ops.add(x, y), s)  # noqa: E731

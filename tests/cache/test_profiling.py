@@ -12,10 +12,12 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record
 from tritonfuser.cache import clocks, profiling
-from tritonfuser.cache import plan as plans
+from tritonfuser.cache import plan_writer as plans
 from tritonfuser.cache.clocks import DEFAULT_STREAM, EventClock, HostClock
 from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.kernels import Loaded
 from tritonfuser.cache.plan import make_plan
+from tritonfuser.cache.plan_text import timed_text
 from tritonfuser.cache.signature import signature
 from tritonfuser.cache.steps import Resources, resources
 from tritonfuser.lowering.launch import Prepared
@@ -37,7 +39,7 @@ def made(body=chained, inputs=None):
 
 def test_the_timed_function_is_the_plain_one_with_a_clock():
     plan, _ = made()
-    text = plan._writer.function(timed=True)
+    text = timed_text(plan.body)
     lines = [line.strip() for line in text.splitlines()]
     assert lines[0] == "def run(inputs, clock):"
     assert [line for line in lines if not line.startswith("clock.")][1:] == [
@@ -134,10 +136,11 @@ def gpu(monkeypatch):
     Event.now, Event.log = 0.0, []
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "device", lambda device: torch.no_grad())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: Event.log.append(cycles))
-    monkeypatch.setattr(plans, "loaded", lambda *args: Prepared(launch, (), ()))
+    made = Loaded(Prepared(launch, (), ()))
+    monkeypatch.setattr(plans, "loaded", lambda wanted, *_: [made] * len(wanted))
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)
     guards = torch._C._dynamo.guards
     monkeypatch.setattr(guards, "_empty_strided_cuda", empty, raising=False)
@@ -168,7 +171,7 @@ def test_on_another_gpu_than_the_current_one_the_clock_goes_along(gpu, monkeypat
     x = noise(8, 8)
     plan = gpu(lambda fd, x: fd.ops.exp(x), [x])
     current = iter([1, 0])
-    plan._writer.scope["get_device"] = lambda: next(current)
+    plan._scope["get_device"] = lambda: next(current)
     (_,), timing = profiling.timed(plan, [x])
     assert timing.step_seconds == (1e-3,)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from tritonfuser.cache.copies import copied
 from tritonfuser.compat.nvfuser_direct import DataType, FusionDefinition, TensorView
-from tritonfuser.frontend.inputs import copied
 
 Make = Callable[[FusionDefinition], Any]
 """Records a program: tensors are defined and outputs added in it."""

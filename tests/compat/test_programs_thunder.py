@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.compat.programs import equal, noise, printed
+from tritonfuser.cache.copies import copied
 from tritonfuser.compat.nvfuser_direct import (
     DataType,
     FusionDefinition,
@@ -16,7 +17,6 @@ from tritonfuser.compat.nvfuser_direct import (
     version,
 )
 from tritonfuser.compat.nvfuser_direct.pytorch_utils import torch_dtype_to_nvfuser_dtype
-from tritonfuser.frontend.inputs import copied
 
 pytestmark = pytest.mark.usefixtures("cpu_as_cuda")
 D = DataType

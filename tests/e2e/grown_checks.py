@@ -66,6 +66,18 @@ def check_as_one_kernel(grown: Grown) -> None:
     check_inputs(grown, given)
 
 
+def check_bound(grown: Grown, outputs: Sequence[torch.Tensor]) -> None:
+    """By a bound plan, also into tensors that are given for the results."""
+    plan = grown.fd.plan(grown.inputs)
+    for out in (None, plan.allocate()):
+        given = copied(grown.inputs)
+        found = plan(given, out)
+        assert_same(found, outputs)
+        check_inputs(grown, given)
+    for mine, theirs in zip(out or [], found, strict=True):
+        assert mine is None or mine is theirs
+
+
 def check_again(grown: Grown, outputs: Sequence[torch.Tensor]) -> None:
     """At other sizes, and what a run at the first ones gives after them."""
     if check_resized(grown):
@@ -80,6 +92,7 @@ def check(grown: Grown, rng: random.Random) -> None:
     check_outputs(grown, outputs, "run")
     check_inputs(grown, given)
     assert_same(fd.run(copied(inputs)), outputs)
+    check_bound(grown, outputs)
     if any(x.is_cuda for x in outputs):
         same_outline(fd)
         check_again(grown, outputs)

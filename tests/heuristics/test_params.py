@@ -14,6 +14,7 @@ from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.codec import decode, encode
 from tritonfuser.heuristics.params import (
     MAX_BLOCK,
+    MAX_TAILS,
     PARAMS,
     HeuristicParams,
     InnerOuterPersistentParams,
@@ -50,6 +51,9 @@ def any_params(draw):
             values[row.name] = 2 ** draw(st.integers(0, 5))
         elif row.name == "num_stages":
             values[row.name] = draw(st.integers(1, 8))
+        elif row.name == "tails":
+            powers = st.lists(st.integers(0, 6), max_size=MAX_TAILS)
+            values[row.name] = tuple(2**power for power in draw(powers))
         elif row.name in ("group_m", "programs", "parts"):
             values[row.name] = draw(st.integers(1, 2))
         else:
@@ -84,7 +88,7 @@ def test_every_key_is_needed(params, data):
 def test_every_value_has_its_type(params, data):
     plain = params.to_dict()
     key = data.draw(st.sampled_from(sorted(plain)))
-    wrong = [None, "4", 4.0, [4], {}]
+    wrong = [None, "4", 4.0, ["4"] if key == "tails" else [4], {}]
     wrong.append(1 if isinstance(plain[key], bool) else True)
     plain[key] = data.draw(st.sampled_from(wrong))
     with pytest.raises(ParamsError, match=key):

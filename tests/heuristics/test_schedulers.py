@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tritonfuser.device import ARCHITECTURES, known
 from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import schedulers
-from tritonfuser.heuristics.params import MAX_BLOCK, PARAMS
+from tritonfuser.heuristics.params import MAX_BLOCK, MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem, Stream, ceil_div, next_power_of_2
+from tritonfuser.heuristics.rows import whole_row
 
 H200 = known("sm_90")
 CPU = known("cpu")
@@ -142,8 +143,11 @@ def test_proposals_can_run(problem):
     for side in (value for key, value in fields.items() if key.startswith("block_")):
         tile *= side
     assert tile <= MAX_BLOCK
+    tails = sum(fields.get("tails", ()))
     if fields.get("persistent") or name == "inner_outer_persistent":
-        assert fields["block_r"] >= problem.reduced
+        assert fields["block_r"] + tails >= problem.reduced
+    elif tails:
+        assert tails >= problem.reduced % fields["block_r"]
     if name == "inner_outer_persistent" and not problem.device.is_cpu:
         full = [s for s in problem.streams if s.along_x and s.along_r and not s.is_store]
         waiting = (params.num_stages - 1) * tile * sum(s.item_bytes for s in full)
@@ -191,15 +195,25 @@ def test_few_elements_are_spread_over_the_device():
 def test_rows_that_fit_are_kept(columns):
     _, params = schedulers.propose(norm(1 << 16, columns))
     assert vars(params)["persistent"]
-    assert vars(params)["block_r"] == next_power_of_2(columns)
+    held = vars(params)["block_r"] + sum(vars(params)["tails"])
+    assert columns <= held <= next_power_of_2(columns)
+
+
+@given(st.integers(1, 1 << 18))
+def test_tiles_of_a_row_waste_little(row):
+    block, tails = whole_row(row)
+    held = block + sum(tails)
+    assert row <= held <= max(1.07 * row, 1024, row + 32)
+    assert all(size & (size - 1) == 0 for size in (block, *tails))
+    assert len(tails) <= MAX_TAILS
 
 
 def test_rows_that_do_not_fit_are_walked():
     for columns in (20480, 73728, 152064):
         _, params = schedulers.propose(norm(4096, columns))
         assert not vars(params)["persistent"]
-        chunk = vars(params)["block_r"]
-        assert ceil_div(columns, chunk) * chunk < 1.1 * columns
+        whole = columns - columns % vars(params)["block_r"]
+        assert columns <= whole + sum(vars(params)["tails"]) < 1.1 * columns
 
 
 @pytest.mark.parametrize("size", [1 << 20, 1 << 26])

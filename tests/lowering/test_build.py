@@ -6,6 +6,8 @@ import gc
 import inspect
 import linecache
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -17,6 +19,7 @@ from tests.lowering.kernels import HEADER, kernel, scalar, spilling, tensor, vec
 from tritonfuser import options
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import InputError, LoweringError, SourceLoc, UnsupportedDeviceError
+from tritonfuser.lowering import compile as compiling
 from tritonfuser.lowering import module as modules
 from tritonfuser.lowering.build import (
     compile_kernel,
@@ -470,3 +473,19 @@ def test_contraction_is_an_option(monkeypatch):
 def test_text_is_kept_for_the_user():
     found = modules.excerpt(vector_add(), 8)
     assert found.splitlines()[4].startswith(">    8 |")
+
+
+def test_threads_that_compile_digest_triton_one_at_a_time(monkeypatch):
+    """What Triton keeps, the others find: they do not work it out beside one another."""
+    busy, most = [], []
+
+    def digest():
+        busy.append(1)
+        most.append(len(busy))
+        time.sleep(0.01)
+        busy.pop()
+
+    monkeypatch.setattr(compiling.triton_cache, "triton_key", digest)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: compiling._digest_triton(), range(4)))
+    assert most == [1] * 4

@@ -25,7 +25,7 @@ def schedulers(fd: FusionDefinition, inputs: list[torch.Tensor]) -> list[str]:
     return [s.scheduler for s in fd.segments(inputs, arch=ARCH).segments]
 
 
-def of_case(name: str, shape: tuple[int, int]) -> list[str]:
+def of_case(name: str, shape: tuple[int, ...]) -> list[str]:
     case = cases.BY_NAME[name]
     fd = case.record(shape, torch.bfloat16)
     return schedulers(fd, [t.to("meta") for t in case.inputs(shape, torch.bfloat16, "cpu")])
@@ -45,7 +45,13 @@ def test_norm_backward_is_one_walk_over_the_rows_and_a_small_sum(name, shape):
 
 @pytest.mark.parametrize("name", ["layernorm_bwd", "rmsnorm_bwd"])
 def test_norm_backward_of_rows_that_leave_no_room_for_partial_results(name):
-    assert of_case(name, (16384, 20480)) == ["inner_persistent", "reduction"]
+    """The sums over the rows are read once more, in two steps."""
+    assert of_case(name, (16384, 20480)) == ["inner_persistent", "reduction", "reduction"]
+
+
+def test_weights_of_an_instance_norm_are_summed_along_with_its_rows():
+    """A sum over (n, h, w) is one over n of the sums over (h, w) that the rows' kernel adds up."""
+    assert of_case("instancenorm_bwd", (64, 32, 28, 28)) == ["inner_persistent", "reduction"]
 
 
 def normalised(rows: int, columns: int) -> tuple[FusionDefinition, list[torch.Tensor]]:

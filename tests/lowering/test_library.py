@@ -65,6 +65,35 @@ def test_tanh_is_accurate_everywhere(low: float, high: float) -> None:
     assert ((found - exact) / exact).abs().max() < 4 * 2**-24
 
 
+INTERNAL = {
+    "one_plus_tanh": lambda x: 1 + torch.tanh(x),
+    "one_plus_erf": lambda x: torch.erfc(-x),
+    "coarse_exp": torch.exp,
+    "coarse_sigmoid": torch.sigmoid,
+}
+
+
+@pytest.mark.parametrize("how", ["arrays", "plain"])
+@pytest.mark.parametrize("dtype", [D.Double, D.Float])
+@pytest.mark.parametrize("name", INTERNAL)
+def test_functions_that_passes_write(
+    name: str, dtype: DataType, how: str, request: pytest.FixtureRequest
+) -> None:
+    if how == "plain":
+        request.getfixturevalue("plain")
+    x = torch.cat(
+        [torch.linspace(-20, 20, 59), torch.tensor([0.0, torch.inf, -torch.inf, 1e4, torch.nan])]
+    )
+    x = x.to(dtype.info.torch)
+    source = kernel([f"r0 = {name}(x0)"], [dtype], [dtype], 64)
+    (found,) = interpret(source, [x])
+    limit = 1e-12 if dtype is D.Double else 4e-6
+    expected = INTERNAL[name](x.double()).to(x.dtype)
+    torch.testing.assert_close(found, expected, rtol=limit, atol=limit, equal_nan=True)
+    for target in TARGETS:
+        assert compile_kernel(source, target, (True, True)).asm
+
+
 def test_erfcinv_in_the_far_tails() -> None:
     x = torch.tensor([1e-300, 1e-30, 1e-5, 0.3, 1.0, 1.7, 2 - 1e-12, 0.0, 2.0, -0.1, 2.1, 0.9])
     x = torch.cat([x.double(), torch.full((4,), torch.nan, dtype=torch.float64)])
@@ -198,6 +227,28 @@ def test_random_numbers_are_the_reference(
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("start", [0, 1, 6, 2**32 + 3])
+@pytest.mark.parametrize("how", ["arrays", "plain"])
+def test_runs_of_words_are_the_words(start: int, how: str, request: pytest.FixtureRequest) -> None:
+    if how == "plain":
+        request.getfixturevalue("plain")
+    parts = "tl.arange(0, N // {}).to(tl.int64)"
+    calls = [
+        f"philox_word_by_eight({SEED}, 5, {start}, {parts.format(8)}, [N])",
+        f"philox_word({SEED}, 5, {start} + i.to(tl.int64))",
+    ]
+    if start % 4 == 0:
+        calls.append(f"philox_word_by_four({SEED}, 5, {start // 4} + {parts.format(4)}, [N])")
+    found = [interpret(kernel([f"r0 = {c}"], [], [D.Int32], 64), [])[0] for c in calls]
+    assert all(torch.equal(words, found[0]) for words in found)
+    if start < 8:
+        bits = philox.words(32, SEED, 5).reshape(-1)[start : start + 64]
+        assert torch.equal(found[0].long() & 0xFFFFFFFF, bits)
+    for call in calls:
+        for target in TARGETS:
+            assert compile_kernel(kernel([f"r0 = {call}"], [], [D.Int32], 64), target, (True,)).asm
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("name", "dtype"), DISTRIBUTIONS)
 def test_random_numbers_compile(name: str, dtype: DataType, target: str) -> None:
@@ -250,10 +301,10 @@ def test_casts_compile(source: DataType, target: str) -> None:
 
 
 def test_a_session_leaves_triton_as_it_was() -> None:
-    before = (tl.sum, tl.philox_impl, interpreter.interpreter_builder)
+    before = (tl.sum, tl.cumsum, interpreter.interpreter_builder)
     with interpreted.session():
         assert tl.sum is not before[0]
-    assert (tl.sum, tl.philox_impl, interpreter.interpreter_builder) == before
+    assert (tl.sum, tl.cumsum, interpreter.interpreter_builder) == before
 
 
 def test_every_library_function_has_a_name_under_the_interpreter() -> None:

@@ -162,3 +162,39 @@ def test_results_keep_their_values():
     fusion = found.segmented.fusion
     assert [out.value.name for out in fusion.outputs] == ["tv1", "tv2", "tv3"]
     assert all(out.value in fusion.producers for out in fusion.outputs)
+
+
+def rows_and_images(fd, x):
+    """Sums of rows, and over all rows of a channel."""
+    return fd.ops.sum(x, [2, 3]), fd.ops.sum(fd.ops.exp(x), [0, 2, 3]), fd.ops.max(x, [0, 2, 3])
+
+
+@pytest.mark.parametrize("shape", [(6, 3, 8, 20), (5, 4, 7, 9), (2, 33, 4, 4)])
+def test_rows_are_reduced_first_where_a_kernel_has_them(shape):
+    found = check(rows_and_images, noise(*shape), facts=FEW, tolerance=1e-5)
+    first, second = found.segmented.segments
+    assert first.inputs[0].name == "tv0"
+    assert all(value.name != "tv0" for value in second.inputs)
+    assert "along with other reductions of the same rows" in found.segmented.cuts[0]
+
+
+def test_variances_of_channels_are_joined_from_those_of_rows():
+    body = lambda fd, x: (fd.ops.sum(x, [2, 3]), *fd.ops.var_mean(x, [0, 2, 3]))  # noqa: E731
+    found = check(body, noise(8, 3, 24, 25), facts=FEW, tolerance=1e-4)
+    assert len(found.segmented.segments) == 2
+
+
+@pytest.mark.parametrize("dims", [[0], [0, 1], [1, 2]])
+def test_other_rows_are_reduced_by_themselves(dims):
+    body = lambda fd, x: (fd.ops.sum(x, [2, 3]), fd.ops.sum(x, dims))  # noqa: E731
+    check(body, noise(8, 6, 5, 12), facts=FEW, tolerance=1e-4)
+
+
+def test_rows_that_wait_for_the_reduction_do_not_begin_it():
+    """The rows are of what the channels' maximum was subtracted from."""
+
+    def body(fd, x):
+        top = fd.ops.broadcast(fd.ops.max(x, [0, 2, 3]), [True, False, True, True])
+        return fd.ops.sum(fd.ops.exp(fd.ops.sub(x, top)), [2, 3])
+
+    check(body, noise(8, 3, 6, 10), facts=FEW, tolerance=1e-5)

@@ -13,16 +13,22 @@ from ..device import DeviceProperties
 from ..errors import ExecutionModeError, InputError, SchedulingError
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
+from ..ledger import Ledger
 from ..lowering.build import KernelReport, report
+from ..lowering.concretize import InputSignature
 from ..lowering.contract import Products
 from ..lowering.kernel import KernelSource
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.segments import SegmentedFusion
+from .capture import refuse_first_run
 from .diagnose import explain_mismatch
+from .entries import Checked, Nowhere, way_in
 from .lru import LRU
 from .plan import ExecutionPlan, make_plan
 from .profiling import watched
+from .recompiles import Recompiles
 from .signature import default_device, is_aligned, key_maker, signature
+from .variants import Request, Variants
 
 _ODD = (AttributeError, TypeError, ValueError)
 """What making a key raises for inputs of the wrong number or kind."""
@@ -56,8 +62,10 @@ class FusionExecutorCache:
         self._two_steps = two_steps
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
+        self._variants = Variants(fusion)
         self._settings = options.current()
         self._find = self._plans.get
+        self._last: Checked | type[Nowhere] = Nowhere
 
     def execute(
         self,
@@ -80,13 +88,20 @@ class FusionExecutorCache:
         """
         usual = params is None and device is None and products is Products.AUTO
         if usual and options.current() is self._settings:
-            try:
-                plan = self._find(self._key(inputs))
-            except _ODD:
-                plan = None
-            if plan is not None:
-                return plan.run(inputs)
+            return self._last.run(inputs, self._looked_up)
         return self.plan(inputs, params=params, device=device, products=products).run(inputs)
+
+    def _looked_up(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """Run by the plan for inputs like these, which then is the first to be tried."""
+        try:
+            plan = self._find(self._key(inputs))
+        except _ODD:
+            plan = None
+        if plan is None:
+            return self.plan(inputs).run(inputs)
+        if any(value.is_tensor for value in self.fusion.inputs):  # else torch's device counts
+            self._last = way_in(plan, self.fusion, inputs, self._last)
+        return plan.run(inputs)
 
     def plan(
         self,
@@ -100,7 +115,9 @@ class FusionExecutorCache:
         where = self._checked(inputs, device)
         if options.current() is not self._settings:
             self._plans.clear()
+            self._variants.clear()
             self._settings = options.current()
+        self._last = Nowhere  # what runs now is the newest
         key = self._key(inputs)
         if params is not None or device is not None:
             key = (key, None if params is None else tuple(params), where)
@@ -108,11 +125,25 @@ class FusionExecutorCache:
             key = (key, products)
         properties = devices.of(where)
 
-        def make() -> ExecutionPlan:
-            lowered = self._lower(inputs, where, properties, params, products)
-            return watched(make_plan(lowered, inputs, where, properties, self._fusion_id))
+        def compiled(found: InputSignature, ledger: Ledger | None) -> ExecutionPlan:
+            refuse_first_run(where)
+            lowered = lower(
+                self.fusion, found, properties, params, self._two_steps, products, ledger
+            )
+            return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
-        return self._plans.get_or_make(key, make)
+        request = Request(
+            self._key(inputs),
+            (where, products),
+            lambda: signature(self.fusion, inputs, where),
+            compiled,
+            "" if params is None else "params were given",
+        )
+        return self._plans.get_or_make(key, lambda: watched(self._variants.serve(request)))
+
+    def recompiles(self) -> Recompiles:
+        """What was compiled for runs, in order, and what made it necessary."""
+        return Recompiles(self._variants.records)
 
     def is_compiled(self, inputs: Sequence[Any]) -> bool:
         """Whether inputs like these have been run."""

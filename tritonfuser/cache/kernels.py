@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import torch
 
 from .. import options
 from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
 from ..lowering.kernel import KernelSource
+from ..lowering.launchers import build_launcher, kinds
 from .lru import LRU
+
+Wanted = tuple[KernelSource, tuple[bool, ...]]
+"""A kernel, and which of its arguments are aligned."""
 
 _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
@@ -19,9 +26,9 @@ _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
 def _key(source: KernelSource) -> tuple[Any, ...]:
     return (
         source.text,
-        source.args,
+        tuple((arg.name, arg.dtype, arg.is_tensor) for arg in source.args),
+        source.sizes,
         source.constants,
-        source.grid,
         source.num_warps,
         source.num_stages,
         options.codegen_options(),
@@ -39,9 +46,80 @@ def compiled(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> Comp
     return _COMPILED.get_or_make(key, lambda: compile_kernel(source, arch, aligned))
 
 
-def loaded(
-    source: KernelSource, arch: str, aligned: tuple[bool, ...], device: torch.device
-) -> Prepared:
-    """The kernel on a device of this machine, ready to launch."""
+class Loaded(NamedTuple):
+    """A kernel ready to launch, and the seconds it took: 0 where it was there already."""
+
+    kernel: Prepared
+    seconds: float = 0.0
+
+
+def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[Loaded]:
+    """Kernels on a device of this machine, compiled all at a time.
+
+    Triton's passes and ptxas let other threads run, so threads do; none is left behind.
+
+    Raises
+    ------
+    LoweringError
+        Of the first kernel that fails, in the order of ``wanted``.
+    """
     index = device.index if device.index is not None else torch.cuda.current_device()
-    return compiled(source, arch, aligned).launcher(index).prepare()
+    took = compile_together(wanted, arch, index)
+    return [
+        Loaded(compiled(source, arch, flags).launcher(index).prepare(), seconds)
+        for (source, flags), seconds in zip(wanted, took, strict=True)
+    ]
+
+
+def compile_together(
+    wanted: Sequence[Wanted], arch: str, device_index: int | None = None
+) -> list[float]:
+    """Compile kernels for an architecture, and load them where a device is named.
+
+    Returns
+    -------
+    list of float
+        The seconds that each took.
+    """
+    keys = [(*_key(source), arch, flags) for source, flags in wanted]
+    missing = {key: one for key, one in zip(keys, wanted, strict=True) if key not in _COMPILED}
+    took: dict[Any, float] = {}
+    if missing:
+        with ThreadPoolExecutor(_threads(), "tritonfuser compile") as pool:
+            took = _all_done(_submitted(pool, missing, arch, device_index))
+    return [took.pop(key, 0.0) for key in keys]
+
+
+def _submitted(
+    pool: ThreadPoolExecutor, missing: dict[Any, Wanted], arch: str, device_index: int | None
+) -> dict[Any, Future[float]]:
+    launchers: dict[tuple[str, ...], Future[None]] = {}
+    for source, _ in missing.values():
+        if device_index is not None and kinds(source) not in launchers:
+            launchers[kinds(source)] = pool.submit(build_launcher, source)
+
+    def make(source: KernelSource, flags: tuple[bool, ...]) -> float:
+        started = time.perf_counter()
+        kernel = compiled(source, arch, flags)
+        if device_index is not None:
+            # Waited for, not built a second time. It is ahead in the pool's queue, so it runs.
+            launchers[kinds(source)].result()
+            kernel.launcher(device_index)
+        return time.perf_counter() - started
+
+    return {key: pool.submit(make, *one) for key, one in missing.items()}
+
+
+def _all_done(futures: dict[Any, Future[float]]) -> dict[Any, float]:
+    """Wait for all, then raise the first one's error."""
+    errors = [future.exception() for future in futures.values()]
+    for error in errors:
+        if error is not None:
+            raise error
+    return {key: future.result() for key, future in futures.items()}
+
+
+def _threads() -> int:
+    """One for each core that this process may use; for one core two, as ptxas is waited for."""
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    return max(2, len(usable) if usable else os.cpu_count() or 1)

@@ -78,6 +78,11 @@ class LRU(Generic[K, V]):
         pending.set_result(made)
         return made
 
+    def values(self) -> list[V]:
+        """All entries, the one used last at the end."""
+        with self._lock:
+            return list(self._entries.values())
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()

@@ -6,6 +6,7 @@ import torch
 
 from ..dtypes import Category
 from ..ir import TensorType
+from ..sizes import is_size
 
 
 def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
@@ -27,8 +28,10 @@ def may_be_negated(type_: TensorType) -> bool:
     """
     strides = () if type_.layout is None else type_.layout.strides or ()
     steps = (step for size, step in zip(type_.sizes, strides, strict=True) if size > 1)
+    # A step that varies may be even, whatever it is now.
+    known = (step for step in steps if not is_size(step))
     is_real = type_.dtype.info.category is Category.FLOAT
-    return is_real and type_.dtype.info.bits >= 32 and all(step % 2 == 0 for step in steps)
+    return is_real and type_.dtype.info.bits >= 32 and all(step % 2 == 0 for step in known)
 
 
 def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -48,10 +48,22 @@ class Timing:
     stream: int
 
 
+class Entry(Protocol):
+    """A way into a plan that looks at what it is given: ``run`` is ``plain``, or ``apart``."""
+
+    run: Any
+    plain: Any
+
+    @property
+    def apart(self) -> Any:
+        """The same by way of the plan's own ``run``."""
+
+
 Listener = Callable[[Timing], None]
 
 _lock = threading.Lock()
 _plans: weakref.WeakSet[ExecutionPlan] = weakref.WeakSet()
+_entries: weakref.WeakSet[Entry] = weakref.WeakSet()
 _listeners: tuple[Listener, ...] = ()
 
 
@@ -62,6 +74,8 @@ def listen(listener: Listener) -> None:
         _listeners = (*_listeners, listener)
         for plan in _plans:
             plan.run = _observed(plan)
+        for entry in _entries:
+            entry.run = entry.apart
 
 
 def leave(listener: Listener) -> None:
@@ -72,6 +86,8 @@ def leave(listener: Listener) -> None:
         if not _listeners:
             for plan in _plans:
                 plan.run = plan.plain
+            for entry in _entries:
+                entry.run = entry.plain
 
 
 def watched(plan: ExecutionPlan) -> ExecutionPlan:
@@ -81,6 +97,14 @@ def watched(plan: ExecutionPlan) -> ExecutionPlan:
         if _listeners:
             plan.run = _observed(plan)
     return plan
+
+
+def entered(entry: Entry) -> None:
+    """Make a new way into a plan known to the listeners to come."""
+    with _lock:
+        _entries.add(entry)
+        if _listeners:
+            entry.run = entry.apart
 
 
 def _observed(plan: ExecutionPlan) -> Run:

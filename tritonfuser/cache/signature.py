@@ -25,6 +25,10 @@ ALIGNMENT = 16
 """Bytes a pointer must be a multiple of for the widest loads of a GPU."""
 
 
+KEY_PARTS = 5
+"""Entries of a key for each tensor, the first its sizes and the second its strides."""
+
+
 def key_maker(fusion: Fusion) -> KeyMaker:
     """A function of the flat inputs that gives their key.
 
@@ -47,6 +51,18 @@ def key_maker(fusion: Fusion) -> KeyMaker:
     exec(text, scope)
     maker: KeyMaker = scope["key"]
     return maker
+
+
+def key_names(fusion: Fusion) -> list[str]:
+    """What each entry of a key is."""
+    in_shapes = shape_scalars(fusion)
+    found: list[str] = []
+    for value in fusion.inputs:
+        parts = ["rank", "rank", "dtype", "device", "alignment to 16 bytes"]
+        if not value.is_tensor:
+            parts = ["type", "value", "fit"] if value in in_shapes else ["type", "fit"]
+        found += [f"{value.name}'s {part}" for part in parts]
+    return found if any(v.is_tensor for v in fusion.inputs) else [*found, "torch's device"]
 
 
 def default_device() -> torch.device:

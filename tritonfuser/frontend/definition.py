@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from .. import options
+from ..cache.copies import copied
 from ..dtypes import DataType, from_torch
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from .fusion import Fusion, FusionGuard
 from .handles import TensorView, Val
-from .inputs import CPU_TEXT, Inputs, copied, flat
+from .inputs import CPU_TEXT, Inputs, flat
 from .location import user_line
 from .operators import Operators
 from .printer import print_definition

@@ -10,8 +10,9 @@ import torch
 from ..cache import executor
 from ..errors import InputError, UndefinedFusionError
 from ..heuristics.params import HeuristicParams
+from .bound import BoundPlan, bind
 from .fusion import Fusion
-from .inputs import Inputs, device_for, flat, placing
+from .inputs import Inputs, device_for, flat, placing, run_opened
 from .multidevice.executor import ShardedExecutor
 from .multidevice.sharding import Sharding
 from .nvfuser_options import products_of
@@ -58,11 +59,19 @@ class FusionExecutorCache:
         _disable_options: Sequence[str] = (),
     ) -> list[torch.Tensor]:
         """Run on a list of inputs; arguments as for ``FusionDefinition.run``."""
+        usual = params is None and device is None
+        if usual and not _enable_options and not _disable_options:
+            return run_opened(self.core.execute, self._fusion, inputs)
         products = products_of(_enable_options, _disable_options)
         given = flat(inputs)
         with placing(self._fusion):
             where = device_for(self.core.fusion, given, device)
             return self.core.execute(given, params=params, device=where, products=products)
+
+    def plan(self, inputs: Inputs) -> BoundPlan:
+        """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
+        with placing(self._fusion):
+            return bind(self.core, flat(inputs), self._fusion)
 
     def is_compiled(self, inputs: Inputs, device: torch.device | str | int | None = None) -> bool:
         """Whether inputs like these have been run."""

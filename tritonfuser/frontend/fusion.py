@@ -14,8 +14,9 @@ from ..cache import executor
 from ..dtypes import DataType
 from ..errors import DefinitionError, UndefinedFusionError
 from ..ir import TensorType, Value
+from .bound import BoundPlan, bind
 from .handles import TensorView, Val, wrap
-from .inputs import flat, placing
+from .inputs import flat, placing, run_opened
 from .legacy_printer import print_legacy_definition
 from .location import user_line
 from .operators import Operators
@@ -78,14 +79,20 @@ class Fusion(Recording):
 
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run it as ``FusionDefinition.run`` does."""
-        if not self.defined():
-            raise UndefinedFusionError("Fusion is empty!", loc=user_line())
+        return run_opened(self._core().execute, self, inputs)
+
+    def plan(self, inputs: Sequence[Any]) -> BoundPlan:
+        """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
+        with placing(self):
+            return bind(self._core(), flat(inputs), self)
+
+    def _core(self) -> executor.FusionExecutorCache:
         if self._executor is None:
+            if not self.defined():
+                raise UndefinedFusionError("Fusion is empty!", loc=user_line())
             self.dump()
             self._executor = executor.FusionExecutorCache(self.ir)
-        given = flat(inputs)
-        with placing(self):
-            return self._executor.execute(given)
+        return self._executor
 
     def dump(self) -> None:
         """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,19 +46,6 @@ def _opened(inputs: Inputs) -> Iterator[Any]:
             yield item
 
 
-def copied(inputs: Inputs) -> list[object]:
-    """Inputs with memory of their own, laid out the same."""
-    return [_copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    if not tensor.numel():
-        return tensor.clone()
-    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    storage = tensor.as_strided((reach,), (1,), tensor.storage_offset()).clone()
-    return storage.as_strided(tensor.shape, tensor.stride())
-
-
 def device_for(
     fusion: Fusion,
     inputs: Inputs,
@@ -95,6 +82,20 @@ def device_for(
     if not there:
         raise InputError(f"device={str(wanted)!r} was asked for, but there is no CUDA device")
     return wanted
+
+
+def run_opened(
+    execute: Callable[[Inputs], list[torch.Tensor]], recording: Recording, inputs: Inputs
+) -> list[torch.Tensor]:
+    """Run; nested lists are opened only where inputs do not fit as they are."""
+    try:
+        return execute(inputs)
+    except InputError as error:
+        given = flat(inputs)
+        with placing(recording):
+            if given is inputs:
+                raise error
+            return execute(given)
 
 
 def refuse_cpu(fusion: Fusion, inputs: Inputs) -> None:

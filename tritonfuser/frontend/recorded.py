@@ -9,6 +9,7 @@ import torch
 
 from .. import options
 from ..cache import executor
+from ..cache.recompiles import Recompiles
 from ..errors import DefinitionError, UndefinedFusionError
 from ..heuristics.params import HeuristicParams
 from ..lowering.build import KernelReport
@@ -66,6 +67,22 @@ class Recorded:
         """
         with placing(self._ready()):
             return self._core().compile_for(arch, flat(inputs))
+
+    def explain_recompiles(self) -> Recompiles:
+        """Each time ``run`` compiled: for which sizes or for any, and what made it necessary.
+
+        The first signatures are compiled with their sizes written out. When one more differs from
+        them in sizes alone, kernels are made that take those sizes as arguments; what was decided
+        by them is among the guards, and other sizes that pass those compile nothing.
+
+        Examples
+        --------
+        >>> print(fd.explain_recompiles())
+        >>> fd.explain_recompiles()[-1].reason
+        'size0 <= 4096 does not hold: size0 is 8192 (tv0.shape[1])'
+        """
+        self._ready()
+        return self._core().recompiles()
 
     # --- state -----------------------------------------------------------------------------
 

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Sequence
-from types import FunctionType
-from typing import Any, Union
+from typing import Union
 
 import torch
 
+from ..cache.copies import copied
 from ..cache.executor import device_of
 from ..cache.profiling import measured
 from ..errors import ExecutionModeError, InputError
 from ..heuristics.params import HeuristicParams
 from ..lowering.contract import Products
+from .bound import BoundPlan, bind
 from .executors import KernelExecutor, Params
 from .explain import Explanation, explain_lowered
-from .inputs import Inputs, copied, device_for, flat, placing
+from .inputs import Inputs, device_for, flat, placing
 from .nvfuser_options import products_of
 from .recorded import Execute, Recorded
 from .repro import describe_inputs
 
 Device = Union[torch.device, str, int, None]
-
-_deprecated_used = False
-
-
-def _warn_deprecated(old: str, new: str) -> None:
-    """The one warning of this process, at the line that called the alias."""
-    global _deprecated_used
-    if _deprecated_used:
-        return
-    _deprecated_used = True
-    quiet = alias(Runnable.run, Runnable.execute)
-    setattr(Runnable, quiet.__name__, quiet)
-    warnings.warn(
-        f"FusionDefinition.{old} is nvFuser's name for FusionDefinition.{new}; "
-        f"use {new}, or import tritonfuser.compat.nvfuser_direct",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-
-
-def alias(function: Any, named: Any) -> Any:
-    """``function`` under the name and docstring of ``named``: a call costs what it costs."""
-    copy = FunctionType(function.__code__, function.__globals__, named.__name__)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(
-        copy,
-        named,
-        assigned=("__module__", "__qualname__", "__doc__", "__annotations__"),
-        updated=(),
-    )
 
 
 class Runnable(Recorded):
@@ -132,6 +101,48 @@ class Runnable(Recorded):
             return hot(inputs)
         except InputError as error:
             return self._run_flat(hot, inputs, error)
+
+    def plan(
+        self,
+        inputs: Inputs,
+        *,
+        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
+        device: Device = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
+    ) -> BoundPlan:
+        """What ``run`` would call for inputs like these, to call again and again.
+
+        ``plan(inputs)`` takes inputs of this one signature and looks nothing up; with ``out=`` it
+        puts results where it is told to. ``plan.graph(inputs)`` captures it as a CUDA graph.
+        Compiles like a first ``run``; nothing is run.
+
+        Parameters
+        ----------
+        inputs, params, device, _enable_options, _disable_options
+            As for ``run``. The plan keeps none of the tensors.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+        ParamsError
+            The params do not fit, with the reason.
+
+        Examples
+        --------
+        >>> plan = fd.plan([a, b])
+        >>> out = plan([a, b])
+        >>> plan([a, b], out=out)
+        """
+        fusion = self._ready()
+        products = products_of(_enable_options, _disable_options)
+        given = self._accepted(inputs)
+        core = self._core()
+        chosen = [params] if isinstance(params, HeuristicParams) else params
+        with placing(fusion):
+            where = device_for(fusion.ir, given, device, gpu_only=self._gpu_only())
+            return bind(core, given, fusion, params=chosen, device=where, products=products)
 
     def run_kernel(self, inputs: Inputs, params: Params | None = None) -> list[torch.Tensor]:
         """Run the definition as one kernel, compiled once for these inputs: benchmarks, tests.
@@ -217,39 +228,6 @@ class Runnable(Recorded):
         writes = any(out.alias_of is not None for out in fusion.ir.outputs)
         times = measured(plan, copied(given) if writes else given)
         return explain_lowered(plan.lowered, plan.properties, times)
-
-    def execute(
-        self,
-        inputs: Inputs,
-        *,
-        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
-        device: Device = None,
-        save_repro_inputs: bool = False,
-        _enable_options: Sequence[str] = (),
-        _disable_options: Sequence[str] = (),
-    ) -> list[torch.Tensor]:
-        """Deprecated alias of ``run``, under nvFuser's name.
-
-        Warns once a process. Programs that keep nvFuser's names import
-        ``tritonfuser.compat.nvfuser_direct``, where they are the right ones.
-        """
-        _warn_deprecated("execute", "run")
-        return self.run(
-            inputs,
-            params=params,
-            device=device,
-            save_repro_inputs=save_repro_inputs,
-            _enable_options=_enable_options,
-            _disable_options=_disable_options,
-        )
-
-    def manual_execute(
-        self, inputs: Inputs, heuristic_params: Params | None = None
-    ) -> list[torch.Tensor]:
-        """Deprecated alias of ``run_kernel``, under nvFuser's name; see ``execute``."""
-        if not _deprecated_used:
-            _warn_deprecated("manual_execute", "run_kernel")
-        return self.run_kernel(inputs, heuristic_params)
 
     def _run(
         self,

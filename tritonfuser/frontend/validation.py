@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from ..cache.copies import copied
 from ..ir import Fusion as Graph
 from .audit import Audit, AuditRow, audit_outputs, check
+from .deprecated import Deprecated
 from .fusion import Fusion
-from .inputs import Inputs, copied, flat
+from .inputs import Inputs, flat
 from .location import user_line
 from .oracle import Evaluation
-from .running import Device, Runnable
+from .running import Device
 from .tolerances import tolerances
 from .unavailable import UnavailableError
 
 
-class Validated(Runnable):
+class Validated(Deprecated):
     """A definition that can check itself."""
 
     def validate(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import MAX_TILE, Problem, next_power_of_2
+from .rows import whole_row
 
 REGISTER_BUDGET = 36 * 1024
 """Elements of a program's row and its partial results together that stay in registers."""
@@ -32,9 +33,10 @@ def reject_reason(problem: Problem) -> str | None:
         return "it has a scan"
     if not problem.inner:
         return "rows lie across memory"
-    row = next_power_of_2(problem.reduced)
     if problem.on_cpu:
-        return None if row <= MAX_TILE else f"a row of {problem.reduced} is more than a block holds"
+        fits = next_power_of_2(problem.reduced) <= MAX_TILE
+        return None if fits else f"a row of {problem.reduced} is more than a block holds"
+    row = sum(_row(problem))
     if row * (problem.outer_members + 2) > REGISTER_BUDGET:
         return (
             f"{problem.outer_members} partial results beside a row of {problem.reduced} "
@@ -55,22 +57,30 @@ def split(problem: Problem) -> int:
 
 
 def propose(problem: Problem) -> HeuristicParams:
-    row = next_power_of_2(problem.reduced)
     rows = max(problem.parallel // max(problem.chunks, 1), 1)
     if problem.on_cpu:
+        row = next_power_of_2(problem.reduced)
         block_m = min(next_power_of_2(rows), max(MAX_TILE // 4 // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
-    block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // row))
+    block, *tails = _row(problem)
+    row = block + sum(tails)
+    block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // block))
     stages = STAGES
     while (stages - 1) * block_m * row * _loaded_bytes(problem) > _room(problem):
         if block_m > 1:
             block_m //= 2
         else:
             stages -= 1
-    warps = max(4, min(16, block_m * row // 1024))
+    warps = max(4, min(8 if tails or block < 8192 else 16, block_m * block // 512))
     return InnerOuterPersistentParams(
-        block_m=block_m, block_r=row, num_warps=warps, num_stages=stages
+        block_m=block_m, block_r=block, tails=tuple(tails), num_warps=warps, num_stages=stages
     )
+
+
+def _row(problem: Problem) -> tuple[int, ...]:
+    """The tiles of a row."""
+    block, tails = whole_row(problem.reduced)
+    return block, *tails
 
 
 def _loaded_bytes(problem: Problem) -> int:

@@ -17,6 +17,9 @@ from .codec import decode, encode
 MAX_BLOCK = 1 << 20
 """Most elements of one Triton block (``TRITON_MAX_TENSOR_NUMEL``)."""
 
+MAX_TAILS = 3
+"""Most tiles for what is left of a row."""
+
 MAX_WARPS = 32
 """Most warps of one program: 1024 threads on NVIDIA."""
 
@@ -56,6 +59,9 @@ class HeuristicParams:
         for row in fields(self):
             value = getattr(self, row.name)
             decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
+        for size in getattr(self, "tails", ()):
+            self._expect(_is_power_of_two(size), "tails", size, "powers of two, 1 or more")
+        self._expect(len(getattr(self, "tails", ())) <= MAX_TAILS, "tails", self, "3 at most")
         for sides in self._blocks():
             for name, size in sides.items():
                 self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
@@ -170,11 +176,15 @@ class _XRParams(HeuristicParams):
     persistent : bool
         True: all of the reduced elements are in registers at once, read once. False: a loop of
         steps, and what is needed again is read again in each pass.
+    tails : tuple of int
+        Elements of smaller tiles for what whole blocks of ``block_r`` leave of a row, one behind
+        the other; none where a tile that reaches past the row's end wastes little.
     """
 
     block_x: int
     block_r: int
     persistent: bool
+    tails: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +219,16 @@ class InnerOuterPersistentParams(HeuristicParams):
     block_m : int
         Rows a step of a program's loop over its rows.
     block_r : int
-        Length of a row, rounded up to a power of two, in elements.
+        Length of a row in elements, rounded up to a power of two, or down if there are tails.
+    tails : tuple of int
+        Elements of smaller tiles for what ``block_r`` leaves of a row.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
 
     block_m: int
     block_r: int
+    tails: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

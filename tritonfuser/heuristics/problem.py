@@ -14,7 +14,7 @@ class Stream:
     ``item_bytes`` is the storage of an element; ``along_x``/``along_r`` tell which of the
     kernel's axes its elements run over; ``x_stride``/``r_stride`` the memory step in elements
     from one position of the axis to the next, 0 where it does not run along it and None where
-    the step is not the same everywhere.
+    the step is not the same everywhere. ``total_bytes`` is what all its elements take.
     """
 
     item_bytes: int
@@ -23,6 +23,7 @@ class Stream:
     x_stride: int | None = 1
     r_stride: int | None = 1
     is_store: bool = False
+    total_bytes: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +60,8 @@ class Problem:
     axes, ``dependent_outputs`` whether such results depend on a reduction of the kernel;
     ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
     results a column; ``crossing`` is the extent of a second axis along which some tensors lie in
-    memory (a transpose); ``work`` the number of ops an element takes; ``product`` the matrix
+    memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
+    a lane keeps of a row it walks over (two for a mean with its spread); ``product`` the matrix
     product that the rest goes with.
     """
 
@@ -74,6 +76,7 @@ class Problem:
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
     work: int = 1
+    states: int = 1
     product: Product | None = None
     device: DeviceProperties
 
@@ -81,8 +84,8 @@ class Problem:
     def inner(self) -> bool:
         """Whether most of the bytes lie contiguously along the reduced axis."""
         full = [s for s in self.streams if s.along_x and s.along_r]
-        along_r = sum(s.item_bytes for s in full if s.r_stride == 1)
-        along_x = sum(s.item_bytes for s in full if s.x_stride == 1)
+        along_r = sum(s.total_bytes for s in full if s.r_stride == 1)
+        along_x = sum(s.total_bytes for s in full if s.x_stride == 1)
         return along_r >= along_x
 
     @property

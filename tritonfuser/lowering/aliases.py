@@ -10,6 +10,7 @@ from ..ir import Fusion, Node, TensorType, Value
 from ..ops.builder import as_call
 from ..ops.table import Call, Library, View
 from ..shapes import Memory, contiguous_strides, strides_for_order
+from ..sizes import integer
 from .segments import Buffered
 
 
@@ -66,13 +67,11 @@ def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[Buffered, ...]:
     chains = [_chain(fusion, value) for value in values]
     whole = {c.root for c in chains if not c.narrows}
     results: list[Buffered] = []
-    outputs = {o.value for o in fusion.outputs}
-    written = {o.alias_of for o in fusion.outputs if o.alias_of is not None}
     for value, chain in zip(values, chains, strict=True):
-        if value in outputs and chain.views and chain.root in written:
+        if value in fusion.returned and chain.views and chain.root in fusion.written:
             results.append(Buffered(value))
             continue
-        stored = chain.root in fusion.inputs or chain.root in whole
+        stored = chain.root in fusion.given or chain.root in whole
         found = _through(fusion, chain) if stored or not chain.narrows else None
         results.append(found or _partial(fusion, value, whole))
     return tuple(results)
@@ -94,7 +93,7 @@ def _chain(fusion: Fusion, value: Value) -> _Chain:
 
 def _elements(type_: TensorType) -> int:
     """Distinct elements: an expanded dim counts once."""
-    return prod(1 if d.expanded else int(d.size) for d in type_.dims)
+    return prod(1 if d.expanded else integer(d.size) for d in type_.dims)
 
 
 def _through(fusion: Fusion, chain: _Chain) -> Buffered | None:

@@ -14,7 +14,17 @@ from math import prod
 from ..affine import Affine, Axis, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
-from ..ops.table import Call, Contraction, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ..ops.table import (
+    Call,
+    Contraction,
+    Kept,
+    Moments,
+    Pointwise,
+    Reduction,
+    Scan,
+    Scatter,
+    View,
+)
 from ..shapes import Pull
 
 Atoms = tuple[int, ...]
@@ -143,6 +153,8 @@ class AxisMap:
             return [d for i, d in enumerate(self._dims[call.value("arg")]) if i not in dims]
         if isinstance(form, View):
             return self._view(call, out)
+        if isinstance(form, Kept):
+            return list(self._dims[call.value("arg")])
         if isinstance(form, Scatter):
             return self._scatter(call)
         if isinstance(form, Contraction):
@@ -238,7 +250,8 @@ def _carried_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
             continue
         for place, item in enumerate(source.index):
             for dim, mark in enumerate(marks):
-                same = out.tensor.sizes[dim] == operand.tensor.sizes[place]
-                if item == mark and mark.terms and same:
+                if item != mark or not mark.terms:
+                    continue
+                if out.tensor.sizes[dim] == operand.tensor.sizes[place]:
                     from_dims[dim] = place
     return from_dims

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -11,12 +12,13 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.errors import CompilationError
+from triton.runtime import cache as triton_cache
 
 from .. import options
 from ..dtypes import Category
 from ..errors import LoweringError, UnsupportedDeviceError
 from .exclusion import LANGUAGE
-from .kernel import KernelArg, KernelSource
+from .kernel import KernelArg, KernelSource, SizeArg
 from .launch import Launcher, load
 from .module import failure, jit_function
 
@@ -114,6 +116,7 @@ def compile_kernel(
     if len(aligned) != len(source.args):
         raise ValueError(f"{len(source.args)} arguments, but {len(aligned)} alignments")
     started = time.perf_counter()
+    _digest_triton()
     with LANGUAGE.shared():
         function = jit_function(source)
         try:
@@ -135,7 +138,21 @@ def compile_kernel(
     return compiled
 
 
-def signature_of(source: KernelSource, arg: KernelArg) -> str:
+_digesting = threading.Lock()
+
+
+def _digest_triton() -> None:
+    """Have Triton digest its own files, for the keys of its cache: it takes a third of a second.
+
+    Triton keeps the answer, but every thread that asks before it is there would do it too.
+    """
+    digest = getattr(triton_cache, "triton_key", None)
+    if digest is not None:
+        with _digesting:
+            digest()
+
+
+def signature_of(source: KernelSource, arg: KernelArg | SizeArg) -> str:
     """An argument's type as Triton writes it: ``*bf16``, ``i64``."""
     info = arg.dtype.info
     if info.torch is None or (info.category is Category.COMPLEX and not arg.is_tensor):
@@ -144,16 +161,17 @@ def signature_of(source: KernelSource, arg: KernelArg) -> str:
 
 
 def _signature(source: KernelSource) -> dict[str, str]:
-    signature = {arg.name: signature_of(source, arg) for arg in source.args}
+    signature = {arg.name: signature_of(source, arg) for arg in source.passed}
     return {**signature, **{name: "constexpr" for name, _ in source.constants}}
 
 
 def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], list[list[Any]]]:
-    return {
-        (place,): [["tt.divisibility", 16]]
-        for place, (arg, is_aligned) in enumerate(zip(source.args, aligned, strict=True))
-        if arg.is_tensor and is_aligned
-    }
+    flags = [
+        arg.is_tensor and flag and arg.name not in source.unaligned
+        for arg, flag in zip(source.args, aligned, strict=True)
+    ]
+    flags += [size.multiple % 16 == 0 for size in source.sizes]
+    return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
 
 
 def _options(source: KernelSource) -> dict[str, Any]:
@@ -161,6 +179,7 @@ def _options(source: KernelSource) -> dict[str, Any]:
         "num_warps": source.num_warps,
         "num_stages": source.num_stages,
         "enable_fp_fusion": options.current().fma,
+        **({"launch_pdl": True} if source.follows else {}),
         # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
         "enable_reflect_ftz": False,
     }

@@ -28,6 +28,7 @@ from ..ir import (
 )
 from ..ops.builder import as_call
 from ..ops.table import Call, HostScalar, Kind, Op
+from ..sizes import integer
 from .constants import fold
 
 
@@ -166,7 +167,7 @@ def _extent(item: Operand) -> Operand:
         return item
     if not abs(item.value) < 2**63:
         raise DefinitionError(f"a size must be a number of at most 63 bits, got {item.value}")
-    return Const(int(item.value), DataType.Int)
+    return Const(integer(item.value), DataType.Int)
 
 
 def _constant(call: Call, node: Node) -> Const | None:

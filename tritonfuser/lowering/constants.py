@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 
 from ..dtypes import Category, DataType, of_python
 from ..ir import Const, Number
-from ..ops.table import Call
+from ..ops.table import Call, Pointwise
+from ..sizes import integer, is_size
 
 _UNSIGNED = range(2**63, 2**64)
 """Ints that only an unsigned dtype holds."""
@@ -19,10 +21,45 @@ def fold(call: Call, dtype: DataType) -> Const | None:
     consts = [arg for arg in call.args if isinstance(arg, Const)]
     if not consts or len(consts) != len([a for a in call.args if a is not None]):
         return None
+    size = _size(call, consts) if dtype is DataType.Int else None
+    if size is not None:
+        return Const(size, dtype)
     operands = [_tensor(a) if isinstance(a, Const) else None for a in call.args]
     with torch.device("cpu"):  # whatever the program's default device is
         result = call.op.oracle(*operands, **call.attrs)
         return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)
+
+
+_OF_SIZES: dict[str, Callable[..., int]] = {
+    "int_div": lambda a, b: _where_natural(a, b)[0] // b,
+    "int_mod": lambda a, b: _where_natural(a, b)[0] % b,
+    "minimum": min,
+    "maximum": max,
+}
+"""What functions in expressions of ops mean for sizes that vary."""
+
+
+def _where_natural(a: int, b: int) -> tuple[int, int]:
+    """Operands for which rounding down is rounding towards zero."""
+    if a < 0 or b <= 0:
+        raise TypeError("not for sizes")
+    return a, b
+
+
+def _size(call: Call, consts: Sequence[Const]) -> int | None:
+    """An expression of integers some of which are sizes that vary, with those left open."""
+    form = call.op.form
+    whole = all(const.dtype.info.category is Category.INT for const in consts)
+    if not isinstance(form, Pointwise) or not whole or not any(is_size(c.value) for c in consts):
+        return None
+    names = {param.name: param.name for param in call.op.params}
+    values = {name: const.value for name, const in zip(names, consts, strict=False)}
+    text = form.expression(consts[0].dtype, consts[-1].value).format(**{**names, "dtype": "dtype"})
+    try:
+        found = eval(text, {"__builtins__": {}, **_OF_SIZES}, values)
+    except (NameError, TypeError, AttributeError):
+        return None  # the oracle knows, with the sizes of this run
+    return integer(found)
 
 
 def neutral(kind: str, dtype: DataType) -> Const:
@@ -42,7 +79,8 @@ def neutral(kind: str, dtype: DataType) -> Const:
 
 
 def _tensor(const: Const) -> torch.Tensor:
-    return torch.tensor(const.value, dtype=const.dtype.info.torch, device="cpu")
+    value = int(integer(const.value)) if is_size(const.value) else const.value
+    return torch.tensor(value, dtype=const.dtype.info.torch, device="cpu")
 
 
 def as_number(value: Number, dtype: DataType) -> Number:

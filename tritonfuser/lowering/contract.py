@@ -80,7 +80,7 @@ def _may_win(fusion: Fusion, node: Node, device: DeviceProperties) -> bool:
     """Whether there is something on the way from or to memory that a kernel could take along."""
     if device.is_cpu:
         return False
-    after = [user for user in fusion.nodes if node.out in user.operands()]
+    after = fusion.consumers.get(node.out, ())
     before = [fusion.producers.get(value) for value in node.operands()]
     near = [*after, *(made for made in before if made is not None)]
     return any(not isinstance(as_call(other).op.form, Library | View) for other in near) or any(

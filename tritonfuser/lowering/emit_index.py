@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..affine import Affine, Axis, Base, Bounded, Digit, Loaded, digit, unbound
 from ..dtypes import DataType
+from ..sizes import hint, same, surely_below
 from .writer import Line, Name, Writer
 
 
@@ -15,7 +16,8 @@ class Tile:
 
     ``block`` is the constexpr with its tile size, None for an axis of which a program has one
     position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
-    ``place`` is the dim of a block that runs along it.
+    ``place`` is the dim of a block that runs along it. ``start`` and ``stop`` bound the positions
+    that it takes of its axis, where other tiles take the rest.
     """
 
     axis: Axis
@@ -23,10 +25,26 @@ class Tile:
     masked: bool
     width: int = 1
     place: int = 0
+    start: int = 0
+    stop: int | None = None
+
+    @property
+    def end(self) -> int:
+        """Behind the last position that it takes."""
+        return self.axis.extent if self.stop is None else self.stop
 
     @property
     def name(self) -> str:
         return self.axis.name
+
+
+def signed(number: int) -> tuple[str, int]:
+    """A term's sign and what comes behind it; a size of whatever sign is added."""
+    return ("-", -number) if surely_below(number, 0) else ("+", number)
+
+
+def _covers(positions: int, extent: int) -> bool:
+    return surely_below(extent - 1, positions)
 
 
 class IndexWriter:
@@ -43,6 +61,12 @@ class IndexWriter:
         places = (tile.place for tile in self.tiles.values() if tile.block is not None)
         return 1 + max(places, default=-1)
 
+    def met(self, expr: Affine) -> tuple[Tile, ...]:
+        """The tiles, of those that share a row the one that an expression runs over."""
+        names = {axis.name for axis in expr.axes()}
+        row = [tile for tile in self.tiles.values() if tile.start or tile.stop is not None]
+        return tuple(t for t in self.tiles.values() if t not in row or t.name in names)
+
     def dims(self, expr: Affine) -> frozenset[str]:
         """The tile axes an expression runs over, one-position axes included."""
         names = {axis.name for axis in expr.axes()}
@@ -55,13 +79,13 @@ class IndexWriter:
         """``x * 4096 + r1 - 3``."""
         expr = unbound(expr)
         parts: list[str] = []
-        for item, coefficient in sorted(expr.terms, key=lambda term: -abs(term[1])):
+        for item, coefficient in sorted(expr.terms, key=lambda term: -abs(hint(term[1]))):
             name = self._digit(item)
-            factor = "" if abs(coefficient) == 1 else f" * {abs(coefficient)}"
-            sign = "-" if coefficient < 0 else "+"
+            sign, number = signed(coefficient)
+            factor = "" if same(number, 1) else f" * {number}"
             parts.append(f"{sign} {name}{factor}")
-        if expr.const or not parts:
-            parts.append(f"{'-' if expr.const < 0 else '+'} {abs(expr.const)}")
+        if not same(expr.const, 0) or not parts:
+            parts.append(" ".join(map(str, signed(expr.const))))
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
 
@@ -72,17 +96,17 @@ class IndexWriter:
         base = item.base
         if isinstance(base, Axis):
             text, wanted, dims = base.name, base.name, frozenset((base.name,))
-            whole = item.mod is None or item.div * item.mod >= base.extent
+            whole = item.mod is None or _covers(item.div * item.mod, base.extent)
         else:
             dims = self.dims(Affine(((item, 1),)))
             wanted = "i"
             whole = item.mod is None or (
-                isinstance(base, Bounded) and item.div * item.mod >= base.extent
+                isinstance(base, Bounded) and _covers(item.div * item.mod, base.extent)
             )
             text = self._base(base)
-        if item.div == 1 and whole:
+        if same(item.div, 1) and whole:
             return text
-        if item.div != 1:
+        if not same(item.div, 1):
             text = f"{text} // {item.div}"
         if not whole:
             text = f"{text} % {item.mod}"

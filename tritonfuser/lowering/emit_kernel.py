@@ -7,7 +7,8 @@ pass. Values are pulled into the scopes by ``ValueWriter``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ..dtypes import DataType
@@ -16,9 +17,10 @@ from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Index
 from .emit_index import Tile
-from .emit_random import WORDS
+from .emit_online import Online, online_pairs
 from .emit_reduce import REDUCERS, Finish
 from .emit_values import ValueWriter, cast_text, typed
+from .evictions import with_evictions
 from .nests import Nest
 from .reach import Read, walk
 from .segments import Member, Segment, Store
@@ -43,6 +45,9 @@ class KernelBody(ValueWriter):
         self.segment = segment
         self.nest = nest
         self.members = {out: m for m in segment.members for out in m.node.outs}
+        self._piece = 0
+        self._tops = online_pairs(fusion, self.members)
+        self.online: dict[Value, Online] = {}
 
     # -- tiles ---------------------------------------------------------------
 
@@ -60,6 +65,35 @@ class KernelBody(ValueWriter):
             return ""
         return "[" + ", ".join(":" if i == place else "None" for i in range(self.rank)) + "]"
 
+    # -- pieces of rows ------------------------------------------------------
+
+    @contextmanager
+    def on(self, piece: int) -> Iterator[None]:
+        """Inside, a row is its whole blocks (0) or one of the tiles for what they leave."""
+        before, self._piece = self._piece, piece
+        try:
+            yield
+        finally:
+            self._piece = before
+
+    def place(self, index: Index) -> Index:
+        """Where an index of the segment is on the kernel's axes, in the piece at hand."""
+        return self.nest.place(index, self._piece)
+
+    def pieces(self, index: Index) -> range:
+        """The pieces that what lies at an index is in."""
+        cut = bool(self.nest.tails) and self.nest.place(index, 0) != self.nest.place(index, 1)
+        return range(1 + len(self.nest.tails) if cut else 1)
+
+    def reduces_pieces(self, member: Member) -> bool:
+        """Whether a member reduces along the axis that is cut into pieces."""
+        axes = [self.nest.piece(piece) for piece in (0, 1)] if self.nest.tails else []
+        return bool(axes) and any(axes[0][a] != axes[1][a] for a in member.across)
+
+    def reduced_pieces(self, member: Member) -> range:
+        """The pieces whose results a member joins."""
+        return range(1 + len(self.nest.tails) if self.reduces_pieces(member) else 1)
+
     # -- body ----------------------------------------------------------------
 
     def write(self) -> list[Line]:
@@ -70,7 +104,19 @@ class KernelBody(ValueWriter):
             self._pass(members, stores)
         for store in self._late_stores():
             self._store(store)
-        return self.writer.scopes[0].lines or [Line("pass")]
+        lines = self.writer.scopes[0].lines
+        if self.nest.loop == "r":
+            lines = with_evictions(lines, self._shared())
+        return lines or [Line("pass")]
+
+    def _shared(self) -> frozenset[str]:
+        """The tensors of which every program reads the same elements."""
+        spread = frozenset(tile.name for tile, _ in self.nest.grid)
+        return frozenset(
+            read.value.name
+            for read in self.loaded
+            if not spread & {axis.name for item in read.index for axis in item.axes()}
+        )
 
     def _axes(self) -> None:
         """Where this program is: its range along each axis that is not walked in a loop."""
@@ -91,7 +137,8 @@ class KernelBody(ValueWriter):
         for tile in self.nest.tiles:
             if tile.name in gridded or tile.block is None:
                 continue
-            text = self._range(tile, self._tile_place(tile))
+            start = f"{tile.start} + " if tile.start else ""
+            text = start + self._range(tile, self._tile_place(tile))
             if tile.name == self.nest.loop:
                 lines.append(Line(f"{tile.name}_base = {text}"))
             else:
@@ -105,16 +152,16 @@ class KernelBody(ValueWriter):
         wide = ".to(tl.int64)" if self.index.wide else ""
         return f"tl.arange(0, {tile.block}){self.suffix(place)}{wide}"
 
-    def quarter(self, tile: Tile) -> str:
-        part = f"{tile.block} // {WORDS}"
+    def part(self, tile: Tile, count: int) -> str:
+        part = f"{tile.block} // {count}"
         wide = ".to(tl.int64)" if self.index.wide else ""
         within = f"tl.arange(0, {part}){self.suffix(self._tile_place(tile))}{wide}"
         for number, (other, _) in enumerate(self.nest.grid):
             if other == tile:
                 return f"tl.program_id({number}){wide} * ({part}) + {within}"
         if tile.name == self.nest.loop:
-            return f"{tile.name}_start // {WORDS} + {within}"
-        return within
+            return f"{tile.name}_start // {count} + {within}"
+        return f"{tile.start // count} + {within}" if tile.start else within
 
     def _mask_line(self, tile: Tile, lines: list[Line]) -> None:
         if tile.masked:
@@ -129,12 +176,32 @@ class KernelBody(ValueWriter):
         for member in self.segment.members:
             start = Read(next(member.node.operands()), member.operand_index)
             level = self._level([start], places, member_level)
+            level = self._joined(member, level, [start], places, member_level)
             member_level.update(dict.fromkeys(member.node.outs, level))
         store_level: dict[Store, int] = {}
         for store in self.segment.stores:
             if store.value not in self.members:
                 store_level[store] = self._level(store.starts, places, member_level)
         return member_level, store_level
+
+    def _joined(
+        self,
+        member: Member,
+        level: int,
+        starts: Sequence[Read],
+        places: Mapping[Value, Index],
+        levels: Mapping[Value, int],
+    ) -> int:
+        """The pass of a sum that goes along with its maximum, if nothing else makes it wait."""
+        top = self._tops.get(member.node.out)
+        if top is None or not self.walks(top):
+            return level
+        if self._level(starts, places, {**levels, top.node.out: -1}) > levels[top.node.out]:
+            return level
+        if top.node.out not in self.online:
+            self.online[top.node.out] = Online(self, top)
+        self.online[member.node.out] = self.online[top.node.out]
+        return levels[top.node.out]
 
     def _level(
         self, starts: Sequence[Read], places: Mapping[Value, Index], levels: Mapping[Value, int]
@@ -192,8 +259,9 @@ class KernelBody(ValueWriter):
             return
         self.writer.open_loop(loop)
         ends = [self._reduce(member) for member in members]
-        for store in stores:
-            self._store(store)
+        walked = {store: self.pieces(store.index) if loop == "r" else range(1) for store in stores}
+        for store, pieces in walked.items():
+            self._store(store, pieces[:1] if loop == "r" else None)
         tile = next(t for t in self.nest.tiles if t.name == loop)
         first = Line(f"{loop} = {loop}_start + {loop}_base")
         if tile.masked:
@@ -203,25 +271,31 @@ class KernelBody(ValueWriter):
         for end in ends:
             if end is not None:
                 end()
+        for store, pieces in walked.items():
+            self._store(store, pieces[1:])
 
     def _loop_header(self, tile: Tile) -> str:
         stages = self.segment.params.num_stages
-        how = f"tl.range(0, {tile.axis.extent}, {tile.block}, num_stages={stages})"
+        how = f"tl.range(0, {tile.end}, {tile.block}, num_stages={stages})"
         if stages <= 1:
-            how = f"range(0, {tile.axis.extent}, {tile.block})"
+            how = f"range(0, {tile.end}, {tile.block})"
         return f"for {tile.name}_start in {how}:"
 
     # -- reductions ----------------------------------------------------------
 
     def _reduce(self, member: Member) -> Finish | None:
         """Write a member's reduction; returns what to write when its loop is over."""
+        pair = self.online.get(member.node.out)
+        if pair is not None:
+            return pair.write(member)
         form = as_call(member.node).op.form
         assert isinstance(form, Reduction | Moments | Scan)
         return REDUCERS[type(form)](self, member, form)
 
     def across(self, member: Member) -> Tile:
         """The tile axis a member reduces along."""
-        names = {axis.name for a in member.across for axis in self.nest.axes[a].axes()}
+        axes = self.nest.piece(self._piece)
+        names = {axis.name for a in member.across for axis in axes[a].axes()}
         for tile in self.nest.tiles:
             if tile.block is not None and (tile.name in names):
                 return tile
@@ -231,7 +305,7 @@ class KernelBody(ValueWriter):
         """The operand over the whole tile, with ``identity`` where the tile reaches past."""
         tile = self.across(member)
         operand = next(member.node.operands())
-        read = Read(operand, self.nest.place(member.operand_index))
+        read = Read(operand, self.place(member.operand_index))
         name = self.cast(self.read(read), dtype, operand, member.node.loc)
         if tile.masked:
             text = f"tl.where({tile.name}_mask, {name.text}, {identity})"
@@ -258,7 +332,7 @@ class KernelBody(ValueWriter):
         return self._tile_place(self.across(member))
 
     def place_result(self, member: Member, out: Value, name: Name) -> None:
-        self.bind(Read(out, self.nest.place(member.index)), name)
+        self.bind(Read(out, self.place(member.index)), name)
 
     def anchor(self, node: Node, read: Read) -> Name:
         """A scan in a later loop than its own is done again there."""
@@ -270,10 +344,16 @@ class KernelBody(ValueWriter):
 
     # -- storing -------------------------------------------------------------
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: Store, pieces: Sequence[int] | None = None) -> None:
+        """Write a result, all pieces of it or some."""
         if store.value.tensor.numel == 0:
             return
-        index, guards = self.nest.place(store.index), self.nest.guards(store.guards)
+        for piece in self.pieces(store.index) if pieces is None else pieces:
+            with self.on(piece):
+                self._store_piece(store)
+
+    def _store_piece(self, store: Store) -> None:
+        index, guards = self.place(store.index), self.nest.guards(store.guards, self._piece)
         store = replace(store, index=index, guards=guards)
         name = self._written_value(store)
         self._read_indices(*store.target.index)

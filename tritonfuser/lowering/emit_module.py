@@ -9,15 +9,19 @@ from pathlib import PurePath
 from ..dtypes import DataType
 from ..errors import SourceLoc
 from ..ir import Fusion, Value
+from ..ledger import Ledger
 from ..ops.builder import as_call
 from ..ops.table import View
 from ..shapes import INT32_LIMIT, Memory, index_dtype
+from ..size_text import atoms_in, computed
 from . import library
 from .emit_kernel import KernelBody
 from .emit_product import ProductBody
-from .kernel import KernelArg, KernelSource
+from .kernel import KernelArg, KernelSource, SizeArg
 from .nests import Nest, ProductNest, nest_of
+from .seeds import Seeds
 from .segments import Segment
+from .vectors import held_back
 from .writer import Line
 
 Strides = Mapping[Value, tuple[int, ...]]
@@ -31,6 +35,8 @@ def emit(
     inputs: Strides,
     outputs: Strides,
     misaligned: frozenset[Value] = frozenset(),
+    seeds: Seeds = (),
+    ledger: Ledger | None = None,
 ) -> KernelSource:
     """The kernel of a segment.
 
@@ -40,6 +46,10 @@ def emit(
         Strides of the buffers of what it loads and stores, in elements.
     misaligned : frozenset of Value
         Those that do not start at a multiple of 16 bytes.
+    seeds : tuple of (Value, Value)
+        Seeds and offsets that a run draws; in a captured graph the kernel fetches them.
+    ledger : Ledger, optional
+        Of sizes that vary: those in the text become arguments.
     """
     nest = nest_of(segment)
     wide = _is_wide(nest, _memories(segment, inputs, outputs))
@@ -47,11 +57,12 @@ def emit(
         writer: KernelBody = ProductBody(fusion, segment, nest, inputs, outputs, wide, misaligned)
     else:
         writer = KernelBody(fusion, segment, nest, inputs, outputs, wide)
-    body = writer.write()
+    body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.params
-    text, lines = _module(name, segment, nest, args, body)
+    sizes = _sizes(body, wide, ledger)
+    text, lines = _module(name, segment, nest, (*args, *sizes), body, ledger)
     return KernelSource(
         name=name,
         text=text,
@@ -61,13 +72,37 @@ def emit(
         num_warps=params.num_warps,
         num_stages=params.num_stages,
         lines=lines,
+        sizes=sizes,
+        follows=segment.follows,
+        unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
     )
+
+
+def _overlap(segment: Segment) -> list[Line]:
+    """Start while the kernel before this one ends; let the one behind it do the same.
+
+    To wait is to wait for all of that kernel, and so for all that it has waited for.
+    """
+    lines = [Line("let_next_start()")] if segment.followed else []
+    return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
+
+
+def _sizes(body: list[Line], wide: bool, ledger: Ledger | None) -> tuple[SizeArg, ...]:
+    dtype = DataType.Int if wide else DataType.Int32
+    text = "\n".join(line.text for line in body)
+    found = () if ledger is None else atoms_in(ledger, text)
+    return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
+
+
+def _fetched(segment: Segment, seeds: Seeds) -> list[Line]:
+    pairs = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
+    return [Line(f"{pair} = drawn({pair})") for pair in pairs]
 
 
 def _is_wide(nest: Nest, memories: list[Memory]) -> bool:
     """Whether positions in a tensor, or along an axis of the kernel, need 64 bits."""
-    longest = max(tile.axis.extent for tile in nest.tiles)
-    return longest >= INT32_LIMIT or index_dtype(memories) is not DataType.Int32
+    long = any(tile.axis.extent >= INT32_LIMIT for tile in nest.tiles)
+    return long or index_dtype(memories) is not DataType.Int32
 
 
 def _memories(segment: Segment, inputs: Strides, outputs: Strides) -> list[Memory]:
@@ -95,7 +130,12 @@ def kernel_name(segment: Segment) -> str:
 
 
 def _module(
-    name: str, segment: Segment, nest: Nest, args: tuple[KernelArg, ...], body: list[Line]
+    name: str,
+    segment: Segment,
+    nest: Nest,
+    args: tuple[KernelArg | SizeArg, ...],
+    body: list[Line],
+    ledger: Ledger | None,
 ) -> tuple[str, tuple[tuple[int, SourceLoc], ...]]:
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
@@ -107,7 +147,7 @@ def _module(
         text.append("from triton.language.extra import libdevice")
     helpers = sorted(used & _LIBRARY)
     if helpers:
-        text += ["", f"from tritonfuser.lowering.library import {', '.join(helpers)}"]
+        text += ["", *_imported("tritonfuser.lowering.library", helpers)]
     text += ["", "", "@triton.jit", *_signature(name, parameters)]
     lines: list[tuple[int, SourceLoc]] = []
     shown: SourceLoc | None = None
@@ -119,8 +159,16 @@ def _module(
         text.append(indent + line.text)
         if line.loc is not None:
             lines.append((len(text), line.loc))
-    text += ["", "", *_launch(name, nest, args, segment, body)]
+    text += ["", "", *_launch(name, nest, args, segment, body, ledger)]
     return "\n".join(text) + "\n", tuple(lines)
+
+
+def _imported(module: str, names: list[str]) -> list[str]:
+    """``from module import ...`` on one line, or one name a line where that is too long."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= 100:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
 
 
 def _signature(name: str, parameters: list[str]) -> list[str]:
@@ -138,7 +186,12 @@ def place_text(loc: SourceLoc) -> str:
 
 
 def _launch(
-    name: str, nest: Nest, args: tuple[KernelArg, ...], segment: Segment, body: list[Line]
+    name: str,
+    nest: Nest,
+    args: tuple[KernelArg | SizeArg, ...],
+    segment: Segment,
+    body: list[Line],
+    ledger: Ledger | None,
 ) -> list[str]:
     memory = []
     if _makes_descriptors(body):
@@ -150,11 +203,22 @@ def _launch(
     given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
     constants = [f"{key}={value}" for key, value in nest.constants]
     options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
-    grid = ", ".join(str(count) for count in _grid(nest))
+    options += ["launch_pdl=True"] if segment.follows else []
+    grid = ", ".join(repr(count) for count in _grid(nest))
+    tensors = given
+    symbols: list[str] = []
+    lines: list[str] = []
+    if ledger is not None:
+        words = [a.name for a in args if isinstance(a, SizeArg)]
+        words += [atom.name for atom in atoms_in(ledger, grid)]
+        symbols, lines = computed(ledger, words)
+        tensors = given[: len(given) - sum(isinstance(a, SizeArg) for a in args)]
+    taken = ", ".join([*tensors, *symbols])
     return [
-        f"def launch({', '.join(given)}):",
-        f'    """Run the kernel on tensors: {", ".join(given)}."""',
+        f"def launch({taken}):",
+        f'    """Run the kernel on tensors: {taken}."""',
         *memory,
+        *(f"    {line}" for line in lines),
         f"    {name}[({grid})](",
         f"        {', '.join([*given, *constants, *options])}",
         "    )",

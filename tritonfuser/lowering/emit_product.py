@@ -7,7 +7,7 @@ what follows the product comes behind it, in one part or, a column half at a tim
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..affine import Affine
 from ..dtypes import DataType
@@ -20,7 +20,6 @@ from ..shapes import Index
 from .descriptors import Described, described
 from .emit_index import Tile
 from .emit_kernel import KernelBody
-from .emit_random import WORDS
 from .nests import ProductNest, part_of
 from .reach import Read, sources_of
 from .segments import Segment, Store
@@ -204,7 +203,7 @@ class ProductBody(KernelBody):
         for store in self.segment.stores:
             self._store(store)
 
-    def _store(self, store: Store) -> None:
+    def _store(self, store: Store, pieces: Sequence[int] | None = None) -> None:
         where = None
         index = self.nest.place(store.index)
         if store.source is None and not store.guards:
@@ -218,9 +217,9 @@ class ProductBody(KernelBody):
         line = Line(f"{self._descriptor(where)}.store({where.place}, {text})")
         self.writer.scope_for(name.dims).lines.append(line)
 
-    def quarter(self, tile: Tile) -> str:
-        within = f"tl.arange(0, ({tile.block}) // {WORDS}){self.suffix(tile.place)}"
-        return within if self.reductions else f"{tile.name}_start // {WORDS} + {within}"
+    def part(self, tile: Tile, count: int) -> str:
+        within = f"tl.arange(0, ({tile.block}) // {count}){self.suffix(tile.place)}"
+        return within if self.reductions else f"{tile.name}_start // {count} + {within}"
 
     # -- descriptors ---------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 
@@ -11,26 +12,45 @@ from ..dtypes import DataType
 from ..ir import Const, Node
 from ..ops.builder import as_call
 from ..ops.table import Random
+from ..sizes import surely_multiple
 from .emit_index import Tile
 
 WORDS = 4
 """Random words one Philox counter gives: elements of a tensor that share a counter."""
+PAIR = 2 * WORDS
+"""Elements that are drawn together where the first does not begin a counter."""
 
 
-def fast_tile(position: Affine, tiles: tuple[Tile, ...]) -> Tile | None:
-    """The tile whose neighbours, four by four, are the four words of one counter.
+@dataclass(frozen=True)
+class Run:
+    """Neighbours along a tile that share counters: ``count`` of them at a time.
 
-    It must be the last, along which a tensor of a tile lies in registers, and the position must
-    be a multiple of four at its start.
+    The position of the tile's elements is ``rest`` and how far they are along ``tile``.
+    """
+
+    tile: Tile
+    rest: Affine
+    count: int
+
+
+def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
+    """The tile along which a position grows one by one, if its elements lie in registers.
+
+    Four words are those of four neighbours where the position is a multiple of four at each start
+    of a tile; elsewhere eight neighbours have words of three counters.
     """
     blocked = [tile for tile in tiles if tile.block is not None]
-    last = blocked[-1] if blocked else None
-    if last is None or last.axis.extent % WORDS or last.width < WORDS:
+    if not blocked:
         return None
+    last = max(blocked, key=lambda tile: tile.place)
     rest = without(position, last.axis)
-    if rest is None or rest.const % WORDS:
+    if rest is None:
         return None
-    return last if all(step % WORDS == 0 for _, step in rest.terms) else None
+    aligned = all(
+        surely_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
+    )
+    count = WORDS if aligned else PAIR
+    return Run(last, rest, count) if last.width >= count and last.start % count == 0 else None
 
 
 def without(position: Affine, axis: Axis) -> Affine | None:
@@ -41,11 +61,14 @@ def without(position: Affine, axis: Axis) -> Affine | None:
     digit, step = mine[0]
     if step != 1 or digit.div != 1 or (digit.mod or axis.extent) < axis.extent:
         return None
-    return Affine(tuple(t for t in position.terms if t[0] != digit), position.const)
+    rest = Affine(tuple(t for t in position.terms if t[0] != digit), position.const)
+    return None if axis in rest.axes() else rest
 
 
 def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
     """``unit`` scaled by (mean, std), or spread over [low, high) and rounded within it."""
+    if not form.scaled:
+        return unit
     dtype = f"tl.{node.out.dtype.info.triton}"
     first, second = bounds
     if not form.bounded:
@@ -55,6 +78,8 @@ def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
     if not isinstance(low, Const) or not isinstance(high, Const):
         return f"round_below({spread}, {second}, {dtype})"
     if (low.value, high.value) == (0.0, 1.0):
+        if node.out.dtype is DataType.Float:
+            return unit
         spread = unit
     limit = largest_below(float(high.value.real), node.out.dtype)
     return f"tl.minimum({spread}, {limit!r}).to({dtype})"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import DataType, compute_dtype
 from ..ir import Value
 from ..ops.table import Moments, Reduction, Scan
+from ..sizes import is_size
 from .constants import neutral
+from .emit_index import Tile
 from .emit_values import literal
 from .writer import Line, Name
 
@@ -36,25 +38,60 @@ def _finish_value(body: KernelBody, member: Member, out: Value, name: Name) -> N
 
 def reduce_tile(body: KernelBody, member: Member, form: Reduction) -> Finish | None:
     """``tv5 = tl.sum(tv4, 1)[:, None]``, or an accumulator tile and its sum after the loop."""
+    if body.reduces_pieces(member):
+        return _reduce_row(body, member, form)
+    ends: list[tuple[int, Finish | None]] = []
+    for piece in body.pieces(member.operand_index):
+        with body.on(piece):
+            ends.append((piece, _reduce_row(body, member, form)))
+    if not body.walks(member):
+        return None
+
+    def finish() -> None:
+        for piece, end in ends:
+            with body.on(piece):
+                assert end is not None
+                end()
+
+    return finish
+
+
+def _reduce_row(body: KernelBody, member: Member, form: Reduction) -> Finish | None:
+    """The result of one piece, or of all those that the member reduces over."""
     out = member.node.out
     value = next(member.node.operands())
     dtype = work_dtype(value)
     identity = identity_text(form.identity, value)
     operand = body.reduced_operand(member, dtype, identity)
     dims = body.result_dims(member, operand)
+    total = operand.text
 
-    def across(text: str) -> None:
-        reduced = form.across.format(x=text, axis=body.axis_number(member))
-        made = body.define(out, body.keep_dim(member, reduced), dims, dtype, member.node.loc)
+    def across(text: str) -> str:
+        return body.keep_dim(member, form.across.format(x=text, axis=body.axis_number(member)))
+
+    def finish() -> None:
+        text = across(total)
+        for tail in tails(body, member, dtype, identity):
+            text = form.combine.format(a=text, b=across(tail.text))
+        made = body.define(out, text, dims, dtype, member.node.loc)
         _finish_value(body, member, out, made)
 
     if not body.walks(member):
-        across(operand.text)
+        finish()
         return None
     total = _accumulator(body, out, operand, identity, dtype)
     combined = form.combine.format(a=total, b=operand.text)
     body.writer.scopes[-1].lines.append(Line(f"{total} = {combined}", member.node.loc))
-    return lambda: across(total)
+    return finish
+
+
+def tails(body: KernelBody, member: Member, dtype: DataType, identity: str) -> list[Name]:
+    """The operand over the tiles for what whole blocks leave of the rows it reduces."""
+    found: list[Name] = []
+    for piece in body.reduced_pieces(member)[1:]:
+        with body.on(piece):
+            found.append(body.reduced_operand(member, dtype, identity))
+    return found
 
 
 def _accumulator(
@@ -74,29 +111,84 @@ def moments_tile(body: KernelBody, member: Member, form: Moments) -> Finish | No
     In a loop each lane keeps count, mean and M2 of what it has seen (Welford, Note on a method
     for calculating corrected sums of squares and products, 1962); the lanes are joined after it.
     """
-    mean, m2, count = member.node.outs
     dtype = work_dtype(next(member.node.operands()))
-    operand = body.reduced_operand(member, dtype, "0.0")
     number = member_extent(member)
+    _bind_count(body, member, member.node.outs[2], number)
+    if not body.reduces_pieces(member) and len(body.pieces(member.operand_index)) > 1:
+        return _moments_apart(body, member, number)
+    operand = body.reduced_operand(member, dtype, "0.0")
     dims = body.result_dims(member, operand)
-    _bind_count(body, member, count, number)
     if body.walks(member):
         return _moments_loop(body, member, operand, dtype, dims, number)
-    loc = member.node.loc
-    axis = body.axis_number(member)
-    total = body.keep_dim(member, f"tl.sum({operand.text}, {axis})")
-    mean_name = body.define(mean, f"{total} / {max(number, 1)}.0", dims, dtype, loc)
-    spread = f"{operand.text} - {mean_name.text}"
+    _moments_row(body, member, operand, dtype, dims, number)
+    return None
+
+
+def _moments_apart(body: KernelBody, member: Member, number: int) -> Finish | None:
+    """Of columns: each piece of the rows has its own."""
+    dtype = work_dtype(next(member.node.operands()))
+    ends: list[tuple[int, Finish]] = []
+    for piece in body.pieces(member.operand_index):
+        with body.on(piece):
+            _bind_count(body, member, member.node.outs[2], number)
+            operand = body.reduced_operand(member, dtype, "0.0")
+            dims = body.result_dims(member, operand)
+            if body.walks(member):
+                end = _moments_loop(body, member, operand, dtype, dims, number)
+                ends.append((piece, end))
+            else:
+                _moments_row(body, member, operand, dtype, dims, number)
+    if not ends:
+        return None
+
+    def finish() -> None:
+        for piece, end in ends:
+            with body.on(piece):
+                end()
+
+    return finish
+
+
+def _moments_row(
+    body: KernelBody,
+    member: Member,
+    operand: Name,
+    dtype: DataType,
+    dims: frozenset[str],
+    number: int,
+) -> None:
+    """All of a row in registers: the mean first, then the squares about it."""
+    mean, m2, _ = member.node.outs
+    loc, axis = member.node.loc, body.axis_number(member)
+    rest = tails(body, member, dtype, "0.0")
+    total = " + ".join(body.keep_dim(member, f"tl.sum({x.text}, {axis})") for x in (operand, *rest))
+    total = f"({total})" if rest else total
+    mean_name = body.define(mean, f"{total} / {_divisor(number, dtype)}", dims, dtype, loc)
+    squares = [_squares(body, member, operand, mean_name)]
+    for piece, x in zip(body.reduced_pieces(member)[1:], rest, strict=True):
+        with body.on(piece):
+            squares.append(_squares(body, member, x, mean_name))
+    m2_name = body.define(m2, " + ".join(squares), dims, dtype, loc)
+    _finish_value(body, member, mean, mean_name)
+    _finish_value(body, member, m2, m2_name)
+
+
+def _squares(body: KernelBody, member: Member, operand: Name, mean: Name) -> str:
+    """The sum of squared distances from the mean, in the piece at hand."""
     tile = body.across(member)
+    spread = f"{operand.text} - {mean.text}"
     if tile.masked:
         spread = f"tl.where({tile.name}_mask, {spread}, 0.0)"
     centered = next(member.node.operands())
-    deviation = body.define(centered, spread, operand.dims, dtype, loc, "_centered")
-    squares = f"tl.sum({deviation.text} * {deviation.text}, {axis})"
-    m2_name = body.define(m2, body.keep_dim(member, squares), dims, dtype, loc)
-    _finish_value(body, member, mean, mean_name)
-    _finish_value(body, member, m2, m2_name)
-    return None
+    loc = member.node.loc
+    deviation = body.define(centered, spread, operand.dims, operand.dtype, loc, "_centered")
+    squares = f"tl.sum({deviation.text} * {deviation.text}, {body.axis_number(member)})"
+    return body.keep_dim(member, squares)
+
+
+def _divisor(number: int, dtype: DataType) -> str:
+    """How many elements there are, as a float."""
+    return f"{number}.to(tl.{dtype.info.triton})" if is_size(number) else f"{max(number, 1)}.0"
 
 
 def member_extent(member: Member) -> int:
@@ -107,7 +199,7 @@ def member_extent(member: Member) -> int:
 
 
 def _bind_count(body: KernelBody, member: Member, count: Value, number: int) -> None:
-    text = f"tl.full([], {number}, tl.int64)"
+    text = f"{number}.to(tl.int64)" if is_size(number) else f"tl.full([], {number}, tl.int64)"
     name = Name(text, count.dtype)
     body.place_result(member, count, name)
 
@@ -122,33 +214,53 @@ def _moments_loop(
 ) -> Finish:
     mean, m2, _ = member.node.outs
     tile = body.across(member)
-    seen = _accumulator(body, mean, operand, "0.0", dtype, "seen")
     lane_mean = _accumulator(body, mean, operand, "0.0", dtype, "lane")
     lane_m2 = _accumulator(body, m2, operand, "0.0", dtype, "lane")
-    delta = body.writer.fresh(f"{mean.name}_delta")
-    valid = f"{tile.name}_mask" if tile.masked else None
-    lines = body.writer.scopes[-1].lines
-    step = f"{valid}.to(tl.{dtype.info.triton})" if valid else "1.0"
-    lines.append(Line(f"{seen} += {step}"))
-    shift = f"{operand.text} - {lane_mean}"
-    lines.append(
-        Line(f"{delta} = tl.where({valid}, {shift}, 0.0)" if valid else f"{delta} = {shift}")
+    steps, share, delta = (
+        body.writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share", "delta")
     )
-    weight = f"{delta} / tl.maximum({seen}, 1.0)" if valid else f"{delta} / {seen}"
-    lines.append(Line(f"{lane_mean} += {weight}", member.node.loc))
-    lines.append(Line(f"{lane_m2} += {delta} * ({operand.text} - {lane_mean})", member.node.loc))
+    number_type = f"tl.{dtype.info.triton}"
+    body.writer.scopes[-2].lines.append(Line(f"{steps} = tl.full([], 0.0, {number_type})"))
+    shift = f"{operand.text} - {lane_mean}"
+    if tile.masked:
+        shift = f"tl.where({tile.name}_mask, {shift}, 0.0)"
+    loc = member.node.loc
+    body.writer.scopes[-1].lines += [
+        Line(f"{steps} += 1.0"),
+        Line(f"{share} = 1.0 / {steps}"),
+        Line(f"{delta} = {shift}", loc),
+        Line(f"{lane_mean} += {delta} * {share}", loc),
+        Line(f"{lane_m2} += {delta} * ({operand.text} - {lane_mean})", loc),
+    ]
+    seen = _seen(tile, steps, number)
 
     def finish() -> None:
         axis = body.axis_number(member)
-        total = body.keep_dim(member, f"tl.sum({lane_mean} * {seen}, {axis})")
-        made = body.define(mean, f"{total} / {max(number, 1)}.0", dims, dtype, member.node.loc)
+        rest = tails(body, member, dtype, "0.0")
+        sums = [f"tl.sum({lane_mean} * {seen}, {axis})"]
+        sums += [f"tl.sum({x.text}, {axis})" for x in rest]
+        total = " + ".join(body.keep_dim(member, text) for text in sums)
+        total = f"({total})" if rest else total
+        text = f"{total} / {_divisor(number, dtype)}"
+        made = body.define(mean, text, dims, dtype, member.node.loc)
         shift = f"({lane_mean} - {made.text})"
-        joined = f"tl.sum({lane_m2} + {seen} * {shift} * {shift}, {axis})"
-        spread = body.define(m2, body.keep_dim(member, joined), dims, dtype, member.node.loc)
+        squares = [body.keep_dim(member, f"tl.sum({lane_m2} + {seen} * {shift} * {shift}, {axis})")]
+        for piece, x in zip(body.reduced_pieces(member)[1:], rest, strict=True):
+            with body.on(piece):
+                squares.append(_squares(body, member, x, made))
+        spread = body.define(m2, " + ".join(squares), dims, dtype, member.node.loc)
         _finish_value(body, member, mean, made)
         _finish_value(body, member, m2, spread)
 
     return finish
+
+
+def _seen(tile: Tile, steps: str, number: int) -> str:
+    """How many elements each lane has met: in the last step of a loop some meet none."""
+    if not tile.masked:
+        return steps
+    last = f"({number - 1}) % {tile.block}" if is_size(number) else f"{(number - 1) % tile.width}"
+    return f"tl.where({tile.name}_base <= {last}, {steps}, {steps} - 1.0)"
 
 
 def scan_tile(body: KernelBody, member: Member, form: Scan) -> Finish | None:

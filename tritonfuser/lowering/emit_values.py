@@ -19,8 +19,10 @@ from ..ops.builder import as_call
 from ..ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ..ops.typing_rules import operand_types
 from ..shapes import Guard, Source, broadcast_index
+from ..sizes import is_size, surely_below
 from .emit_index import IndexWriter, Tile
-from .emit_random import WORDS, fast_tile, scaled, without
+from .emit_lanes import LaneWriter, lanes_of
+from .emit_random import WORDS, Run, run_along, scaled
 from .kernel import passed_dtype
 from .reach import Read, is_anchor, merge_guards, reads, sources_of
 from .traffic import offset_of
@@ -46,10 +48,12 @@ class ValueWriter:
         self.fusion = fusion
         self.writer = Writer()
         self.index = IndexWriter(self.writer, tiles, wide_index)
+        self.lanes = LaneWriter(self.writer, self.index, self.part)
         for value in fusion.inputs:
             if not value.is_tensor:
                 self.writer.fresh(value.name)
         self.stored = stored
+        self.loaded: list[Read] = []
 
     # -- reading -------------------------------------------------------------
 
@@ -107,14 +111,16 @@ class ValueWriter:
         dtype: DataType,
         loc: SourceLoc | None,
         mark: str = "",
+        loads: str = "",
     ) -> Name:
         """A line ``name = text`` in the scope where ``dims`` run.
 
-        The name is the value's, with ``mark`` behind it where it is not the value itself.
+        The name is the value's, with ``mark`` behind it where it is not the value itself;
+        ``loads`` says from where the line loads, if it does.
         """
         scope = self.writer.scope_for(dims)
         name = Name(self.writer.fresh(f"{value.name}{mark}"), dtype, dims)
-        scope.lines.append(Line(f"{name.text} = {text}", loc))
+        scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads))
         return name
 
     def _load(self, read: Read) -> Name:
@@ -130,18 +136,28 @@ class ValueWriter:
         offset = offset_of(read.index, self.stored[value])
         dims = self.index.dims(offset) | self._guard_dims(read.guards)
         masks = self.index.mask(dims) + self.guards(read.guards)
-        pointer = self.address(value, offset)
-        if masks and not self.index.blocked(self.index.dims(offset)):
-            # Triton takes a block of conditions with a block of addresses only, and a value read
-            # at run time may be a block of one.
-            computed = any(guard.expr.loaded() for guard in read.guards)
-            pointer = self.index.spread(pointer, dims, always=computed)
-        text = f"tl.load({pointer})"
-        if masks:
-            text = f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
-        name = self.define(value, text, dims, value.dtype, None)
+        self.loaded.append(read)
+        lanes = lanes_of(offset, read.guards, self.index.met(offset), self.index.rank)
+        if lanes is None:
+            text = load_text(self._pointer(read, offset, dims, masks), masks)
+            name = self.define(value, text, dims, value.dtype, None, loads=value.name)
+        else:
+            pointer = self.address(value, self.lanes.offset(offset, lanes))
+            text = load_text(pointer, self.lanes.masks(masks, lanes))
+            lane = self.define(value, text, dims, value.dtype, None, "_lane", loads=value.name)
+            text = f"spread({lane.text}, {lanes.count})"
+            name = self.define(value, text, dims, value.dtype, None)
         self.bind(read, name)
         return name
+
+    def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], masks: list[str]) -> str:
+        """The address of a load; with masks it is a block as they are."""
+        pointer = self.address(read.value, offset)
+        if not masks or self.index.blocked(self.index.dims(offset)):
+            return pointer
+        # A value read at run time may be a block of one.
+        computed = any(guard.expr.loaded() for guard in read.guards)
+        return self.index.spread(pointer, dims, always=computed)
 
     def address(self, value: Value, offset: Affine) -> str:
         """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
@@ -170,9 +186,9 @@ class ValueWriter:
             expr = unbound(guard.expr)
             place = self.index.text(expr - expr.const)
             bounds = expr.range
-            if bounds is None or bounds[0] < guard.low:
+            if bounds is None or not surely_below(guard.low - 1, bounds[0]):
                 texts.append(f"({place} >= {guard.low - expr.const})")
-            if bounds is None or bounds[1] >= guard.high:
+            if bounds is None or not surely_below(bounds[1], guard.high):
                 texts.append(f"({place} < {guard.high - expr.const})")
         return list(dict.fromkeys(texts))
 
@@ -216,7 +232,7 @@ class ValueWriter:
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""
         if isinstance(arg, Const):
-            return Name(literal(arg, dtype), dtype, literal=True)
+            return number(arg, dtype)
         if not arg.is_tensor:
             return self.cast(self.read(Read(arg)), dtype, arg, None)
         place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
@@ -263,7 +279,7 @@ class ValueWriter:
         if source.operand is None:
             return _zero(dtype)
         if isinstance(source.operand, Const):
-            return Name(literal(source.operand, dtype), dtype, literal=True)
+            return number(source.operand, dtype)
         if not source.operand.is_tensor:
             return self.cast(self.read(Read(source.operand)), dtype, source.operand, None)
         self._read_indices(*source.index)
@@ -274,7 +290,7 @@ class ValueWriter:
         call = as_call(node)
         params = [p.name for p in call.op.params if p.kind.is_operand]
         if isinstance(form, Random):
-            params = params[:2]
+            params = params[: 2 if form.scaled else 0]
         operands = {
             name: arg
             for name, arg in zip(params, node.args, strict=False)
@@ -287,7 +303,7 @@ class ValueWriter:
         position = linear(read.index, node.out.tensor.sizes)
         dims = self.index.dims(position)
         if isinstance(form, Factory):
-            where = f"({self.index.text(position)})"
+            where = f"({self.lanes.position(position)})"
             varies = "{i0}" in form.triton and bool(dims or position.loaded())
             if varies:
                 where = f"{where}.to({triton_name(work)})"
@@ -314,15 +330,9 @@ class ValueWriter:
             self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
             for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
         )
-        tile = fast_tile(position, tuple(self.index.tiles.values()))
-        if tile is not None and work is DataType.Float and form.bounded:
-            rest = without(position, tile.axis)
-            assert rest is not None
-            subsequence = self.index.text(rest // WORDS)
-            plus = "" if subsequence == "0" else f"{subsequence} + "
-            where = f"{plus}{self.quarter(tile)}"
-            shape = self.index.shape(dims)
-            unit = f"philox_uniform_by_four({seed}, {offset}, {where}, {shape})"
+        run = run_along(position, self.index.met(position)) if form.neighbours else None
+        if run is not None and not double:
+            unit = self._run(form, run, f"{seed}, {offset}", self.index.shape(dims))
         else:
             where = self.index.text(position)
             if not dims and not position.loaded():
@@ -330,10 +340,20 @@ class ValueWriter:
             unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
         name = self.define(node.out, unit, dims, work, node.loc, "_unit")
         text = scaled(node, form, name.text, list(texts.values()))
-        return self.define(node.out, text, dims, dtype, node.loc)
+        return name if text == name.text else self.define(node.out, text, dims, dtype, node.loc)
 
-    def quarter(self, tile: Tile) -> str:
-        """The positions of a tile, a quarter of them: kernels know where their tiles start."""
+    def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
+        """Random numbers of a tile's neighbours, several at a time."""
+        within = self.part(run.tile, run.count)
+        if run.count > WORDS:
+            start = self.index.text(run.rest)
+            return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
+        first = self.index.text(run.rest // WORDS)
+        plus = "" if first == "0" else f"{first} + "
+        return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
+
+    def part(self, tile: Tile, count: int) -> str:
+        """The positions of a tile by ``count``, one each: kernels know where their tiles start."""
         raise AssertionError(f"{tile.name} has no place yet")
 
 
@@ -366,8 +386,21 @@ def _is_plain(name: Name) -> bool:
     return name.dtype in (DataType.Int, DataType.Int32)
 
 
+def load_text(pointer: str, masks: list[str]) -> str:
+    if not masks:
+        return f"tl.load({pointer})"
+    return f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
+
+
 def _zero(dtype: DataType) -> Name:
     return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
+
+
+def number(const: Const, dtype: DataType) -> Name:
+    """A constant as an operand: written out, or an argument's where it is a size that varies."""
+    if is_size(const.value):
+        return Name(cast_text(f"{const.value}", DataType.Int32, dtype), dtype)
+    return Name(literal(const, dtype), dtype, literal=True)
 
 
 def typed(name: Name) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..heuristics import schedulers
@@ -16,50 +17,100 @@ from .grouper import Grouper
 from .grouping import Group, extent
 from .moved import held_bytes, library_bytes, moved_bytes
 from .problems import crossing_axes
-from .reach import Reach
+from .reach import Reach, is_scatter
+from .rfactor import Parts
 from .segments import Segment, SegmentedFusion, Store
 from .traffic import order_axes
 
 
-def before(grouper: Grouper, again: Grouper, parts: dict[Value, int]) -> tuple[str, ...]:
+def before(grouper: Grouper, again: Grouper, parts: Mapping[Value, Parts]) -> tuple[str, ...]:
     """What this grouping decided that the one after it does not say."""
     split = [v for v in parts if again.fusion.producers.get(v) != grouper.fusion.producers[v]]
-    steps = [f"{v.name} is done in two steps, to share it out over programs" for v in split]
-    names = {g.number: f"the kernel of {_first(grouper, g).name}" for g in grouper.groups}
+    steps = [f"{v.name} is done in two steps, {_purpose(parts[v])}" for v in split]
+    firsts = _firsts(grouper)
+    names = {number: f"the kernel of {value.name}" for number, value in firsts.items()}
     gone = {v: cut for v, cut in grouper.cuts.items() if v not in again.cuts}
     return (*steps, *(f"in one step {_named(cut, names)}" for cut in gone.values()))
 
 
-def _first(grouper: Grouper, group: Group) -> Value:
-    """The first value that a group makes; the copy of a scatter belongs to another one."""
-    made = [value for value, number in grouper.owner.items() if number == group.number]
-    return made[0] if made else group.stores[0].value
+def _purpose(parts: Parts) -> str:
+    if isinstance(parts, tuple):
+        return "the first along with other reductions of the same rows"
+    return "to share it out over programs"
+
+
+def _firsts(grouper: Grouper) -> dict[int, Value]:
+    """The first value that each group makes; the copy of a scatter belongs to another one."""
+    found = {g.number: g.stores[0].value for g in grouper.groups if g.stores}
+    made: dict[int, Value] = {}
+    for value, number in grouper.made.owner.items():
+        made.setdefault(number, value)
+    return {**found, **made}
 
 
 def finish(grouper: Grouper, before: tuple[str, ...] = ()) -> SegmentedFusion:
     """The groups as segments, in an order in which each finds its inputs made."""
-    order = _order(grouper)
+    order = _order(grouper.groups)
     names = {number: f"s{place}" for place, number in enumerate(order)}
     closed = {g.number: grouper.close(g) for g in grouper.groups}
-    cuts = {grouper.owner[v]: _named(cut, names) for v, cut in grouper.cuts.items()}
+    loads = _loads(grouper, closed)
+    cuts = {grouper.made.owner[v]: _named(cut, names) for v, cut in grouper.cuts.items()}
     segments = [
-        replace(_segment(grouper, grouper.groups[n], names[n], closed), cut=cuts.get(n, ""))
+        replace(_segment(grouper, n, names[n], closed[n], loads), cut=cuts.get(n, ""))
         for n in order
     ]
+    if grouper.device.overlaps_launches:
+        segments = _overlapped(segments)
     layouts = {out: buffer_strides(grouper.fusion, out) for s in segments for out in s.outputs}
     results = tuple(grouper.buffers[o.value] for o in grouper.fusion.outputs)
     why = (*before, *cuts.values())
     return SegmentedFusion(grouper.fusion, tuple(segments), results, layouts, why)
 
 
-def _order(grouper: Grouper) -> list[int]:
+def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
+    """The same, with kernels that run right behind one another starting early."""
+    found = list(segments)
+    kernel: int | None = None
+    for place, piece in enumerate(segments):
+        if piece.scheduler == "no_op":
+            continue
+        runs = piece.scheduler != "expr_eval"
+        if runs and kernel is not None:
+            found[kernel] = replace(found[kernel], followed=True)
+            found[place] = replace(found[place], follows=True)
+        kernel = place if runs else None
+    return found
+
+
+def _order(groups: Sequence[Group]) -> list[int]:
+    """Each group behind those that it needs, and else as they are numbered."""
+    missing = {g.number: set(g.needs) for g in groups}
+    users: dict[int, list[int]] = {}
+    for group in groups:
+        for number in group.needs:
+            users.setdefault(number, []).append(group.number)
+    ready = [number for number, needs in missing.items() if not needs]
     done: list[int] = []
-    while len(done) < len(grouper.groups):
-        ready = (
-            g.number for g in grouper.groups if g.number not in done and g.needs.issubset(done)
-        )
-        done.append(next(ready))
+    while ready:
+        number = heapq.heappop(ready)
+        done.append(number)
+        for user in users.get(number, ()):
+            missing[user].discard(number)
+            if not missing[user]:
+                heapq.heappush(ready, user)
     return done
+
+
+def _loads(grouper: Grouper, closed: dict[int, Reach]) -> dict[Value, set[int]]:
+    """The groups that load a value; a result of the fusion is loaded by nobody's number."""
+    found: dict[Value, set[int]] = {b.root: {_NOBODY} for b in grouper.buffers.values()}
+    for number, reach in closed.items():
+        for read in reach.loads:
+            found.setdefault(read.value, set()).add(number)
+    return found
+
+
+_NOBODY = -1
 
 
 def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
@@ -85,23 +136,28 @@ def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
     )
 
 
-def _segment(grouper: Grouper, group: Group, name: str, closed: dict[int, Reach]) -> Segment:
+def _segment(
+    grouper: Grouper, number: int, name: str, own: Reach, loads: dict[Value, set[int]]
+) -> Segment:
+    group = grouper.groups[number]
     if group.library is not None:
         return _library_segment(grouper, group.library, name)
     problem = grouper.problem(group)
     scheduler, params = schedulers.propose(problem)
-    own = closed[group.number]
-    place = {node.out: i for i, node in enumerate(grouper.fusion.nodes)}
+
+    def in_order(nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(sorted(nodes, key=lambda n: grouper.maker.ranks[n.out]))
+
     # Recording order is order of dependence: rows' and columns' reductions may alternate.
-    members = tuple(sorted((*group.members, *group.outer), key=lambda m: place[m.node.out]))
-    outside = {r.value for n, c in closed.items() if n != group.number for r in c.loads}
-    outside |= {b.root for b in grouper.buffers.values()}
-    stores = list(group.stores) + [
-        Store(out, m.index) for m in members for out in m.node.outs if out in outside
-    ]
-    met = own.nodes | {m.node for m in members} | {s.scatter for s in stores}
-    met |= {grouper.fusion.producers[s.value] for s in stores if s.start}
-    nodes = tuple(n for n in grouper.fusion.nodes if n in met)
+    found = {m.node: m for m in (*group.members, *group.outer)}
+    members = tuple(found[node] for node in in_order(found))
+    outs = ((member, out) for member in members for out in member.node.outs)
+    wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
+    stores = [*group.stores, *wanted]
+    met = {*own.nodes, *found, *(s.scatter for s in stores if s.scatter is not None)}
+    makers = (grouper.fusion.producers[s.value] for s in stores if s.start or s.source is not None)
+    met |= {node for node in makers if not is_scatter(node)}
+    nodes = in_order(met)
     traffic = grouper.maker.traffic(own.loads, stores)
     ordered = sorted(own.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     return Segment(

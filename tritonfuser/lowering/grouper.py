@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from ..device import DeviceProperties
 from ..heuristics import schedulers
 from ..heuristics.problem import Problem
 from ..ir import Fusion, Node, Value
+from ..sizes import hint
 from .aliases import resolve
 from .contract import is_product
-from .grouping import EXTENTS, ROWS, Group, Seed, SeedMaker, extent, fit
+from .fits import EXTENTS, ROWS, fit
+from .grouping import Group, Seed
+from .groups import Groups, InMemory
 from .problems import problem_of
 from .products import ProductFacts
-from .reach import Reach, ends_kernel, is_anchor, is_library, is_scatter, walk
+from .reach import Reach, ends_kernel, is_anchor, is_kept, is_library, is_scatter
 from .rfactor import reduced_extents, splits_well
+from .seed_maker import SeedMaker
 from .segments import Buffered
+
+MOST_REASONS = 8
+"""Kernels of which the reason of a cut says why they do not take the value in."""
+
+CIRCLE = "the kernels would depend on each other"
 
 
 class Grouper:
@@ -34,13 +44,13 @@ class Grouper:
         self.maker = SeedMaker(fusion)
         self.facts = ProductFacts(fusion, device, fuse_all, misaligned)
         self.buffers = self._buffers()
-        self.groups: list[Group] = []
-        self.owner: dict[Value, int] = {}
-        self.shared: dict[Value, set[int]] = {}
+        self.made = Groups()
         self.cuts: dict[Value, str] = {}
         for item in self._ordered():
             if isinstance(item, Seed):
                 self._place(item)
+            elif is_kept(item):
+                self._place(self.maker.kept(item))
             elif is_scatter(item):
                 self._place_scatter(item)
             elif is_product(item):
@@ -48,9 +58,14 @@ class Grouper:
             else:
                 self._place_library(item)
         # The largest first: smaller results ride along in their kernels.
-        for value in sorted(self._stored(), key=lambda v: -v.tensor.numel):
-            if value not in self.owner:
+        for value in sorted(self._stored(), key=lambda v: -hint(v.tensor.numel)):
+            if value not in self.made.owner:
                 self._place_store(value)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The kernels, and what torch runs, by number."""
+        return self.made.listed
 
     def _buffers(self) -> dict[Value, Buffered]:
         """Where each value lies that must be in memory: outputs, and what torch is given."""
@@ -80,44 +95,39 @@ class Grouper:
     def _place_library(self, node: Node) -> None:
         """A library call ends a kernel: what it is given is stored before it."""
         roots = self._in_memory([v for v in node.operands() if v.is_tensor])
-        group = Group(len(self.groups), (), (), needs=self.writers(roots), library=node)
-        self.groups.append(group)
-        self.owner.update(dict.fromkeys(node.outs, group.number))
+        group = Group(len(self.made), (), (), needs=self.made.writing(roots), library=node)
+        self.made.start(group)
+        self.made.owner.update(dict.fromkeys(node.outs, group.number))
 
     def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
         """The buffers that values lie in, stored by some kernel if they are not yet."""
         roots = frozenset(self.buffers[v].root for v in values)
-        for root in sorted(roots, key=lambda v: (-v.tensor.numel, self.maker.ranks[v])):
-            if root not in self.owner and root not in self.fusion.inputs:
+        for root in sorted(roots, key=lambda v: (-hint(v.tensor.numel), self.maker.ranks[v])):
+            if root not in self.made.owner and root not in self.fusion.given:
                 self._place_store(root)
         return roots
 
-    def writers(self, values: Iterable[Value]) -> frozenset[int]:
-        """The groups that write values, all that write parts of them."""
-        found = {self.owner[v] for v in values if v in self.owner}
-        return frozenset(found.union(*(self.shared.get(v, ()) for v in values)))
-
     def _place_store(self, value: Value) -> None:
         """A value to be stored: its parts straight into place, where that takes no more kernels."""
-        before = len(self.groups), list(self.groups), dict(self.owner), dict(self.cuts)
         parts = self.maker.parts(value)
+        if not parts or not self._place_parts(parts):
+            self._place(self.maker.store(value))
+
+    def _place_parts(self, parts: Sequence[Seed]) -> bool:
+        before = self.made.copy(), {**self.cuts}
         for seed in parts:
             self._place(seed)
-            self.shared.setdefault(value, set()).add(self.owner[value])
-        if parts and len(self.groups) - before[0] <= 1:
-            return
-        _, self.groups, self.owner, self.cuts = before
-        self.shared.pop(value, None)
-        self._place(self.maker.store(value))
+        if len(self.made) - len(before[0]) <= 1:
+            return True
+        self.made, self.cuts = before
+        return False
 
     def _place_product(self, node: Node) -> None:
         """A matrix product starts a kernel, which what is computed from it may join."""
         roots = self._in_memory(self.facts.materialised(node))
         seed = self.maker.product(node, roots)
-        group = Group(len(self.groups), seed.parallel, seed.reduced, stored=roots)
-        needs = self.writers(roots) | self._needs(seed, group)
-        self.groups.append(group)
-        self._put(group.grown(seed, False, needs), seed)
+        group = Group(len(self.made), seed.parallel, seed.reduced, stored=roots)
+        self._start(group, seed, self.made.writing(roots))
 
     def _place_scatter(self, node: Node) -> None:
         """Two stores into one buffer: the copy, then in a later kernel what is put into it."""
@@ -126,37 +136,46 @@ class Grouper:
 
     def _stored(self) -> list[Value]:
         """Values that outputs lie in and that are no inputs, each once."""
-        inputs = set(self.fusion.inputs)
         roots = dict.fromkeys(b.root for b in self.buffers.values())
-        return [v for v in roots if v not in inputs]
+        return [v for v in roots if v not in self.fusion.given]
 
     # -- joining -------------------------------------------------------------
 
     def _place(self, seed: Seed) -> None:
-        refusals: list[str] = []
-        for group in self._candidates(seed):
+        refusals: dict[int, str] = {}
+        for group in self.made.candidates(seed, self.made.possible(seed)):
             outcome = self._joined(seed, group)
             if isinstance(outcome, Group):
-                self._put(outcome, seed)
+                self.made.put(outcome, seed)
                 return
-            refusals.append(f"not in @{group.number}: {outcome}")
-        group = Group(len(self.groups), seed.parallel, seed.reduced)
-        self.groups.append(group)
-        self._put(group.grown(seed, False, self._needs(seed, group)), seed)
-        if refusals:
-            self.cuts[seed.value] = (
-                f"{seed.value.name} starts @{group.number}; {'; '.join(refusals)}"
-            )
+            refusals[group.number] = outcome
+        self._cut(seed, refusals)
+        self._start(Group(len(self.made), seed.parallel, seed.reduced), seed)
 
-    def _put(self, group: Group, seed: Seed) -> None:
-        self.groups[group.number] = group
-        self.owner.update(dict.fromkeys(seed.values, group.number))
+    def _start(self, group: Group, seed: Seed, needs: frozenset[int] = frozenset()) -> None:
+        """A new group with a seed in it."""
+        self.made.start(group)
+        self.made.put(group.grown(seed, False, needs | self._needs(seed, group)), seed)
 
-    def _candidates(self, seed: Seed) -> list[Group]:
-        """Groups whose reductions the seed reads first, and the latest first."""
-        touched = {self.owner[v] for v in seed.reach.native if v in self.owner}
-        kernels = [g for g in self.groups if g.library is None]
-        return sorted(kernels, key=lambda g: (g.number not in touched, -g.number))
+    def _cut(self, seed: Seed, refusals: dict[int, str]) -> None:
+        """Keep why no kernel takes a seed in: of the first of many, those that it reads from."""
+        kernels = self.made.kernels
+        reasons: list[str] = []
+        for group in islice(self.made.candidates(seed, kernels), MOST_REASONS):
+            why = refusals.get(group.number) or self._refusal(seed, group)
+            reasons.append(f"not in @{group.number}: {why}")
+        if not reasons:
+            return
+        left = kernels.bit_count() - len(reasons)
+        if left:
+            reasons.append(f"nor in {left} more")
+        name = seed.value.name
+        self.cuts[seed.value] = f"{name} starts @{len(self.made)}; {'; '.join(reasons)}"
+
+    def _refusal(self, seed: Seed, group: Group) -> str:
+        """Why a seed is not in a kernel that it was not offered to: one before what it reads."""
+        outcome = self._joined(seed, group)
+        return CIRCLE if isinstance(outcome, Group) else outcome
 
     def _joined(self, seed: Seed, group: Group) -> Group | str:
         """The group with the seed in it, or why it stays out."""
@@ -178,8 +197,8 @@ class Grouper:
         if whole:
             return f"it needs all of {whole[0]} in memory, which the kernel writes"
         needs = self._needs(seed, group)
-        if self._reaches(needs, group.number):
-            return "the kernels would depend on each other"
+        if self.made.up_to(needs) >> group.number & 1:
+            return CIRCLE
         grown = group.grown(seed, how == ROWS, needs)
         problem = self.problem(grown)
         refused = schedulers.reject_reason(problem)
@@ -206,25 +225,13 @@ class Grouper:
 
     def _needs(self, seed: Seed, group: Group) -> frozenset[int]:
         """The other groups whose results the seed reads."""
-        owners = {self.owner[v] for v in seed.reach.native | seed.reach.foreign}
-        return frozenset(owners - {group.number})
+        return self.made.owners(seed) - {group.number}
 
     def _written_here(self, seed: Seed, group: Group) -> list[str]:
         """The scattered values which the seed reads or writes over, and the group writes."""
         found = seed.reach.native | seed.reach.foreign
-        mine = {v for v in found if self.owner.get(v) == group.number}
+        mine = {v for v in found if self.made.owner.get(v) == group.number}
         return sorted(v.name for v in mine - group.places.keys())
-
-    def _reaches(self, needs: frozenset[int], target: int) -> bool:
-        stack, seen = list(needs), set(needs)
-        while stack:
-            number = stack.pop()
-            if number == target:
-                return True
-            fresh = self.groups[number].needs - seen
-            seen |= fresh
-            stack.extend(fresh)
-        return False
 
     # -- facts ---------------------------------------------------------------
 
@@ -234,15 +241,6 @@ class Grouper:
 
     def close(self, group: Group) -> Reach:
         """All that the group computes and loads, results of other groups among the loads."""
-        stored = {v for v in self.maker.places if v not in group.places}
-        stored |= self._worth_loading(group) | group.stored
-        return walk(self.fusion, group.starts(), group.places, stored)
-
-    def _worth_loading(self, group: Group) -> set[Value]:
-        """Results stored by kernels before this one, one for many of its elements."""
-        before = [g for g in self.groups if self._reaches(group.needs, g.number)]
-        size = extent(group.parallel) * extent(group.reduced)
-        numbers = {g.number for g in before}
-        found = {s.value for g in before for s in g.stores}
-        found = {v for v in found if self.shared.get(v, numbers) <= numbers}
-        return {v for v in found if 8 * v.tensor.numel <= size}
+        size = group.loops.row_extent * group.loops.inner_extent
+        stored = InMemory(self.made, group, self.maker.places, size)
+        return self.maker.walk(group.starts(), group.places, stored)

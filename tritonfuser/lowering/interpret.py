@@ -17,7 +17,7 @@ from ..errors import InputError, LoweringError
 from . import interpreted
 from .exclusion import LANGUAGE
 from .interpret_patch import Patch
-from .kernel import KernelArg, KernelSource
+from .kernel import KernelArg, KernelSource, SizeArg
 from .module import error_line, failure, file_name, plain_function
 
 _Converter = Callable[[Any], Any]
@@ -26,7 +26,8 @@ _Converter = Callable[[Any], Any]
 def interpret_kernel(source: KernelSource) -> Callable[..., None]:
     """The kernel as a function of its run-time arguments, in order: CPU tensors and numbers.
 
-    Constants and grid are those of ``source``. Calls from several threads run one after another.
+    Constants and grid are those of ``source``; one that varies is given to each call. Calls from
+    several threads run one after another.
 
     Raises
     ------
@@ -36,11 +37,10 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
     function = interpreter.InterpretedFunction(_overlaid(plain_function(source)))
     # An attribute of its own hides the class's, which keeps every kernel for ever.
     function.rewritten_fn = {}
-    converters = tuple(_converter(source, arg) for arg in source.args)
+    converters = tuple(_converter(source, arg) for arg in source.passed)
     constants = dict(source.constants)
-    launch = function[source.grid]
 
-    def run(*args: Any) -> None:
+    def run(*args: Any, grid: tuple[int, int, int] = source.grid) -> None:
         try:
             with (
                 torch.device("cpu"),
@@ -49,7 +49,7 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
                 _patch(function.fn),
             ):
                 given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
-                launch(*given, **constants)
+                function[grid](*given, **constants)
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error
             line = error_line(cause, file_name(source))
@@ -62,7 +62,7 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def _converter(source: KernelSource, arg: KernelArg) -> _Converter:
+def _converter(source: KernelSource, arg: KernelArg | SizeArg) -> _Converter:
     """What turns an argument into the interpreter's value of its declared type.
 
     Left to itself the interpreter copies each tensor's storage, and makes every int an int32.
@@ -78,7 +78,7 @@ def _value(data: Any, type_: Any) -> Any:
     return tl.tensor(interpreter.TensorHandle(data, type_), type_)
 
 
-def _pointer(arg: KernelArg, type_: Any) -> _Converter:
+def _pointer(arg: KernelArg | SizeArg, type_: Any) -> _Converter:
     dtype = arg.dtype.info.torch
 
     def convert(tensor: torch.Tensor) -> Any:
@@ -92,7 +92,7 @@ def _pointer(arg: KernelArg, type_: Any) -> _Converter:
     return convert
 
 
-def _scalar(arg: KernelArg, type_: Any) -> _Converter:
+def _scalar(arg: KernelArg | SizeArg, type_: Any) -> _Converter:
     dtype = DataType.Int if arg.dtype is DataType.Index else arg.dtype
 
     def convert(value: bool | int | float) -> Any:

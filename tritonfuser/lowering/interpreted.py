@@ -22,7 +22,15 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import TensorHandle
 from triton.runtime.jit import JITFunction
 
-from . import float8_library, library, power_library, random_library
+from . import (
+    float8_library,
+    float_library,
+    library,
+    overlap_library,
+    power_library,
+    random_library,
+    softmax_library,
+)
 from .interpreted_builder import Builder, as_torch
 from .interpreted_sum import tree_sum
 
@@ -123,7 +131,6 @@ _SAME_NAME = (
 LIBDEVICE = SimpleNamespace(
     **{name: through_torch(getattr(torch, name)) for name in _SAME_NAME.split()},
     abs=through_torch(torch.abs),
-    fast_dividef=through_torch(torch.div),
     nearbyint=through_torch(torch.round),
 )
 
@@ -174,20 +181,48 @@ def _encoded(dtype: torch.dtype) -> Callable[..., tl.tensor]:
     return call
 
 
+def _philox_rounds(*words: Any) -> tuple[tl.tensor, ...]:
+    """``philox_rounds`` of four words and two of a key."""
+    scalar = not words[0].type.is_block()
+    found = _philox_arrays(*(np.asarray(w.handle.data).astype(np.uint64) for w in words))
+    return tuple(to_tensor(word.astype(np.uint32), tl.uint32, scalar) for word in found)
+
+
+def _philox_arrays(
+    c0: Array, c1: Array, c2: Array, c3: Array, k0: Array, k1: Array
+) -> tuple[Array, ...]:
+    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    for _ in range(10):
+        a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
+        c0, c1, c2, c3 = b >> shift ^ c1 ^ k0, b & mask, a >> shift ^ c3 ^ k1, a & mask
+        k0, k1 = k0 + np.uint64(0x9E3779B9) & mask, k1 + np.uint64(0xBB67AE85) & mask
+    return c0, c1, c2, c3
+
+
 _ARRAYS: dict[str, Callable[..., Any]] = {
     "e4m3_to_float": _decoded(torch.float8_e4m3fn),
     "e5m2_to_float": _decoded(torch.float8_e5m2),
     "float_to_e4m3": _encoded(torch.float8_e4m3fn),
     "float_to_e5m2": _encoded(torch.float8_e5m2),
+    "let_next_start": lambda: None,
+    "wait_for_previous": lambda: None,
     "maximum": elementwise(np.maximum),
     "minimum": elementwise(np.minimum),
     "multiply": elementwise(np.multiply),
     "int_pow": elementwise(_int_pow),
     "pow_float": through_torch(torch.pow),
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),
+    "exp_below": through_torch(torch.exp),
+    "exp_term": through_torch(torch.exp),
+    "share": elementwise(np.divide),
     "tanh": through_torch(torch.tanh),
+    "coarse_exp": through_torch(torch.exp),
+    "coarse_sigmoid": through_torch(torch.sigmoid),
+    "one_plus_erf": through_torch(lambda x: torch.erfc(-x)),
+    "one_plus_tanh": elementwise(lambda x: 2 / (1 + np.exp(-2 * x))),
     "sigmoid": through_torch(torch.sigmoid),
     "column_halves": _column_halves,
+    "philox_rounds": _philox_rounds,
     "reduce_sum": along(tree_sum),
     "reduce_prod": along(np.prod),
     "reduce_max": along(np.max),
@@ -202,32 +237,12 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _philox_rounds(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, rounds: Any) -> Any:
-    """``tl.philox_impl`` on 32-bit words."""
-    scalar = not c0.type.is_block()
-    words = [x.handle.data.astype(np.uint64) for x in (c0, c1, c2, c3, k0, k1)]
-    found = _philox_arrays(_unwrapped(rounds), *words)
-    return tuple(to_tensor(word.astype(np.uint32), tl.uint32, scalar) for word in found)
-
-
-def _philox_arrays(
-    rounds: int, c0: Array, c1: Array, c2: Array, c3: Array, k0: Array, k1: Array
-) -> tuple[Array, ...]:
-    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    for _ in range(rounds):
-        a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
-        c0, c1, c2, c3 = b >> shift ^ c1 ^ k0, b & mask, a >> shift ^ c3 ^ k1, a & mask
-        k0, k1 = k0 + np.uint64(0x9E3779B9) & mask, k1 + np.uint64(0xBB67AE85) & mask
-    return c0, c1, c2, c3
-
-
 def _zeros(shape: Any, dtype: Any) -> tl.tensor:
     sizes = tuple(_unwrapped(size) for size in shape)
     return to_tensor(np.zeros(sizes, interpreter._get_np_dtype(dtype)), dtype, not sizes)
 
 
 _JITTED: dict[str, Callable[..., Any]] = {
-    "philox_impl": _philox_rounds,
     "sum": along(tree_sum),
     "max": along(np.max),
     "min": along(np.min),
@@ -241,12 +256,23 @@ _JITTED: dict[str, Callable[..., Any]] = {
 """The jitted functions of ``tl`` that kernels use: the interpreter patches its builtins alone."""
 
 
+_LIBRARIES = (
+    random_library,
+    float8_library,
+    float_library,
+    overlap_library,
+    power_library,
+    softmax_library,
+    library,
+)
+
+
 @cache
 def _namespace(plain: bool) -> dict[str, Any]:
     """Library functions without an array version run as the Python functions they are."""
     names: dict[str, Any] = {"tl": tl, "libdevice": LIBDEVICE, "converts_float8": lambda: False}
     names["is_nvidia"] = lambda: False
-    for module in (random_library, float8_library, power_library, library):
+    for module in _LIBRARIES:
         for name, member in vars(module).items():
             if not isinstance(member, JITFunction):
                 continue

@@ -29,6 +29,16 @@ def passed_dtype(scalar: Value) -> DataType:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeArg:
+    """A size that varies between runs, as a run-time argument: a multiple of a number."""
+
+    name: str
+    dtype: DataType
+    multiple: int = 1
+    is_tensor: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSource:
     """One generated ``@triton.jit`` kernel.
 
@@ -40,12 +50,18 @@ class KernelSource:
         A whole module: imports, the kernel, and a ``launch`` function taking tensors.
     args : tuple of KernelArg
         The run-time arguments in order.
+    sizes : tuple of SizeArg
+        Those that follow them: none where all sizes are written out.
     constants : tuple of (str, int)
-        The ``tl.constexpr`` arguments that follow them, such as ``("XBLOCK", 1024)``.
+        The ``tl.constexpr`` arguments that follow those, such as ``("XBLOCK", 1024)``.
     grid : tuple of int
         Number of programs along x, y, z.
     num_warps, num_stages : int
         Compile options.
+    unaligned : frozenset of str
+        Arguments that are not to be called aligned, even where they are.
+    follows : bool
+        Whether it waits by itself for the kernel before it, and may be started early.
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
     """
@@ -58,3 +74,11 @@ class KernelSource:
     num_warps: int
     num_stages: int
     lines: tuple[tuple[int, SourceLoc], ...] = ()
+    sizes: tuple[SizeArg, ...] = ()
+    unaligned: frozenset[str] = frozenset()
+    follows: bool = False
+
+    @property
+    def passed(self) -> tuple[KernelArg | SizeArg, ...]:
+        """All run-time arguments, in order."""
+        return (*self.args, *self.sizes)

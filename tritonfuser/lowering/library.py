@@ -26,8 +26,38 @@ from .float8_library import (
 from .float8_library import (
     float_to_e5m2 as float_to_e5m2,
 )
+from .float_library import (
+    coarse_exp as coarse_exp,
+)
+from .float_library import (
+    coarse_sigmoid as coarse_sigmoid,
+)
+from .float_library import (
+    one_plus_erf as one_plus_erf,
+)
+from .float_library import (
+    one_plus_tanh as one_plus_tanh,
+)
+from .float_library import (
+    sigmoid as sigmoid,
+)
+from .float_library import (
+    silu as silu,
+)
+from .float_library import (
+    tanh as tanh,
+)
+from .overlap_library import (
+    let_next_start as let_next_start,
+)
+from .overlap_library import (
+    wait_for_previous as wait_for_previous,
+)
 from .power_library import (
     pow_float as pow_float,
+)
+from .random_library import (
+    drawn as drawn,
 )
 from .random_library import (
     philox_normal as philox_normal,
@@ -39,16 +69,46 @@ from .random_library import (
     philox_uniform as philox_uniform,
 )
 from .random_library import (
+    philox_uniform_by_eight as philox_uniform_by_eight,
+)
+from .random_library import (
     philox_uniform_by_four as philox_uniform_by_four,
 )
 from .random_library import (
     philox_uniform_double as philox_uniform_double,
 )
 from .random_library import (
-    philox_words as philox_words,
+    philox_word as philox_word,
+)
+from .random_library import (
+    philox_word_by_eight as philox_word_by_eight,
+)
+from .random_library import (
+    philox_word_by_four as philox_word_by_four,
 )
 from .random_library import (
     round_below as round_below,
+)
+from .softmax_library import (
+    exp_below as exp_below,
+)
+from .softmax_library import (
+    exp_term as exp_term,
+)
+from .softmax_library import (
+    lane_base as lane_base,
+)
+from .softmax_library import (
+    lane_max as lane_max,
+)
+from .softmax_library import (
+    lane_sum as lane_sum,
+)
+from .softmax_library import (
+    rescale as rescale,
+)
+from .softmax_library import (
+    share as share,
 )
 
 # --- tiles of matrix products --------------------------------------------------------------------
@@ -68,6 +128,19 @@ def column_halves(x):
     """The left and the right half of a tile's columns."""
     pairs = tl.reshape(x, [x.shape[0], 2, x.shape[1] // 2])
     return tl.split(tl.permute(pairs, [0, 2, 1]))
+
+
+@triton.jit
+def spread(x, count: tl.constexpr):
+    """Each element ``count`` times: ``[X, R] -> [X, R * count]``."""
+    if len(x.shape) == 1:
+        wide = tl.broadcast_to(x[:, None], [x.shape[0], count])
+        result = tl.max_constancy(tl.reshape(wide, [x.shape[0] * count]), [count])
+    else:
+        wide = tl.broadcast_to(x[:, :, None], [x.shape[0], x.shape[1], count])
+        result = tl.reshape(wide, [x.shape[0], x.shape[1] * count])
+        result = tl.max_constancy(result, [1, count])
+    return result
 
 
 # --- reductions and scans along one axis of a tile ----------------------------------------------
@@ -167,53 +240,6 @@ def reduce_welford(mean, m2, count, axis: tl.constexpr):
 
 
 # --- functions of floats ------------------------------------------------------------------------
-
-
-@triton.jit
-def quick_div(a, b):
-    """``a / b`` for ``b`` from 1 to inf: in float32 to 2 ulp, by the hardware's reciprocal.
-
-    A correctly rounded division is ten instructions and a branch.
-    """
-    if b.dtype == tl.float64:
-        result = a / b
-    else:
-        result = libdevice.fast_dividef(a, b)
-    return result
-
-
-@triton.jit
-def tanh(x):
-    """Hyperbolic tangent to about 3 ulp.
-
-    In float32 1 - 2 / (exp(2 |x|) + 1) with the hardware's exp2, and a polynomial near 0 where
-    that cancels. libdevice's costs twice as much, which makes gelu bound by arithmetic.
-    """
-    if x.dtype == tl.float64:
-        result = libdevice.tanh(x)
-    else:
-        size = tl.abs(x)
-        large = 1.0 - quick_div(2.0, tl.exp2(size * 2.8853900817779268) + 1.0)
-        square = x * x
-        tail = square * -0.005895150288041602 + 0.020795964590209246
-        tail = tail * square - 0.05378382803399114
-        tail = tail * square + 0.1333192409798976
-        tail = tail * square - 0.33333298000919204
-        small = x + x * (square * tail)
-        result = tl.where(size < 0.6, small, libdevice.copysign(large, x))
-    return result
-
-
-@triton.jit
-def sigmoid(x):
-    """1 / (1 + exp(-x)); an overflowing exp gives 0, as it should."""
-    return quick_div(1.0, 1.0 + libdevice.exp(x * -1.0))
-
-
-@triton.jit
-def silu(x):
-    """x / (1 + exp(-x))."""
-    return quick_div(x, 1.0 + libdevice.exp(x * -1.0))
 
 
 @triton.jit

@@ -7,6 +7,7 @@ from math import prod
 
 from ..affine import Affine, Axis
 from ..ir import Fusion, Value
+from ..sizes import lesser
 from .aliases import buffer_strides
 from .reach import Read
 from .segments import Buffered
@@ -19,7 +20,7 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
     for item in traffic:
         touched = item.item_bytes * prod(axis.extent for axis in _axes(item.offset))
         found[item.value] = found.get(item.value, 0) + touched
-    return sum(min(count, held_bytes(fusion, value)) for value, count in found.items())
+    return sum(lesser(count, held_bytes(fusion, value)) for value, count in found.items())
 
 
 def library_bytes(fusion: Fusion, operands: Iterable[Buffered]) -> int:
@@ -31,7 +32,7 @@ def library_bytes(fusion: Fusion, operands: Iterable[Buffered]) -> int:
         if operand.memory is not None:
             items = _distinct(operand.memory.sizes, operand.memory.strides)
             touched = items * item_bytes(operand.root) * (2 if operand.pairs else 1)
-        found[operand.root] = min(found.get(operand.root, 0) + touched, whole)
+        found[operand.root] = lesser(found.get(operand.root, 0) + touched, whole)
     return sum(found.values())
 
 

@@ -20,6 +20,7 @@ from ..heuristics.params import (
 )
 from ..heuristics.problem import ceil_div
 from ..shapes import Guard, Index
+from ..sizes import guarded, is_size, surely_multiple
 from .emit_index import Tile
 from .segments import Segment
 
@@ -40,6 +41,8 @@ class Nest:
         Where the segment's axes are on the kernel's.
     constants : tuple of (str, int)
         The block sizes.
+    tails : tuple of dict
+        Where they are in each of the tiles for what whole blocks leave of a row.
     """
 
     tiles: tuple[Tile, ...]
@@ -47,12 +50,19 @@ class Nest:
     grid: tuple[tuple[Tile, int], ...]
     axes: dict[Axis, Affine]
     constants: tuple[tuple[str, int], ...]
+    tails: tuple[dict[Axis, Affine], ...] = ()
 
-    def place(self, index: Index) -> Index:
-        return tuple(substitute(item, self.axes) for item in index)
+    def place(self, index: Index, piece: int = 0) -> Index:
+        axes = self.piece(piece)
+        return tuple(substitute(item, axes) for item in index)
 
-    def guards(self, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
-        return tuple(Guard(substitute(g.expr, self.axes), g.low, g.high) for g in guards)
+    def guards(self, guards: tuple[Guard, ...], piece: int = 0) -> tuple[Guard, ...]:
+        axes = self.piece(piece)
+        return tuple(Guard(substitute(g.expr, axes), g.low, g.high) for g in guards)
+
+    def piece(self, number: int) -> dict[Axis, Affine]:
+        """Where the segment's axes are in a piece of the rows: 0 for whole blocks."""
+        return self.tails[number - 1] if number else self.axes
 
 
 def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
@@ -71,7 +81,7 @@ def _tile(
     axis = Axis(name, prod(a.extent for a in axes))
     if block is None:
         return Tile(axis, None, False), spread(axes, axis)
-    masked = axis.extent % block != 0 or axis.extent == 0
+    masked = not surely_multiple(axis.extent, block) or axis.extent == 0
     return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
 
 
@@ -99,29 +109,81 @@ def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     return Nest((y, x), None, tuple(grid), {**y_axes, **x_axes}, constants)
 
 
+SHORTEST = 8
+"""A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
+
 _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams
 
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
     x, x_axes = _tile("x", segment.parallel, params.block_x)
-    r, r_axes = _tile("r", segment.reduced, params.block_r, 1)
-    whole = params.block_r >= r.axis.extent
+    r, tails = _row(segment.reduced, params.block_r, getattr(params, "tails", ()))
+    whole = _is_whole(params, r.end)
     grid = ((x, ceil_div(x.axis.extent, params.block_x)),)
-    constants = (("XBLOCK", params.block_x), ("RBLOCK", params.block_r))
-    return Nest((x, r), None if whole else "r", grid, {**x_axes, **r_axes}, constants)
+    return Nest(
+        (x, r, *tails),
+        None if whole else "r",
+        grid,
+        {**x_axes, **spread(segment.reduced, r.axis)},
+        (("XBLOCK", params.block_x), *_sides(r, *tails)),
+        tuple({**x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
+    )
+
+
+TAIL_NAMES = "tuv"
+"""The kernel axes of what whole blocks leave of a row."""
+
+
+def _row(axes: tuple[Axis, ...], block: int, tails: tuple[int, ...]) -> tuple[Tile, list[Tile]]:
+    """Whole blocks of a row and the tiles of the rest; a block that reaches past it without."""
+    r, _ = _tile("r", axes, block, 1)
+    extent = r.axis.extent
+    if is_size(extent) or extent < block or not 0 < extent % block <= sum(tails):
+        return r, []
+    start = extent - extent % block
+    row = replace(r, masked=False, stop=start)
+    found: list[Tile] = []
+    for name, size in zip(TAIL_NAMES, tails, strict=False):
+        if start < extent:
+            tile = Tile(Axis(name, extent), f"{name.upper()}BLOCK", start + size > extent, size, 1)
+            found.append(replace(tile, start=start))
+            start += size
+    return row, found
+
+
+def _sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:
+    return tuple((tile.block or "", tile.width) for tile in tiles)
+
+
+def _is_whole(params: _Rows, row: int) -> bool:
+    """Whether a row fits a block; one that varies may be short, where its kernel has a loop."""
+    if is_size(row):
+        if not getattr(params, "persistent", False):
+            return False
+        guarded(SHORTEST * row >= params.block_r)
+    return params.block_r >= row
 
 
 def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     walked = tuple(a for a in segment.parallel if a not in segment.chunked)
+    row = segment.reduced_extent
+    assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
+    guarded(not is_size(row) or SHORTEST * row >= params.block_r)
     s, s_axes = _tile("s", segment.chunked, None)
     m, m_axes = _tile("m", walked, params.block_m)
-    r, r_axes = _tile("r", segment.reduced, params.block_r, 1)
-    constants = (("MBLOCK", params.block_m), ("RBLOCK", params.block_r))
-    axes = {**s_axes, **m_axes, **r_axes}
-    return Nest((s, m, r), "m", ((s, s.axis.extent),), axes, constants)
+    r, tails = _row(segment.reduced, params.block_r, params.tails)
+    rows = {**s_axes, **m_axes}
+    return Nest(
+        (s, m, r, *tails),
+        "m",
+        ((s, s.axis.extent),),
+        {**rows, **spread(segment.reduced, r.axis)},
+        _sides(m, r, *tails),
+        tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ProductNest(Nest):
     """The kernel axes of a matrix product.
 

@@ -13,9 +13,11 @@ from ..affine import axes_in_order
 from ..device import DeviceProperties
 from ..errors import ParamsError
 from ..heuristics.params import HeuristicParams, MatmulParams
-from ..ir import Fusion, Value, check, print_fusion
+from ..ir import Fusion, Value, check
+from ..ledger import Ledger
 from ..options import dump
 from .aliases import buffer_strides
+from .cheaper import cheaper
 from .complexes import Part, split_complex
 from .concretize import InputSignature, TensorSpec, concretize
 from .contract import Products
@@ -27,6 +29,7 @@ from .seeds import Seeds, seeded
 from .segment import segment
 from .segments import Segment, SegmentedFusion
 from .simplify import simplify
+from .softmax import mark_softmax
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,14 @@ class Lowered:
 
     A segment with nothing to launch has None. ``seeds`` are the inputs, behind the recorded ones,
     that a run draws from torch's generator; ``parts`` those that it makes of complex inputs.
+    ``ledger`` is that of sizes that vary.
     """
 
     segmented: SegmentedFusion
     sources: tuple[KernelSource | None, ...]
     seeds: Seeds = ()
     parts: tuple[Part, ...] = ()
+    ledger: Ledger | None = None
 
 
 def lower(
@@ -50,6 +55,7 @@ def lower(
     params: Sequence[HeuristicParams] | None = None,
     two_steps: bool = True,
     products: Products = Products.AUTO,
+    ledger: Ledger | None = None,
 ) -> Lowered:
     """All passes.
 
@@ -61,6 +67,8 @@ def lower(
         Whether a reduction of few rows may take two kernels.
     products : Products
         Who computes matrix products.
+    ledger : Ledger, optional
+        Of the sizes in the signature that vary.
 
     Raises
     ------
@@ -73,25 +81,28 @@ def lower(
     """
     fusion = check(concretize(fusion, signature))
     misaligned = _misaligned(fusion, signature)
-    dump("concretize", print_fusion(fusion))
+    dump("concretize", fusion)
     fusion = simplify(fusion)
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = seeded(fusion)
+    fusion, seeds = seeded(mark_softmax(fusion))
+    fusion = cheaper(fusion)
     check_device(check(fusion), device)
-    dump("simplify", print_fusion(fusion))
+    dump("simplify", fusion)
     segmented = segment(fusion, device, two_steps, products, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
     if params is not None:
         segmented = with_params(segmented, params)
     check(segmented.fusion)
-    dump("segment", str(segmented))
+    dump("segment", segmented)
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
-    sources = tuple(emit_segment(segmented, s, misaligned) for s in segmented.segments)
+    sources = tuple(
+        emit_segment(segmented, s, misaligned, seeds, ledger) for s in segmented.segments
+    )
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds, split.parts)
+    return Lowered(segmented, sources, seeds, split.parts, ledger)
 
 
 def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
@@ -101,7 +112,11 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
 
 
 def emit_segment(
-    segmented: SegmentedFusion, piece: Segment, misaligned: frozenset[Value] = frozenset()
+    segmented: SegmentedFusion,
+    piece: Segment,
+    misaligned: frozenset[Value] = frozenset(),
+    seeds: Seeds = (),
+    ledger: Ledger | None = None,
 ) -> KernelSource | None:
     """The kernel of one segment, or None where there is none: no elements, or torch runs it."""
     if piece.scheduler in ("no_op", "expr_eval"):
@@ -109,7 +124,7 @@ def emit_segment(
     refuse_unheld(piece)
     inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in piece.outputs}
-    return emit(segmented.fusion, piece, inputs, outputs, misaligned)
+    return emit(segmented.fusion, piece, inputs, outputs, misaligned, seeds, ledger)
 
 
 def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
@@ -163,7 +178,15 @@ def _check_fit(piece: Segment, params: HeuristicParams) -> None:
         _check_width(piece, params)
     block_r = getattr(params, "block_r", None)
     persistent = getattr(params, "persistent", hasattr(params, "block_m"))
-    if block_r is not None and persistent and block_r < piece.reduced_extent:
+    tails = getattr(params, "tails", ())
+    if tails and piece.reduced_extent % max(block_r or 1, 1) > sum(tails):
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}) has rows of {piece.reduced_extent} "
+            f"elements, of which tails={tails} do not hold what blocks of {block_r} leave",
+            hint="Use tails=() for a last block that reaches past the row.",
+        )
+    held = (block_r or 0) + sum(tails)
+    if block_r is not None and persistent and held < piece.reduced_extent:
         raise ParamsError(
             f"segment {piece.name} ({piece.scheduler}) keeps rows of {piece.reduced_extent} "
             f"elements in registers, block_r={block_r} is too small",

@@ -6,36 +6,49 @@ from dataclasses import replace
 
 from ..affine import Affine, Axis
 from ..device import DeviceProperties
-from ..heuristics.problem import Problem, Product, Stream
+from ..heuristics.problem import Problem, Product, Stream, next_power_of_2
 from ..ops.builder import as_call
-from ..ops.table import Random
-from .grouping import Group, SeedMaker, extent
+from ..ops.table import Moments, Random
+from ..sizes import hint, is_size
+from .grouping import Group, extent
 from .products import ProductFacts
+from .seed_maker import SeedMaker
+from .segments import Member
 from .traffic import Traffic, fast_axes, order_axes
 
 
 def problem_of(
     group: Group, maker: SeedMaker, facts: ProductFacts, device: DeviceProperties
 ) -> Problem:
-    """A kernel in the making as heuristics see it."""
+    """A kernel in the making as heuristics see it; of sizes that vary, in this run."""
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
     return Problem(
-        parallel=extent(parallel),
-        reduced=extent(reduced),
+        parallel=hint(extent(parallel)),
+        reduced=_row(extent(reduced)),
         levels=group.depth,
         full_outputs=group.full_outputs,
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
-        chunks=extent(group.chunked),
-        crossing=extent(crossing_axes(group, traffic)),
+        chunks=hint(extent(group.chunked)),
+        crossing=hint(extent(crossing_axes(group, traffic))),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         work=len(group.nodes),
+        states=sum(_states(m) for m in group.members),
         product=_product(group, traffic, facts),
         device=device,
     )
+
+
+def _states(member: Member) -> int:
+    return 2 if isinstance(as_call(member.node).op.form, Moments) else 1
+
+
+def _row(length: int) -> int:
+    """A row that varies is taken for as long as the block it needs: it is not cut into pieces."""
+    return next_power_of_2(hint(length)) if is_size(length) else length
 
 
 def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
@@ -73,9 +86,9 @@ def crossing_axes(group: Group, traffic: list[Traffic]) -> tuple[Axis, ...]:
     fastest = order_axes(group.parallel, traffic)[-1]
     found = fast_axes(traffic)
     total = sum(found.values())
-    others = {a: n for a, n in found.items() if a != fastest and a.extent >= 8}
+    others = {a: n for a, n in found.items() if a != fastest and hint(a.extent) >= 8}
     best = max(others, key=lambda a: others[a], default=None)
-    if best is None or others[best] < CROSSING_SHARE * total or fastest.extent < 8:
+    if best is None or others[best] < CROSSING_SHARE * total or hint(fastest.extent) < 8:
         return ()
     return (best,)
 
@@ -85,7 +98,14 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         item_bytes=item.item_bytes,
         along_x=item.runs_along(parallel),
         along_r=item.runs_along(reduced),
-        x_stride=item.steps.get(parallel[-1]) if parallel else 0,
-        r_stride=item.steps.get(reduced[-1]) if reduced else 0,
+        x_stride=_step(item, parallel),
+        r_stride=_step(item, reduced),
         is_store=item.is_store,
+        total_bytes=hint(item.bytes),
     )
+
+
+def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
+    """Elements from one position of the innermost axis to the next."""
+    step = item.steps.get(axes[-1]) if axes else 0
+    return None if step is None else hint(step)

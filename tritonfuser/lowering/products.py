@@ -13,6 +13,7 @@ from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
 from ..ops.products import product_sizes
 from ..ops.table import Pointwise, View
+from ..sizes import hint
 from .aliases import buffer_strides, resolve
 from .descriptors import ALIGNMENT, has_descriptors
 from .moved import item_bytes
@@ -50,11 +51,12 @@ class ProductFacts:
         call = as_call(node)
         left, right = call.value("arg1"), call.value("arg2")
         batch, m, n, k = product_sizes(call)
+        # Kernels have masks along the rows; along the columns and K they count on the sizes.
         return Product(
-            batch=batch,
-            m=m,
-            n=n,
-            k=k,
+            batch=1 if batch == 1 else hint(batch),
+            m=hint(m),
+            n=int(n),
+            k=int(k),
             left_bytes=item_bytes(left),
             right_bytes=item_bytes(right),
             partial=call.attrs["dtype"] is DataType.Float,
@@ -121,4 +123,4 @@ class ProductFacts:
 
 
 def bytes_of(value: Value) -> int:
-    return value.tensor.numel * item_bytes(value)
+    return hint(value.tensor.numel) * item_bytes(value)

@@ -8,23 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..affine import Affine, Bounded, Loaded, digit
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
-from ..ops.table import Contraction, Library, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ..ops.table import (
+    Contraction,
+    Kept,
+    Library,
+    Moments,
+    Pointwise,
+    Reduction,
+    Scan,
+    Scatter,
+    View,
+)
 from ..shapes import Guard, Index, Pull, Source, Target, broadcast_index
 
 Guards = tuple[Guard, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Read:
     """A value at an index, needed only where the guards hold."""
 
     value: Value
     index: Index = ()
     guards: Guards = ()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.value, self.index, self.guards))
+
+    def __hash__(self) -> int:
+        # Kept: walks meet the same reads over and over.
+        return self._hash
 
 
 def is_anchor(node: Node) -> bool:
@@ -42,9 +61,14 @@ def is_scatter(node: Node) -> bool:
     return isinstance(as_call(node).op.form, Scatter)
 
 
+def is_kept(node: Node) -> bool:
+    """Whether a node puts its operand in memory, for later kernels."""
+    return isinstance(as_call(node).op.form, Kept)
+
+
 def ends_kernel(node: Node) -> bool:
     """Whether a node's results can be read from memory alone, by later kernels."""
-    return is_library(node) or is_scatter(node)
+    return isinstance(as_call(node).op.form, Library | Scatter | Kept)
 
 
 def target_of(node: Node, read: Read) -> Target:
@@ -149,6 +173,7 @@ def walk(
     start: Iterable[Read],
     places: Mapping[Value, Index],
     stored: Container[Value] = frozenset(),
+    operands: Callable[[Node, Read], Iterable[Read]] = reads,
 ) -> Reach:
     """Pull from ``start`` down to inputs and anchors.
 
@@ -158,6 +183,8 @@ def walk(
         The index at which each anchor's results are computed.
     stored : container
         Values to load from memory instead of computing them.
+    operands : callable
+        ``reads``, or what remembers its answers.
     """
     native: set[Value] = set()
     foreign: set[Value] = set()
@@ -180,7 +207,7 @@ def walk(
             anchors.add(read)
         else:
             nodes.add(node)
-            stack.extend(reads(node, read))
+            stack.extend(operands(node, read))
     return Reach(
         frozenset(native),
         frozenset(foreign),

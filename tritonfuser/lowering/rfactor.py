@@ -1,11 +1,13 @@
 """Reductions in two steps, as graph rewriting: ``sum(t)`` -> ``sum(sum(reshape(t)))``.
 
 The first step has more rows and fills the device, or is what a kernel that walks over rows keeps
-a partial result of; the second is small. Both are ordinary reductions for all later passes.
+a partial result of, or has the rows of a kernel that reads the same data; the second is small. Both
+are ordinary reductions for all later passes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from ..dtypes import compute_dtype
@@ -13,19 +15,24 @@ from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
 from ..ops.products import product_bias, product_sizes
 from ..ops.table import Call, Contraction, Moments, Reduction
+from ..sizes import hint, is_size, known_divisor
 from .constants import neutral
 from .simplify import Substitution, drop_dead, next_free
 
 POOR = 4
 """A split into fewer than this part of the parts that are wanted is hardly one."""
 
+Parts = int | tuple[int, ...]
+"""About how many partial results a reduction is split into, or the factor of each reduced dim that
+the second step reduces."""
 
-def rfactor(fusion: Fusion, parts: dict[Value, int]) -> Fusion:
-    """Split each reduction named by its first result into about that many partial ones."""
+
+def rfactor(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
+    """Split each reduction named by its first result into partial ones."""
     builder = GraphBuilder(*next_free(fusion))
     for node in fusion.nodes:
         wanted = parts.get(node.out, 1)
-        if wanted < 2 or not _two_steps(node, wanted, builder):
+        if wanted == 1 or not _two_steps(node, wanted, builder):
             builder.nodes.append(node)
     return drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
 
@@ -43,7 +50,7 @@ def choose_split(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
     outer: list[int] = []
     left = parts
     for size in extents:
-        outer.append(max(d for d in divisors(size) if d <= left))
+        outer.append(max(d for d in divisors(known_divisor(size)) if d <= left))
         left //= outer[-1]
     return tuple(outer) if prod(outer) < prod(extents) else (1,) * len(extents)
 
@@ -58,24 +65,26 @@ def divisors(n: int) -> list[int]:
     return sorted({*small, *(n // d for d in small)})
 
 
-def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
+def _two_steps(node: Node, wanted: Parts, builder: GraphBuilder) -> bool:
     """Record the partial and the final reduction, which keeps the node's values, if it can be."""
     call = as_call(node)
     builder.loc = node.loc
     mark = len(builder.nodes)
     if isinstance(call.op.form, Contraction):
+        assert isinstance(wanted, int)
         rename(builder, mark, {_partial_products(call, wanted, builder): node.out})
         return True
     operand = call.value("arg")
     dims = call.dims()
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
-    split = choose_split(reduced_extents(node), wanted)
-    if isinstance(call.op.form, Reduction) and not splits_well(reduced_extents(node), wanted):
-        source, split = _padded(source, dims, wanted, call.op.form, builder)
-    if prod(split) < 2:
-        del builder.nodes[mark:]
-        return False
+    if isinstance(wanted, tuple):
+        split = wanted
+    else:
+        source, split = _split(source, node, wanted, builder)
+        if prod(split) < 2:
+            del builder.nodes[mark:]
+            return False
     sizes, inner, outer = _cut(source.tensor.sizes, dict(zip(dims, split, strict=True)))
     if len(sizes) != operand.tensor.rank:
         source = builder.call("reshape", source, sizes)
@@ -88,6 +97,17 @@ def _two_steps(node: Node, wanted: int, builder: GraphBuilder) -> bool:
         result = builder.call("cast", result, node.out.dtype)
     rename(builder, mark, {result: node.out})
     return True
+
+
+def _split(
+    source: Value, node: Node, parts: int, builder: GraphBuilder
+) -> tuple[Value, tuple[int, ...]]:
+    """The operand, filled up where that helps, and the outer factor of each reduced extent."""
+    form = as_call(node).op.form
+    extents = reduced_extents(node)
+    if isinstance(form, Reduction) and not splits_well(extents, parts):
+        return _padded(source, as_call(node).dims(), parts, form, builder)
+    return source, choose_split(extents, parts)
 
 
 def _cut(sizes: tuple[int, ...], factors: dict[int, int]) -> tuple[list[int], list[int], list[int]]:
@@ -120,9 +140,11 @@ def _padded(
     A prime number of elements has no divisors: ``[1009], 4 -> [1012]``, four parts of 253.
     """
     sizes = source.tensor.sizes
-    longest = max(dims, key=lambda d: sizes[d])
-    part = -(-sizes[longest] // max(min(parts, sizes[longest] // 2), 1))
-    count = -(-sizes[longest] // part)
+    longest = max(dims, key=lambda d: hint(sizes[d]))
+    count = max(min(parts, hint(sizes[longest]) // 2), 1)
+    part = -(-sizes[longest] // count)
+    if not is_size(part):
+        count = -(-sizes[longest] // part)
     widths = [0, 0] * (len(sizes) - 1 - longest) + [0, count * part - sizes[longest]]
     fill = neutral(form.identity, source.dtype).value
     padded = builder.call("pad", source, widths, fill)
@@ -153,11 +175,13 @@ def _moments(
     variances, 1979.
     """
     mean, m2, _ = builder.call("welford", source, inner)
-    count = float(prod(source.tensor.sizes[d] for d in inner))
+    count = prod(source.tensor.sizes[d] for d in inner)
     of_means, spread, number = builder.call("welford", mean, last)
     within = builder.call("sum", m2, last)
-    total = builder.call("add", within, builder.call("mul", spread, count))
-    whole = builder.call("mul", number, int(count))
+    total = builder.call(
+        "add", within, builder.call("mul", spread, count if is_size(count) else float(count))
+    )
+    whole = builder.call("mul", number, count)
     return {of_means: node.outs[0], total: node.outs[1], whole: node.outs[2]}
 
 

@@ -7,6 +7,7 @@ from ..ir import Fusion, Value
 from .contract import Products, candidates, contract
 from .finish import before, finish
 from .grouper import Grouper
+from .keeping import keep_shared
 from .regroup import losing, parts_of, tile_parts
 from .rfactor import rfactor
 from .segments import SegmentedFusion
@@ -33,6 +34,7 @@ def segment(
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
     """
+    fusion = keep_shared(fusion)
     chosen = candidates(fusion, device, products)
     fuse_all = products is not Products.AUTO
 

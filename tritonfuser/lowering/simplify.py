@@ -185,7 +185,7 @@ def _copies_to_keep(fusion: Fusion) -> frozenset[Value]:
             elif not isinstance(as_call(node).op.form, View):
                 break
             value = next(node.operands())
-        if copy is not None and value in fusion.inputs:
+        if copy is not None and value in fusion.given:
             kept.add(copy)
     return frozenset(kept)
 

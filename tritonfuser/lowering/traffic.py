@@ -9,6 +9,7 @@ from math import prod
 from ..affine import Affine, Axis, Digit, unbound
 from ..ir import Value
 from ..shapes import Index
+from ..sizes import hint
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Traffic:
     @cached_property
     def bytes(self) -> int:
         """Bytes of the elements touched, each once."""
-        return self.item_bytes * prod(axis.extent for axis in self.offset.axes())
+        return self.item_bytes * prod(hint(axis.extent) for axis in self.offset.axes())
 
     @cached_property
     def order(self) -> tuple[bool, int, str]:
@@ -45,7 +46,7 @@ class Traffic:
     @cached_property
     def fastest(self) -> Axis | None:
         """The axis along which it steps through memory in the smallest steps."""
-        moving = {axis: abs(step) for axis, step in self.steps.items() if step}
+        moving = {axis: abs(hint(step)) for axis, step in self.steps.items() if hint(step)}
         return min(moving, key=lambda axis: moving[axis], default=None)
 
     def runs_along(self, axes: tuple[Axis, ...]) -> bool:
@@ -74,7 +75,7 @@ def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ..
     if best is None:
         return axes
     place = {axis: i for i, axis in enumerate(axes)}
-    return tuple(sorted(axes, key=lambda a: (-abs(best.steps.get(a, 1 << 62)), place[a])))
+    return tuple(sorted(axes, key=lambda a: (-abs(hint(best.steps.get(a, 1 << 62))), place[a])))
 
 
 def fast_axes(traffic: list[Traffic]) -> dict[Axis, int]:

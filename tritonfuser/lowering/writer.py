@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..dtypes import DataType
 from ..errors import SourceLoc
@@ -11,11 +11,15 @@ from ..errors import SourceLoc
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text, indented within its scope, and the user's line it stands for."""
+    """One line of text, indented within its scope, and the user's line it stands for.
+
+    ``loads`` names the tensor that the line loads from, if it does.
+    """
 
     text: str
     loc: SourceLoc | None = None
     depth: int = 0
+    loads: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +86,4 @@ class Writer:
         parent = self.scopes[-1]
         parent.lines.append(Line(header))
         for line in (*(Line(text) for text in first), *scope.lines, *scope.tail):
-            parent.lines.append(Line(line.text, line.loc, line.depth + 1))
+            parent.lines.append(replace(line, depth=line.depth + 1))

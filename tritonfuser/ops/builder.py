@@ -132,8 +132,12 @@ def check_complex(call: Call, types: Sequence[Type] = ()) -> None:
 
 
 def as_call(node: Node) -> Call:
-    """The bound call a node was recorded from."""
-    return Call(registry.get(node.op), node.args, dict(node.attrs))
+    """The bound call a node was recorded from; made once, not to be changed."""
+    found = node.bound
+    if not isinstance(found, Call):
+        found = Call(registry.get(node.op), node.args, dict(node.attrs))
+        object.__setattr__(node, "bound", found)
+    return found
 
 
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:

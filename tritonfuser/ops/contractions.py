@@ -13,6 +13,7 @@ from ..dtypes import EIGHT_BIT_FLOATS
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
 from ..shapes import broadcast_dims, same_extent
+from ..sizes import integer
 from . import axes, complex_products
 from .shape_rules import tensor
 from .table import Call, Kind, Library, Op, Param
@@ -99,7 +100,7 @@ def _matmul_product(ops: Any, arg1: Value, arg2: Value) -> Value | None:
     if arg2.tensor.rank == 2:
         return _flattened(ops, arg1, arg2, None)
     found = broadcast_dims([arg1.tensor.dims[:-2], arg2.tensor.dims[:-2]])
-    batch = tuple(int(dim.size) for dim in found if isinstance(dim, Dim))
+    batch = tuple(integer(dim.size) for dim in found if isinstance(dim, Dim))
     left, right = _over(ops, arg1, batch), _over(ops, arg2, batch)
     product = ops.mma(left, right, None, arg1.dtype)
     assert isinstance(product, Value)

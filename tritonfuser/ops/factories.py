@@ -9,6 +9,7 @@ import torch
 
 from ..dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
 from ..ir import Const, Dim, Number, TensorType, Value
+from ..sizes import integer
 from . import complexes, randoms
 from .fills import as_class, dtype_attr, infer_shaped, number_of
 from .shape_rules import ARG, extent, fail, tensor, with_attrs, with_operands
@@ -92,7 +93,7 @@ def _expand_triu(ops: Any, arg: Value, diagonal: Value | Const) -> Any:
     if isinstance(diagonal, Const) and rows + columns <= _INT32_MAX:
         assert not isinstance(diagonal.value, complex)
         # Beyond the corners nothing changes, and the sum stays in 32 bits.
-        diagonal = Const.of(max(-rows, min(int(diagonal.value), columns)))
+        diagonal = Const.of(max(-rows, min(integer(diagonal.value), columns)))
         kind = DataType.Int32
     row = ops.broadcast(ops.iota(rows, dtype=kind), [False, True])
     column = ops.iota(columns, dtype=kind)

@@ -13,6 +13,7 @@ from ..affine import Affine, constant
 from ..dtypes import DataType
 from ..ir import Const, Dim, TensorType, Value
 from ..shapes import Index, Memory, Pull, Source, broadcast_dims, broadcast_index
+from ..sizes import integer
 from . import embedding, scatters
 from .shape_rules import (
     ARG,
@@ -87,7 +88,7 @@ def _infer_select(call: Call) -> tuple[TensorType, ...]:
 
 def _constant_index(index: Const) -> int:
     assert not isinstance(index.value, complex)
-    return int(index.value)
+    return integer(index.value)
 
 
 def _selected(call: Call) -> int | None:
@@ -136,8 +137,9 @@ def _infer_gather(call: Call) -> tuple[TensorType, ...]:
     arg, index, place = _same_rank(call)
     nothing = any(dim.size == 0 for dim in index.dims)
     for d, (mine, other) in enumerate(zip(arg.dims, index.dims, strict=True)):
-        known = isinstance(mine.size, int) and isinstance(other.size, int) and not nothing
-        if d != place and known and other.size > mine.size:
+        if d == place or nothing:
+            continue
+        if isinstance(mine.size, int) and isinstance(other.size, int) and other.size > mine.size:
             raise fail("gather", f"an index of at most {mine.size} in dim {d}", other.size)
     return view_of(arg, [Dim(dim.size) for dim in index.dims])
 

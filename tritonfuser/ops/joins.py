@@ -12,6 +12,7 @@ from ..dtypes import Category
 from ..errors import DefinitionError
 from ..ir import Const, Dim, Extent, TensorType, Value
 from ..shapes import Pull, Source
+from ..sizes import integer
 from .shape_rules import (
     ARG,
     extents,
@@ -74,7 +75,7 @@ def _record_pad(builder: Any, call: Call) -> Any:
 
 
 def _pull_pad(call: Call, pull: Pull) -> tuple[Source, ...]:
-    before = tuple(int(low) for low, _ in _widths(call))
+    before = tuple(integer(low) for low, _ in _widths(call))
     fill = call.arg("value")
     assert not isinstance(fill, tuple)
     return shapes.pad_sources(pull.index, call.value("arg"), before, fill)

@@ -10,6 +10,7 @@ import torch
 
 from ..dtypes import REDUCED_FLOATS, Category, DataType, real_dtype
 from ..ir import Dim, TensorType, Value
+from ..sizes import is_size
 from . import complexes
 from .shape_rules import fail, flags, reduced_dims, with_attrs, without
 from .table import Call, Composite, Kind, Moments, Op, Param
@@ -81,7 +82,8 @@ def _expand_var_mean(
     average, squares, _ = ops.welford(arg, list(dims))
     count = math.prod(arg.tensor.sizes[d] for d in dims)
     # 0 / 0 = nan is torch's variance of too few elements.
-    var = ops.div(squares, float(max(count - correction, 0)))
+    degrees = max(count - correction, 0)
+    var = ops.div(squares, degrees if is_size(degrees) else float(degrees))
     mean = ops.set(average) if count else ops.div(average, 0.0)
     if keepdim:
         new = flags(dims, arg.tensor.rank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -91,6 +92,16 @@ def _normal(
     return (mean + unit * std).to(dtype.info.torch)
 
 
+def _word(
+    shape: Sequence[int], rng_seed: int, rng_offset: int, dtype: DataType = DataType.Int32
+) -> torch.Tensor:
+    """The bits of which ``uniform`` makes its numbers."""
+    count = math.prod(shape)
+    bits = philox.words(-(-count // 4), int(rng_seed), int(rng_offset), torch.get_default_device())
+    signed = torch.where(bits < 1 << 31, bits, bits - (1 << 32))
+    return signed.reshape(-1)[:count].reshape(tuple(shape)).to(dtype.info.torch)
+
+
 # --- rand_like, randn_like -----------------------------------------------------------------------
 
 
@@ -133,7 +144,7 @@ ROWS: tuple[Op, ...] = (
         _random_params("minval", "maxval"),
         "Random numbers spread evenly over [minval, maxval).",
         "random",
-        Random("philox_uniform", bounded=True),
+        Random("philox_uniform", bounded=True, neighbours=True),
         infer_shaped,
         _uniform,
         _record_random,
@@ -143,7 +154,7 @@ ROWS: tuple[Op, ...] = (
         _random_params("mean", "std"),
         "Normally distributed random numbers.",
         "random",
-        Random("philox_normal", bounded=False),
+        Random("philox_normal"),
         infer_shaped,
         _normal,
         _record_random,
@@ -151,3 +162,16 @@ ROWS: tuple[Op, ...] = (
     _like("rand_like", "Random numbers of [0, 1) in a tensor's shape.", "uniform", torch.rand_like),
     _like("randn_like", "Normal random numbers in a tensor's shape.", "normal", torch.randn_like),
 )
+
+INTERNAL: tuple[Op, ...] = (
+    Op(
+        "random_word",
+        (Param("shape", Kind.EXTENTS), *_SEEDS, Param("dtype", Kind.DTYPE, DataType.Int32, True)),
+        "The 32 random bits that uniform makes its number of.",
+        "random",
+        Random("philox_word", scaled=False, neighbours=True),
+        infer_shaped,
+        _word,
+    ),
+)
+"""They are no members of ``fd.ops``."""

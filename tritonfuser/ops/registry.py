@@ -7,13 +7,17 @@ from types import MappingProxyType
 from ..errors import DefinitionError
 from . import (
     attention,
+    cheaper,
     contractions,
     factories,
     grouped,
+    kept,
     narrow,
     pointwise,
     products,
+    randoms,
     reductions,
+    softmax,
     sorting,
     views,
 )
@@ -34,7 +38,14 @@ _TABLES = (
 OPS: MappingProxyType[str, Op] = MappingProxyType({op.name: op for rows in _TABLES for op in rows})
 """What ``fd.ops`` has."""
 
-_ALL = {**OPS, **{op.name: op for op in products.INTERNAL}}
+_INTERNAL = (
+    *products.INTERNAL,
+    *softmax.INTERNAL,
+    *kept.INTERNAL,
+    *cheaper.INTERNAL,
+    *randoms.INTERNAL,
+)
+_ALL = {**OPS, **{op.name: op for op in _INTERNAL}}
 
 
 def get(name: str) -> Op:

@@ -15,6 +15,7 @@ from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
 from ..shapes import Index, Source
+from ..sizes import integer
 from .table import Call, Kind, Param
 
 ARG = Param("arg", Kind.TENSOR)
@@ -90,7 +91,7 @@ def flags(places: Iterable[int], rank: int) -> tuple[bool, ...]:
 def extent(op: str, size: Arg) -> Extent:
     """What a shape operand says: a number, or the symbol of a scalar known at run time."""
     if isinstance(size, Const) and not isinstance(size.value, complex):
-        return int(size.value)
+        return integer(size.value)
     if isinstance(size, Value):
         return sympy.Symbol(size.name, integer=True, nonnegative=True)
     raise fail(op, "an integer size", size)

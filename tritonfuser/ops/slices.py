@@ -12,6 +12,7 @@ from .. import shapes
 from ..errors import DefinitionError
 from ..ir import Arg, Const, Dim, Extent, TensorType
 from ..shapes import Memory
+from ..sizes import integer
 from .shape_rules import (
     ARG,
     extents,
@@ -100,7 +101,7 @@ def _given(rank: int, *limits: Sequence[Arg]) -> str:
 def _number(size: Arg) -> int | None:
     if not isinstance(size, Const) or isinstance(size.value, complex):
         return None
-    return int(size.value)
+    return integer(size.value)
 
 
 def _known_bounds(dim: Dim, start: Arg, end: Arg) -> tuple[int, int] | None:
@@ -134,7 +135,9 @@ def _starts(call: Call) -> tuple[int, ...]:
     """The first index that each dim of a concretized slice keeps."""
     sizes = call.value("arg").tensor.sizes
     limits = zip(sizes, extents(call, "start_indices"), extents(call, "end_indices"), strict=True)
-    return tuple(shapes.slice_bounds(size, int(low), int(high))[0] for size, low, high in limits)
+    return tuple(
+        shapes.slice_bounds(size, integer(low), integer(high))[0] for size, low, high in limits
+    )
 
 
 def _alias_slice(call: Call, memory: Memory) -> Memory:

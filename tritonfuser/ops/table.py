@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, Union
 
 from ..dtypes import DataType
@@ -182,6 +183,11 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """``arg`` in memory: one kernel computes and stores it, later ones load it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Factory:
     """A tensor made from scalars and its own index, ``"{start} + {step} * {i0}"``."""
 
@@ -192,12 +198,15 @@ class Factory:
 class Random:
     """Philox random numbers: ``distribution`` names the function of ``lowering.library``.
 
-    The first two operands are (low, high) of a half-open range where ``bounded``, else (mean,
-    standard deviation).
+    The first two operands are (low, high) of a half-open range where ``bounded``, (mean, standard
+    deviation) where only ``scaled``. ``neighbours`` says that the library has the function for
+    runs of four and of eight elements as well, which share the work.
     """
 
     distribution: str
-    bounded: bool
+    bounded: bool = False
+    scaled: bool = True
+    neighbours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +253,7 @@ Form = Union[
     Scan,
     View,
     Scatter,
+    Kept,
     Factory,
     Random,
     Composite,
@@ -276,8 +286,7 @@ class Call:
     attrs: dict[str, Attr] = field(default_factory=dict)
 
     def arg(self, name: str) -> Arg:
-        names = [p.name for p in self.op.params if p.kind.is_operand]
-        return self.args[names.index(name)]
+        return self.args[self.op.operands[name]]
 
     def value(self, name: str) -> Value:
         found = self.arg(name)
@@ -371,6 +380,12 @@ class Op:
     results: tuple[str, ...] = ()
     axes: Callable[[Call], Axes] | None = None
     expression: str = ""
+
+    @cached_property
+    def operands(self) -> dict[str, int]:
+        """The run-time operands by name, with their places in a call's ``args``."""
+        names = (param.name for param in self.params if param.kind.is_operand)
+        return {name: place for place, name in enumerate(names)}
 
 
 def expand_dims(dims: tuple[Dim, ...], rank: int) -> tuple[Dim, ...]:

@@ -12,6 +12,7 @@ from ...cache import executor
 from ...cache.diagnose import InputMismatch, explain_mismatch
 from ...cache.lru import LRU
 from ...cache.plan import ExecutionPlan
+from ...cache.recompiles import Recompiles
 from ...cache.signature import signature
 from ...device import DeviceProperties
 from ...errors import InputError, ParamsError
@@ -152,6 +153,11 @@ class ShardedExecutor(executor.FusionExecutorCache):
         """The plan that ran last, where all is done by one local run."""
         bound = self._programs.newest()
         return bound.cores[0].newest() if bound is not None and list(bound.cores) == [0] else None
+
+    def recompiles(self) -> Recompiles:
+        """What was compiled for all local runs."""
+        cores = [core for bound in self._programs.values() for core in bound.cores.values()]
+        return Recompiles(made for core in cores for made in core.recompiles())
 
     def lowered(
         self, inputs: Sequence[Any], *, arch: str | None = None

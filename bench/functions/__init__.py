@@ -1,0 +1,163 @@
+"""A definition written as a plain torch function, which eager and ``torch.compile`` can run.
+
+    def f(tv0, tv1):
+        tv2 = tv0 + tv1
+        tv3 = torch.sum(tv2, (1,), dtype=torch.float32)
+        return [tv3]
+
+One line a node, in recording order. Sizes are constants, dtypes are those of the definition, casts
+are explicit; random numbers come from torch's generator, so seeds are no arguments.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from tritonfuser.errors import DefinitionError
+from tritonfuser.ir import Arg, Const, Fusion, Node, Operand, Value, live_nodes
+from tritonfuser.lowering.constants import fold
+from tritonfuser.ops import registry
+from tritonfuser.ops.builder import as_call
+from tritonfuser.ops.table import Kind, Random
+
+from .forms import right_side
+from .line import Line, Text, literal
+
+NAME = "f"
+_WHOLE = (Kind.EXTENT, Kind.EXTENTS)
+
+
+@dataclass(frozen=True)
+class TorchFunction:
+    """The text of a module with one function, and which inputs of the definition it takes."""
+
+    text: str
+    places: tuple[int, ...]
+
+    def load(self, name: str = "function") -> Callable[..., list[torch.Tensor]]:
+        """The function itself; tracebacks show its lines under ``<name>``."""
+        filename = f"<{name}>"
+        linecache.cache[filename] = (len(self.text), None, self.text.splitlines(True), filename)
+        scope: dict[str, Any] = {}
+        exec(compile(self.text, filename, "exec"), scope)
+        found: Callable[..., list[torch.Tensor]] = scope[NAME]
+        return found
+
+    def arguments(self, inputs: Sequence[Any]) -> list[Any]:
+        """Of the definition's inputs those that the function takes."""
+        return [inputs[place] for place in self.places]
+
+
+def unseeded(fusion: Fusion) -> Fusion:
+    """Without seeds: random numbers are drawn from torch's generator, as eager programs do."""
+    nodes = tuple(_unseeded(node) for node in fusion.nodes)
+    return replace(fusion, nodes=nodes)
+
+
+def _unseeded(node: Node) -> Node:
+    op = registry.get(node.op)
+    if not isinstance(op.form, Random):
+        return node
+    names = [param.name for param in op.params if param.kind.is_operand]
+    args = tuple(
+        None if name in ("rng_seed", "rng_offset") else arg
+        for name, arg in zip(names, node.args, strict=True)
+    )
+    return replace(node, args=args)
+
+
+def write(fusion: Fusion, device: str = "cuda") -> TorchFunction:
+    """The definition as a torch function; tensors that it makes are on ``device``.
+
+    Raises
+    ------
+    DefinitionError
+        An op has no form in torch, or a size is known at run time alone.
+    """
+    fusion = unseeded(fusion)
+    writer = _Writer(device)
+    nodes = live_nodes(fusion.nodes, [out.value for out in fusion.outputs])
+    lines = [line for node in nodes for line in writer.lines(node)]
+    lines += [
+        f"{out.alias_of.name}.copy_({out.value.name})"
+        for out in fusion.outputs
+        if out.alias_of is not None
+    ]
+    shown = [out.value.name for out in fusion.outputs if not out.hidden]
+    lines.append(f"return [{', '.join(shown)}]")
+    read = _read(fusion, nodes)
+    places = tuple(i for i, value in enumerate(fusion.inputs) if value in read)
+    names = ", ".join(fusion.inputs[i].name for i in places)
+    body = "\n".join(f"    {line}" for line in lines)
+    imports = [
+        text
+        for text, used in (("from operator import itemgetter", "itemgetter("), ("import torch", ""))
+        if used in body
+    ]
+    return TorchFunction("\n".join([*imports, "", "", f"def {NAME}({names}):", body, ""]), places)
+
+
+def _read(fusion: Fusion, nodes: Sequence[Node]) -> set[Value]:
+    """What is taken by a node or handed out."""
+    read = {value for node in nodes for value in node.operands()}
+    for out in fusion.outputs:
+        read.update((out.value,) if out.alias_of is None else (out.value, out.alias_of))
+    return read
+
+
+class _Writer:
+    """Node by node; scalars of constants are worked out here and written as numbers."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._known: dict[Value, Const] = {}
+
+    def lines(self, node: Node) -> list[str]:
+        node = replace(node, args=tuple(self._resolved(arg) for arg in node.args))
+        if not node.out.is_tensor:
+            self._known[node.out] = _folded(node)
+            return []
+        params = [p for p in registry.get(node.op).params if p.kind.is_operand]
+        operands = {
+            param.name: _text(arg, whole=param.kind in _WHOLE)
+            for param, arg in zip(params, node.args, strict=True)
+        }
+        left = ", ".join(out.name for out in node.outs)
+        return [f"{left} = {right_side(Line(node, operands, self._device))}"]
+
+    def _resolved(self, arg: Arg) -> Arg:
+        if isinstance(arg, tuple):
+            return tuple(self._constant(item) for item in arg)
+        return None if arg is None else self._constant(arg)
+
+    def _constant(self, operand: Operand) -> Operand:
+        return self._known.get(operand, operand) if isinstance(operand, Value) else operand
+
+
+def _folded(node: Node) -> Const:
+    found = fold(as_call(node), node.out.dtype)
+    if found is None:
+        raise DefinitionError(
+            f"{node.op}: expected scalars that are constants, got one known at run time alone",
+            loc=node.loc,
+            hint="Record the definition with the numbers written out.",
+        )
+    return found
+
+
+def _text(arg: Arg, *, whole: bool) -> Text:
+    """Names and numbers; sizes, which may be computed in floating point, as ints."""
+    if isinstance(arg, tuple):
+        return tuple(_single(item, whole=whole) for item in arg)
+    return None if arg is None else _single(arg, whole=whole)
+
+
+def _single(arg: Operand, *, whole: bool) -> str:
+    if isinstance(arg, Value):
+        return arg.name
+    return str(int(arg.value)) if whole else literal(arg.value)  # type: ignore[arg-type]

@@ -1,0 +1,122 @@
+"""Pointwise nodes in torch: operands cast as the op's typing rule says, and one expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from tritonfuser.dtypes import Category, DataType
+from tritonfuser.ir import Arg, Const, Node, Value
+from tritonfuser.ops import registry
+from tritonfuser.ops.table import Pointwise, Typing
+from tritonfuser.ops.typing_rules import operand_types
+
+from .line import Line, Text, literal, torch_name, unwritable
+
+_OPERATORS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "truediv": "/",
+    "pow": "**",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "logical_and": "&",
+    "logical_or": "|",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+_RENAMED = {"set": "clone", "segment_set": "clone", "mod": "fmod", "silu": "nn.functional.silu"}
+"""Where torch's name is not the op's own."""
+_OF_FLOATS = frozenset({"div", "fmod", "frac", "lerp", "mod", "pow", "remainder", "round"})
+"""What torch computes of integers is refused, or something else than the op means."""
+_NOT_OF_BOOLS = frozenset(
+    {"abs", "addcmul", "ceil", "clamp", "floor", "neg", "relu", "sign", "sub", "threshold", "trunc"}
+)
+_OTHERS = frozenset({"addcmul", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lerp"})
+"""What torch has under the name takes other operands, or has no value at the edges."""
+_OF_TENSORS = frozenset({"atan2", "hypot", "maximum", "minimum", "nextafter", "fmod", "mod"})
+"""What torch does not take numbers for, or not on the left."""
+_PYTHON = {DataType.Bool: bool, DataType.Double: float, DataType.Float: float}
+
+
+def pointwise(line: Line) -> str:
+    """The expression of a pointwise node.
+
+    Raises
+    ------
+    DefinitionError
+        torch has no such function, or one of another meaning for these dtypes.
+    """
+    node = line.node
+    if node.op == "cast":
+        return f"{line['arg']}.to({torch_name(node.attr('dtype'))})"
+    given = [
+        (arg, text)
+        for arg, text in zip(node.args, line.operands.values(), strict=True)
+        if arg is not None
+    ]
+    form = registry.get(node.op).form
+    assert isinstance(form, Pointwise)
+    typing = form.typing(operand_types([arg for arg, _ in given]))
+    _refuse(node, typing)
+    texts = [
+        _as(arg, text, dtype) for (arg, text), dtype in zip(given, typing.operands, strict=True)
+    ]
+    for place in _numbers_to_wrap(node, [arg for arg, _ in given], typing):
+        dtype = torch_name(typing.operands[place])
+        texts[place] = f"torch.full((), {texts[place]}, dtype={dtype}, {line.place})"
+    found = _applied(node, texts)
+    if typing.computed is typing.result:
+        return found
+    return f"({found}).to({torch_name(typing.result)})"
+
+
+def _refuse(node: Node, typing: Typing) -> None:
+    dtype = typing.operands[-1]
+    category = dtype.info.category
+    integral = category < Category.FLOAT and node.op in _OF_FLOATS
+    boolean = category is Category.BOOL and node.op in _NOT_OF_BOOLS
+    if integral or boolean or node.op in _OTHERS:
+        raise unwritable(node, f"of {dtype}")
+
+
+def _as(arg: Arg, text: Text, dtype: DataType) -> str:
+    """An operand in the dtype it is computed in: a number written as such, a tensor cast."""
+    assert isinstance(text, str)
+    if isinstance(arg, Const):
+        kind = _PYTHON.get(dtype)
+        return literal(arg.value if kind is None else kind(arg.value))  # type: ignore[arg-type]
+    if isinstance(arg, Value) and arg.is_tensor and arg.dtype is not dtype:
+        return f"{text}.to({torch_name(dtype)})"
+    return text
+
+
+def _numbers_to_wrap(node: Node, args: Sequence[Arg], typing: Typing) -> list[int]:
+    """Places of the numbers that have to be 0-dim tensors.
+
+    Of float numbers alone torch would make a float32.
+    """
+    numbers = [i for i, arg in enumerate(args) if not (isinstance(arg, Value) and arg.is_tensor)]
+    if node.op in _OF_TENSORS:
+        return numbers
+    last = typing.operands[-1]
+    tensors = [dtype for i, dtype in enumerate(typing.operands) if i not in numbers]
+    lost = last.info.category is Category.FLOAT and last not in tensors
+    return numbers[-1:] if lost else []
+
+
+def _applied(node: Node, texts: Sequence[str]) -> str:
+    if node.op in _OPERATORS:
+        return f" {_OPERATORS[node.op]} ".join(texts)
+    name = _RENAMED.get(node.op, node.op)
+    if node.op not in _RENAMED and not hasattr(torch, name):
+        raise unwritable(node)
+    return f"torch.{name}({', '.join(texts)})"

@@ -1,0 +1,265 @@
+"""``python -m bench.lengths``: a hundred sequence lengths, one definition.
+
+How many kernels an adaptive layer norm takes over all of them, what a new length costs on the
+host, and what kernels lose by taking their sizes as arguments; beside torch.compile, dynamic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch._dynamo.utils import counters
+from torch._inductor import metrics
+
+from tritonfuser import DataType, FusionDefinition, options
+from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.recompiles import Recompiles
+
+from .report import table
+from .timing import interleaved
+
+LENGTHS = range(128, 12801, 128)
+WIDTH = 1024
+BATCH = {"cuda": 4, "cpu": 1}
+TIMED = (128, 640, 2048, 4096, 12800)
+"""Lengths whose kernels are timed."""
+
+ROOM = 4 << 30
+"""Bytes that tensors of the longest take, and more."""
+
+MOST_KERNELS = 4
+MOST_MS = 1.0
+"""The bars."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a contender compiled for all lengths.
+
+    ``new_ms`` are the host's milliseconds of the first call at each length that compiled nothing.
+    """
+
+    name: str
+    kernels: int
+    compiles: int
+    compile_seconds: float
+    new_ms: tuple[float, ...]
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.new_ms) if self.new_ms else 0.0
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Microseconds of the kernels at a length."""
+
+    length: int
+    static: float
+    dynamic: float
+    compiled: float
+
+
+def definition() -> FusionDefinition:
+    """``norm(x) * (1 + scale) + shift`` over [B, T, D], scale and shift [B, 1, D]."""
+    with FusionDefinition() as fd:
+        shapes = ([-1, -1, -1], [-1, 1, -1], [-1, 1, -1])
+        given = [
+            fd.define_tensor(shape=s, contiguity=True, dtype=DataType.BFloat16) for s in shapes
+        ]
+        x, scale, shift = (fd.ops.cast(t, DataType.Float) for t in given)
+        var, mean = fd.ops.var_mean(x, dims=[2], correction=0, keepdim=True)
+        normed = fd.ops.mul(fd.ops.sub(x, mean), fd.ops.rsqrt(fd.ops.add(var, 1e-5)))
+        made = fd.ops.add(fd.ops.mul(normed, fd.ops.add(scale, 1.0)), shift)
+        fd.add_output(fd.ops.cast(made, DataType.BFloat16))
+    return fd
+
+
+def eager(x: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    """The same in torch."""
+    normed = F.layer_norm(x.float(), x.shape[-1:], eps=1e-5)
+    return (normed * (1 + scale.float()) + shift.float()).to(x.dtype)
+
+
+def inputs_at(length: int, device: str, width: int = WIDTH) -> list[torch.Tensor]:
+    batch = BATCH[device]
+    shapes = ((batch, length, width), (batch, 1, width), (batch, 1, width))
+    return [torch.randn(*shape, device=device, dtype=torch.bfloat16) for shape in shapes]
+
+
+def _first_calls(
+    run: Callable[[list[torch.Tensor]], object],
+    compiles: Callable[[], int],
+    lengths: Sequence[int],
+    device: str,
+) -> tuple[list[float], float]:
+    """Milliseconds of first calls that compiled nothing, and the seconds of those that did."""
+    new: list[float] = []
+    spent = 0.0
+    for length in lengths:
+        inputs = inputs_at(length, device)
+        before = compiles()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        started = time.perf_counter()
+        run(inputs)
+        took = time.perf_counter() - started
+        if compiles() == before:
+            new.append(took * 1e3)
+        else:
+            spent += took
+    return new, spent
+
+
+def ours(lengths: Sequence[int], device: str) -> tuple[Compiled, FusionDefinition, Recompiles]:
+    """On a CPU plans are found and bound, not run: the interpreter would take its time."""
+    fd = definition()
+    core = FusionExecutorCache(fd.fusion.ir)
+    found = fd.explain_recompiles if device == "cuda" else core.recompiles
+    run = fd.run if device == "cuda" else core.plan
+    new, spent = _first_calls(run, lambda: len(found()), lengths, device)
+    made = found()
+    return Compiled("tritonfuser", made.kernels, len(made), spent, tuple(new)), fd, made
+
+
+def peer(lengths: Sequence[int], device: str) -> tuple[Compiled, Callable[..., Any]]:
+    """torch.compile with sizes that may vary from the start."""
+    torch._dynamo.reset()
+    counters.clear()
+    metrics.reset()
+    compiled = torch.compile(eager, dynamic=True)
+    new, spent = _first_calls(
+        lambda inputs: compiled(*inputs),
+        lambda: int(counters["stats"]["unique_graphs"]),
+        lengths,
+        device,
+    )
+    graphs = int(counters["stats"]["unique_graphs"])
+    kernels = int(metrics.generated_kernel_count)
+    return Compiled("torch.compile, dynamic", kernels, graphs, spent, tuple(new)), compiled
+
+
+@contextmanager
+def written_out() -> Iterator[None]:
+    """While every size is compiled for itself."""
+    before = os.environ.get("TRITONFUSER_DYNAMIC_SIZES")
+    os.environ["TRITONFUSER_DYNAMIC_SIZES"] = "0"
+    options.refresh()
+    try:
+        yield
+    finally:
+        os.environ.pop("TRITONFUSER_DYNAMIC_SIZES")
+        if before is not None:
+            os.environ["TRITONFUSER_DYNAMIC_SIZES"] = before
+        options.refresh()
+
+
+def kernel_times(fd: FusionDefinition, compiled: Callable[..., Any]) -> list[Timed]:
+    """At lengths that the dynamic variant serves, by bound plans."""
+    found: list[Timed] = []
+    for length in TIMED:
+        inputs = inputs_at(length, "cuda")
+        open_plan = fd.plan(inputs)
+        with written_out():
+            static_plan = definition().plan(inputs)
+        times = interleaved(
+            {
+                "static": lambda: static_plan(inputs),  # noqa: B023
+                "dynamic": lambda: open_plan(inputs),  # noqa: B023
+                "compiled": lambda: compiled(*inputs),  # noqa: B023
+            },
+            "cuda",
+        )
+        found.append(
+            Timed(length, *(times[n].median * 1e6 for n in ("static", "dynamic", "compiled")))
+        )
+    return found
+
+
+def compiled_table(rows: Sequence[Compiled]) -> str:
+    return table(
+        [
+            {
+                "": row.name,
+                "kernels": row.kernels,
+                "compilations": row.compiles,
+                "compiling s": f"{row.compile_seconds:.2f}",
+                "new length ms, median": f"{row.median_ms:.3f}",
+                "most": f"{max(row.new_ms, default=0.0):.3f}",
+            }
+            for row in rows
+        ]
+    )
+
+
+def times_table(rows: Sequence[Timed]) -> str:
+    return table(
+        [
+            {
+                "length": row.length,
+                "static us": f"{row.static:.1f}",
+                "dynamic us": f"{row.dynamic:.1f}",
+                "dynamic/static": f"{row.dynamic / row.static:.3f}",
+                "torch.compile us": f"{row.compiled:.1f}",
+            }
+            for row in rows
+        ]
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; 1 where a bar is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.lengths", description=__doc__)
+    parser.add_argument("--json", type=Path, help="write what was measured to a file")
+    parser.add_argument("--no-peer", action="store_true", help="without torch.compile")
+    parser.add_argument("--shuffled", action="store_true", help="lengths in a random order")
+    chosen = parser.parse_args(arguments)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    lengths = list(LENGTHS)
+    if chosen.shuffled:
+        order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
+        lengths = [lengths[place] for place in order.tolist()]
+    if device == "cuda":
+        # Memory for all that follows, so that nobody waits for the driver's.
+        torch.empty(ROOM, dtype=torch.uint8, device=device)
+    made, fd, recompiles = ours(lengths, device)
+    rows, times = [made], []
+    if device == "cuda" and not chosen.no_peer:
+        theirs, compiled = peer(lengths, device)
+        rows.append(theirs)
+        times = kernel_times(fd, compiled)
+    print(compiled_table(rows))
+    print(f"\n{recompiles}\n")
+    if times:
+        print(times_table(times))
+    met = made.kernels <= MOST_KERNELS and made.median_ms <= MOST_MS
+    print(
+        f"bar: {made.kernels} kernels (at most {MOST_KERNELS}), {made.median_ms:.3f} ms a new "
+        f"length (at most {MOST_MS}): {'met' if met else 'missed'}"
+    )
+    if chosen.json is not None:
+        report = {
+            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+            "torch": torch.__version__,
+            "compiled": [asdict(row) for row in rows],
+            "times": [asdict(row) for row in times],
+            "recompiles": [str(found) for found in recompiles],
+            "met": met,
+        }
+        chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,24 @@
+"""One training step of a small language model as one definition: forward, loss, every gradient.
+
+Embedding, RMS norm, rotary attention, dropout, layer norm, a gated MLP and cross entropy, with the
+backward written out by hand; ``reference`` is the same in torch, differentiated by autograd.
+"""
+
+from .autograd import loss, reference, training_step
+from .sizes import FROM_TORCH, REAL, SMALL, Sizes, make_inputs
+from .step import define, record
+from .writer import Writer
+
+__all__ = [
+    "FROM_TORCH",
+    "REAL",
+    "SMALL",
+    "Sizes",
+    "Writer",
+    "define",
+    "loss",
+    "make_inputs",
+    "record",
+    "reference",
+    "training_step",
+]

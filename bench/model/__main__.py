@@ -1,0 +1,56 @@
+"""``python -m bench.model``: a training step on a GPU, or its kernels compiled for one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from ..report import table
+from ..suite import described
+from ..timing import copy_bandwidth
+from ..workers import Limits
+from .run import PEERS, compiled_kernels, rows, run_steps
+from .sizes import REAL, SMALL
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.model", description=__doc__)
+    parser.add_argument("--vs", nargs="+", choices=PEERS, default=["compile"], help="the peers")
+    parser.add_argument("--small", action="store_true", help="sizes of a test")
+    parser.add_argument(
+        "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
+    )
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds in all")
+    parser.add_argument("--commit", help="which code this is, where there is no repository")
+    parser.add_argument("--json", type=Path, help="write the times here")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    options = _parse()
+    sizes = SMALL if options.small else REAL
+    arch = options.compile_for or (None if torch.cuda.is_available() else "sm_90")
+    if arch is not None:
+        print(f"compiled for {arch}, not run")
+        print(compiled_kernels(sizes, arch))
+        return
+    about = described(copy_bandwidth(), options.commit)
+    torch.cuda.empty_cache()
+    outcomes = run_steps(sizes, options.vs, 1 + len(options.vs), Limits(total=options.limit))
+    print(table(rows(outcomes)))
+    failed = {who: outcome.error for who, outcome in outcomes.items() if outcome.error}
+    for who, error in failed.items():
+        print(f"{who}: {error}")
+    if options.json:
+        steps = {who: asdict(o.result) for who, o in outcomes.items() if o.error is None}
+        found = {"run": about, "sizes": asdict(sizes), "steps": steps, "failures": failed}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""The step timed: ours, the definition as a torch function, and the model by autograd."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tritonfuser import FusionDefinition
+
+from ..functions import TorchFunction, write
+from ..inductor import compiled
+from ..kernel_times import KernelTimes, kernel_times, warm_up
+from ..report import human_seconds, table
+from ..workers import Limits, Outcome, Shop, run_jobs
+from .autograd import training_step
+from .sizes import Sizes, make_inputs
+from .step import record
+
+OURS = "ours"
+PEERS = ("eager", "compile", "autograd", "compiled-autograd")
+"""The definition's function op by op and compiled; the model in torch, as it is and compiled."""
+STEPS, ROUNDS = 10, 7
+Step = Callable[[], Sequence[torch.Tensor]]
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """One training step.
+
+    Attributes
+    ----------
+    kernels : KernelTimes
+        How many kernels ran on the GPU, and the time they took.
+    seconds : float
+        From one step to the next, the host's part included.
+    loss : float
+        What the step gave, for a sign that all compute the same: what is dropped differs.
+    """
+
+    who: str
+    kernels: KernelTimes
+    seconds: float
+    loss: float
+
+
+@dataclass
+class StepJob:
+    """A job for a worker: one way to run the step."""
+
+    who: str
+    sizes: Sizes
+    dtype: torch.dtype = torch.bfloat16
+    device: str = "cuda"
+    clock: Callable[[Callable[[], Any]], KernelTimes] = kernel_times
+    _step: Step | None = field(default=None, repr=False)
+
+    def prepare(self, shop: Shop) -> None:
+        """Compile it by running it once."""
+        self._step = make_step(self.who, self.sizes, self.dtype, self.device)
+        self._step()
+        if self.device == "cuda":
+            warm_up()
+
+    def measure(self) -> StepTimes:
+        """The kernels of a step, and steps one after the other."""
+        assert self._step is not None
+        found = float(self._step()[0])
+        kernels = self.clock(self._step)
+        seconds = statistics.median(self._seconds(self._step) for _ in range(ROUNDS))
+        self._step = None
+        return StepTimes(self.who, kernels, seconds, found)
+
+    def _seconds(self, step: Step) -> float:
+        self._wait()
+        begun = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        self._wait()
+        return (time.perf_counter() - begun) / STEPS
+
+    def _wait(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def make_step(who: str, sizes: Sizes, dtype: torch.dtype, device: str) -> Step:
+    """One of ours and its peers, with inputs of its own."""
+    inputs = make_inputs(sizes, dtype, device)
+    if who == "autograd":
+        return training_step(sizes, inputs)
+    if who == "compiled-autograd":
+        return training_step(sizes, inputs, lambda loss: compiled(loss, None))
+    fd = record(sizes, dtype)
+    return _ours(fd, inputs) if who == OURS else _written(who, fd, inputs, device)
+
+
+def _ours(fd: FusionDefinition, inputs: list[Any]) -> Step:
+    return lambda: fd.run(inputs)
+
+
+def _written(who: str, fd: FusionDefinition, inputs: list[Any], device: str) -> Step:
+    function: TorchFunction = write(fd.fusion.ir, device)
+    run, given = function.load("step"), function.arguments(inputs)
+    if who == "compile":
+        run = compiled(run, None)
+    return lambda: run(*given)
+
+
+def run_steps(
+    sizes: Sizes, peers: Sequence[str], processes: int, limits: Limits
+) -> dict[str, Outcome]:
+    """Ours and the peers on the CUDA device of this machine: times, or why there are none."""
+    jobs = [StepJob(who, sizes) for who in (OURS, *peers)]
+    outcomes = run_jobs(jobs, processes, limits)
+    return {job.who: outcome for job, outcome in zip(jobs, outcomes, strict=True)}
+
+
+def rows(outcomes: dict[str, Outcome]) -> list[dict[str, str]]:
+    """The lines of the table: times, and how many times as long as ours they are."""
+    times = {who: o.result for who, o in outcomes.items() if isinstance(o.result, StepTimes)}
+    ours = times.get(OURS)
+    return [
+        _row(found) | ({} if ours is None else _ratios(found, ours)) for found in times.values()
+    ]
+
+
+def _row(found: StepTimes) -> dict[str, str]:
+    return {
+        "step": found.who,
+        "kernels": f"{found.kernels.count:g}",
+        "kernel time": human_seconds(found.kernels.seconds),
+        "step time": human_seconds(found.seconds),
+        "loss": f"{found.loss:.4f}",
+    }
+
+
+def _ratios(found: StepTimes, ours: StepTimes) -> dict[str, str]:
+    return {
+        "kernel time vs ours": f"{found.kernels.seconds / ours.kernels.seconds:.2f}x",
+        "step time vs ours": f"{found.seconds / ours.seconds:.2f}x",
+    }
+
+
+def compiled_kernels(sizes: Sizes, arch: str) -> str:
+    """The kernels of the step as a table, compiled for a GPU that need not be here."""
+    fd = record(sizes, torch.bfloat16)
+    reports = fd.compile_for(arch, make_inputs(sizes, torch.bfloat16, "meta"))
+    lines = [
+        {
+            "kernel": report.name,
+            "scheduler": report.scheduler,
+            "registers": str(report.registers),
+            "spilled": str(report.spill_bytes),
+            "shared": str(report.shared_bytes),
+            "load bytes": str(report.max_load_bytes),
+            "store bytes": str(report.max_store_bytes),
+        }
+        for report in reports
+    ]
+    return table(lines)

@@ -1,0 +1,102 @@
+"""The step as a definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+
+from .sizes import FROM_TORCH, KEEP, Sizes
+from .writer import Writer
+
+
+def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
+    """Record the step: the loss first, then the gradients in the order of ``sizes.weights()``."""
+    w = Writer(fd, sizes, FROM_TORCH[dtype])
+    ops, rows, width = fd.ops, sizes.rows, sizes.width
+    tokens = w.tensor((sizes.batch, sizes.tokens), DataType.Int)
+    labels = w.tensor((rows,), DataType.Int)
+    cos, sin = (w.tensor((sizes.tokens, sizes.head), DataType.Float) for _ in range(2))
+    seed, offset = (fd.define_scalar(None, dtype=DataType.Int) for _ in range(2))
+    p = {name: w.tensor(shape, w.dtype) for name, shape in sizes.weights().items()}
+    grads: dict[str, Any] = {}
+
+    # Attention.
+    x0 = w.wide(ops.reshape(ops.embedding_fwd(tokens, p["embedding"]), new_shape=[rows, width]))
+    n1, scale1 = w.rms_norm(x0, p["norm1"])
+    qkv = ops.linear(n1, p["qkv"])
+    parts = [ops.slice(qkv, [0, i * width], [rows, (i + 1) * width]) for i in range(3)]
+    q, k, v = (w.to_heads(part) for part in parts)
+    q, k = w.rotary(q, cos, sin), w.rotary(k, cos, sin)
+    attended, total, drawn, at = ops.sdpfa_fwd(q, k, v, dropout_p=0.0, is_causal=True)
+    merged = w.from_heads(attended)
+    projected = ops.linear(merged, p["proj"], p["proj_bias"])
+    chance = ops.uniform(0.0, 1.0, [rows, width], rng_seed=seed, rng_offset=offset)
+    kept = ops.mul(w.wide(ops.lt(chance, KEEP)), 1 / KEEP)
+    x1 = ops.add(x0, ops.mul(w.wide(projected), kept))
+
+    # The MLP.
+    n2, normed2, scale2 = w.layer_norm(x1, p["norm2"], p["norm2_bias"])
+    raised, raised_slope = w.gelu(w.wide(ops.linear(n2, p["up"], p["up_bias"])))
+    gated, gated_slope = w.silu(w.wide(ops.linear(n2, p["gate"])))
+    act = w.narrow(ops.mul(raised, gated))
+    x2 = ops.add(x1, w.wide(ops.linear(act, p["down"], p["down_bias"])))
+
+    # The loss, and its gradient.
+    n3, scale3 = w.rms_norm(x2, p["norm3"])
+    logits = w.wide(ops.linear(n3, p["head"]))
+    top = ops.max(logits, dims=[1], keepdim=True)
+    exps = ops.sum(ops.exp(ops.sub(logits, top)), dims=[1], keepdim=True)
+    normalizer = ops.add(ops.log(exps), top)
+    own = ops.take_along_axis(logits, ops.broadcast(labels, [False, True]), 1)
+    fd.add_output(ops.mul(ops.sum(ops.sub(normalizer, own)), 1.0 / rows))
+    chances = ops.exp(ops.sub(logits, normalizer))
+    d_logits = w.narrow(ops.mul(ops.sub(chances, w.wide(w.hits(labels))), 1.0 / rows))
+    grads["head"] = w.weight_grad(d_logits, n3)
+    d_n3 = w.wide(ops.matmul(d_logits, p["head"]))
+    d_x2, grads["norm3"] = w.rms_norm_backward(d_n3, x2, scale3, p["norm3"])
+
+    # The MLP's backward.
+    d_down = w.narrow(d_x2)
+    grads["down"] = w.weight_grad(d_down, act)
+    grads["down_bias"] = w.over_rows(d_x2)
+    d_act = w.wide(ops.matmul(d_down, p["down"]))
+    d_up = ops.mul(ops.mul(d_act, gated), raised_slope)
+    d_gate = w.narrow(ops.mul(ops.mul(d_act, raised), gated_slope))
+    grads["up_bias"] = w.over_rows(d_up)
+    d_up = w.narrow(d_up)
+    grads["up"], grads["gate"] = w.weight_grad(d_up, n2), w.weight_grad(d_gate, n2)
+    d_n2 = ops.add(ops.matmul(d_up, p["up"]), ops.matmul(d_gate, p["gate"]))
+    d_rows, grads["norm2"], grads["norm2_bias"] = w.layer_norm_backward(
+        w.wide(d_n2), normed2, scale2, p["norm2"]
+    )
+    d_x1 = ops.add(d_x2, d_rows)
+
+    # Attention's backward.
+    d_proj = ops.mul(d_x1, kept)
+    grads["proj_bias"] = w.over_rows(d_proj)
+    d_proj = w.narrow(d_proj)
+    grads["proj"] = w.weight_grad(d_proj, merged)
+    d_attended = w.to_heads(ops.matmul(d_proj, p["proj"]))
+    saved = (d_attended, q, k, v, attended, total)
+    d_q, d_k, d_v = ops.sdpfa_bwd(*saved, 0.0, True, drawn, at, None)
+    d_q, d_k = w.rotary_backward(d_q, cos, sin), w.rotary_backward(d_k, cos, sin)
+    d_qkv = ops.cat([w.from_heads(d) for d in (d_q, d_k, d_v)], dim=1)
+    grads["qkv"] = w.weight_grad(d_qkv, n1)
+    d_n1 = w.wide(ops.matmul(d_qkv, p["qkv"]))
+    d_rows, grads["norm1"] = w.rms_norm_backward(d_n1, x0, scale1, p["norm1"])
+    ids = ops.reshape(tokens, new_shape=[rows])
+    d_x0 = w.narrow(ops.add(d_x1, d_rows))
+    grads["embedding"] = w.weight_grad(w.narrow(w.hits(ids)), d_x0)
+
+    for name in p:
+        fd.add_output(grads[name])
+
+
+def record(sizes: Sizes, dtype: torch.dtype) -> FusionDefinition:
+    """The step as a definition."""
+    with FusionDefinition() as fd:
+        define(fd, sizes, dtype)
+    return fd

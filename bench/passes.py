@@ -1,0 +1,227 @@
+"""``python -m bench.passes``: seconds of our own Python passes as definitions grow.
+
+Lowers chains of pointwise ops and stacks of transformer blocks for a GPU that need not be here;
+nothing is compiled or run. An exponent of 1 is linear time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gc
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.heuristics import schedulers
+from tritonfuser.lowering import pipeline
+
+from . import blocks
+from .report import table
+
+ARCH = "sm_90"
+WIDTH = 1024
+Built = tuple[FusionDefinition, list[torch.Tensor]]
+
+# --- what is lowered -----------------------------------------------------------------------------
+
+
+def line(count: int) -> Built:
+    """A chain: each op on the result before."""
+
+    def body(ops: Any, x: Any) -> Any:
+        for place in range(count):
+            x = ops.mul(x, 1.001) if place % 2 else ops.sin(x)
+        return x
+
+    return _pointwise(body)
+
+
+def ladder(count: int) -> Built:
+    """A chain in which each result is used by the next two ops."""
+
+    def body(ops: Any, x: Any) -> Any:
+        before = x
+        for _ in range(count):
+            before, x = x, ops.sub(x, before)
+        return x
+
+    return _pointwise(body)
+
+
+def fan(count: int) -> Built:
+    """Eight ops on one value, then their sum, and so on: fan-out and fan-in."""
+
+    def body(ops: Any, x: Any) -> Any:
+        for _ in range(count // 16):
+            parts = [ops.mul(x, 0.1 + 0.01 * k) for k in range(8)]
+            total = ops.sin(x)
+            for part in parts[1:]:
+                total = ops.add(total, part)
+            x = ops.add(total, parts[0])
+        return x
+
+    return _pointwise(body)
+
+
+def _pointwise(body: Callable[[Any, Any], Any]) -> Built:
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float)
+        fd.add_output(body(fd.ops, x))
+    return fd, [torch.empty(WIDTH, WIDTH, device="meta")]
+
+
+def stack(count: int, backwards: bool) -> Built:
+    """Transformer blocks, with or without their backward."""
+    fd = blocks.record(count, backwards=backwards)
+    return fd, blocks.make_inputs(blocks.SIZES, count, torch.bfloat16, "meta")
+
+
+FAMILIES: dict[str, tuple[Callable[[int], Built], tuple[int, ...]]] = {
+    "line": (line, (500, 1000, 2000)),
+    "ladder": (ladder, (500, 1000, 2000)),
+    "fan": (fan, (500, 1000, 2000)),
+    "blocks": (functools.partial(stack, backwards=False), (10, 20, 40)),
+    "blocks and backward": (functools.partial(stack, backwards=True), (10, 20, 40)),
+}
+"""Builders, and the sizes to build at."""
+
+# --- the clock -----------------------------------------------------------------------------------
+
+STAGES: dict[str, tuple[tuple[ModuleType, str], ...]] = {
+    "concretize": ((pipeline, "concretize"),),
+    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "seeded")),
+    "segment": ((pipeline, "segment"),),
+    "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
+    "emit": ((pipeline, "emit_segment"),),
+}
+"""The functions that a stage consists of; time in a stage inside another is counted once."""
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage, each without those inside it."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _inside: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what runs in here for ``name``."""
+        started = time.process_time()
+        self._inside.append(0.0)
+        try:
+            yield
+        finally:
+            took = time.process_time() - started
+            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inside.pop()
+            if self._inside:
+                self._inside[-1] += took
+
+    def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function`` with its time counted."""
+
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.stage(name):
+                return function(*args, **kwargs)
+
+        return timed
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One definition through all passes, in seconds."""
+
+    family: str
+    size: int
+    ops: int
+    kernels: int
+    record: float
+    concretize: float
+    simplify: float
+    segment: float
+    schedule: float
+    emit: float
+    total: float
+
+
+def measure(family: str, size: int, rounds: int = 1) -> Measured:
+    """The passes on a definition of a size: the fastest of some rounds."""
+    return min((_once(family, size) for _ in range(rounds)), key=lambda m: m.total)
+
+
+def _once(family: str, size: int) -> Measured:
+    build, _ = FAMILIES[family]
+    watch = Stopwatch()
+    gc.collect()
+    with watch.stage("record"):
+        fd, inputs = build(size)
+        fusion = fd.fusion.ir
+    started = time.process_time()
+    with ExitStack() as patches:
+        for name, places in STAGES.items():
+            for module, attribute in places:
+                timed = watch.around(name, getattr(module, attribute))
+                patches.enter_context(mock.patch.object(module, attribute, timed))
+        lowered, _ = FusionExecutorCache(fusion).lowered(inputs, arch=ARCH)
+    total = time.process_time() - started + watch.seconds["record"]
+    kernels = sum(source is not None for source in lowered.sources)
+    return Measured(family, size, len(fusion.nodes), kernels, **watch.seconds, total=total)
+
+
+def exponent(first: Measured, last: Measured) -> float:
+    """How the total grows with the number of ops: 1 is linearly."""
+    return math.log(last.total / first.total) / math.log(last.ops / first.ops)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def rows_of(found: list[Measured]) -> list[dict[str, str]]:
+    """The table's rows: milliseconds, and behind each family's last row how it grows."""
+    rows: list[dict[str, str]] = []
+    for item in found:
+        first = next(m for m in found if m.family == item.family)
+        cells = {"family": item.family, "size": str(item.size), "ops": str(item.ops)}
+        cells["kernels"] = str(item.kernels)
+        for name in ("record", *STAGES, "total"):
+            cells[f"{name} ms"] = f"{1e3 * getattr(item, name):.0f}"
+        cells["us an op"] = f"{1e6 * item.total / item.ops:.0f}"
+        cells["exponent"] = "" if item is first else f"{exponent(first, item):.2f}"
+        rows.append(cells)
+    return rows
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.passes", description=__doc__)
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many")
+    parser.add_argument("--json", type=Path, help="write the measurements here")
+    options = parser.parse_args()
+    measure("line", 10)
+    found = [
+        measure(family, size, options.rounds)
+        for family in options.families
+        for size in FAMILIES[family][1]
+    ]
+    print(f"passes for {ARCH}, nothing compiled")
+    print(table(rows_of(found)))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(m) for m in found], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

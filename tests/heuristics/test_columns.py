@@ -1,0 +1,117 @@
+"""Tiles of columns: whole lines of memory, bytes in flight, full waves of programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tritonfuser.device import known
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.problem import Problem, Stream, ceil_div
+
+H200 = known("sm_90")
+SMS = H200.sm_count
+
+
+def matrix(rows, columns, item_bytes=2, is_store=False):
+    return Stream(
+        item_bytes=item_bytes,
+        x_stride=1,
+        r_stride=columns,
+        is_store=is_store,
+        total_bytes=rows * columns * item_bytes,
+    )
+
+
+def summed(rows, columns, item_bytes=2, *others):
+    streams = (matrix(rows, columns, item_bytes), *others)
+    return Problem(parallel=columns, reduced=rows, levels=1, streams=streams, device=H200)
+
+
+def normalised(rows, columns, loads=1, item_bytes=2):
+    streams = [matrix(rows, columns, item_bytes)] * loads
+    return Problem(
+        parallel=columns,
+        reduced=rows,
+        levels=2,
+        full_outputs=True,
+        dependent_outputs=True,
+        streams=(*streams, matrix(rows, columns, item_bytes, is_store=True)),
+        device=H200,
+    )
+
+
+def proposed(problem):
+    name, params = schedulers.propose(problem)
+    return name, vars(params)
+
+
+@pytest.mark.parametrize("item_bytes", [1, 2, 4, 8])
+def test_a_program_of_a_sum_has_whole_lines(item_bytes):
+    name, params = proposed(summed(8192, 8192, item_bytes))
+    assert name == "reduction"
+    assert params["block_x"] * item_bytes == 128
+
+
+@pytest.mark.parametrize("columns", [8193, 8194])
+def test_rows_that_begin_anywhere_are_no_exception(columns):
+    _, params = proposed(summed(8192, columns))
+    assert params["block_x"] * 2 == 128
+
+
+def test_loads_run_ahead_where_several_tensors_are_summed():
+    assert proposed(summed(8192, 8192))[1]["num_stages"] == 1
+    assert proposed(summed(8192, 8192, 2, matrix(8192, 8192)))[1]["num_stages"] == 3
+
+
+@pytest.mark.parametrize("rows", [4096, 8192, 65536])
+@pytest.mark.parametrize("columns", [512, 8192, 20480])
+def test_sums_of_large_tensors_fill_the_device_several_times(rows, columns):
+    problem = summed(rows, columns)
+    _, params = proposed(problem)
+    programs = ceil_div(columns, params["block_x"]) * schedulers.split(problem)
+    assert programs >= (3 if rows * columns >= 1 << 25 else 1) * SMS
+    assert programs <= 32 * SMS
+
+
+def test_many_columns_are_one_kernel():
+    assert schedulers.split(summed(128, 1 << 18)) == 1
+
+
+def test_a_small_sum_is_spread_over_programs_and_not_over_kernels():
+    problem = summed(512, 1024)
+    _, params = proposed(problem)
+    assert schedulers.split(problem) == 1
+    assert ceil_div(1024, params["block_x"]) >= SMS // 3
+
+
+def test_a_vector_beside_the_matrix_does_not_say_how_rows_lie():
+    vector = Stream(item_bytes=4, x_stride=2048, r_stride=1, total_bytes=4 * 8192)
+    _, params = proposed(summed(2048, 8200, 2, vector))
+    assert params["block_x"] == 64
+
+
+def test_columns_that_fit_are_kept():
+    for rows in (100, 512, 1024):
+        name, params = proposed(normalised(rows, 1 << 16))
+        assert name == "outer_persistent"
+        assert params["persistent"]
+        assert params["block_x"] * params["block_r"] <= 64 * 32 * params["num_warps"]
+
+
+def test_columns_that_never_fit_the_cache_are_walked_by_whole_lines():
+    _, params = proposed(normalised(1 << 16, 8192))
+    assert params["block_x"] == 64
+
+
+def test_narrower_walks_leave_no_device_idle():
+    _, params = proposed(normalised(8192, 4096))
+    assert params["block_x"] == 32
+    assert ceil_div(4096, params["block_x"]) >= 0.9 * SMS
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+def test_a_walk_has_enough_bytes_in_flight(loads):
+    _, params = proposed(normalised(8192, 8192, loads))
+    step = params["block_x"] * params["block_r"] * 2 * loads
+    assert 32 << 10 <= step <= 64 << 10
+    assert params["num_warps"] == 32

@@ -1,0 +1,218 @@
+"""Cheaper ops in the place of dear ones: where they are written, where not, and that they agree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.lowering.graphs import gelu, noise
+from tests.lowering.harness import record
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.cache.signature import signature
+from tritonfuser.ir import check
+from tritonfuser.lowering.cheaper import cheaper
+from tritonfuser.lowering.concretize import concretize
+from tritonfuser.lowering.random_masks import first_of_one, unit_of, words_below
+from tritonfuser.lowering.simplify import simplify
+from tritonfuser.ops import philox
+
+D = DataType
+
+
+def ops(body, *inputs):
+    """The ops that are left of a definition."""
+    ir = record(body, inputs).fusion.ir
+    concrete = concretize(ir, signature(ir, inputs, torch.device("cpu")))
+    return [node.op for node in check(cheaper(simplify(concrete))).nodes]
+
+
+# --- 1 + tanh(x) ---------------------------------------------------------------------------------
+
+
+def gelu_backward(fd, x):
+    tanh = fd.ops.tanh(x)
+    steep = fd.ops.sub(1.0, fd.ops.mul(tanh, tanh))
+    return fd.ops.add(fd.ops.add(tanh, 1.0), fd.ops.mul(x, steep))
+
+
+def test_one_plus_tanh_is_one_function() -> None:
+    for body in (gelu, gelu_backward):
+        found = ops(body, noise(4, 5))
+        assert found.count("one_plus_tanh") == 1 and "tanh" not in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda fd, x: fd.ops.tanh(x),
+        lambda fd, x: fd.ops.mul(fd.ops.tanh(x), fd.ops.add(fd.ops.tanh(x), 1.0)),
+        lambda fd, x: (fd.ops.tanh(x), fd.ops.add(fd.ops.tanh(x), 1.0)),
+        lambda fd, x: fd.ops.add(fd.ops.tanh(x), 0.25),
+        lambda fd, x: fd.ops.add(fd.ops.tanh(fd.ops.cast(x, D.Double)), 1.0),
+    ],
+)
+def test_tanh_near_0_stays_exact(body) -> None:
+    assert "tanh" in ops(body, noise(4, 5))
+
+
+# --- x / 8 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "made"), [(8.0, "mul"), (-0.5, "mul"), (3.0, "div")])
+def test_division_by_a_power_of_two(number: float, made: str) -> None:
+    assert ops(lambda fd, x: fd.ops.div(x, number), noise(4)) == [made]
+    assert ops(lambda fd, x: fd.ops.div(number, x), noise(4)) == ["div"]
+
+
+def test_division_of_integers_stays() -> None:
+    assert ops(lambda fd, x: fd.ops.div(x, 8), noise(4).int()) == ["div"]
+
+
+# --- exp and sigmoid, rounded to 16 bits ---------------------------------------------------------
+
+
+def halved(fd, value):
+    return fd.ops.cast(value, D.BFloat16)
+
+
+FUNCTIONS = ["exp", "sigmoid", "sqrt", "reciprocal"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_coarse_where_no_more_than_16_bits_come_out(name: str) -> None:
+    def function(fd, x):
+        return getattr(fd.ops, name)(x)
+
+    narrow = [
+        lambda fd, x: halved(fd, function(fd, fd.ops.add(x, 1.0))),
+        lambda fd, x: halved(fd, fd.ops.mul(x, fd.ops.sub(function(fd, x), 1.0))),
+        lambda fd, x: halved(fd, fd.ops.permute(fd.ops.mul(function(fd, x), 3.0), [1, 0])),
+        lambda fd, x: halved(fd, fd.ops.sum(function(fd, x), [0])),
+    ]
+    wide = [
+        lambda fd, x: fd.ops.mul(function(fd, x), 2.0),
+        lambda fd, x: (function(fd, x), halved(fd, fd.ops.neg(function(fd, x)))),
+        lambda fd, x: fd.ops.gt(function(fd, x), 0.5),
+        lambda fd, x: fd.ops.cast(halved(fd, fd.ops.neg(function(fd, x))), D.Float),
+        lambda fd, x: halved(fd, fd.ops.neg(function(fd, fd.ops.cast(x, D.Double)))),
+    ]
+    for body in narrow:
+        assert f"coarse_{name}" in ops(body, noise(4, 5))
+    for body in wide:
+        assert f"coarse_{name}" not in ops(body, noise(4, 5))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_alone_has_the_bits_of_torch(name: str) -> None:
+    assert ops(lambda fd, x: halved(fd, getattr(fd.ops, name)(x)), noise(4)) == [name, "cast"]
+
+
+def test_coarse_division() -> None:
+    def body(fd, x, y):
+        return halved(fd, fd.ops.neg(fd.ops.div(x, y)))
+
+    assert "coarse_div" in ops(body, noise(4, 5), noise(4, 5))
+    assert "coarse_div" not in ops(body, noise(4, 5).int(), noise(4, 5).int() + 1)
+
+
+def gelu_with_erf(fd, x):
+    inner = fd.ops.erf(fd.ops.mul(x, 0.7071067811865476))
+    return fd.ops.mul(fd.ops.mul(0.5, x), fd.ops.add(1.0, inner))
+
+
+def test_one_plus_erf_for_16_bits() -> None:
+    assert "one_plus_erf" in ops(lambda fd, x: halved(fd, gelu_with_erf(fd, x)), noise(4, 5))
+    assert "one_plus_erf" not in ops(gelu_with_erf, noise(4, 5))
+
+
+# --- masks ---------------------------------------------------------------------------------------
+
+
+COMPARED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+
+
+@pytest.mark.parametrize("number", [0.9, 0.5, 0.1, 1e-9, 0.99999988, 0.3333])
+@pytest.mark.parametrize("or_equal", [False, True])
+def test_words_are_counted_to_the_last_one(number: float, or_equal: bool) -> None:
+    target = float(np.float32(number))
+    count = words_below(target, or_equal)
+    last = count - (2**32 - first_of_one())
+    near = [last + d for d in range(-600, 600)] + list(range(600)) + [2**31, 2**32 - 1]
+    near += [first_of_one() + d for d in range(-300, 128)]
+    for word in (w for w in near if 0 <= w < 2**32):
+        unit = unit_of(word) % 1.0
+        assert ((word - first_of_one()) % 2**32 < count) == (
+            unit <= target if or_equal else unit < target
+        )
+
+
+def test_words_stand_for_the_numbers_of_the_generator() -> None:
+    bits = philox.words(8, 5, 3).reshape(-1)
+    assert [unit_of(int(word)) for word in bits] == philox.uniform((32,), 5, 3).tolist()
+
+
+@pytest.mark.parametrize("op", COMPARED)
+@pytest.mark.parametrize("turned", [False, True])
+def test_masks_are_those_of_the_numbers(op: str, turned: bool) -> None:
+    def body(fd, x):
+        unit = fd.ops.uniform(0.0, 1.0, [7, 33], rng_seed=5, rng_offset=3)
+        mask = getattr(fd.ops, op)(*((0.3, unit) if turned else (unit, 0.3)))
+        return fd.ops.mul(x, fd.ops.cast(mask, D.Float))
+
+    x = torch.ones(7, 33)
+    assert {"random_word"} < set(ops(body, x)) and "uniform" not in ops(body, x)
+    with FusionDefinition() as fd:
+        fd.add_output(body(fd, fd.from_pytorch(x)))
+    unit = philox.uniform((7, 33), 5, 3).numpy()
+    number = np.float32(0.3)
+    expected = COMPARED[op](*((number, unit) if turned else (unit, number)))
+    assert torch.equal(fd.run([x])[0], torch.from_numpy(expected).float())
+
+
+@pytest.mark.parametrize("number", [0.0, 1.0, 1.5, -0.25, math.nan, 1 - 2.0**-24])
+def test_numbers_outside_leave_the_comparison(number: float) -> None:
+    def body(fd):
+        return fd.ops.lt(fd.ops.uniform(0.0, 1.0, [4], rng_seed=5, rng_offset=3), number)
+
+    assert "random_word" not in ops(body)
+
+
+def test_numbers_that_are_used_are_drawn() -> None:
+    def body(fd):
+        unit = fd.ops.uniform(0.0, 1.0, [4], rng_seed=5, rng_offset=3)
+        return fd.ops.lt(unit, 0.5), fd.ops.mul(unit, 2.0)
+
+    assert "random_word" not in ops(body)
+
+
+# --- runs of neighbours --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [33, 34, 35, 36, 8193])
+def test_rows_begin_anywhere_among_the_counters(width: int) -> None:
+    """Rows, columns that are added up, a row alone, and one in chunks."""
+    shape = (5, width)
+    with FusionDefinition() as fd:
+        unit = fd.ops.uniform(0.0, 1.0, list(shape), rng_seed=2**40 + 3, rng_offset=9)
+        fd.add_output(fd.ops.add(unit, 0.0))
+        fd.add_output(fd.ops.sub(unit, fd.ops.max(unit, [1], keepdim=True)))
+        fd.add_output(fd.ops.sum(unit, [0]))
+        fd.add_output(fd.ops.slice(unit, [1, 3], [4, width - 2]))
+    plain, below, total, part = fd.run([], device="cpu")
+    unit = philox.uniform(shape, 2**40 + 3, 9)
+    assert torch.equal(plain, unit)
+    assert torch.equal(below, unit - unit.amax(1, keepdim=True))
+    torch.testing.assert_close(total, unit.sum(0))
+    assert torch.equal(part, unit[1:4, 3 : width - 2])
+
+
+@pytest.mark.parametrize(("width", "run"), [(8192, "four"), (8196, "four"), (8193, "eight")])
+def test_neighbours_share_counters(width: int, run: str) -> None:
+    with FusionDefinition() as fd:
+        unit = fd.ops.uniform(0.0, 1.0, [512, width], rng_seed=5, rng_offset=9)
+        fd.add_output(fd.ops.sub(unit, fd.ops.sum(unit, [1], keepdim=True)))
+    (kernel,) = fd.kernels([], arch="sm_90")
+    assert f"philox_uniform_by_{run}(" in kernel.text and "philox_uniform(" not in kernel.text

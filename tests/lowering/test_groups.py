@@ -1,0 +1,82 @@
+"""Which groups run before which, and what is said of a seed that none takes."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import H200, lowered
+from tritonfuser.ir import Node, Value
+from tritonfuser.lowering.grouper import MOST_REASONS
+from tritonfuser.lowering.grouping import Group
+from tritonfuser.lowering.groups import Groups, bits, largest_first
+
+
+def made(needs, libraries=()):
+    """Groups that need others, by number."""
+    groups = Groups()
+    node = Node("sort", (), (), (Value(0, None),))
+    for number, needed in enumerate(needs):
+        library = node if number in libraries else None
+        groups.start(Group(number, (), (), needs=frozenset(needed), library=library))
+    return groups
+
+
+def numbers(mask):
+    return sorted(largest_first(mask))
+
+
+def test_numbers_as_bits():
+    assert list(largest_first(bits([3, 0, 70]))) == [70, 3, 0]
+    assert list(largest_first(0)) == []
+
+
+def test_what_runs_before_a_group_is_all_that_its_needs_need():
+    groups = made([[], [0], [1], [], [2, 3]])
+    assert numbers(groups.before(groups.listed[4])) == [0, 1, 2, 3]
+    assert numbers(groups.up_to([2])) == [0, 1, 2]
+    assert numbers(groups.up_to([])) == []
+
+
+def test_what_a_group_comes_to_need_those_behind_it_need_too():
+    groups = made([[], [], [0], [2]])
+    groups._link(Group(2, (), (), needs=frozenset({0, 1})))
+    assert numbers(groups.before(groups.listed[3])) == [0, 1, 2]
+    assert numbers(groups.before(groups.listed[1])) == []
+
+
+def test_as_a_search_would_find_them():
+    rng = random.Random(0)
+    needs = [rng.sample(range(n), min(n, rng.randint(0, 2))) for n in range(40)]
+    groups = made(needs)
+
+    def search(number):
+        return {number}.union(*(search(n) for n in needs[number]))
+
+    for number in range(40):
+        assert numbers(groups.up_to([number])) == sorted(search(number))
+
+
+def test_a_state_can_be_returned_to():
+    groups = made([[], [0]])
+    before = groups.copy()
+    groups.start(Group(2, (), (), needs=frozenset({1})))
+    groups._link(Group(0, (), (), needs=frozenset({2})))
+    assert len(before) == 2 and before.kernels == bits([0, 1])
+    assert numbers(before.up_to([1])) == [0, 1]
+
+
+def test_kernels_are_those_that_torch_does_not_run():
+    assert made([[], [], []], libraries=[1]).kernels == bits([0, 2])
+
+
+def test_a_cut_names_a_few_kernels_and_counts_the_others():
+    """One kernel for each row length: the next fits in none of them."""
+    inputs = [noise(64, 40 + n) for n in range(MOST_REASONS + 4)]
+    found = lowered(lambda fd, *xs: [fd.ops.sum(fd.ops.exp(x), [1]) for x in xs], inputs, H200)
+    cuts = [piece.cut for piece in found.segmented.segments if piece.cut]
+    assert len(cuts) == len(inputs) - 1
+    for place, cut in enumerate(sorted(cuts, key=len), 1):
+        assert len(re.findall(r"not in s\d+: ", cut)) == min(place, MOST_REASONS)
+    assert [c for c in cuts if c.endswith("; nor in 3 more")]

@@ -1,0 +1,92 @@
+"""Loads that neighbours share: written for lanes of them where nothing takes neighbours apart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+
+
+def scaled(shape: tuple[int, ...], dim: int, normal: bool) -> FusionDefinition:
+    """``x * w`` with ``w`` along one dim; ``normal`` takes the rows' sums from it."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(list(shape), contiguity=True, dtype=DataType.Float)
+        w = fd.define_tensor([shape[dim]], contiguity=True, dtype=DataType.Float)
+        out = fd.ops.mul(x, fd.ops.broadcast_in_dim(w, list(shape), [dim]))
+        if normal:
+            dims = list(range(1, len(shape)))
+            out = fd.ops.sub(out, fd.ops.sum(out, dims, keepdim=True))
+        fd.add_output(out)
+    return fd
+
+
+def inputs(shape: tuple[int, ...], dim: int, device: str) -> list[torch.Tensor]:
+    make = torch.empty if device == "meta" else torch.randn
+    return [make(*shape, device=device), make(shape[dim], device=device)]
+
+
+@pytest.mark.parametrize("normal", [False, True])
+@pytest.mark.parametrize("shape", [(8, 6, 64), (8, 6, 24), (3, 5, 12, 9), (4, 6, 12544), (4, 3, 7)])
+def test_values(shape: tuple[int, ...], normal: bool) -> None:
+    given = inputs(shape, 1, "cpu")
+    (found,) = scaled(shape, 1, normal).run(given)
+    expected = given[0] * given[1].reshape(-1, *[1] * (len(shape) - 2))
+    if normal:
+        dims = tuple(range(1, len(shape)))
+        expected = expected - expected.sum(dims, keepdim=True)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "shared"),
+    [
+        ((256, 64, 112, 112), 1, True),
+        ((256, 64, 24), 1, True),
+        ((256, 64, 49), 1, False),
+        ((4096, 4096), 1, False),
+        ((1 << 20, 8), 0, True),
+    ],
+)
+@pytest.mark.parametrize("normal", [False, True])
+def test_who_shares(shape: tuple[int, ...], dim: int, shared: bool, normal: bool) -> None:
+    """In a flat kernel and in one of rows; a row's own weight is one element there."""
+    (kernel,) = scaled(shape, dim, normal).kernels(inputs(shape, dim, "meta"), arch="sm_90")
+    assert ("spread(" in kernel.text) == (shared and not (normal and dim == 0))
+
+
+def test_a_position_needs_no_division_for_each_element() -> None:
+    """In a flat kernel a column's number is what lanes leave of the position."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([512, 4096], contiguity=True, dtype=DataType.Float)
+        label = fd.define_tensor([512], contiguity=True, dtype=DataType.Int)
+        number = fd.ops.iota(4096, dtype=DataType.Int)
+        same = fd.ops.eq(
+            fd.ops.broadcast_in_dim(number, [512, 4096], [1]),
+            fd.ops.broadcast_in_dim(label, [512, 4096], [0]),
+        )
+        fd.add_output(fd.ops.sub(x, fd.ops.cast(same, DataType.Float)))
+    labels = torch.randint(4096, (512,))
+    given = [torch.randn(512, 4096), labels]
+    (kernel,) = fd.kernels([x.to("meta") for x in given], arch="sm_90")
+    assert "%" not in kernel.text
+    expected = given[0] - torch.nn.functional.one_hot(labels, 4096)
+    assert torch.equal(fd.run(given)[0], expected)
+
+
+def test_rows_that_are_looked_up_are_still_loaded_whole() -> None:
+    """Triton must know that neighbours have one index, to load them at once."""
+    with FusionDefinition() as fd:
+        table = fd.define_tensor([32000, 1024], contiguity=True, dtype=DataType.BFloat16)
+        rows = fd.define_tensor([4096], contiguity=True, dtype=DataType.Int)
+        fd.add_output(fd.ops.mul(fd.ops.index_select(table, rows, 0), 2.0))
+    given = [
+        torch.empty(32000, 1024, dtype=torch.bfloat16, device="meta"),
+        torch.empty(4096, dtype=torch.int64, device="meta"),
+    ]
+    (kernel,) = fd.kernels(given, arch="sm_90")
+    assert "spread(" in kernel.text
+    (report,) = fd.compile_for("sm_90", given)
+    assert report.max_load_bytes == 16
+    elements = dict(kernel.constants)["XBLOCK"] // (32 * kernel.num_warps)
+    assert report.asm["ptx"].count("ld.global") < elements / 2

@@ -1,0 +1,32 @@
+"""Copies of tensors with all of their layout, also where elements share memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+def copied(inputs: Sequence[Any]) -> list[Any]:
+    """Inputs with memory of their own, laid out the same."""
+    return [_copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    if not tensor.numel():
+        return tensor.clone()
+    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    storage = tensor.as_strided((reach,), (1,), tensor.storage_offset()).clone()
+    return storage.as_strided(tensor.shape, tensor.stride())
+
+
+def put(given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+    """``given``, with the numbers of ``made``; nothing is recorded for autograd."""
+    return given if given is made else given.copy_(made.detach())
+
+
+def memory_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor's elements, those once that stand at a stride of 0."""
+    sizes = [1 if not s and n else n for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
+    return tensor.as_strided(sizes, tensor.stride(), tensor.storage_offset())

@@ -1,0 +1,36 @@
+"""How a row is cut into tiles whose sides are powers of two."""
+
+from __future__ import annotations
+
+from .params import MAX_TAILS
+from .problem import next_power_of_2
+
+SHORT_ROW = 1024
+"""Elements of a row that one tile takes whatever it wastes: programs have several such rows."""
+
+WASTE = 0.06
+"""Part of a row by which its tiles may reach past its end, where cutting on can help it."""
+
+SMALLEST = 16
+"""Elements of a tail."""
+
+
+def tails_of(row: int, block: int) -> tuple[int, ...]:
+    """Tiles for what whole blocks leave of a row: ``12544, 8192 -> (4096, 256)``."""
+    left: int = row % block if row > block else 0
+    found: list[int] = []
+    while left > 0:
+        above = max(next_power_of_2(left), SMALLEST)
+        if above - left <= WASTE * row or len(found) == MAX_TAILS - 1:
+            return (*found, above)
+        found.append(above // 2)
+        left -= above // 2
+    return tuple(found)
+
+
+def whole_row(row: int) -> tuple[int, tuple[int, ...]]:
+    """A row as one block and its tails: ``8200 -> 8192, (16,)`` and ``1000 -> 1024, ()``."""
+    above = next_power_of_2(row)
+    if row <= SHORT_ROW or above - row <= WASTE * row:
+        return above, ()
+    return above // 2, tails_of(row, above // 2)

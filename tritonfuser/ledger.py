@@ -1,0 +1,298 @@
+"""What a lowering takes for granted of the sizes that vary: symbols, and the guards it relied on.
+
+One ledger belongs to one lowering. It answers what is asked of polynomials over its symbols, from
+their bounds where those are enough; else by the hints, and then the answer becomes a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import gcd
+
+from .polynomials import (
+    Polynomial,
+    Terms,
+    added,
+    content,
+    divided,
+    in_order,
+    least,
+    never_zero,
+    value_at,
+)
+
+MOST = 2**62
+"""No size is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A symbol, or a quotient or a residue that is no polynomial of others.
+
+    Attributes
+    ----------
+    name : str
+        ``size0``: the atom times ``multiple``.
+    hint : int
+        What it is in this run.
+    low, high : int
+        Bounds, inclusive.
+    multiple : int
+        Of a symbol: the number that the size is a multiple of.
+    parts : (Terms, str, Terms), optional
+        Of others: ``numerator // denominator`` or ``%``.
+    """
+
+    name: str
+    hint: int
+    low: int
+    high: int
+    multiple: int = 1
+    parts: tuple[Terms, str, Terms] | None = None
+
+
+class Relation(Enum):
+    """What a guard says of its polynomial."""
+
+    AT_LEAST_ZERO = ">="
+    ZERO = "=="
+    NOT_ZERO = "!="
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A polynomial and what holds of it."""
+
+    terms: Terms
+    relation: Relation
+
+
+class Ledger:
+    """Symbols with what is known of them, and guards in the order they were taken.
+
+    Attributes
+    ----------
+    atoms : list of Atom
+        Symbols and what is computed from them, each after what it is made of.
+    guards : list of Guard
+        What was decided by the hints.
+    closed : bool
+        Whether guards may no longer be added: what is asked then must be sure.
+    """
+
+    def __init__(self) -> None:
+        self.atoms: list[Atom] = []
+        self.guards: list[Guard] = []
+        self.closed = False
+        self._decided: dict[Guard, bool] = {}
+        self._computed: dict[tuple[Terms, str, Terms], int] = {}
+
+    # -- atoms ---------------------------------------------------------------
+
+    def add(self, hint: int, multiple: int = 1) -> int:
+        """The place of a new symbol for a size of 2 and more."""
+        assert hint >= 2 and hint % multiple == 0, (hint, multiple)
+        low = -(-2 // multiple)
+        return self._append(hint // multiple, low, MOST // multiple, multiple, None)
+
+    def _append(
+        self, hint: int, low: int, high: int, multiple: int, parts: tuple[Terms, str, Terms] | None
+    ) -> int:
+        name = f"size{len(self.atoms)}"
+        self.atoms.append(Atom(name, hint, low, high, multiple, parts))
+        return len(self.atoms) - 1
+
+    def _compute(self, numerator: Polynomial, sign: str, denominator: Polynomial) -> Polynomial:
+        """An atom for ``numerator // denominator`` or ``%``; the denominator is positive."""
+        parts = (_terms(numerator), sign, _terms(denominator))
+        place = self._computed.get(parts)
+        if place is None:
+            whole, rest = divmod(self.hint(numerator), self.hint(denominator))
+            below, above = self._bounds(numerator), self._bounds(denominator)
+            if sign == "%":
+                place = self._append(rest, 0, above[1] - 1, 1, parts)
+            else:
+                ends = [n // max(d, 1) for n in below for d in above]
+                place = self._append(whole, min(ends), max(ends), 1, parts)
+            self._computed[parts] = place
+        return {(place,): 1}
+
+    # -- asking --------------------------------------------------------------
+
+    def bounds(self, place: int) -> tuple[int, int]:
+        atom = self.atoms[place]
+        return atom.low, atom.high
+
+    def _bounds(self, p: Polynomial) -> tuple[int, int]:
+        return self.least(p), -self.least(added({}, p, -1))
+
+    def least(self, p: Polynomial) -> int:
+        """A number that the polynomial is sure not to be below."""
+        return least(p, self.bounds)
+
+    def hint(self, p: Polynomial) -> int:
+        """What the polynomial is in this run."""
+        return value_at(p, lambda place: self.atoms[place].hint)
+
+    def is_at_least_zero(self, p: Polynomial) -> bool:
+        low, high = self._bounds(p)
+        if low >= 0 or high < 0:
+            return low >= 0
+        if self.hint(p) >= 0:
+            return self._take(p, Relation.AT_LEAST_ZERO)
+        return not self._take(added({(): -1}, p, -1), Relation.AT_LEAST_ZERO)
+
+    def is_zero(self, p: Polynomial) -> bool:
+        if not p or p.keys() == {()}:
+            return not p
+        low, high = self._bounds(p)
+        if low > 0 or high < 0 or never_zero(p):
+            return False
+        if self.hint(p) == 0:
+            return self._take(p, Relation.ZERO)
+        return not self._take(p, Relation.NOT_ZERO)
+
+    def pinned(self, p: Polynomial) -> int:
+        """What the polynomial is, from here on in every run."""
+        found = self.hint(p)
+        self.is_zero(added(p, {(): found}, -1))
+        return found
+
+    def _take(self, p: Polynomial, relation: Relation) -> bool:
+        """Write a guard down, once."""
+        guard = _normal(p, relation)
+        if guard not in self._decided:
+            if self.closed:
+                raise AssertionError(f"a guard too late: {guard}")
+            self._decided[guard] = True
+            self.guards.append(guard)
+            self._tighten(guard)
+        return True
+
+    def _tighten(self, guard: Guard) -> None:
+        """Bounds of a symbol that a guard on it alone gives."""
+        p = dict(guard.terms)
+        constant = p.pop((), 0)
+        if len(p) != 1 or guard.relation is Relation.NOT_ZERO:
+            return
+        ((monomial, coefficient),) = p.items()
+        if len(monomial) != 1:
+            return
+        atom = self.atoms[monomial[0]]
+        low, high = atom.low, atom.high
+        if coefficient > 0:
+            low = max(low, -(constant // coefficient))
+        else:
+            high = min(high, constant // -coefficient)
+        if guard.relation is Relation.ZERO:
+            low = high = atom.hint
+        self.atoms[monomial[0]] = replace(atom, low=low, high=high)
+
+    def close(self) -> None:
+        """Take no more guards; drop those that others say already: ``a <= 9`` beside ``a <= 5``."""
+        self.closed = True
+        tightest: dict[Terms, Guard] = {}
+        for guard in self.guards:
+            if guard.relation is not Relation.AT_LEAST_ZERO:
+                continue
+            rest, constant = _parted(guard)
+            if rest not in tightest or constant < _parted(tightest[rest])[1]:
+                tightest[rest] = guard
+        kept = set(tightest.values())
+        self.guards = [
+            g for g in self.guards if g.relation is not Relation.AT_LEAST_ZERO or g in kept
+        ]
+
+    # -- dividing ------------------------------------------------------------
+
+    def quotient(self, p: Polynomial, q: Polynomial) -> Polynomial:
+        """``p // q``, rounded down."""
+        if self._turns(q):
+            return self.quotient(added({}, p, -1), added({}, q, -1))
+        if q.keys() == {()} and p and all(c <= 0 for c in p.values()):
+            # ceil_div(n, 512) is written -(-n // 512).
+            up = added(added({}, p, -1), {(): q[()] - 1})
+            return added({}, self.quotient(up, q), -1)
+        whole, rest = self.split(p, q)
+        if self._is_residue(rest, q):
+            return whole
+        rest, q, _, _ = _reduced(rest, q)
+        return added(whole, self._compute(rest, "//", q))
+
+    def residue(self, p: Polynomial, q: Polynomial) -> Polynomial:
+        """``p % q``, of the sign of ``q``."""
+        if self._turns(q):
+            return added({}, self.residue(added({}, p, -1), added({}, q, -1)), -1)
+        _, rest = self.split(p, q)
+        if self._is_residue(rest, q):
+            return rest
+        rest, q, factor, left = _reduced(rest, q)
+        return added({(): left} if left else {}, self._compute(rest, "%", q), factor)
+
+    def _turns(self, q: Polynomial) -> bool:
+        """Whether a divisor is negative."""
+        if not q:
+            raise ZeroDivisionError("division of a size by zero")
+        return not self.is_at_least_zero(added(q, {(): -1}))
+
+    def split(self, p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """``p == q * whole + rest``; rounded down where that is sure, without taking guards."""
+        whole, rest = divided(p, q)
+        below = added(rest, q)  # of what is just negative
+        if not self._is_residue(rest, q) and self._is_residue(below, q):
+            return added(whole, {(): -1}), below
+        return whole, rest
+
+    def _is_residue(self, p: Polynomial, q: Polynomial) -> bool:
+        """Whether ``0 <= p < q`` for sure."""
+        return self.least(p) >= 0 and self.least(added(added(q, p, -1), {(): -1})) >= 0
+
+    # -- other sizes ---------------------------------------------------------
+
+    def values(self, symbols: Iterable[int]) -> list[int]:
+        """What each atom is where the symbols' sizes are these."""
+        given = iter(symbols)
+        found: list[int] = []
+        for atom in self.atoms:
+            if atom.parts is None:
+                found.append(next(given) // atom.multiple)
+                continue
+            over, sign, under = atom.parts
+            n, d = (value_at(dict(p), found.__getitem__) for p in (over, under))
+            found.append(n // d if sign == "//" else n % d)
+        return found
+
+
+def _parted(guard: Guard) -> tuple[Terms, int]:
+    """What varies, and the constant."""
+    p = dict(guard.terms)
+    constant = p.pop((), 0)
+    return _terms(p), constant
+
+
+def _terms(p: Polynomial) -> Terms:
+    return tuple(sorted(p.items()))
+
+
+def _reduced(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial, int, int]:
+    """``p / q`` without the factor that a constant ``q`` has in common with all but p's constant.
+
+    ``(16*a + 5) // 32 -> a // 2``, with the factor 16 and 5 left over.
+    """
+    if q.keys() != {()}:
+        return p, q, 1, 0
+    factor = gcd(q[()], *(c for monomial, c in p.items() if monomial))
+    left = p.get((), 0) % factor
+    less = {monomial: c // factor for monomial, c in p.items() if c // factor}
+    return less, {(): q[()] // factor}, factor, left
+
+
+def _normal(p: Polynomial, relation: Relation) -> Guard:
+    """Without common factors: ``4*a - 6 >= 0`` is ``a - 2 >= 0``."""
+    factor = content({monomial: c for monomial, c in p.items() if monomial})
+    if relation is Relation.AT_LEAST_ZERO:
+        return Guard(_terms({m: v for m, c in p.items() if (v := c // factor)}), relation)
+    factor = content(p) * (1 if in_order(p)[0][1] > 0 else -1)
+    return Guard(_terms({m: c // factor for m, c in p.items()}), relation)

@@ -1,0 +1,187 @@
+"""A row's maximum and the sum of its exponentials in one walk over the row.
+
+Each lane keeps the greatest number it has met and the sum of the exponentials over that; a greater
+one rescales the sum (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..heuristics.params import OuterPersistentParams
+from ..ir import Fusion, Node, Value
+from .emit_reduce import Finish, identity_text, tails, work_dtype
+from .reach import Read, sources_of
+from .segments import Member
+from .writer import Line
+
+if TYPE_CHECKING:
+    from .emit_kernel import KernelBody
+
+LANE_BYTES = 16
+"""What a thread loads at once."""
+
+WARP = 32
+"""Threads of a warp; where they are more, threads have to exchange what they could keep."""
+
+
+def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value, Member]:
+    """For each sum that can go along with the search of its maximum: the maximum's member."""
+    found: dict[Value, Member] = {}
+    for out, member in members.items():
+        if member.node.op != "sum":
+            continue
+        power = fusion.producers.get(next(member.node.operands()))
+        top = None if power is None or power.op != "exp_below" else _top(fusion, power, members)
+        if top is not None and top.across == member.across and _same_rows(fusion, member, top):
+            found[out] = top
+    return found
+
+
+def _top(fusion: Fusion, power: Node, members: Mapping[Value, Member]) -> Member | None:
+    """The member that is the maximum in ``exp_below(x - max(x))``."""
+    assert isinstance(power.args[0], Value)
+    value = fusion.producers[power.args[0]].args[1]
+    while isinstance(value, Value) and value not in members:
+        node = fusion.producers.get(value)
+        value = None if node is None else node.args[0]
+    return members[value] if isinstance(value, Value) else None
+
+
+def _same_rows(fusion: Fusion, total: Member, top: Member) -> bool:
+    """Whether the sum reads the maximum, and what it is of, where the maximum's walk does."""
+    power = fusion.producers[next(total.node.operands())]
+    assert isinstance(power.args[0], Value)
+    x, shift = fusion.producers[power.args[0]].args
+    read = Read(shift, total.operand_index) if isinstance(shift, Value) else None
+    while read is not None and read.value != top.node.out:
+        (source,) = sources_of(fusion.producers[read.value], read)
+        assert isinstance(source.operand, Value)
+        read = Read(source.operand, source.index, read.guards)
+    return (
+        read is not None
+        and read.index == top.index
+        and x == next(top.node.operands())
+        and total.operand_index == top.operand_index
+    )
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How the numbers of a tile share maxima: ``width`` of a row that one thread has.
+
+    Along memory they are neighbours, what the thread loads at once; ``apart``, in rows that lie
+    across memory, as far from one another as all threads together reach.
+    """
+
+    width: int
+    apart: bool
+
+    @property
+    def arguments(self) -> str:
+        return f"{self.width}, {self.apart}"
+
+
+def _lanes(body: KernelBody) -> Lanes:
+    sides = dict(body.nest.constants)
+    rows, row = sides["XBLOCK"], sides["RBLOCK"]
+    tensors = (v for v in body.segment.inputs if v.is_tensor and v.tensor.rank > 1)
+    narrowest = min((v.dtype.info.bits // 8 for v in tensors), default=4)
+    loaded = LANE_BYTES // max(narrowest, 2)
+    params = body.segment.params
+    if isinstance(params, OuterPersistentParams):
+        reached = max(WARP * params.num_warps * min(loaded, rows) // rows, 1)
+        return Lanes(max(row // reached, 1), True)
+    return Lanes(loaded if row % loaded == 0 else 1, False)
+
+
+class Online:
+    """The lines of a maximum and the sums that go along with it, in one loop."""
+
+    def __init__(self, body: KernelBody, top: Member) -> None:
+        self.body = body
+        self.top = top
+        self.lanes = _lanes(body)
+        out = top.node.out
+        self.dtype = work_dtype(next(top.node.operands()))
+        self.kept = body.writer.fresh(f"{out.name}_acc")
+        self.seen = body.writer.fresh(f"{out.name}_seen")
+
+    def write(self, member: Member) -> Finish:
+        """The lines of the maximum, or of a sum that goes along; returns what ends the walk."""
+        return self.maximum() if member.node.out == self.top.node.out else self.total(member)
+
+    def maximum(self) -> Finish:
+        """The greatest of each lane so far, bound as the maximum while the loop runs."""
+        body, out = self.body, self.top.node.out
+        value = next(self.top.node.operands())
+        operand = body.reduced_operand(self.top, self.dtype, identity_text("lowest", value))
+        loc = self.top.node.loc
+        self._start(self.kept, identity_text("lowest", value), operand.dims)
+        lines = body.writer.scopes[-1].lines
+        found = f"lane_max({operand.text}, {self.lanes.arguments})"
+        lines.append(Line(f"{self.seen} = maximum({self.kept}, {found})", loc))
+        base = f"lane_base({self.seen}, {self.lanes.arguments})"
+        running = body.define(out, base, operand.dims, self.dtype, None, "_base")
+        body.bind(Read(out, body.place(self.top.index)), running)
+        body.writer.scopes[-1].tail.append(Line(f"{self.kept} = {self.seen}"))
+
+        def finish() -> None:
+            axis = body.axis_number(self.top)
+            text = body.keep_dim(self.top, f"reduce_max({self.kept}, {axis})")
+            for tail in tails(body, self.top, self.dtype, identity_text("lowest", value)):
+                rest = body.keep_dim(self.top, f"reduce_max({tail.text}, {axis})")
+                text = f"maximum({text}, {rest})"
+            dims = body.result_dims(self.top, operand)
+            name = body.define(out, text, dims, self.dtype, loc)
+            body.place_result(self.top, out, body.cast(name, out.dtype, out, loc))
+
+        return finish
+
+    def total(self, member: Member) -> Finish:
+        """A sum of exponentials, rescaled whenever a lane meets a greater number."""
+        body, out = self.body, member.node.out
+        self._terms(member)
+        operand = body.reduced_operand(member, self.dtype, "0.0")
+        acc = body.writer.fresh(f"{out.name}_acc")
+        self._start(acc, "0.0", operand.dims)
+        factor = f"rescale({self.kept}, {self.seen})"
+        added = f"{acc} * {factor} + lane_sum({operand.text}, {self.lanes.arguments})"
+        body.writer.scopes[-1].lines.append(Line(f"{acc} = {added}", member.node.loc))
+
+        def finish() -> None:
+            axis = body.axis_number(member)
+            top = body.read(Read(self.top.node.out, body.place(self.top.index)))
+            # Nowhere but in a row of -inf alone is this nan, as the sum then is.
+            joined = f"tl.sum({acc} * exp_term({self.kept} - {top.text}), {axis})"
+            dims = body.result_dims(member, operand)
+            text = body.keep_dim(member, joined)
+            for tail in tails(body, member, self.dtype, "0.0"):
+                text += " + " + body.keep_dim(member, f"tl.sum({tail.text}, {axis})")
+            name = body.define(out, text, dims, self.dtype, member.node.loc)
+            body.place_result(member, out, body.cast(name, out.dtype, out, member.node.loc))
+
+        return finish
+
+    def _terms(self, member: Member) -> None:
+        """The exponentials of this walk, which nobody but the sum sees."""
+        body = self.body
+        place = body.place(member.operand_index)
+        power = body.fusion.producers[next(member.node.operands())]
+        assert isinstance(power.args[0], Value)
+        shifted = body.read(Read(power.args[0], place))
+        text = f"exp_term({shifted.text})"
+        term = body.define(power.out, text, shifted.dims, shifted.dtype, power.loc, "_term")
+        body.bind(Read(power.out, place), term)
+
+    def _start(self, name: str, identity: str, dims: frozenset[str]) -> None:
+        """A tile of lanes before the loop."""
+        tile = self.body.across(self.top)
+        shape = self.body.shape(dims)
+        if self.lanes.width > 1:
+            lanes = f"{tile.block} // {self.lanes.width}"
+            shape = shape.replace(str(tile.block), lanes, 1)
+        text = f"tl.full({shape}, {identity}, tl.{self.dtype.info.triton})"
+        self.body.writer.scopes[-2].lines.append(Line(f"{name} = {text}"))

@@ -1,0 +1,28 @@
+"""Functions with which kernels of one run overlap: the next starts while this one ends.
+
+Programmatic dependent launch, CUDA C++ programming guide; GPUs from sm_90 on.
+"""
+
+# Triton reads the annotations of a jitted function as types of its arguments.
+# ruff: noqa: ANN201
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.target_info import cuda_capability_geq
+
+
+@triton.jit
+def let_next_start():
+    """Programs of the next kernel may take the places that this one leaves."""
+    if cuda_capability_geq(9, 0):
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
+def wait_for_previous():
+    """Go on when the kernel before this one is done, and what it wrote can be read."""
+    if cuda_capability_geq(9, 0):
+        tl.extra.cuda.gdc_wait()

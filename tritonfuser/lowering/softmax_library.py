@@ -1,0 +1,116 @@
+"""Functions of softmax kernels: exponentials below 1, and running sums of them."""
+
+# Triton reads the annotations of a jitted function as types of its arguments.
+# ruff: noqa: ANN001, ANN201, ANN202
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from .float_library import quick_exp2
+from .power_library import is_nvidia
+
+
+@triton.jit
+def exp_below(x):
+    """e to the power of a number that is not above 0.
+
+    In float32 by the hardware's exp2: of results between 0 and 1 it misses 3e-8 at most, since
+    its relative error grows with ``x`` as the result falls. What is below 1.2e-38 is 0.
+    """
+    return quick_exp2(x * 1.4426950408889634) if x.dtype == tl.float32 else libdevice.exp(x)
+
+
+@triton.jit
+def exp_term(x):
+    """``exp_below`` as a term of a sum of 1 or more, to which what is below 1e-38 adds nothing.
+
+    An exp2 that keeps such numbers scales its operand and its result: three instructions more.
+    """
+    if x.dtype == tl.float32:
+        power = x * 1.4426950408889634
+        if is_nvidia():
+            result = tl.inline_asm_elementwise(
+                "ex2.approx.ftz.f32 $0, $1;", "=f,f", [power], tl.float32, True, 1
+            )
+        else:
+            result = tl.exp2(power)
+    else:
+        result = libdevice.exp(x)
+    return result
+
+
+@triton.jit
+def share(x, total):
+    """``x / total`` for ``0 <= x <= 1 <= total``, rounded as a division is.
+
+    One reciprocal a row, and the remainder of the product with it put right (P. Markstein,
+    Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+    """
+    if x.dtype == tl.float32:
+        inverse = tl.div_rn(1.0, total)
+        near = x * inverse
+        result = tl.fma(tl.fma(-near, total, x), inverse, near)
+    else:
+        result = x / total
+    return result
+
+
+@triton.jit
+def _greater(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
+    """A tile with the numbers that share a lane along an axis of their own, 1 or 2.
+
+    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where they are apart.
+    """
+    rows: tl.constexpr = x.shape[0]
+    lanes: tl.constexpr = x.shape[1] // width
+    if apart:
+        x = tl.reshape(x, [rows, width, lanes])
+    else:
+        x = tl.reshape(x, [rows, lanes, width])
+    return x
+
+
+@triton.jit
+def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the greatest of each lane's numbers, which a thread has."""
+    if width > 1:
+        x = tl.reduce(_by_lane(x, width, apart), 1 if apart else 2, _greater)
+    return x
+
+
+@triton.jit
+def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the sum of each lane's numbers."""
+    if width > 1:
+        x = tl.sum(_by_lane(x, width, apart), 1 if apart else 2, dtype=x.dtype)
+    return x
+
+
+@triton.jit
+def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R // width] -> [X, R]``: what to subtract before exp; 0 where all so far is -inf."""
+    base = tl.where(top == float("-inf"), 0.0, top)
+    if width > 1:
+        rows: tl.constexpr = base.shape[0]
+        lanes: tl.constexpr = base.shape[1]
+        if apart:
+            base = tl.broadcast_to(base[:, None, :], [rows, width, lanes])
+        else:
+            base = tl.broadcast_to(base[:, :, None], [rows, lanes, width])
+        base = tl.reshape(base, [rows, lanes * width])
+    return base
+
+
+@triton.jit
+def rescale(old, new):
+    """What a sum of exponentials over ``old`` is multiplied by to be one over ``new``."""
+    return exp_term(tl.where(old == new, 0.0, old - new))

@@ -1,0 +1,28 @@
+"""The row of a value that is put in memory for later kernels: ``keep``, written by a pass."""
+
+from __future__ import annotations
+
+import torch
+
+from ..ir import TensorType
+from .shape_rules import ARG, tensor
+from .table import Call, Kept, Op
+
+
+def _infer(call: Call) -> tuple[TensorType, ...]:
+    arg = call.value("arg").tensor
+    return (tensor(arg.dims, arg.dtype),)
+
+
+INTERNAL: tuple[Op, ...] = (
+    Op(
+        "keep",
+        (ARG,),
+        "The operand, stored by the kernel that computes it.",
+        "view",
+        Kept(),
+        _infer,
+        torch.clone,
+    ),
+)
+"""They are no members of ``fd.ops``."""
