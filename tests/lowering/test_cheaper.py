@@ -110,6 +110,24 @@ def test_a_function_alone_has_the_bits_of_torch(name: str) -> None:
     assert ops(lambda fd, x: halved(fd, getattr(fd.ops, name)(x)), noise(4)) == [name, "cast"]
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda fd, x: fd.ops.floor(x),
+        lambda fd, x: fd.ops.remainder(x, 2.0),
+        lambda fd, x: fd.ops.where(fd.ops.ge(x, 2.0), 1.0, 0.5),
+        lambda fd, x: fd.ops.cast(fd.ops.cast(x, D.Int), D.Float),
+    ],
+)
+def test_the_last_place_counts_before_a_step(step) -> None:
+    """6 / 3 is 2, and the floor of a little less is 1."""
+
+    def body(fd, x, y):
+        return halved(fd, step(fd, fd.ops.div(x, y)))
+
+    assert "div" in ops(body, noise(4, 5), noise(4, 5))
+
+
 def test_coarse_division() -> None:
     def body(fd, x, y):
         return halved(fd, fd.ops.neg(fd.ops.div(x, y)))

@@ -7,6 +7,8 @@ Rows that fit are kept in registers; longer ones are read again in each pass, fr
 from __future__ import annotations
 
 from .columns import walked_columns, whole_columns
+from math import ceil
+
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, next_power_of_2
 from .reduction import cpu_tile
@@ -75,7 +77,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
             and ceil_div(problem.parallel, block_x * 2) >= 4 * problem.device.sm_count
         ):
             block_x *= 2
-        warps = max(1, min(16, next_power_of_2(int(block_x * row / ITEMS_A_THREAD / 32 / SLACK))))
+        warps = max(1, min(16, next_power_of_2(ceil(block_x * row / ITEMS_A_THREAD / 32 / SLACK))))
         return InnerPersistentParams(
             block_x=block_x, block_r=block, tails=tails, persistent=True, num_warps=warps
         )

@@ -17,6 +17,10 @@ MIN_PART = 1 << 14
 """Elements a program should read at least, or a second launch costs more than it saves."""
 
 
+ALONE = 1 << 14
+"""Elements that a program takes at once where there are too few programs to hide latencies."""
+
+
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
     if not problem.levels:
@@ -52,7 +56,7 @@ def _tile(problem: Problem) -> tuple[int, int, int]:
     r = next_power_of_2(problem.reduced)
     x = next_power_of_2(problem.parallel)
     alone = problem.parallel < problem.device.sm_count // 8
-    block_r = min(r, (MIN_PART if alone else 8192 // problem.widest))
+    block_r = min(r, (ALONE if alone else 8192 // problem.widest))
     block_x = max(1, min(x, 2048 // block_r))
     while block_x > 1 and ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count:
         block_x //= 2

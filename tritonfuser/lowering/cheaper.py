@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dtypes import DataType
+from ..dtypes import Category, DataType
 from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
 from ..ops.table import Pointwise
@@ -99,6 +99,8 @@ _COARSE = {
     "truediv": "coarse_div",
 }
 _HALVES = (DataType.Half, DataType.BFloat16)
+_STEPS = frozenset({"ceil", "floor", "round", "trunc", "frac", "sign", "fmod", "mod", "remainder"})
+"""Ops that make much of the last place of an operand, as comparisons and casts to integers do."""
 
 
 def coarse(fusion: Fusion) -> Fusion:
@@ -142,12 +144,15 @@ def _lone_erf(fusion: Fusion, value: Value) -> Node | None:
 
 
 def _narrowed(fusion: Fusion) -> frozenset[Value]:
-    """The values on which no output depends but such of 16-bit floats."""
+    """The values on which no output depends but such of 16-bit floats, and smoothly."""
     found: set[Value] = set()
     for node in reversed(fusion.nodes):
         for value in node.outs:
             users = fusion.consumers.get(value, ())
             half = value.dtype in _HALVES or value not in fusion.returned
-            if half and all(found.issuperset(user.outs) for user in users):
+            smooth = value.dtype.info.category is Category.FLOAT and not _STEPS & {
+                u.op for u in users
+            }
+            if half and smooth and all(found.issuperset(user.outs) for user in users):
                 found.add(value)
     return frozenset(found)
