@@ -10,6 +10,7 @@ import torch
 from bench.cases import BY_NAME
 from bench.report import flat, max_error
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerOuterPersistentParams, InnerPersistentParams
 
@@ -98,3 +99,20 @@ def test_weights_are_not_vectors_beside_rows_of_odd_width():
         inputs = case.inputs(size, torch.bfloat16, "meta")
         (report,) = fd.compile_for("sm_90", inputs)
         assert report.max_load_bytes == widest
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.bfloat16])
+def test_the_maximum_of_a_walk_is_a_number_not_its_bytes(dtype):
+    """A float of eight bits is stored as a byte, and computed with as a Float."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=from_torch(dtype))
+        top = fd.ops.broadcast(fd.ops.max(x, dims=[1]), is_broadcast_dim=[False, True])
+        exps = fd.ops.exp(fd.ops.sub(fd.ops.cast(x, DataType.Float), top))
+        fd.add_output(fd.ops.sum(exps, dims=[1]))
+    given = (8 * torch.randn(3, 70)).to(dtype)
+    own = fd.heuristics([given])[0]
+    chosen = replace(own, block_x=1, block_r=16, persistent=False)
+    (actual,) = fd.run([given], params=[chosen])
+    wide = given.double()
+    expected = torch.exp(wide - wide.amax(1, keepdim=True)).sum(1)
+    torch.testing.assert_close(actual.double(), expected, rtol=1e-5, atol=0)

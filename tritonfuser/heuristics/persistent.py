@@ -6,9 +6,9 @@ Rows that fit are kept in registers; longer ones are read again in each pass, fr
 
 from __future__ import annotations
 
-from .columns import walked_columns, whole_columns
 from math import ceil
 
+from .columns import walked_columns, whole_columns
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, next_power_of_2
 from .reduction import cpu_tile

@@ -194,7 +194,7 @@ class KernelBody(ValueWriter):
     ) -> int:
         """The pass of a sum that goes along with its maximum, if nothing else makes it wait."""
         top = self._tops.get(member.node.out)
-        if top is None or not self.walks(top):
+        if top is None or self.nest.loop != "r" or not self.walks(top):
             return level
         if self._level(starts, places, {**levels, top.node.out: -1}) > levels[top.node.out]:
             return level

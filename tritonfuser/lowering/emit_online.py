@@ -153,7 +153,9 @@ class Online:
 
         def finish() -> None:
             axis = body.axis_number(member)
-            top = body.read(Read(self.top.node.out, body.place(self.top.index)))
+            found = body.read(Read(self.top.node.out, body.place(self.top.index)))
+            # A float of 8 bits is a byte under its own name.
+            top = body.cast(found, self.dtype, self.top.node.out, None)
             # Nowhere but in a row of -inf alone is this nan, as the sum then is.
             joined = f"tl.sum({acc} * exp_term({self.kept} - {top.text}), {axis})"
             dims = body.result_dims(member, operand)

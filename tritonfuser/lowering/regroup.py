@@ -67,18 +67,20 @@ def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
 
 
 def _outer_dims(grouper: Grouper, member: Member, host: Group) -> tuple[int, ...]:
-    """1 for each dim that the rows reduce, else its extent; none where a dim is of both kinds."""
+    """1 for each dim that the rows reduce, else its extent; none unless there are both kinds."""
     operand = next(member.node.operands())
     atoms = grouper.maker.axes.atoms(operand)
     dims = as_call(member.node).dims()
     factors: list[int] = []
+    inner = 0
     for dim, extent in zip(dims, reduced_extents(member.node), strict=True):
         axes = {grouper.maker.axes.axis(atom) for atom in atoms[dim]}
         inside = axes & host.loops.inner
         if inside and inside != axes:
             return ()
         factors.append(1 if inside else extent)
-    return tuple(factors)
+        inner += bool(inside)
+    return tuple(factors) if 0 < inner < len(dims) else ()
 
 
 def tile_parts(grouper: Grouper) -> dict[Value, int]:
