@@ -13,6 +13,7 @@ import numpy as np
 from ..dtypes import DataType
 from ..ir import Const, Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
+from ..ops.table import Library
 from .rewriting import rewritten, with_number
 
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
@@ -23,6 +24,8 @@ _LAST = 1 - 2.0**-24
 
 def masks_of_words(fusion: Fusion) -> Fusion:
     """``lt(uniform(0, 1, ...), p)`` -> ``lt(add(random_word(...), a), b)``, to the bit."""
+    if any(isinstance(f := as_call(n).op.form, Library) and f.product for n in fusion.nodes):
+        return fusion  # behind a product registers are full, and words made one such kernel spill
     drawn = {v: node for v, node in fusion.producers.items() if _only_compared(fusion, node)}
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
