@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 import torch
 
 from tests.e2e.checking import Schedule, again, gpu, round_trip
+from tests.e2e.grown_checks import check
+from tests.e2e.test_random_graphs import KINDS
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
 from tritonfuser.frontend.oracle import reference
@@ -217,3 +220,20 @@ def test_a_dim_that_turns_out_to_be_one_is_stretched(size: int, device: str) -> 
         assert one.shape == other.shape
         assert torch.equal(one, other)
     round_trip(fd, [x, y, 5], found)
+
+
+FOUND = {
+    "eights 21": "the byte of a float8 maximum was taken for the number in a walk",
+    "eights 5017": "a load shared by neighbours had a guard that was not the same for all",
+    "products 90": "a maximum over the rows of a walk was taken for one along them",
+    "reductions 90": "a reduction was split into one along rows and one along nothing",
+    "small dims 17": "the same, over dims of one",
+    "small dims 28": "as products 90, of few elements",
+}
+"""Seeds of random definitions, and what was wrong with their kernels."""
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_random_definitions_that_went_wrong(seed: str) -> None:
+    rng = random.Random(seed)
+    check(KINDS[seed.rsplit(" ", 1)[0]].grow(rng, "cpu"), rng)
