@@ -143,7 +143,6 @@ class Online:
     def total(self, member: Member) -> Finish:
         """A sum of exponentials, rescaled whenever a lane meets a greater number."""
         body, out = self.body, member.node.out
-        self._terms(member)
         operand = body.reduced_operand(member, self.dtype, "0.0")
         acc = body.writer.fresh(f"{out.name}_acc")
         self._start(acc, "0.0", operand.dims)
@@ -157,7 +156,7 @@ class Online:
             # A float of 8 bits is a byte under its own name.
             top = body.cast(found, self.dtype, self.top.node.out, None)
             # Nowhere but in a row of -inf alone is this nan, as the sum then is.
-            joined = f"tl.sum({acc} * exp_term({self.kept} - {top.text}), {axis})"
+            joined = f"tl.sum({acc} * exp_below({self.kept} - {top.text}), {axis})"
             dims = body.result_dims(member, operand)
             text = body.keep_dim(member, joined)
             for tail in tails(body, member, self.dtype, "0.0"):
@@ -166,17 +165,6 @@ class Online:
             body.place_result(member, out, body.cast(name, out.dtype, out, member.node.loc))
 
         return finish
-
-    def _terms(self, member: Member) -> None:
-        """The exponentials of this walk, which nobody but the sum sees."""
-        body = self.body
-        place = body.place(member.operand_index)
-        power = body.fusion.producers[next(member.node.operands())]
-        assert isinstance(power.args[0], Value)
-        shifted = body.read(Read(power.args[0], place))
-        text = f"exp_term({shifted.text})"
-        term = body.define(power.out, text, shifted.dims, shifted.dtype, power.loc, "_term")
-        body.bind(Read(power.out, place), term)
 
     def _start(self, name: str, identity: str, dims: frozenset[str]) -> None:
         """A tile of lanes before the loop."""

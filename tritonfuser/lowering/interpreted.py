@@ -213,7 +213,6 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "pow_float": through_torch(torch.pow),
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),
     "exp_below": through_torch(torch.exp),
-    "exp_term": through_torch(torch.exp),
     "share": elementwise(np.divide),
     "tanh": through_torch(torch.tanh),
     "coarse_exp": through_torch(torch.exp),

@@ -93,9 +93,6 @@ from .softmax_library import (
     exp_below as exp_below,
 )
 from .softmax_library import (
-    exp_term as exp_term,
-)
-from .softmax_library import (
     lane_base as lane_base,
 )
 from .softmax_library import (

@@ -11,7 +11,6 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 from .float_library import quick_exp2
-from .power_library import is_nvidia
 
 
 @triton.jit
@@ -22,25 +21,6 @@ def exp_below(x):
     its relative error grows with ``x`` as the result falls. What is below 1.2e-38 is 0.
     """
     return quick_exp2(x * 1.4426950408889634) if x.dtype == tl.float32 else libdevice.exp(x)
-
-
-@triton.jit
-def exp_term(x):
-    """``exp_below`` as a term of a sum of 1 or more, to which what is below 1e-38 adds nothing.
-
-    An exp2 that keeps such numbers scales its operand and its result: three instructions more.
-    """
-    if x.dtype == tl.float32:
-        power = x * 1.4426950408889634
-        if is_nvidia():
-            result = tl.inline_asm_elementwise(
-                "ex2.approx.ftz.f32 $0, $1;", "=f,f", [power], tl.float32, True, 1
-            )
-        else:
-            result = tl.exp2(power)
-    else:
-        result = libdevice.exp(x)
-    return result
 
 
 @triton.jit
@@ -113,4 +93,4 @@ def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
 @triton.jit
 def rescale(old, new):
     """What a sum of exponentials over ``old`` is multiplied by to be one over ``new``."""
-    return exp_term(tl.where(old == new, 0.0, old - new))
+    return exp_below(tl.where(old == new, 0.0, old - new))
