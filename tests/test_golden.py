@@ -63,8 +63,11 @@ def _layernorm(fd: FusionDefinition) -> None:
     _out(fd, fd.ops.add(fd.ops.mul(normal, weight), bias))
 
 
-def _rmsnorm_backward(fd: FusionDefinition) -> None:
-    shape = (8192, 2048)
+def _long_rmsnorm_backward(fd: FusionDefinition) -> None:
+    _rmsnorm_backward(fd, (2048, 32768))
+
+
+def _rmsnorm_backward(fd: FusionDefinition, shape: tuple[int, int] = (8192, 2048)) -> None:
     grad, x, weight = _float(fd, shape), _float(fd, shape), _float(fd, shape[1:])
     rstd = _tensor(fd, (shape[0], 1), D.Float)
     normal, scaled = fd.ops.mul(x, rstd), fd.ops.mul(grad, weight)
@@ -142,6 +145,7 @@ KERNELS: dict[str, Kernel] = {
     "softmax_of_columns": Kernel("outer_persistent", _softmax_of_columns),
     "layernorm": Kernel("inner_persistent", _layernorm),
     "rmsnorm_backward": Kernel("inner_outer_persistent", _rmsnorm_backward),
+    "long_rmsnorm_backward": Kernel("inner_outer_persistent", _long_rmsnorm_backward),
     "outer_sum": Kernel("reduction", _outer_sum),
     "split_sum": Kernel("reduction", _split_sum),
     "transpose": Kernel("transpose", _transpose),

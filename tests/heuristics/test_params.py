@@ -54,7 +54,9 @@ def any_params(draw):
         elif row.name == "tails":
             powers = st.lists(st.integers(0, 6), max_size=MAX_TAILS)
             values[row.name] = tuple(2**power for power in draw(powers))
-        elif row.name in ("group_m", "programs", "parts"):
+        elif row.name == "max_registers":
+            values[row.name] = draw(st.sampled_from([0, 16, 128, 255]))
+        elif row.name in ("group_m", "programs", "parts", "delay"):
             values[row.name] = draw(st.integers(1, 2))
         else:
             assert row.name in ("persistent", "descriptors")
@@ -113,6 +115,7 @@ def test_dict_is_as_written():
         "scheduler": "pointwise",
         "num_warps": 8,
         "num_stages": 1,
+        "max_registers": 0,
         "block_x": 1024,
     }
 

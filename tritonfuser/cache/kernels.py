@@ -31,6 +31,7 @@ def _key(source: KernelSource) -> tuple[Any, ...]:
         source.constants,
         source.num_warps,
         source.num_stages,
+        source.max_registers,
         options.codegen_options(),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import MAX_TILE, Problem, next_power_of_2
 from .rows import whole_row
+from .shared_rows import params_of, shared
 
 REGISTER_BUDGET = 36 * 1024
 """Elements of a program's row and its partial results together that stay in registers."""
@@ -36,11 +37,10 @@ def reject_reason(problem: Problem) -> str | None:
     if problem.on_cpu:
         fits = next_power_of_2(problem.reduced) <= MAX_TILE
         return None if fits else f"a row of {problem.reduced} is more than a block holds"
-    row = sum(_row(problem))
-    if row * (problem.outer_members + 2) > REGISTER_BUDGET:
+    if not _fits(problem) and shared(problem) is None:
         return (
             f"{problem.outer_members} partial results beside a row of {problem.reduced} "
-            "do not fit in registers"
+            "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
     if rows < ROWS_A_PROGRAM * 16:
@@ -52,6 +52,9 @@ def split(problem: Problem) -> int:
     """How many programs share the rows: one or two an SM, with a few rows each."""
     if problem.on_cpu or problem.chunks > 1:
         return 1
+    if not _fits(problem):
+        chosen = shared(problem)
+        return 1 if chosen is None else chosen.groups
     programs = problem.device.sm_count * (1 if problem.reduced > 2048 else 2)
     return max(2, min(programs, problem.parallel // ROWS_A_PROGRAM))
 
@@ -62,6 +65,10 @@ def propose(problem: Problem) -> HeuristicParams:
         row = next_power_of_2(problem.reduced)
         block_m = min(next_power_of_2(rows), max(MAX_TILE // 4 // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
+    if not _fits(problem):
+        chosen = shared(problem)
+        assert chosen is not None
+        return params_of(problem, chosen)
     block, *tails = _row(problem)
     row = block + sum(tails)
     block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // block))
@@ -75,6 +82,11 @@ def propose(problem: Problem) -> HeuristicParams:
     return InnerOuterPersistentParams(
         block_m=block_m, block_r=block, tails=tuple(tails), num_warps=warps, num_stages=stages
     )
+
+
+def _fits(problem: Problem) -> bool:
+    """Whether a row and what is kept of all rows are few enough for one program."""
+    return sum(_row(problem)) * (problem.outer_members + 2) <= REGISTER_BUDGET
 
 
 def _row(problem: Problem) -> tuple[int, ...]:

@@ -37,12 +37,15 @@ class HeuristicParams:
     num_stages : int
         Depth of the software pipeline of the kernel's loop: loads of how many steps are in
         flight at once; 1 means none ahead.
+    max_registers : int
+        Most registers of a thread, 16 to 255; 0 for as many as the compiler takes.
     """
 
     scheduler: ClassVar[str] = ""
 
     num_warps: int = 4
     num_stages: int = 1
+    max_registers: int = 0
 
     def __post_init__(self) -> None:
         self.validate()
@@ -75,6 +78,8 @@ class HeuristicParams:
         fits = _is_power_of_two(warps) and warps <= MAX_WARPS
         self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
         self._expect(stages >= 1, "num_stages", stages, "1 or more")
+        limit = self.max_registers
+        self._expect(limit == 0 or 16 <= limit <= 255, "max_registers", limit, "0, or 16 to 255")
 
     def _blocks(self) -> list[dict[str, int]]:
         """The sides of each tile that a kernel has."""
@@ -222,6 +227,13 @@ class InnerOuterPersistentParams(HeuristicParams):
         Length of a row in elements, rounded up to a power of two, or down if there are tails.
     tails : tuple of int
         Elements of smaller tiles for what ``block_r`` leaves of a row.
+    parts : int
+        Programs that share a row, a power of two: each has ``block_r`` elements and the tails
+        of it, tells the others what it sums up, and reads its part again to finish it. 1 where a
+        row is one program's.
+    delay : int
+        Steps between a shared row's sums and its results: while they pass, the programs hear
+        from one another. All programs must be on the device at a time.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
@@ -229,6 +241,13 @@ class InnerOuterPersistentParams(HeuristicParams):
     block_m: int
     block_r: int
     tails: tuple[int, ...] = ()
+    parts: int = 1
+    delay: int = 1
+
+    def validate(self) -> None:
+        super().validate()
+        self._expect(_is_power_of_two(self.parts), "parts", self.parts, "a power of two")
+        self._expect(self.delay >= 1, "delay", self.delay, "1 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

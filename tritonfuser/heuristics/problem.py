@@ -61,7 +61,8 @@ class Problem:
     ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
     results a column; ``crossing`` is the extent of a second axis along which some tensors lie in
     memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
-    a lane keeps of a row it walks over (two for a mean with its spread); ``product`` the matrix
+    a lane keeps of a row it walks over (two for a mean with its spread); ``told`` how many sums of
+    a row the programs that share it tell one another, 0 where they cannot; ``product`` the matrix
     product that the rest goes with.
     """
 
@@ -77,6 +78,7 @@ class Problem:
     streams: tuple[Stream, ...] = ()
     work: int = 1
     states: int = 1
+    told: int = 0
     product: Product | None = None
     device: DeviceProperties
 

@@ -18,7 +18,7 @@ from .. import options
 from ..dtypes import Category
 from ..errors import LoweringError, UnsupportedDeviceError
 from .exclusion import LANGUAGE
-from .kernel import KernelArg, KernelSource, SizeArg
+from .kernel import Argument, KernelSource
 from .launch import Launcher, load
 from .module import failure, jit_function
 
@@ -152,7 +152,7 @@ def _digest_triton() -> None:
             digest()
 
 
-def signature_of(source: KernelSource, arg: KernelArg | SizeArg) -> str:
+def signature_of(source: KernelSource, arg: Argument) -> str:
     """An argument's type as Triton writes it: ``*bf16``, ``i64``."""
     info = arg.dtype.info
     if info.torch is None or (info.category is Category.COMPLEX and not arg.is_tensor):
@@ -171,6 +171,7 @@ def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], 
         for arg, flag in zip(source.args, aligned, strict=True)
     ]
     flags += [size.multiple % 16 == 0 for size in source.sizes]
+    flags += [True] if source.board else []
     return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
 
 
@@ -180,6 +181,8 @@ def _options(source: KernelSource) -> dict[str, Any]:
         "num_stages": source.num_stages,
         "enable_fp_fusion": options.current().fma,
         **({"launch_pdl": True} if source.follows else {}),
+        **({"launch_cooperative_grid": True} if source.board else {}),
+        **({"maxnreg": source.max_registers} if source.max_registers else {}),
         # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
         "enable_reflect_ftz": False,
     }

@@ -15,13 +15,13 @@ from ..dtypes import DataType
 from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
-from ..shapes import Index
+from ..shapes import Guard, Index
 from .emit_index import Tile
 from .emit_online import Online, online_pairs
 from .emit_reduce import REDUCERS, Finish
 from .emit_values import ValueWriter, cast_text, typed
 from .evictions import with_evictions
-from .nests import Nest
+from .nest import Nest
 from .reach import Read, walk
 from .segments import Member, Segment, Store
 from .traffic import offset_of
@@ -30,6 +30,9 @@ from .writer import Line, Name
 
 class KernelBody(ValueWriter):
     """Writes the body of one segment's kernel."""
+
+    named_in_loop: frozenset[str] = frozenset()
+    """Axes that the loop gives a place, beside its own."""
 
     def __init__(
         self,
@@ -80,6 +83,10 @@ class KernelBody(ValueWriter):
         """Where an index of the segment is on the kernel's axes, in the piece at hand."""
         return self.nest.place(index, self._piece)
 
+    def guards_here(self, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
+        """Guards of the segment on the kernel's axes, in the piece at hand."""
+        return self.nest.guards(guards, self._piece)
+
     def pieces(self, index: Index) -> range:
         """The pieces that what lies at an index is in."""
         cut = bool(self.nest.tails) and self.nest.place(index, 0) != self.nest.place(index, 1)
@@ -121,9 +128,22 @@ class KernelBody(ValueWriter):
     def _axes(self) -> None:
         """Where this program is: its range along each axis that is not walked in a loop."""
         lines = self.writer.scopes[0].lines
+        self._programs(lines)
+        elsewhere = {tile.name for tile, _ in self.nest.grid} | self.named_in_loop
+        for tile in self.nest.tiles:
+            if tile.name in elsewhere or tile.block is None:
+                continue
+            text = self._start(tile) + self._range(tile, self._tile_place(tile))
+            if tile.name == self.nest.loop:
+                lines.append(Line(f"{tile.name}_base = {text}"))
+            else:
+                lines.append(Line(f"{tile.name} = {text}"))
+                self._mask_line(tile, lines)
+
+    def _programs(self, lines: list[Line]) -> None:
+        """The axes that programs are spread over."""
         for number, (tile, _) in enumerate(self.nest.grid):
-            wide = ".to(tl.int64)" if self.index.wide else ""
-            program = f"tl.program_id({number}){wide}"
+            program = self._program(number)
             if tile.block is None:
                 if tile.axis.extent > 1:
                     lines.append(Line(f"{tile.name} = {program}"))
@@ -133,17 +153,14 @@ class KernelBody(ValueWriter):
                 Line(f"{tile.name} = {program} * {tile.block} + {self._range(tile, place)}")
             )
             self._mask_line(tile, lines)
-        gridded = {tile.name for tile, _ in self.nest.grid}
-        for tile in self.nest.tiles:
-            if tile.name in gridded or tile.block is None:
-                continue
-            start = f"{tile.start} + " if tile.start else ""
-            text = start + self._range(tile, self._tile_place(tile))
-            if tile.name == self.nest.loop:
-                lines.append(Line(f"{tile.name}_base = {text}"))
-            else:
-                lines.append(Line(f"{tile.name} = {text}"))
-                self._mask_line(tile, lines)
+
+    def _program(self, number: int) -> str:
+        wide = ".to(tl.int64)" if self.index.wide else ""
+        return f"tl.program_id({number}){wide}"
+
+    def _start(self, tile: Tile) -> str:
+        """What is added to a tile's range."""
+        return f"{tile.start} + " if tile.start else ""
 
     def _tile_place(self, tile: Tile) -> int:
         return tile.place
@@ -353,7 +370,7 @@ class KernelBody(ValueWriter):
                 self._store_piece(store)
 
     def _store_piece(self, store: Store) -> None:
-        index, guards = self.place(store.index), self.nest.guards(store.guards, self._piece)
+        index, guards = self.place(store.index), self.guards_here(store.guards)
         store = replace(store, index=index, guards=guards)
         name = self._written_value(store)
         self._read_indices(*store.target.index)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
+from typing import Any
 
 from ..dtypes import DataType
 from ..errors import SourceLoc
@@ -17,10 +20,13 @@ from ..size_text import atoms_in, computed
 from . import library
 from .emit_kernel import KernelBody
 from .emit_product import ProductBody
-from .kernel import KernelArg, KernelSource, SizeArg
-from .nests import Nest, ProductNest, nest_of
+from .emit_shared import SharedBody
+from .kernel import Argument, Board, KernelArg, KernelSource, SizeArg
+from .nest import Nest
+from .nests import ProductNest, nest_of
 from .seeds import Seeds
 from .segments import Segment
+from .shared_nest import SharedNest
 from .vectors import held_back
 from .writer import Line
 
@@ -52,9 +58,14 @@ def emit(
         Of sizes that vary: those in the text become arguments.
     """
     nest = nest_of(segment)
+    if isinstance(nest, SharedNest):
+        # Its board is filled right before it, and all its programs start together.
+        segment = replace(segment, follows=False)
     wide = _is_wide(nest, _memories(segment, inputs, outputs))
     if isinstance(nest, ProductNest):
         writer: KernelBody = ProductBody(fusion, segment, nest, inputs, outputs, wide, misaligned)
+    elif isinstance(nest, SharedNest):
+        writer = SharedBody(fusion, segment, nest, inputs, outputs, wide)
     else:
         writer = KernelBody(fusion, segment, nest, inputs, outputs, wide)
     body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
@@ -62,7 +73,9 @@ def emit(
     name = kernel_name(segment)
     params = segment.params
     sizes = _sizes(body, wide, ledger)
-    text, lines = _module(name, segment, nest, (*args, *sizes), body, ledger)
+    board = writer.board() if isinstance(writer, SharedBody) else None
+    passed = (*args, *sizes, *((board,) if board else ()))
+    text, lines = _module(name, segment, nest, passed, body, ledger)
     return KernelSource(
         name=name,
         text=text,
@@ -74,6 +87,8 @@ def emit(
         lines=lines,
         sizes=sizes,
         follows=segment.follows,
+        board=board,
+        max_registers=params.max_registers,
         unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
     )
 
@@ -133,14 +148,14 @@ def _module(
     name: str,
     segment: Segment,
     nest: Nest,
-    args: tuple[KernelArg | SizeArg, ...],
+    args: tuple[Argument, ...],
     body: list[Line],
     ledger: Ledger | None,
 ) -> tuple[str, tuple[tuple[int, SourceLoc], ...]]:
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
-    if _makes_descriptors(body):
+    if _makes_descriptors(body) or any(isinstance(a, Board) for a in args):
         text.append("import torch")
     text += ["import triton", "import triton.language as tl"]
     if "libdevice" in used:
@@ -188,7 +203,7 @@ def place_text(loc: SourceLoc) -> str:
 def _launch(
     name: str,
     nest: Nest,
-    args: tuple[KernelArg | SizeArg, ...],
+    args: tuple[Argument, ...],
     segment: Segment,
     body: list[Line],
     ledger: Ledger | None,
@@ -200,19 +215,25 @@ def _launch(
             "    triton.set_allocator(lambda n, *_: "
             'torch.empty(n, dtype=torch.int8, device="cuda"))',
         ]
+    for board in (a for a in args if isinstance(a, Board)):
+        memory += [f"    # {_BOARD_NOTE}", "    board = " + board.made.format('"cuda"')]
     given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
     constants = [f"{key}={value}" for key, value in nest.constants]
     options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
     options += ["launch_pdl=True"] if segment.follows else []
+    if any(isinstance(a, Board) for a in args):
+        options.append("launch_cooperative_grid=True")
+    if segment.params.max_registers:
+        options.append(f"maxnreg={segment.params.max_registers}")
     grid = ", ".join(repr(count) for count in _grid(nest))
-    tensors = given
+    tensors = [n for n, a in zip(given, args, strict=True) if not isinstance(a, Board)]
     symbols: list[str] = []
     lines: list[str] = []
     if ledger is not None:
         words = [a.name for a in args if isinstance(a, SizeArg)]
         words += [atom.name for atom in atoms_in(ledger, grid)]
         symbols, lines = computed(ledger, words)
-        tensors = given[: len(given) - sum(isinstance(a, SizeArg) for a in args)]
+        tensors = tensors[: len(tensors) - sum(isinstance(a, SizeArg) for a in args)]
     taken = ", ".join([*tensors, *symbols])
     return [
         f"def launch({taken}):",
@@ -220,9 +241,15 @@ def _launch(
         *memory,
         *(f"    {line}" for line in lines),
         f"    {name}[({grid})](",
-        f"        {', '.join([*given, *constants, *options])}",
+        *textwrap.wrap(", ".join([*given, *constants, *options]), 100, **_INDENTED),
         "    )",
     ]
+
+
+_INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
+
+
+_BOARD_NOTE = "Where programs tell one another what they reduced; all of them run at a time."
 
 
 def _makes_descriptors(body: list[Line]) -> bool:

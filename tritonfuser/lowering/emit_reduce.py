@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import DataType, compute_dtype
@@ -61,28 +62,51 @@ def _reduce_row(body: KernelBody, member: Member, form: Reduction) -> Finish | N
     out = member.node.out
     value = next(member.node.operands())
     dtype = work_dtype(value)
+    if not body.walks(member):
+        _finish_value(body, member, out, row_total(body, member, form))
+        return None
     identity = identity_text(form.identity, value)
     operand = body.reduced_operand(member, dtype, identity)
-    dims = body.result_dims(member, operand)
-    total = operand.text
-
-    def across(text: str) -> str:
-        return body.keep_dim(member, form.across.format(x=text, axis=body.axis_number(member)))
-
-    def finish() -> None:
-        text = across(total)
-        for tail in tails(body, member, dtype, identity):
-            text = form.combine.format(a=text, b=across(tail.text))
-        made = body.define(out, text, dims, dtype, member.node.loc)
-        _finish_value(body, member, out, made)
-
-    if not body.walks(member):
-        finish()
-        return None
     total = _accumulator(body, out, operand, identity, dtype)
     combined = form.combine.format(a=total, b=operand.text)
     body.writer.scopes[-1].lines.append(Line(f"{total} = {combined}", member.node.loc))
+
+    def finish() -> None:
+        _finish_value(body, member, out, _joined(body, member, form, replace(operand, text=total)))
+
     return finish
+
+
+def row_total(body: KernelBody, member: Member, form: Reduction, mark: str = "") -> Name:
+    """What a member reduces of the elements that the program has at once, in the work type."""
+    value = next(member.node.operands())
+    identity = identity_text(form.identity, value)
+    operand = body.reduced_operand(member, work_dtype(value), identity)
+    return _joined(body, member, form, operand, mark)
+
+
+def _joined(
+    body: KernelBody, member: Member, form: Reduction, operand: Name, mark: str = ""
+) -> Name:
+    """A tile reduced, with what is left of its rows."""
+    value = next(member.node.operands())
+    dtype, identity = operand.dtype, identity_text(form.identity, value)
+
+    def across(text: str) -> str:
+        if body.across(member).block is None:  # one position at a time: there is no tile of them
+            return text
+        return body.keep_dim(member, form.across.format(x=text, axis=body.axis_number(member)))
+
+    text = across(operand.text)
+    for tail in tails(body, member, dtype, identity):
+        text = form.combine.format(a=text, b=across(tail.text))
+    dims = body.result_dims(member, operand)
+    return body.define(member.node.out, text, dims, dtype, member.node.loc, mark)
+
+
+def finish_value(body: KernelBody, member: Member, name: Name) -> None:
+    """Say that a reduction's only result is there, in the work type."""
+    _finish_value(body, member, member.node.out, name)
 
 
 def tails(body: KernelBody, member: Member, dtype: DataType, identity: str) -> list[Name]:

@@ -28,6 +28,18 @@ def with_evictions(lines: Sequence[Line], shared: frozenset[str]) -> list[Line]:
     ]
 
 
+def kept_until(lines: Sequence[Line], late: int) -> list[Line]:
+    """Say so of the loads of a loop's step: what those behind ``late`` read was read before.
+
+    It stays in the cache until then.
+    """
+    again = {line.loads for line in lines[late:] if line.loads}
+    return [
+        _kept(line, place < late and line.loads in again) if line.loads else line
+        for place, line in enumerate(lines)
+    ]
+
+
 def _kept(line: Line, again: bool) -> Line:
     policy = "evict_last" if again else "evict_first"
     assert line.text.endswith(")"), line.text

@@ -175,6 +175,7 @@ def _segment(
         params=params,
         reason=_reason(group, len(nodes), stores),
         refusals=tuple(schedulers.refusals(problem)),
+        depth=group.depth,
         bytes_read=moved_bytes(grouper.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(grouper.fusion, (t for t in traffic if t.is_store)),
     )

@@ -17,7 +17,7 @@ from ..errors import InputError, LoweringError
 from . import interpreted
 from .exclusion import LANGUAGE
 from .interpret_patch import Patch
-from .kernel import KernelArg, KernelSource, SizeArg
+from .kernel import Argument, KernelSource
 from .module import error_line, failure, file_name, plain_function
 
 _Converter = Callable[[Any], Any]
@@ -49,7 +49,9 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
                 _patch(function.fn),
             ):
                 given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
-                function[grid](*given, **constants)
+                # Programs run one after another: what they wait for is there the second time.
+                for _ in range(2 if source.board else 1):
+                    function[grid](*given, **constants)
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error
             line = error_line(cause, file_name(source))
@@ -62,7 +64,7 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def _converter(source: KernelSource, arg: KernelArg | SizeArg) -> _Converter:
+def _converter(source: KernelSource, arg: Argument) -> _Converter:
     """What turns an argument into the interpreter's value of its declared type.
 
     Left to itself the interpreter copies each tensor's storage, and makes every int an int32.
@@ -78,7 +80,7 @@ def _value(data: Any, type_: Any) -> Any:
     return tl.tensor(interpreter.TensorHandle(data, type_), type_)
 
 
-def _pointer(arg: KernelArg | SizeArg, type_: Any) -> _Converter:
+def _pointer(arg: Argument, type_: Any) -> _Converter:
     dtype = arg.dtype.info.torch
 
     def convert(tensor: torch.Tensor) -> Any:
@@ -92,7 +94,7 @@ def _pointer(arg: KernelArg | SizeArg, type_: Any) -> _Converter:
     return convert
 
 
-def _scalar(arg: KernelArg | SizeArg, type_: Any) -> _Converter:
+def _scalar(arg: Argument, type_: Any) -> _Converter:
     dtype = DataType.Int if arg.dtype is DataType.Index else arg.dtype
 
     def convert(value: bool | int | float) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Union
 
 from ..dtypes import EIGHT_BIT_FLOATS, DataType
 from ..errors import SourceLoc
@@ -39,6 +40,27 @@ class SizeArg:
 
 
 @dataclass(frozen=True, slots=True)
+class Board:
+    """Memory by which the programs of a launch tell one another results, as an argument.
+
+    It has ``count`` words of ``dtype``, all of them -1 before the kernel starts.
+    """
+
+    name: str
+    dtype: DataType
+    count: int
+    is_tensor: bool = True
+
+    @property
+    def made(self) -> str:
+        """How torch makes it, with ``{}`` for the device."""
+        return f"torch.full(({self.count},), -1, dtype={self.dtype.info.torch}, device={{}})"
+
+
+Argument = Union[KernelArg, SizeArg, Board]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSource:
     """One generated ``@triton.jit`` kernel.
 
@@ -62,6 +84,10 @@ class KernelSource:
         Arguments that are not to be called aligned, even where they are.
     follows : bool
         Whether it waits by itself for the kernel before it, and may be started early.
+    board : Board or None
+        The last run-time argument, where programs wait for one another: all must run at a time.
+    max_registers : int
+        Most registers of a thread, 0 for as many as the compiler takes.
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
     """
@@ -77,8 +103,10 @@ class KernelSource:
     sizes: tuple[SizeArg, ...] = ()
     unaligned: frozenset[str] = frozenset()
     follows: bool = False
+    board: Board | None = None
+    max_registers: int = 0
 
     @property
-    def passed(self) -> tuple[KernelArg | SizeArg, ...]:
+    def passed(self) -> tuple[Argument, ...]:
         """All run-time arguments, in order."""
-        return (*self.args, *self.sizes)
+        return (*self.args, *self.sizes, *((self.board,) if self.board else ()))

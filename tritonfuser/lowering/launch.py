@@ -13,6 +13,7 @@ import triton
 from triton.runtime import _allocation
 from triton.runtime.errors import OutOfResources
 
+from ..device import DeviceProperties, of
 from ..errors import LoweringError
 from .kernel import KernelSource
 
@@ -72,12 +73,15 @@ class Launcher:
     def __call__(self, *args: torch.Tensor | bool | int | float) -> None:
         """Launch on the device's current stream; tensors and numbers in the arguments' order."""
         launch, head, tail, scratch = self.prepared
+        device = torch.device("cuda", self.device_index)
         if scratch:
             size = math.prod(self.source.grid) * scratch
-            made = torch.empty(
-                size, dtype=torch.uint8, device=torch.device("cuda", self.device_index)
-            )
+            made = torch.empty(size, dtype=torch.uint8, device=device)
             head = tuple(made if item is SCRATCH else item for item in head)
+        board = self.source.board
+        if board is not None:
+            made = torch.full((board.count,), -1, dtype=board.dtype.info.torch, device=device)
+            args = (*args, made)
         given = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
         with torch.cuda.device(self.device_index):
             stream = torch.cuda.current_stream(self.device_index).cuda_stream
@@ -103,8 +107,31 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
             binary._init_handles()
         except OutOfResources as error:
             raise LoweringError(f"kernel {source.name}: {error}") from error
+    if source.board is not None:
+        _check_resident(source, binary, of(torch.device("cuda", device_index)))
     prepared = prepare(binary, len(source.constants))
     return Launcher(source, device_index, prepared, binary.n_regs, binary.n_spills)
+
+
+def _check_resident(source: KernelSource, binary: Any, device: DeviceProperties) -> None:
+    """Programs that wait for one another must all be on the device at a time."""
+    warps, registers = source.num_warps, -(-binary.n_regs // 8) * 8
+    fitting = min(
+        device.registers_per_sm // (registers * device.warp_size * warps),
+        device.max_threads_per_sm // (device.warp_size * warps),
+        device.shared_bytes_per_sm // (binary.metadata.shared + _RESERVED_SHARED),
+    )
+    programs = math.prod(source.grid)
+    if programs > fitting * device.sm_count:
+        raise LoweringError(
+            f"kernel {source.name}: its {programs} programs wait for one another, and only "
+            f"{fitting * device.sm_count} fit on {device.name} at a time",
+            hint="Use params with fewer parts, or with max_registers or num_stages lower.",
+        )
+
+
+_RESERVED_SHARED = 1024
+"""Shared memory that CUDA takes of each program for itself."""
 
 
 def prepare(binary: Any, constants: int) -> Prepared:

@@ -10,7 +10,7 @@ from triton.runtime import driver
 
 from .. import options
 from .compile import signature_of
-from .kernel import KernelArg, KernelSource, SizeArg
+from .kernel import KernelSource
 from .module import jit_function
 
 
@@ -25,13 +25,9 @@ class _Anything:
 
 def kinds(source: KernelSource) -> tuple[str, ...]:
     """What the launcher of a kernel depends on: pointers are all alike."""
-    given = [signature_of(source, arg) for arg in _arguments(source)]
+    given = [signature_of(source, arg) for arg in source.passed]
     pointers = ["*" if kind.startswith("*") else kind for kind in given]
     return (*pointers, *("constexpr" for _ in source.constants))
-
-
-def _arguments(source: KernelSource) -> list[KernelArg | SizeArg]:
-    return [*source.args, *source.sizes]
 
 
 def build_launcher(source: KernelSource) -> None:
@@ -39,7 +35,7 @@ def build_launcher(source: KernelSource) -> None:
 
     Where that fails, loading the kernel will fail as well, and say why.
     """
-    names = [arg.name for arg in _arguments(source)] + [name for name, _ in source.constants]
+    names = [arg.name for arg in source.passed] + [name for name, _ in source.constants]
     signature = dict(zip(names, kinds(source), strict=True))
     try:
         made = ASTSource(jit_function(source), signature, dict(source.constants))

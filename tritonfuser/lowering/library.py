@@ -5,7 +5,7 @@ puts NumPy versions in the place of most of them.
 """
 
 # Triton reads the annotations of a jitted function as types of its arguments.
-# ruff: noqa: ANN001, ANN201
+# ruff: noqa: ANN001, ANN201, F401
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -14,99 +14,34 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from .float8_library import (
-    e4m3_to_float as e4m3_to_float,
-)
-from .float8_library import (
-    e5m2_to_float as e5m2_to_float,
-)
-from .float8_library import (
-    float_to_e4m3 as float_to_e4m3,
-)
-from .float8_library import (
-    float_to_e5m2 as float_to_e5m2,
-)
+# Kernels import from here what is written elsewhere.
+from .float8_library import e4m3_to_float, e5m2_to_float, float_to_e4m3, float_to_e5m2
 from .float_library import (
-    coarse_exp as coarse_exp,
+    coarse_exp,
+    coarse_sigmoid,
+    one_plus_erf,
+    one_plus_tanh,
+    sigmoid,
+    silu,
+    tanh,
 )
-from .float_library import (
-    coarse_sigmoid as coarse_sigmoid,
-)
-from .float_library import (
-    one_plus_erf as one_plus_erf,
-)
-from .float_library import (
-    one_plus_tanh as one_plus_tanh,
-)
-from .float_library import (
-    sigmoid as sigmoid,
-)
-from .float_library import (
-    silu as silu,
-)
-from .float_library import (
-    tanh as tanh,
-)
-from .overlap_library import (
-    let_next_start as let_next_start,
-)
-from .overlap_library import (
-    wait_for_previous as wait_for_previous,
-)
-from .power_library import (
-    pow_float as pow_float,
-)
+from .overlap_library import let_next_start, wait_for_previous
+from .power_library import pow_float
 from .random_library import (
-    drawn as drawn,
+    drawn,
+    philox_normal,
+    philox_normal_double,
+    philox_uniform,
+    philox_uniform_by_eight,
+    philox_uniform_by_four,
+    philox_uniform_double,
+    philox_word,
+    philox_word_by_eight,
+    philox_word_by_four,
+    round_below,
 )
-from .random_library import (
-    philox_normal as philox_normal,
-)
-from .random_library import (
-    philox_normal_double as philox_normal_double,
-)
-from .random_library import (
-    philox_uniform as philox_uniform,
-)
-from .random_library import (
-    philox_uniform_by_eight as philox_uniform_by_eight,
-)
-from .random_library import (
-    philox_uniform_by_four as philox_uniform_by_four,
-)
-from .random_library import (
-    philox_uniform_double as philox_uniform_double,
-)
-from .random_library import (
-    philox_word as philox_word,
-)
-from .random_library import (
-    philox_word_by_eight as philox_word_by_eight,
-)
-from .random_library import (
-    philox_word_by_four as philox_word_by_four,
-)
-from .random_library import (
-    round_below as round_below,
-)
-from .softmax_library import (
-    exp_below as exp_below,
-)
-from .softmax_library import (
-    lane_base as lane_base,
-)
-from .softmax_library import (
-    lane_max as lane_max,
-)
-from .softmax_library import (
-    lane_sum as lane_sum,
-)
-from .softmax_library import (
-    rescale as rescale,
-)
-from .softmax_library import (
-    share as share,
-)
+from .shared_library import heard, look, tell
+from .softmax_library import exp_below, lane_base, lane_max, lane_sum, rescale, share
 
 # --- tiles of matrix products --------------------------------------------------------------------
 
@@ -225,9 +160,9 @@ def scan_min(x, axis: tl.constexpr):
 def welford_combine(mean_a, m2_a, count_a, mean_b, m2_b, count_b):
     """Join (mean, sum of squared deviations, count) of two sets; either may be empty."""
     count = count_a + count_b
-    share = count_b / tl.where(count == 0, 1.0, count)
+    weight = count_b / tl.where(count == 0, 1.0, count)
     delta = mean_b - mean_a
-    return mean_a + delta * share, m2_a + m2_b + delta * delta * count_a * share, count
+    return mean_a + delta * weight, m2_a + m2_b + delta * delta * count_a * weight, count
 
 
 @triton.jit

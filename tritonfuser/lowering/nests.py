@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import prod
 
-from ..affine import Affine, Axis, axes_in_order, digit, substitute
+from ..affine import Affine, Axis, axes_in_order, substitute
 from ..heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
@@ -19,74 +18,16 @@ from ..heuristics.params import (
     TransposeParams,
 )
 from ..heuristics.problem import ceil_div
-from ..shapes import Guard, Index
-from ..sizes import guarded, is_size, surely_multiple
+from ..shapes import Index
+from ..sizes import guarded, is_size
 from .emit_index import Tile
+from .nest import Nest, row_tiles, sides, spread, tile_over
 from .segments import Segment
-
-
-@dataclass(frozen=True)
-class Nest:
-    """The kernel axes of a segment.
-
-    Attributes
-    ----------
-    tiles : tuple of Tile
-        The axes in order; those with a block make up the dims of a tile.
-    loop : str or None
-        The axis walked in a loop.
-    grid : tuple of (Tile, int)
-        The axes that programs are spread over, with the number of programs along each.
-    axes : dict
-        Where the segment's axes are on the kernel's.
-    constants : tuple of (str, int)
-        The block sizes.
-    tails : tuple of dict
-        Where they are in each of the tiles for what whole blocks leave of a row.
-    """
-
-    tiles: tuple[Tile, ...]
-    loop: str | None
-    grid: tuple[tuple[Tile, int], ...]
-    axes: dict[Axis, Affine]
-    constants: tuple[tuple[str, int], ...]
-    tails: tuple[dict[Axis, Affine], ...] = ()
-
-    def place(self, index: Index, piece: int = 0) -> Index:
-        axes = self.piece(piece)
-        return tuple(substitute(item, axes) for item in index)
-
-    def guards(self, guards: tuple[Guard, ...], piece: int = 0) -> tuple[Guard, ...]:
-        axes = self.piece(piece)
-        return tuple(Guard(substitute(g.expr, axes), g.low, g.high) for g in guards)
-
-    def piece(self, number: int) -> dict[Axis, Affine]:
-        """Where the segment's axes are in a piece of the rows: 0 for whole blocks."""
-        return self.tails[number - 1] if number else self.axes
-
-
-def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
-    """Loop axes as digits of one kernel axis, outermost first."""
-    found: dict[Axis, Affine] = {}
-    stride = 1
-    for axis in reversed(axes):
-        found[axis] = digit(kernel_axis, stride, axis.extent)
-        stride *= max(axis.extent, 1)
-    return found
-
-
-def _tile(
-    name: str, axes: tuple[Axis, ...], block: int | None, place: int = 0
-) -> tuple[Tile, dict[Axis, Affine]]:
-    axis = Axis(name, prod(a.extent for a in axes))
-    if block is None:
-        return Tile(axis, None, False), spread(axes, axis)
-    masked = not surely_multiple(axis.extent, block) or axis.extent == 0
-    return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
+from .shared_nest import share_rows
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:
-    x, axes = _tile("x", segment.parallel, params.block_x)
+    x, axes = tile_over("x", segment.parallel, params.block_x)
     programs = ceil_div(x.axis.extent, params.block_x)
     return Nest((x,), None, ((x, programs),), axes, (("XBLOCK", params.block_x),))
 
@@ -97,8 +38,8 @@ MAX_PROGRAMS_Y = 65535
 
 def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     others = tuple(a for a in segment.parallel if a not in segment.crossing)
-    y, y_axes = _tile("y", segment.crossing, params.block_y)
-    x, x_axes = _tile("x", others, params.block_x, 1)
+    y, y_axes = tile_over("y", segment.crossing, params.block_y)
+    x, x_axes = tile_over("x", others, params.block_x, 1)
     grid = [
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
@@ -116,8 +57,8 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
-    x, x_axes = _tile("x", segment.parallel, params.block_x)
-    r, tails = _row(segment.reduced, params.block_r, getattr(params, "tails", ()))
+    x, x_axes = tile_over("x", segment.parallel, params.block_x)
+    r, tails = row_tiles(segment.reduced, params.block_r, getattr(params, "tails", ()))
     whole = _is_whole(params, r.end)
     grid = ((x, ceil_div(x.axis.extent, params.block_x)),)
     return Nest(
@@ -125,34 +66,9 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         None if whole else "r",
         grid,
         {**x_axes, **spread(segment.reduced, r.axis)},
-        (("XBLOCK", params.block_x), *_sides(r, *tails)),
+        (("XBLOCK", params.block_x), *sides(r, *tails)),
         tuple({**x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
-
-
-TAIL_NAMES = "tuv"
-"""The kernel axes of what whole blocks leave of a row."""
-
-
-def _row(axes: tuple[Axis, ...], block: int, tails: tuple[int, ...]) -> tuple[Tile, list[Tile]]:
-    """Whole blocks of a row and the tiles of the rest; a block that reaches past it without."""
-    r, _ = _tile("r", axes, block, 1)
-    extent = r.axis.extent
-    if is_size(extent) or extent < block or not 0 < extent % block <= sum(tails):
-        return r, []
-    start = extent - extent % block
-    row = replace(r, masked=False, stop=start)
-    found: list[Tile] = []
-    for name, size in zip(TAIL_NAMES, tails, strict=False):
-        if start < extent:
-            tile = Tile(Axis(name, extent), f"{name.upper()}BLOCK", start + size > extent, size, 1)
-            found.append(replace(tile, start=start))
-            start += size
-    return row, found
-
-
-def _sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:
-    return tuple((tile.block or "", tile.width) for tile in tiles)
 
 
 def _is_whole(params: _Rows, row: int) -> bool:
@@ -166,19 +82,21 @@ def _is_whole(params: _Rows, row: int) -> bool:
 
 def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     walked = tuple(a for a in segment.parallel if a not in segment.chunked)
+    if params.parts > 1:
+        return share_rows(segment, params)
     row = segment.reduced_extent
     assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
     guarded(not is_size(row) or SHORTEST * row >= params.block_r)
-    s, s_axes = _tile("s", segment.chunked, None)
-    m, m_axes = _tile("m", walked, params.block_m)
-    r, tails = _row(segment.reduced, params.block_r, params.tails)
+    s, s_axes = tile_over("s", segment.chunked, None)
+    m, m_axes = tile_over("m", walked, params.block_m)
+    r, tails = row_tiles(segment.reduced, params.block_r, params.tails)
     rows = {**s_axes, **m_axes}
     return Nest(
         (s, m, r, *tails),
         "m",
         ((s, s.axis.extent),),
         {**rows, **spread(segment.reduced, r.axis)},
-        _sides(m, r, *tails),
+        sides(m, r, *tails),
         tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
 
@@ -220,19 +138,19 @@ def _product(segment: Segment, params: MatmulParams) -> ProductNest:
     product, *reductions = segment.members
     *_, row, column = product.index
     columns = axes_in_order(column)
-    m, m_axes = _tile("m", axes_in_order(row), params.block_m)
-    k, k_axes = _tile("k", product.across, params.block_k, 1)
-    kk, kk_axes = _tile("kk", product.across, params.block_k)
+    m, m_axes = tile_over("m", axes_in_order(row), params.block_m)
+    k, k_axes = tile_over("k", product.across, params.block_k, 1)
+    kk, kk_axes = tile_over("kk", product.across, params.block_k)
     apart = params.parts > 1 or bool(reductions)
-    c, c_axes = _tile("c" if apart else "n", columns, params.block_n, 1)
+    c, c_axes = tile_over("c" if apart else "n", columns, params.block_n, 1)
     # Behind the product its columns are reduced a part of a tile at a time: w counts the parts.
     inner = reductions[0].across if reductions else columns
-    w, w_axes = _tile("w", tuple(a for a in columns if a not in inner), None)
+    w, w_axes = tile_over("w", tuple(a for a in columns if a not in inner), None)
     inside = tuple(a for a in columns if a in inner)
-    n, n_axes = _tile("n", inside, params.block_n // params.parts, 1)
+    n, n_axes = tile_over("n", inside, params.block_n // params.parts, 1)
     n = replace(n, block=part_of("NBLOCK", params.parts), masked=c.masked)
     batch = tuple(a for a in segment.parallel if a not in {**m_axes, **c_axes})
-    z, z_axes = _tile("z", batch, None)
+    z, z_axes = tile_over("z", batch, None)
     rows, columns_of = (ceil_div(t.axis.extent, t.width) for t in (m, c))
     total = z.axis.extent * rows * columns_of
     walk = Tile(Axis("tile", total), None, False)

@@ -12,10 +12,15 @@ from math import prod
 from ..affine import axes_in_order
 from ..device import DeviceProperties
 from ..errors import ParamsError
-from ..heuristics.params import HeuristicParams, MatmulParams
+from ..heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    MatmulParams,
+)
 from ..ir import Fusion, Value, check
 from ..ledger import Ledger
 from ..options import dump
+from ..sizes import is_size
 from .aliases import buffer_strides
 from .cheaper import cheaper
 from .complexes import Part, split_complex
@@ -28,6 +33,7 @@ from .requirements import check_device
 from .seeds import Seeds, seeded
 from .segment import segment
 from .segments import Segment, SegmentedFusion
+from .shared_nest import not_shared
 from .simplify import simplify
 from .softmax import mark_softmax
 
@@ -172,10 +178,36 @@ def _check_width(piece: Segment, params: MatmulParams) -> None:
         )
 
 
+def _check_parts(piece: Segment, params: InnerOuterPersistentParams) -> None:
+    """Rows that programs share are cut into equal parts, and have sums that can be told."""
+    row, held = piece.reduced_extent, params.block_r + sum(params.tails)
+    if is_size(row) or is_size(piece.parallel_extent) or row != params.parts * held:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}) has rows of {row} elements, which are not "
+            f"{params.parts} parts of {held}",
+            hint="block_r and tails together are the part of one program; use parts=1 otherwise.",
+        )
+    if params.block_m != 1:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}): programs that share rows take one at a "
+            f"time, block_m={params.block_m} is more",
+            hint="Use block_m=1, or parts=1.",
+        )
+    reason = not_shared(piece)
+    if reason is not None:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}): programs cannot share rows, {reason}",
+            hint="Use parts=1.",
+        )
+
+
 def _check_fit(piece: Segment, params: HeuristicParams) -> None:
     """Params that keep a row in registers must have room for it, or for the columns reduced."""
     if isinstance(params, MatmulParams) and len(piece.members) > 1:
         _check_width(piece, params)
+    if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
+        _check_parts(piece, params)
+        return
     block_r = getattr(params, "block_r", None)
     persistent = getattr(params, "persistent", hasattr(params, "block_m"))
     tails = getattr(params, "tails", ())

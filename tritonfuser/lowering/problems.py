@@ -14,6 +14,7 @@ from .grouping import Group, extent
 from .products import ProductFacts
 from .seed_maker import SeedMaker
 from .segments import Member
+from .shared_nest import unshareable
 from .traffic import Traffic, fast_axes, order_axes
 
 
@@ -37,9 +38,16 @@ def problem_of(
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         work=len(group.nodes),
         states=sum(_states(m) for m in group.members),
+        told=_told(group),
         product=_product(group, traffic, facts),
         device=device,
     )
+
+
+def _told(group: Group) -> int:
+    """The floats of a row that programs can tell one another; none where sizes vary."""
+    varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
+    return 0 if varies or unshareable(group.members, group.depth) else len(group.members)
 
 
 def _states(member: Member) -> int:

@@ -127,6 +127,8 @@ class Segment:
         Why the kernels before it did not take it in; empty where none was asked.
     bytes_read, bytes_written : int
         Bytes of tensors that it has to move, each element once.
+    depth : int
+        How many reductions along its rows depend on one another.
     follows, followed : bool
         Whether its kernel starts while the one before it ends, and the one behind it likewise.
     """
@@ -149,6 +151,7 @@ class Segment:
     cut: str = ""
     bytes_read: int = 0
     bytes_written: int = 0
+    depth: int = 0
     follows: bool = False
     followed: bool = False
 

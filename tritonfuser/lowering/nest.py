@@ -1,0 +1,108 @@
+"""The kernel axes of a segment: tiles, the loop, the grid; what all kinds of kernels build on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..affine import Affine, Axis, digit, substitute
+from ..shapes import Guard, Index
+from ..sizes import is_size, surely_multiple
+from .emit_index import Tile
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The kernel axes of a segment.
+
+    Attributes
+    ----------
+    tiles : tuple of Tile
+        The axes in order; those with a block make up the dims of a tile.
+    loop : str or None
+        The axis walked in a loop.
+    grid : tuple of (Tile, int)
+        The axes that programs are spread over, with the number of programs along each.
+    axes : dict
+        Where the segment's axes are on the kernel's.
+    constants : tuple of (str, int)
+        The block sizes.
+    tails : tuple of dict
+        Where they are in each of the tiles for what whole blocks leave of a row.
+    """
+
+    tiles: tuple[Tile, ...]
+    loop: str | None
+    grid: tuple[tuple[Tile, int], ...]
+    axes: dict[Axis, Affine]
+    constants: tuple[tuple[str, int], ...]
+    tails: tuple[dict[Axis, Affine], ...] = ()
+
+    def place(self, index: Index, piece: int = 0) -> Index:
+        axes = self.piece(piece)
+        return tuple(substitute(item, axes) for item in index)
+
+    def guards(self, guards: tuple[Guard, ...], piece: int = 0) -> tuple[Guard, ...]:
+        axes = self.piece(piece)
+        return tuple(Guard(substitute(g.expr, axes), g.low, g.high) for g in guards)
+
+    def piece(self, number: int) -> dict[Axis, Affine]:
+        """Where the segment's axes are in a piece of the rows: 0 for whole blocks."""
+        return self.tails[number - 1] if number else self.axes
+
+
+def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
+    """Loop axes as digits of one kernel axis, outermost first."""
+    found: dict[Axis, Affine] = {}
+    stride = 1
+    for axis in reversed(axes):
+        found[axis] = digit(kernel_axis, stride, axis.extent)
+        stride *= max(axis.extent, 1)
+    return found
+
+
+def tile_over(
+    name: str, axes: tuple[Axis, ...], block: int | None, place: int = 0
+) -> tuple[Tile, dict[Axis, Affine]]:
+    axis = Axis(name, prod(a.extent for a in axes))
+    if block is None:
+        return Tile(axis, None, False), spread(axes, axis)
+    masked = not surely_multiple(axis.extent, block) or axis.extent == 0
+    return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
+
+
+TAIL_NAMES = "tuv"
+"""The kernel axes of what whole blocks leave of a row."""
+
+
+def row_tiles(
+    axes: tuple[Axis, ...],
+    block: int,
+    tails: tuple[int, ...],
+    width: int | None = None,
+    place: int = 1,
+) -> tuple[Tile, list[Tile]]:
+    """Whole blocks of a row and the tiles of the rest; a block that reaches past it without.
+
+    With ``width`` they are those of a part of the row, which is as long as its tiles.
+    """
+    r, _ = tile_over("r", axes, block, place)
+    row = r.axis.extent
+    extent = row if width is None else width
+    if is_size(extent) or extent < block:
+        return r, []
+    start = extent - extent % block if width is None else block
+    if not 0 < extent - start <= sum(tails):
+        return r, []
+    row_tile = replace(r, masked=False, stop=start)
+    found: list[Tile] = []
+    for name, size in zip(TAIL_NAMES, tails, strict=False):
+        if start < extent:
+            tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", start + size > extent, size)
+            found.append(replace(tile, start=start, place=place))
+            start += size
+    return row_tile, found
+
+
+def sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:
+    return tuple((tile.block or "", tile.width) for tile in tiles)
