@@ -29,12 +29,12 @@ def summed(rows, columns, item_bytes=2, *others):
     return Problem(parallel=columns, reduced=rows, levels=1, streams=streams, device=H200)
 
 
-def normalised(rows, columns, loads=1, item_bytes=2):
+def normalised(rows, columns, loads=1, item_bytes=2, levels=2):
     streams = [matrix(rows, columns, item_bytes)] * loads
     return Problem(
         parallel=columns,
         reduced=rows,
-        levels=2,
+        levels=levels,
         full_outputs=True,
         dependent_outputs=True,
         streams=(*streams, matrix(rows, columns, item_bytes, is_store=True)),
@@ -118,3 +118,49 @@ def test_a_walk_has_enough_bytes_in_flight(loads):
     step = params["block_x"] * params["block_r"] * 2 * loads
     assert 32 << 10 <= step <= 64 << 10
     assert params["num_warps"] == 32
+
+
+# --- rows that begin inside lines ----------------------------------------------------------------
+
+INSIDE = "its rows begin inside lines of memory, and columns of"
+
+
+@pytest.mark.parametrize(
+    ("columns", "item_bytes"), [(8193, 2), (8194, 2), (8200, 2), (8193, 4), (8208, 4), (8193, 8)]
+)
+def test_one_sum_of_columns_in_pieces_of_lines_is_a_kernel_of_its_own(columns, item_bytes):
+    problem = normalised(8192, columns, 2, item_bytes, levels=1)
+    refused = schedulers.reject_reason(problem)
+    assert refused is not None
+    assert f"outer_persistent: {INSIDE} 8192 do not fit" in refused
+
+
+@pytest.mark.parametrize("loads", [1, 2])
+@pytest.mark.parametrize("columns", [8193, 8194, 8200])
+def test_sums_that_need_one_another_stay_together(columns, loads):
+    assert proposed(normalised(8192, columns, loads))[0] == "outer_persistent"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        normalised(8192, 8192, 2, levels=1),
+        normalised(8192, 8256, 2, levels=1),  # a line is 64 of them
+        normalised(8192, 8224, 2, 4, levels=1),  # and 32 of these
+        normalised(128, 262145, 2, levels=1),  # columns fit in registers
+        normalised(2048, 513, 2, levels=1),  # read in the time of a launch
+        replace(normalised(8192, 8193, 2, levels=1), device=known("cpu")),
+    ],
+)
+def test_whole_lines_whole_columns_and_small_tensors_are_one_kernel(problem):
+    assert proposed(problem)[0] == "outer_persistent"
+
+
+def test_only_what_is_read_counts_and_only_where_its_rows_are_known():
+    aligned = normalised(8192, 8192, 2, levels=1)
+    vector = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1, total_bytes=4 * 8192)
+    elsewhere = replace(matrix(8192, 8192), r_stride=None)
+    store = matrix(8192, 8193, is_store=True)
+    for stream in (vector, elsewhere, store):
+        problem = replace(aligned, streams=(*aligned.streams, stream))
+        assert proposed(problem)[0] == "outer_persistent"

@@ -13,7 +13,7 @@ from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import MAX_BLOCK, MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem, Stream, ceil_div, next_power_of_2
-from tritonfuser.heuristics.rows import whole_row
+from tritonfuser.heuristics.rows import most_tails, whole_row
 
 H200 = known("sm_90")
 CPU = known("cpu")
@@ -126,6 +126,7 @@ def problems(draw):
         crossing=1 if levels else draw(st.sampled_from([1, 1, 8, 1000, 1 << 20])),
         streams=tuple(draw(st.lists(streams, max_size=4))),
         work=draw(st.integers(1, 100)),
+        states=draw(st.integers(1, 8)),
         device=draw(st.sampled_from([known(arch) for arch in ARCHITECTURES])),
     )
 
@@ -197,6 +198,65 @@ def test_rows_that_fit_are_kept(columns):
     assert vars(params)["persistent"]
     held = vars(params)["block_r"] + sum(vars(params)["tails"])
     assert columns <= held <= next_power_of_2(columns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "item_bytes", "loads", "stays"),
+    [
+        (16384, 4, 1, True),
+        (8192, 2, 2, True),
+        (8200, 4, 2, True),
+        (8192, 4, 3, True),
+        (8192, 8, 1, True),
+        (8192, 4, 4, False),
+        (8192, 8, 2, False),
+        (12544, 2, 1, True),
+        (12544, 2, 2, False),
+        (12544, 4, 2, False),
+    ],
+)
+def test_rows_stay_in_registers_that_have_room_for_two_programs(columns, item_bytes, loads, stays):
+    row = replace(ROW, item_bytes=item_bytes)
+    streams = (*[row] * loads, replace(row, is_store=True))
+    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams))
+    assert vars(params)["persistent"] is stays
+
+
+@pytest.mark.parametrize("columns", [8192, 12544, 16384])
+@pytest.mark.parametrize("sums", [1, 2, 4])
+def test_rows_just_too_long_are_walked_in_two_steps_of_short_work(columns, sums):
+    """A lone step with tails behind it would be the whole row in registers again."""
+    streams = (*[ROW] * 4, replace(ROW, is_store=True))
+    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams, states=sums))
+    found = vars(params)
+    assert not found["persistent"]
+    assert found["tails"] == ()
+    assert columns / 2 <= found["block_r"] < columns
+    assert found["block_r"] == 512 * found["num_warps"]
+
+
+def test_a_row_of_many_sums_is_cut_into_fewer_pieces_for_more_warps():
+    pair = (ROW, ROW, replace(ROW, is_store=True))
+    found = [schedulers.propose(norm(1 << 14, 3136, streams=pair, states=n))[1] for n in (1, 2, 4)]
+    assert [vars(params)["tails"] for params in found] == [(1024, 64), (1024, 64), ()]
+    assert [vars(params)["block_r"] for params in found] == [2048, 2048, 4096]
+    assert [params.num_warps for params in found] == [4, 4, 8]
+
+
+def test_a_short_row_is_one_warp_however_many_its_sums():
+    for sums in (1, 4, 8):
+        assert schedulers.propose(norm(1 << 14, 784, states=sums))[1].num_warps == 1
+
+
+@given(st.integers(1, 1 << 18), st.integers(1, 20))
+def test_the_more_sums_a_row_has_the_fewer_its_tiles(row, sums):
+    most = most_tails(sums)
+    block, tails = whole_row(row, most)
+    assert row <= block + sum(tails) <= next_power_of_2(row)
+    assert 1 <= most <= MAX_TAILS
+    assert len(tails) <= most
+    assert sum(tails) < block
+    assert sums * len(tails) <= max(6, sums)
 
 
 @given(st.integers(1, 1 << 18))

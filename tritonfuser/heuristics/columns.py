@@ -159,6 +159,14 @@ def whole_columns(problem: Problem) -> tuple[int, int, int] | None:
     return block_x, column, facts.warps(block_x * column, WHOLE)
 
 
+def begins_anywhere(problem: Problem) -> bool:
+    """Whether rows that are read begin inside lines, of tensors worth more than a launch."""
+    loads = [s for s in whole_tensors(problem) if not s.is_store]
+    if problem.parallel * problem.reduced * sum(s.item_bytes for s in loads) <= SMALL:
+        return False
+    return any(s.r_stride is not None and s.r_stride * s.item_bytes % LINE for s in loads)
+
+
 def walked_columns(problem: Problem) -> tuple[int, int, int]:
     """(block_x, block_r, num_warps) of columns walked over twice, by one program an SM.
 

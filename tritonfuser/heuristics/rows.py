@@ -14,23 +14,32 @@ WASTE = 0.06
 SMALLEST = 16
 """Elements of a tail."""
 
+JOINS = 6
+"""Reductions of tails that a row may have: each is one more over all lanes, with its barriers."""
 
-def tails_of(row: int, block: int) -> tuple[int, ...]:
+
+def most_tails(reductions: int) -> int:
+    """Tails of a row that so many reductions run over: of few, that waste a little less."""
+    return max(1, min(MAX_TAILS, JOINS // max(reductions, 1)))
+
+
+def tails_of(row: int, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
     """Tiles for what whole blocks leave of a row: ``12544, 8192 -> (4096, 256)``."""
     left: int = row % block if row > block else 0
     found: list[int] = []
     while left > 0:
         above = max(next_power_of_2(left), SMALLEST)
-        if above - left <= WASTE * row or len(found) == MAX_TAILS - 1:
+        if above - left <= WASTE * row or len(found) == most - 1:
             return (*found, above)
         found.append(above // 2)
         left -= above // 2
     return tuple(found)
 
 
-def whole_row(row: int) -> tuple[int, tuple[int, ...]]:
+def whole_row(row: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
     """A row as one block and its tails: ``8200 -> 8192, (16,)`` and ``1000 -> 1024, ()``."""
     above = next_power_of_2(row)
     if row <= SHORT_ROW or above - row <= WASTE * row:
         return above, ()
-    return above // 2, tails_of(row, above // 2)
+    tails = tails_of(row, above // 2, most)
+    return (above // 2, tails) if sum(tails) < above // 2 else (above, ())
