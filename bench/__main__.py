@@ -5,21 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from .against import changes, comparison, worse
-from .options import parse
+from .options import limits_of, parse
 from .plot import check_plot, save_plot
 from .records import Results, load, save_csv
-from .report import table
+from .report import save_json, table
 from .select import Row, rows, selected
 from .static import compile_rows, shown, static_changes
 from .suite import run_suite
 from .summary import summary
 from .tables import provenance, suite_tables
-from .workers import Limits
+from .workers import forget
 
 
 def main() -> int:
@@ -36,14 +37,14 @@ def main() -> int:
     arch = options.compile_for or (None if torch.cuda.is_available() else "sm_90")
     if arch is not None:
         return _compile(chosen, arch, options)
-    limits = Limits(options.deadline, options.stop)
     results = run_suite(
         chosen,
         options.vs,
         options.jobs,
-        limits,
+        limits_of(options),
         options.commit,
         check=not options.unchecked,
+        keep=partial(Results.save, path=options.json) if options.json else forget,
     )
     return _show(results, options)
 
@@ -87,8 +88,7 @@ def _compile(chosen: Sequence[Row], arch: str, options: argparse.Namespace) -> i
     """The tables of a machine without the GPU."""
     lines = compile_rows(chosen, arch, options.jobs)
     if options.json:
-        content = {"arch": arch, "kernels": lines}
-        options.json.write_text(json.dumps(content, indent=1) + "\n")
+        save_json(options.json, {"arch": arch, "kernels": lines})
     print(f"compiled for {arch}, not run\n\n{table(shown(lines))}")
     if options.against:
         changed = static_changes(_kernels(options.against), lines)

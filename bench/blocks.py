@@ -12,24 +12,18 @@ from typing import Any
 import torch
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 
-from .model import FROM_TORCH, Sizes, Writer
+from .model import REAL, Attention, Sizes, Writer, attention, attention_backward
 
-SIZES = Sizes(batch=2, tokens=1024, width=1024, heads=16, hidden=4096, vocabulary=32000)
+WEIGHTS = ("norm1", "qkv", "proj", "norm2", "gate", "up", "down")
+"""Those of the model that a block has."""
 
 
 def weights(sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """The shape of each weight of a block."""
-    d, f = sizes.width, sizes.hidden
-    return {
-        "norm1": (d,),
-        "qkv": (3 * d, d),
-        "proj": (d, d),
-        "norm2": (d,),
-        "gate": (f, d),
-        "up": (f, d),
-        "down": (d, f),
-    }
+    shapes = sizes.weights()
+    return {name: shapes[name] for name in WEIGHTS}
 
 
 def make_inputs(sizes: Sizes, count: int, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
@@ -45,14 +39,10 @@ def make_inputs(sizes: Sizes, count: int, dtype: torch.dtype, device: str) -> li
 class Saved:
     """What a block's backward takes from its forward."""
 
-    x0: Any
-    n1: Any
-    scale1: Any
-    attention: tuple[Any, ...]
-    merged: Any
-    x1: Any
-    n2: Any
-    scale2: Any
+    attended: Attention
+    x: Any
+    normed: Any
+    scale: Any
     raised: Any
     gated: tuple[Any, Any]
     act: Any
@@ -60,22 +50,15 @@ class Saved:
 
 def forward(w: Writer, x0: Any, p: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, Saved]:
     """The rows behind a block, in Float."""
-    ops, rows, width = w.ops, w.sizes.rows, w.sizes.width
-    n1, scale1 = w.rms_norm(x0, p["norm1"])
-    qkv = ops.linear(n1, p["qkv"])
-    parts = [ops.slice(qkv, [0, i * width], [rows, (i + 1) * width]) for i in range(3)]
-    q, k, v = (w.to_heads(part) for part in parts)
-    q, k = w.rotary(q, cos, sin), w.rotary(k, cos, sin)
-    attended, total, seed, at = ops.sdpfa_fwd(q, k, v, dropout_p=0.0, is_causal=True)
-    merged = w.from_heads(attended)
-    x1 = ops.add(x0, w.wide(ops.linear(merged, p["proj"])))
-    n2, scale2 = w.rms_norm(x1, p["norm2"])
-    gated = w.silu(w.wide(ops.linear(n2, p["gate"])))
-    raised = w.wide(ops.linear(n2, p["up"]))
+    ops = w.ops
+    attended = attention(w, x0, p, cos, sin)
+    x1 = ops.add(x0, w.wide(ops.linear(attended.merged, p["proj"])))
+    normed, scale = w.rms_norm(x1, p["norm2"])
+    gated = w.silu(w.wide(ops.linear(normed, p["gate"])))
+    raised = w.wide(ops.linear(normed, p["up"]))
     act = w.narrow(ops.mul(gated[0], raised))
     x2 = ops.add(x1, w.wide(ops.linear(act, p["down"])))
-    attention = (q, k, v, attended, total, seed, at)
-    return x2, Saved(x0, n1, scale1, attention, merged, x1, n2, scale2, raised, gated, act)
+    return x2, Saved(attended, x1, normed, scale, raised, gated, act)
 
 
 def backward(
@@ -89,29 +72,19 @@ def backward(
     d_act = w.wide(ops.matmul(d_down, p["down"]))
     d_up = w.narrow(ops.mul(d_act, s.gated[0]))
     d_gate = w.narrow(ops.mul(ops.mul(d_act, s.raised), s.gated[1]))
-    grads["up"], grads["gate"] = w.weight_grad(d_up, s.n2), w.weight_grad(d_gate, s.n2)
-    d_n2 = w.wide(ops.add(ops.matmul(d_up, p["up"]), ops.matmul(d_gate, p["gate"])))
-    d_rows, grads["norm2"] = w.rms_norm_backward(d_n2, s.x1, s.scale2, p["norm2"])
-    d_x1 = ops.add(grad, d_rows)
-    d_proj = w.narrow(d_x1)
-    grads["proj"] = w.weight_grad(d_proj, s.merged)
-    d_attended = w.to_heads(ops.matmul(d_proj, p["proj"]))
-    q, k, v, attended, total, seed, at = s.attention
-    saved = (d_attended, q, k, v, attended, total)
-    d_q, d_k, d_v = ops.sdpfa_bwd(*saved, 0.0, True, seed, at, None)
-    d_q, d_k = w.rotary_backward(d_q, cos, sin), w.rotary_backward(d_k, cos, sin)
-    d_qkv = ops.cat([w.from_heads(d) for d in (d_q, d_k, d_v)], dim=1)
-    grads["qkv"] = w.weight_grad(d_qkv, s.n1)
-    d_n1 = w.wide(ops.matmul(d_qkv, p["qkv"]))
-    d_rows, grads["norm1"] = w.rms_norm_backward(d_n1, s.x0, s.scale1, p["norm1"])
-    return ops.add(d_x1, d_rows), grads
+    grads["up"], grads["gate"] = w.weight_grad(d_up, s.normed), w.weight_grad(d_gate, s.normed)
+    d_normed = w.wide(ops.add(ops.matmul(d_up, p["up"]), ops.matmul(d_gate, p["gate"])))
+    d_rows, grads["norm2"] = w.rms_norm_backward(d_normed, s.x, s.scale, p["norm2"])
+    d_x = ops.add(grad, d_rows)
+    d_rows, found = attention_backward(w, w.narrow(d_x), s.attended, p, cos, sin)
+    return ops.add(d_x, d_rows), {**grads, **found}
 
 
 def define(
     fd: FusionDefinition, sizes: Sizes, count: int, dtype: torch.dtype, backwards: bool
 ) -> None:
     """The rows behind the last block; with ``backwards`` the gradients of all weights too."""
-    w = Writer(fd, sizes, FROM_TORCH[dtype])
+    w = Writer(fd, sizes, from_torch(dtype))
     ops, rows, width = fd.ops, sizes.rows, sizes.width
     tokens = w.tensor((sizes.batch, sizes.tokens), DataType.Int)
     cos, sin = (w.tensor((sizes.tokens, sizes.head), DataType.Float) for _ in range(2))
@@ -138,7 +111,7 @@ def record(
     count: int,
     *,
     backwards: bool = False,
-    sizes: Sizes = SIZES,
+    sizes: Sizes = REAL,
     dtype: torch.dtype = torch.bfloat16,
 ) -> FusionDefinition:
     """A stack of ``count`` blocks."""

@@ -1,7 +1,11 @@
-"""``python -m bench.cold``: the first run of a function in a process, everything cold.
+"""``python -m bench.cold``: the first run of a function, everything cold, ours and torch.compile's.
 
-Each run is a process of its own that has imported torch and triton, with empty caches on disk; and
-once more with the caches that it left. Without a GPU ours alone is timed, compiled for sm_90.
+Each run is a process of its own, one at a time, with empty folders for the caches of Triton,
+inductor and ours; ``--warm`` runs it once more with what it left in them. The clock starts where a
+user's program stands: torch, triton and the compiler are imported, the GPU has a context, the
+function has run in eager. It stops when the GPU is done. torch.compile is ``torch.compile(f)`` as
+it comes: a process has no compile workers, its first compilation starts them, and that is in the
+figure. Without a GPU ours alone is timed, compiled for sm_90 and not run.
 """
 
 from __future__ import annotations
@@ -10,89 +14,196 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from .cold_cases import CASES, ColdCase
-from .functions import write
-from .report import table
+from .children import ChildError, ending_tidily, output_of
+from .cold_cases import CASES, DEFAULT, ColdCase
+from .options import add_commit
+from .provenance import described
+from .records import OURS
+from .report import human_ratio, save_json, table
 
-PARTS = ("import", "record", "passes", "kernels", "front end", "llvm", "ptxas")
-CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
-Row = dict[str, Any]
-
-
-def measure(case: ColdCase, rounds: int, peers: tuple[str, ...]) -> Row:
-    """Seconds of a case by peer: cold, with its parts, and with the caches of the run before."""
-    row: Row = {"case": case.name}
-    for peer in peers:
-        pairs = [_pair(case, peer) for _ in range(rounds)]
-        for name, runs in zip(("cold", "warm"), zip(*pairs, strict=True), strict=True):
-            keys = runs[0].keys()
-            row[f"{peer} {name}"] = {k: statistics.median(r[k] for r in runs) for k in keys}
-    return row
+TORCH = "torch"
+MOST = 0.5
+"""The bar: the share of torch.compile's time that ours may take."""
+PARTS = ("record", "passes", "front end", "llvm", "ptxas")
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITONFUSER_CACHE_DIR")
+Seconds = dict[str, float]
 
 
-def _pair(case: ColdCase, peer: str) -> tuple[dict[str, float], dict[str, float]]:
-    """One process with empty caches, and another with what it left in them."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = Path(folder) / "function.py"
-        text.write_text(write(case.record().fusion.ir).text)
-        text.with_suffix(".json").write_text(json.dumps(case.shapes))
-        environment = {**os.environ, **{name: f"{folder}/{name}" for name in CACHES}}
-        command = [sys.executable, "-m", "bench.cold_child", peer, case.name, str(text)]
-        first, second = (
-            subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-            for _ in range(2)
-        )
-    return _parts(first.stdout), _parts(second.stdout)
+@dataclass(frozen=True)
+class Trial:
+    """One process: the seconds that it has printed, or why it has none."""
+
+    case: str
+    peer: str
+    round: int
+    warm: bool
+    seconds: Seconds
+    error: str | None = None
+
+    @property
+    def line(self) -> str:
+        """``round 1, bias_gelu, ours: 412 ms``."""
+        state = ", caches warm" if self.warm else ""
+        found = self.error or f"{_milliseconds(self.seconds['total'])} ms"
+        return f"round {self.round}, {self.case}, {self.peer}{state}: {found}"
 
 
-def _parts(output: str) -> dict[str, float]:
-    found: dict[str, float] = json.loads(output.splitlines()[-1])
-    return found
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that one process may take, and by ``time.time`` when no further one is started."""
+
+    child: float = float("inf")
+    deadline: float = float("inf")
 
 
-def cells(row: Row) -> dict[str, str]:
-    """A line of the table, in milliseconds; kernels are compiled at the same time, so that the
+def trials(
+    cases: Sequence[ColdCase],
+    peers: Sequence[str],
+    device: str,
+    rounds: int,
+    limits: Limits,
+    *,
+    warm: bool = False,
+) -> Iterator[Trial]:
+    """Each case once by everyone, then all of them again: what there is time for.
 
-    last three parts may add up to more than all of it.
+    A child is alone on the machine: the one before it, with all that it had started, is gone.
     """
-    cold = row["ours cold"]
-    line = {"case": row["case"], "kernels": f"{cold.get('compiled', 0):.0f}"}
-    line["ours ms"] = _milliseconds(cold["total"])
-    line.update({name: _milliseconds(cold.get(name, 0.0)) for name in PARTS if name != "kernels"})
-    line["all kernels"] = _milliseconds(cold.get("kernels", 0.0))
-    line["warm ms"] = _milliseconds(row["ours warm"]["total"])
-    if "torch cold" in row:
-        line["compile ms"] = _milliseconds(row["torch cold"]["total"])
-        line["ours/compile"] = f"{cold['total'] / row['torch cold']['total']:.2f}"
-        line["compile warm ms"] = _milliseconds(row["torch warm"]["total"])
+    for number in range(1, rounds + 1):
+        for case in cases:
+            for peer in peers:
+                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                    for again in (False, True)[: 1 + warm]:
+                        if time.time() > limits.deadline:
+                            return
+                        found, error = _child(case, peer, device, folder, limits.child)
+                        yield Trial(case.name, peer, number, again, found, error)
+
+
+def _child(
+    case: ColdCase, peer: str, device: str, folder: str, seconds: float
+) -> tuple[Seconds, str | None]:
+    path = Path(folder) / "case.json"
+    environment = {**os.environ, **{name: f"{folder}/{name.lower()}" for name in CACHES}}
+    command = [sys.executable, "-m", "bench.cold_child", peer, str(path), device]
+    try:
+        path.write_text(json.dumps(case.told(device)))
+        return json.loads(output_of(command, environment, seconds).splitlines()[-1]), None
+    except ChildError as error:
+        return {}, str(error)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def rows(found: Sequence[Trial]) -> list[dict[str, str]]:
+    """A line for each case that ours has run: medians of the rounds, in milliseconds.
+
+    Kernels are compiled at the same time, so that ``front end``, ``llvm`` and ``ptxas``, which are
+    sums over kernels, may be more than ``all kernels``.
+    """
+    names = dict.fromkeys(trial.case for trial in found)
+    lines = (_row(name, [trial for trial in found if trial.case == name]) for name in names)
+    return [line for line in lines if line]
+
+
+def _row(name: str, found: Sequence[Trial]) -> dict[str, str]:
+    ours, theirs = _medians(found, OURS), _medians(found, TORCH)
+    if not ours:
+        return {}
+    line = {"case": name, "kernels": f"{ours.get('compiled', 0):.0f}"}
+    line["ours ms"] = _milliseconds(ours["total"])
+    line.update({part: _milliseconds(ours.get(part, 0.0)) for part in PARTS})
+    line["all kernels"] = _milliseconds(ours.get("kernels", 0.0))
+    if theirs:
+        ratio = ours["total"] / theirs["total"]
+        line["compile ms"], line["ours/compile"] = (
+            _milliseconds(theirs["total"]),
+            human_ratio(ratio),
+        )
+        line[f"<= {MOST}x"] = "met" if ratio <= MOST else "MISSED"
+    for who, peer in (("ours", OURS), ("compile", TORCH)):
+        if again := _medians(found, peer, warm=True):
+            line[f"{who} warm ms"] = _milliseconds(again["total"])
     return line
+
+
+def _medians(found: Sequence[Trial], peer: str, *, warm: bool = False) -> Seconds:
+    """The parts of one's time over the rounds; nothing where none was run."""
+    runs = [t.seconds for t in found if (t.peer, t.warm) == (peer, warm) and t.error is None]
+    parts = dict.fromkeys(part for run in runs for part in run)
+    return {part: statistics.median(run.get(part, 0.0) for run in runs) for part in parts}
 
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f}"
 
 
-def main() -> None:
-    """Parse the command line and print the table."""
+# --- the command ---------------------------------------------------------------------------------
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.cold", description=__doc__)
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument(
+        "--cases",
+        nargs="+",
+        choices=CASES,
+        default=DEFAULT,
+        metavar="NAME",
+        help=f"cases of the suite, or block (default {' '.join(DEFAULT)})",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="the median of so many")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
-    options = parser.parse_args()
-    peers = ("ours", "torch") if torch.cuda.is_available() else ("ours",)
-    rows = [measure(CASES[name], options.rounds, peers) for name in options.cases]
-    print("first run in a process, caches empty")
-    print(table([cells(row) for row in rows]))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    parser.add_argument("--warm", action="store_true", help="run again with the caches left behind")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="when no further process is started",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one process"
+    )
+    add_commit(parser)
+    parser.add_argument("--json", type=Path, metavar="F", help="write the times here, as they come")
+    return parser.parse_args()
+
+
+def _content(about: dict[str, Any], found: Sequence[Trial]) -> dict[str, Any]:
+    return {"run": about, "trials": [asdict(trial) for trial in found]}
+
+
+def main() -> None:
+    """Time first runs, tell of each as it is known, and print the table."""
+    options = _parse()
+    limits = Limits(options.timeout, time.time() + options.deadline)
+    on_gpu = torch.cuda.is_available()
+    device, peers = ("cuda", (OURS, TORCH)) if on_gpu else ("meta", (OURS,))
+    if not on_gpu:
+        print("no GPU here: ours is compiled for sm_90 and not run, torch.compile is left out")
+    about = described(options.commit)
+    cases = [CASES[name] for name in options.cases]
+    found: list[Trial] = []
+    with ending_tidily():
+        for trial in trials(cases, peers, device, options.rounds, limits, warm=options.warm):
+            found.append(trial)
+            print(trial.line, flush=True)
+            if options.json:
+                save_json(options.json, _content(about, found))
+    wanted = len(cases) * len(peers) * options.rounds * (1 + options.warm)
+    left_out = f"; {wanted - len(found)} runs left out, out of time" if len(found) < wanted else ""
+    print(f"\nfirst run of a function, {about['device']}, caches empty{left_out}\n")
+    print(table(rows(found)), flush=True)
 
 
 if __name__ == "__main__":

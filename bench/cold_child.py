@@ -1,101 +1,113 @@
-"""A fresh process that has imported torch and triton, and runs one function for the first time.
+"""A process that runs one function for the first time, and prints the seconds as a line of JSON.
 
-Started by ``bench.cold``; prints a line of JSON. Nothing else of ours may be imported at the top:
-importing it is part of what is timed.
+Started by ``bench.cold``. What is no compiling is done before the clock starts, for everyone alike:
+the packages are imported, and the function has run once in eager, so that the GPU has a context and
+torch's libraries their handles. Imports that are left for the first run are taken off its time.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 import triton
 
+from bench.imports import ImportClock
+from bench.timing import synchronize
+
 Seconds = dict[str, float]
+First = Callable[[], Seconds]
+"""A first run; gives the parts of its time that are known."""
+ARCH = "sm_90"
+"""What ours is compiled for where there is no GPU, on inputs that are ``meta``."""
 
 
-def main(peer: str, case: str, text: str) -> None:
-    """Time the first run of a case by ``ours`` or ``torch``, whose function is in a file."""
-    device = "cuda" if torch.cuda.is_available() else "meta"
-    if device == "cuda":
-        torch.ones(1, device=device).add_(1)
-        torch.cuda.synchronize()
-    started = time.perf_counter()
-    parts = _ours(case, device) if peer == "ours" else _theirs(case, text)
-    if device == "cuda":
-        torch.cuda.synchronize()
-    print(json.dumps({"total": time.perf_counter() - started, **parts}))
+def main(peer: str, path: str, device: str) -> None:
+    """Time the first run of the case in a file by ``ours`` or ``torch``."""
+    told = json.loads(Path(path).read_text())
+    inputs = [_input(given, device) for given in told["inputs"]]
+    function, arguments = _function(told["text"]), [inputs[place] for place in told["places"]]
+    if device != "meta":
+        function(*arguments)
+    first = _ours(told["case"], inputs, device) if peer == "ours" else _torchs(function, arguments)
+    gc.collect()
+    synchronize(device)
+    with ImportClock() as imports:
+        started = time.perf_counter()
+        parts = first()
+        synchronize(device)
+        total = time.perf_counter() - started
+    found = {"total": total - imports.seconds, "imports": imports.seconds, **parts}
+    print(json.dumps(found))
 
 
-def _theirs(case: str, text: str) -> Seconds:
+def _input(given: Any, device: str) -> Any:
+    if not isinstance(given, list):
+        return given
+    shape, dtype = given[0], getattr(torch, given[1])
+    if dtype.is_floating_point:
+        return torch.randn(shape, device=device).to(dtype)
+    return torch.zeros(shape, dtype=dtype, device=device)
+
+
+def _function(text: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {}
-    exec(compile(Path(text).read_text(), case, "exec"), scope)
-    shapes = json.loads(Path(text).with_suffix(".json").read_text())
-    inputs = [torch.ones(shape, dtype=torch.bfloat16, device="cuda") for shape in shapes]
-    torch.compile(scope["f"], dynamic=False)(*inputs)
-    return {}
+    exec(compile(text, "<case>", "exec"), scope)
+    found: Callable[..., Any] = scope["f"]
+    return found
 
 
-def _ours(case: str, device: str) -> Seconds:
-    parts: Seconds = {}
-    clock = _Clock(parts)
-    cases = importlib.import_module("bench.cold_cases")
+def _torchs(function: Callable[..., Any], arguments: Sequence[Any]) -> First:
+    importlib.import_module("torch._inductor.compile_fx")
+
+    def first() -> Seconds:
+        torch.compile(function)(*arguments)
+        return {}
+
+    return first
+
+
+def _ours(case: str, inputs: Sequence[Any], device: str) -> First:
+    record = importlib.import_module("bench.cold_cases").CASES[case].record
     kernels = importlib.import_module("tritonfuser.cache.kernels")
-    pipeline = importlib.import_module("tritonfuser.lowering.pipeline")
-    clock.lap("import")
-    found = cases.CASES[case]
-    fd, inputs = found.record(), found.inputs(device)
-    clock.lap("record")
-    triton.knobs.compilation.listener = _listener(parts)
-    names = ("concretize", "simplify", "segment", "emit_segment")
-    patches = [
-        mock.patch.object(pipeline, name, clock.around("passes", getattr(pipeline, name)))
-        for name in names
-    ]
-    together = clock.around("kernels", kernels.compile_together)
-    patches.append(mock.patch.object(kernels, "compile_together", together))
-    for patch in patches:
-        patch.start()
-    if device == "cuda":
-        fd.run(inputs)
-    else:
-        lowered, _ = fd._core().lowered(inputs, arch="sm_90")
-        sources = [source for source in lowered.sources if source is not None]
-        wanted = [(source, tuple(a.is_tensor for a in source.args)) for source in sources]
-        kernels.compile_together(wanted, "sm_90")
-    return parts
+    watches = importlib.import_module("bench.stopwatch")
+    run = _compile if device == "meta" else _run
+
+    def first() -> Seconds:
+        watch = watches.Stopwatch(time.perf_counter)
+        compiling: Seconds = {}
+        triton.knobs.compilation.listener = _listener(compiling)
+        with watch.stage("record"):
+            fd = record()
+        with watch.on({**watches.STAGES, "kernels": ((kernels, "compile_together"),)}):
+            run(fd, inputs)
+        passes = sum(watch.seconds.get(stage, 0.0) for stage in watches.STAGES)
+        return {**watch.seconds, "passes": passes, **compiling}
+
+    return first
 
 
-class _Clock:
-    def __init__(self, parts: Seconds) -> None:
-        self.parts = parts
-        self.last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        now = time.perf_counter()
-        self.parts[name], self.last = now - self.last, now
-
-    def around(self, name: str, function: Any) -> Any:
-        """``function`` with its time added to a part."""
-
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                took = time.perf_counter() - started
-                self.parts[name] = self.parts.get(name, 0.0) + took
-
-        return timed
+def _run(fd: Any, inputs: Sequence[Any]) -> None:
+    fd.run(inputs)
 
 
-def _listener(parts: Seconds) -> Any:
+def _compile(fd: Any, inputs: Sequence[Any]) -> None:
+    """As for a run, for a GPU that is not here."""
+    kernels = importlib.import_module("tritonfuser.cache.kernels")
+    lowered, _ = fd._core().lowered(inputs, arch=ARCH)
+    sources = [source for source in lowered.sources if source is not None]
+    wanted = [(source, tuple(arg.is_tensor for arg in source.args)) for source in sources]
+    kernels.compile_together(wanted, ARCH)
+
+
+def _listener(parts: Seconds) -> Callable[..., None]:
     """Triton's own times, added up over kernels, which may be compiled at the same time."""
 
     def heard(*, times: Any, cache_hit: bool, **_: Any) -> None:

@@ -8,8 +8,7 @@ from functools import partial
 
 from tritonfuser import FusionDefinition
 
-from . import liger
-from .cases import Case, Inputs, Run
+from .cases import Case, Inputs, Run, liger
 from .inductor import compiled
 from .records import OURS, PEERS
 

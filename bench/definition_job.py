@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,15 +16,16 @@ from tritonfuser.lowering.segments import SegmentedFusion
 from tritonfuser.ops import registry
 from tritonfuser.ops.table import Random
 
-from .definition_results import COMPILED, EAGER, OURS, Result, SegmentLine
+from .definition_results import COMPILED, EAGER, Result, SegmentLine
 from .definitions import RecordedDefinition, make_inputs, record
 from .functions import TorchFunction, write
-from .inductor import compiled
+from .inductor import compiled, tune_alone
+from .jobs import Shop
 from .kernel_times import KernelTimes, kernel_times, warm_up
+from .records import OURS, SKIPPED
 from .report import max_error, moved_bytes
-from .workers import Shop
+from .timing import free
 
-SKIPPED = "skipped: out of time"
 _LONGEST = 300
 """Characters of an error that are kept."""
 Run = Callable[..., list[torch.Tensor]]
@@ -61,6 +61,8 @@ class DefinitionJob:
 
     def prepare(self, shop: Shop) -> None:
         """Run each once, so that everything is compiled."""
+        if self.device == "cuda":
+            tune_alone(shop.alone)
         self._fd = fd = record(self.entry)
         fd.run(self._inputs())
         self._runs[OURS] = lambda *inputs: fd.run(inputs)
@@ -71,7 +73,7 @@ class DefinitionJob:
             self._try(COMPILED, partial(compiled, mode=None))
         if self.device == "cuda":
             warm_up()
-        self._free()
+        free(self.device)
 
     def _try(self, who: str, make: Callable[[Run], Run]) -> None:
         """Keep the function as ``make`` gives it, or why it cannot be run."""
@@ -83,7 +85,7 @@ class DefinitionJob:
             run(*self._written.arguments(self._inputs()))
             self._runs[who] = run
         except Exception as error:
-            self._failures[who] = _brief(error)
+            self._failures[who] = brief(error)
 
     def measure(self) -> Result:
         """Check ours and the compiled function, then sum up the kernels' times of all three."""
@@ -95,7 +97,7 @@ class DefinitionJob:
         times = self._times(inputs)
         kernels = len(self._fd.kernels(inputs))
         del inputs
-        self._free()
+        free(self.device)
         return Result(
             **outline(self.entry, ir, cut, reduced=self.reduced),
             kernels=kernels,
@@ -112,7 +114,7 @@ class DefinitionJob:
             try:
                 found[who] = self.clock(partial(run, *self._arguments(who, inputs)))
             except Exception as error:
-                self._failures[who] = _brief(error)
+                self._failures[who] = brief(error)
         return found
 
     def _arguments(self, who: str, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -137,13 +139,9 @@ class DefinitionJob:
         assert self._fd is not None
         return make_inputs(self.entry, self._fd.fusion.ir, self.device)
 
-    def _free(self) -> None:
-        gc.collect()
-        if self.device == "cuda":
-            torch.cuda.empty_cache()
 
-
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
+    """The kind of an error, and what fits beside a table of its text."""
     return f"{type(error).__name__}: {error}"[:_LONGEST]
 
 
@@ -152,18 +150,29 @@ def shown(ir: Fusion, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return [x for x, out in zip(outputs, ir.outputs, strict=True) if not out.hidden]
 
 
+def segment_lines(cut: SegmentedFusion) -> tuple[SegmentLine, ...]:
+    """The segments as they were scheduled."""
+    return tuple(
+        SegmentLine(s.name, s.scheduler, len(s.nodes), str(s.params)) for s in cut.segments
+    )
+
+
 def outline(
-    entry: RecordedDefinition, ir: Fusion, cut: SegmentedFusion, *, reduced: bool
+    entry: RecordedDefinition, ir: Fusion, cut: SegmentedFusion | None, *, reduced: bool
 ) -> dict[str, Any]:
-    """What of a ``Result`` is known without running anything."""
-    lines = (SegmentLine(s.name, s.scheduler, len(s.nodes), str(s.params)) for s in cut.segments)
-    return {
+    """What of a ``Result`` is known without running anything; less where it cannot be lowered."""
+    known = {
         "name": entry.name,
         "model": entry.model,
         "calls": entry.calls,
         "reduced": reduced,
         "ops": len(ir.nodes),
-        "segments": tuple(lines),
+    }
+    if cut is None:
+        return {**known, "segments": (), "bytes": 0, "least": 0}
+    return {
+        **known,
+        "segments": segment_lines(cut),
         "bytes": sum(_moved(s.nodes, s.inputs, s.outputs) for s in cut.segments),
         "least": _least_bytes(cut),
     }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .kernel_times import KernelTimes
-from .report import human_bytes, human_seconds, table
+from .records import OURS
+from .report import geomean, human_bytes, human_ratio, human_seconds, table
 
-OURS, EAGER, COMPILED = "ours", "eager", "compile"
+EAGER, COMPILED = "eager", "compile"
 ALL = (OURS, EAGER, COMPILED)
 _WORST = 10
 
@@ -107,8 +107,8 @@ class Result:
             **counts,
             **seconds,
             "% of SOL": "" if self.share is None else f"{100 * self.share:.0f}",
-            "vs eager": _ratio(self.ratio(EAGER)),
-            "vs compile": _ratio(self.ratio(COMPILED)),
+            "vs eager": human_ratio(self.ratio(EAGER)),
+            "vs compile": human_ratio(self.ratio(COMPILED)),
         }
 
     def _of(self, who: str, show: Callable[[KernelTimes], str]) -> str:
@@ -123,10 +123,6 @@ def _count(times: KernelTimes) -> str:
 
 def _time(times: KernelTimes) -> str:
     return human_seconds(times.seconds)
-
-
-def _ratio(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.2f}x"
 
 
 # --- summary -------------------------------------------------------------------------------------
@@ -147,7 +143,7 @@ class Summary:
     model: str
     definitions: int
     steps: dict[str, KernelTimes]
-    means: dict[str, float]
+    means: dict[str, float | None]
 
     def row(self) -> dict[str, str]:
         """The line of the table."""
@@ -155,8 +151,8 @@ class Summary:
         kernels = {f"{who} kernels": f"{t.count:g}" for who, t in self.steps.items()}
         seconds = {who: human_seconds(t.seconds) for who, t in self.steps.items()}
         peers = [who for who in self.steps if who != OURS]
-        totals = {f"vs {who}": _ratio(self.steps[who].seconds / ours) for who in peers}
-        means = {f"geomean vs {who}": _ratio(self.means[who]) for who in peers}
+        totals = {f"vs {who}": human_ratio(self.steps[who].seconds / ours) for who in peers}
+        means = {f"geomean vs {who}": human_ratio(self.means[who]) for who in peers}
         of = {"model": self.model, "definitions": str(self.definitions)}
         return {**of, **kernels, **seconds, **totals, **means}
 
@@ -173,10 +169,8 @@ def summaries(results: Sequence[Result]) -> list[Summary]:
 
 def _summary(model: str, results: Sequence[Result]) -> Summary:
     steps = {who: _total(r.times[who].times(r.calls) for r in results) for who in ALL}
-    means = {
-        who: math.exp(sum(math.log(r.ratio(who) or 1.0) for r in results) / len(results))
-        for who in (EAGER, COMPILED)
-    }
+    ratios = {who: [r.ratio(who) for r in results] for who in (EAGER, COMPILED)}
+    means = {who: geomean(found) for who, found in ratios.items()}
     return Summary(model, len(results), steps, means)
 
 

@@ -8,26 +8,32 @@ for a GPU that is not here.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from tritonfuser.frontend.oracle import Evaluation
 
-from .definition_job import DefinitionJob, outline, shown
-from .definition_results import OURS, Result, rendered, summaries
+from .definition_job import DefinitionJob, brief, outline, shown
+from .definition_results import Result, rendered, summaries
 from .definitions import RecordedDefinition, load, make_inputs, record
-from .report import max_error
+from .jobs import Outcome
+from .options import add_workers, limits_of
+from .progress import Progress
+from .provenance import described
+from .records import OURS
+from .report import machine_code, max_error, save_json
 from .shrink import shrink
-from .suite import described
 from .timing import copy_bandwidth
-from .workers import PROCESSES, Limits, run_jobs
+from .workers import Limits, forget, run_jobs
+
+Keep = Callable[[Sequence[Result]], None]
+"""Takes the results so far."""
+ARCH = "sm_90"
 
 
 def run_on_gpu(
@@ -37,25 +43,66 @@ def run_on_gpu(
     limits: Limits,
     *,
     reduced: bool = False,
+    keep: Keep = forget,
 ) -> list[Result]:
     """Compile them side by side, then time one after the other; a failure is a result too."""
     jobs = [DefinitionJob(entry, bandwidth, reduced) for entry in entries]
-    outcomes = run_jobs(jobs, processes, limits)
-    return [
-        _failed(entry, outcome.error, reduced=reduced) if outcome.error else outcome.result
-        for entry, outcome in zip(entries, outcomes, strict=True)
-    ]
+
+    def results(known: Mapping[int, Outcome]) -> list[Result]:
+        return [_result(jobs[place], known[place]) for place in sorted(known)]
+
+    outcomes = run_jobs(
+        jobs,
+        processes,
+        limits,
+        keep=lambda known: keep(results(known)),
+        costs=[entry.text.count("\n") for entry in entries],
+    )
+    return results(dict(enumerate(outcomes)))
 
 
-def _failed(entry: RecordedDefinition, error: str, *, reduced: bool) -> Result:
+def _result(job: DefinitionJob, outcome: Outcome) -> Result:
+    if isinstance(outcome.result, Result):
+        return outcome.result
+    return failed(job.entry, outcome.error or "no result", ARCH, reduced=job.reduced)
+
+
+def failed(entry: RecordedDefinition, error: str, arch: str, *, reduced: bool) -> Result:
+    """What is known of a definition that could not be run."""
     fd = record(entry)
-    cut = fd.segments(make_inputs(entry, fd.fusion.ir, "meta"), arch="sm_90")
+    try:
+        cut = fd.segments(make_inputs(entry, fd.fusion.ir, "meta"), arch=arch)
+    except Exception:
+        cut = None
     known = outline(entry, fd.fusion.ir, cut, reduced=reduced)
-    return Result(**known, kernels=len(cut.segments), failures={OURS: error})
+    return Result(**known, kernels=len(known["segments"]), failures={OURS: error})
 
 
-def run_on_cpu(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Result:
-    """Run one definition in the interpreter, and compile it for ``arch``."""
+def run_on_cpu(
+    entries: Sequence[RecordedDefinition],
+    arch: str = ARCH,
+    stop: float = float("inf"),
+    *,
+    reduced: bool = False,
+    keep: Keep = forget,
+) -> list[Result]:
+    """Each in the interpreter, and compiled for ``arch``; none is begun after ``stop`` seconds."""
+    progress, begun = Progress(len(entries), "definition"), time.monotonic()
+    found: list[Result] = []
+    for entry in entries:
+        if time.monotonic() - begun > stop:
+            progress.say(f"{entry.name} and what comes behind it are left out, out of time")
+            break
+        progress.show(len(found), entry.name)
+        try:
+            found.append(_interpreted(entry, arch, reduced=reduced))
+        except Exception as error:
+            found.append(failed(entry, brief(error), arch, reduced=reduced))
+        keep(found)
+    return found
+
+
+def _interpreted(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Result:
     fd = record(entry)
     ir = fd.fusion.ir
     inputs = make_inputs(entry, ir)
@@ -64,15 +111,18 @@ def run_on_cpu(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Result
     actual = fd.run(inputs)
     first = time.perf_counter() - start
     absent = make_inputs(entry, ir, "meta")
-    reports = fd.compile_for(arch, absent)
+    codes = [machine_code(report) for report in fd.compile_for(arch, absent)]
     return Result(
         **outline(entry, ir, fd.segments(absent, arch=arch), reduced=reduced),
-        kernels=len(reports),
+        kernels=len(codes),
         error=max_error(actual, expected),
         first_call=first,
-        registers=max((report.registers for report in reports), default=0),
-        spilled=max((report.spill_bytes for report in reports), default=0),
+        registers=max((code["registers"] for code in codes), default=0),
+        spilled=max((code["spilled"] for code in codes), default=0),
     )
+
+
+# --- the command ---------------------------------------------------------------------------------
 
 
 def _parse() -> argparse.Namespace:
@@ -81,15 +131,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--names", nargs="+", help="only these definitions: nanogpt-3")
     parser.add_argument("--reduced", action="store_true", help="smaller sizes: seconds on a CPU")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--compile-for", default="sm_90", metavar="ARCH", help="without a GPU")
-    parser.add_argument("--jobs", type=int, default=PROCESSES, help="processes that compile")
-    parser.add_argument(
-        "--deadline", type=float, default=float("inf"), help="seconds; then peers are left out"
-    )
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds in all")
-    parser.add_argument("--commit", help="which code this is, where there is no repository")
-    parser.add_argument("--json", type=Path, help="write the results here")
-    parser.add_argument("--markdown", type=Path, help="write the tables here")
+    parser.add_argument("--compile-for", default=ARCH, metavar="ARCH", help="without a GPU")
+    add_workers(parser)
+    parser.add_argument("--json", type=Path, help="write the results here, as they come")
+    parser.add_argument("--markdown", type=Path, help="write the tables here, as they come")
     return parser.parse_args()
 
 
@@ -109,27 +154,32 @@ def _chosen(options: argparse.Namespace) -> list[RecordedDefinition]:
     return found
 
 
-def main() -> None:
-    """Parse the command line, run, print and write the tables."""
-    options = _parse()
-    entries = _chosen(options)
-    about: dict[str, Any] = {"device": "CPU, kernels compiled for " + options.compile_for}
-    if options.device == "cuda":
-        bandwidth = copy_bandwidth()
-        torch.cuda.empty_cache()
-        about = described(bandwidth, options.commit)
-        limits = Limits(options.deadline, options.limit)
-        results = run_on_gpu(entries, bandwidth, options.jobs, limits, reduced=options.reduced)
-    else:
-        bar = tqdm(entries, unit="definition", leave=False)
-        results = [run_on_cpu(e, options.compile_for, reduced=options.reduced) for e in bar]
-    print(rendered(results, about))
+def _write(results: Sequence[Result], about: dict[str, Any], options: argparse.Namespace) -> None:
     if options.markdown:
         options.markdown.write_text(rendered(results, about, "```"))
     if options.json:
         found = {"run": about, "definitions": [asdict(r) for r in results]}
-        found["models"] = [asdict(s) for s in summaries(results)]
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        save_json(options.json, {**found, "models": [asdict(s) for s in summaries(results)]})
+
+
+def main() -> None:
+    """Parse the command line, run, print and write the tables."""
+    options = _parse()
+    entries, limits = _chosen(options), limits_of(options)
+    about = described(options.commit)
+
+    def keep(results: Sequence[Result]) -> None:
+        _write(results, about, options)
+
+    given: dict[str, Any] = {"reduced": options.reduced, "keep": keep}
+    if options.device == "cuda":
+        about["bandwidth"] = bandwidth = copy_bandwidth()
+        results = run_on_gpu(entries, bandwidth, options.jobs, limits, **given)
+    else:
+        about["device"] = f"CPU, kernels compiled for {options.compile_for}"
+        results = run_on_cpu(entries, options.compile_for, limits.total, **given)
+    keep(results)
+    print(rendered(results, about))
 
 
 if __name__ == "__main__":

@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import torch
 
 from tritonfuser import DataType, FusionDefinition
 
+from .definition_job import segment_lines
 from .definitions import RecordedDefinition, load, make_inputs, of_model, record
-from .definitions_run import Inputs, run_all, segment_lines
+from .definitions_run import ARCH, run_on_cpu, run_on_gpu
 from .report import max_error, table
+from .timing import copy_bandwidth
+from .workers import PROCESSES, Limits
 
 LLAMA = "hf-llama3-block"
-ARCH = "sm_90"
 SHOWN = 6
 """Index of the definition whose kernel is printed whole: residual add and rmsnorm."""
 
@@ -66,7 +69,7 @@ def show_definition(entry: RecordedDefinition, device: str) -> None:
     )
 
 
-def show_segments(fd: FusionDefinition, inputs: Inputs | list[torch.Tensor]) -> None:
+def show_segments(fd: FusionDefinition, inputs: Sequence[Any]) -> None:
     """The segments with their schedulers and params, and why the graph was cut where it was."""
     cut = fd.segments(inputs)
     print(table(asdict(line) for line in segment_lines(cut)))
@@ -78,7 +81,10 @@ def show_segments(fd: FusionDefinition, inputs: Inputs | list[torch.Tensor]) -> 
 def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
     """The table: every definition against torch in float64, with its time."""
     _say(f"{len(entries)} recorded definitions of training steps, at full size")
-    results = list(run_all(entries, device, reduced=False))
+    if device == "cpu":
+        results = run_on_cpu(entries)
+    else:
+        results = run_on_gpu(entries, copy_bandwidth(), PROCESSES, Limits())
     lines = [(result, line) for result in results for line in result.segments]
     print(table({"definition": result.name} | asdict(line) for result, line in lines))
     print()

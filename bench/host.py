@@ -7,8 +7,6 @@ enough calls that its queue never fills. A bar is the median of the ratios of ea
 from __future__ import annotations
 
 import argparse
-import gc
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -17,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import triton
 
 from .host_calls import BARS, Bar, Call, all_calls
-from .report import table
-from .timing import quartiles
+from .options import add_commit
+from .provenance import described
+from .report import save_json, table
+from .timing import collected, quartiles, synchronize
 
 CALLS, ROUNDS = 50, 61
 """Calls a round; the first round is not counted."""
@@ -52,21 +51,16 @@ class Outcome:
 
 def measure(calls: Sequence[Call], device: str, count: int, rounds: int) -> dict[str, list[float]]:
     """Seconds a call takes in each round, by name."""
-    wait: Callable[[], Any] = torch.cuda.synchronize if device == "cuda" else int
     for call in calls:
         for _ in range(3):
             call.run()
     found: dict[str, list[float]] = {call.name: [] for call in calls}
-    gc.collect()
-    gc.disable()
-    try:
+    with collected():
         for turn in range(rounds):
             first = turn % len(calls)
             for call in (*calls[first:], *calls[:first]):
-                wait()
+                synchronize(device)
                 found[call.name].append(_seconds(call.run, count))
-    finally:
-        gc.enable()
     return {name: times[1:] for name, times in found.items()}
 
 
@@ -119,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="a file for the figures")
     parser.add_argument("--rounds", type=int, help="how many rounds, one more than are counted")
     parser.add_argument("--calls", type=int, help="calls a round")
+    add_commit(parser)
     given = parser.parse_args(argv)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     count, rounds = (CALLS, ROUNDS) if device == "cuda" else ON_CPU
@@ -131,14 +126,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     where = torch.cuda.get_device_name() if device == "cuda" else "cpu (the interpreter)"
     print(report(rows, outcomes, where))
     if given.json is not None:
-        found = {
-            "device": where,
-            "torch": torch.__version__,
-            "triton": triton.__version__,
-            "calls": [asdict(r) for r in rows],
-            "bars": [asdict(o) for o in outcomes],
-        }
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
+        calls_and_bars = {"calls": [asdict(r) for r in rows], "bars": [asdict(o) for o in outcomes]}
+        save_json(given.json, {**described(given.commit), **calls_and_bars})
 
 
 if __name__ == "__main__":

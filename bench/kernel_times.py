@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch._C._autograd import DeviceType
 
-from .report import L2_BYTES
+from .timing import FLUSH_BYTES
 
 _FROM_HOST = "Memcpy HtoD"
 
@@ -69,7 +69,7 @@ def _clearing() -> frozenset[str]:
 
 def _cache() -> torch.Tensor:
     # Of a type that no program fills: the kernel's name tells it from a program's own.
-    return torch.empty(L2_BYTES // 16, dtype=torch.complex128, device="cuda")
+    return torch.empty(FLUSH_BYTES // 16, dtype=torch.complex128, device="cuda")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ host, and what kernels lose by taking their sizes as arguments; beside torch.com
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import time
@@ -26,8 +25,10 @@ from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.recompiles import Recompiles
 
-from .report import table
-from .timing import interleaved
+from .options import add_commit
+from .provenance import described
+from .report import save_json, table
+from .timing import interleaved, synchronize
 
 LENGTHS = range(128, 12801, 128)
 WIDTH = 1024
@@ -110,8 +111,7 @@ def _first_calls(
     for length in lengths:
         inputs = inputs_at(length, device)
         before = compiles()
-        if device == "cuda":
-            torch.cuda.synchronize()
+        synchronize(device)
         started = time.perf_counter()
         run(inputs)
         took = time.perf_counter() - started
@@ -224,6 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write what was measured to a file")
     parser.add_argument("--no-peer", action="store_true", help="without torch.compile")
     parser.add_argument("--shuffled", action="store_true", help="lengths in a random order")
+    add_commit(parser)
     chosen = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     lengths = list(LENGTHS)
@@ -250,14 +251,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if chosen.json is not None:
         report = {
-            "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-            "torch": torch.__version__,
+            **described(chosen.commit),
             "compiled": [asdict(row) for row in rows],
             "times": [asdict(row) for row in times],
             "recompiles": [str(found) for found in recompiles],
             "met": met,
         }
-        chosen.json.write_text(json.dumps(report, indent=1) + "\n")
+        save_json(chosen.json, report)
     return 0 if met else 1
 
 

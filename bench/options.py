@@ -1,15 +1,14 @@
-"""The command line of ``python -m bench``."""
+"""The command line of ``python -m bench``, and what other runs on a GPU have in common with it."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from . import select
 from .against import TOLERATED
 from .records import PEERS
-from .workers import PROCESSES
+from .workers import PROCESSES, Limits
 
 EPILOG = """\
 On a machine without CUDA the rows are compiled for sm_90, and the table says what the kernels are
@@ -40,38 +39,59 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
         metavar="PEER,...",
         help="among " + ",".join(PEERS) + ", which is the default; none for ours alone",
     )
-    group.add_argument(
-        "--jobs",
-        type=int,
-        default=min(PROCESSES, os.cpu_count() or 1),
-        help="processes that compile (default %(default)s)",
-    )
-    group.add_argument(
-        "--deadline",
-        type=float,
-        default=float("inf"),
-        metavar="SECONDS",
-        help="when no more peers are compiled; the rest of them is skipped",
-    )
-    group.add_argument(
-        "--stop",
-        type=float,
-        default=float("inf"),
-        metavar="SECONDS",
-        help="when the run ends with what is measured by then",
-    )
+    add_workers(group)
     group.add_argument(
         "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
     )
     group.add_argument(
         "--unchecked", action="store_true", help="compare nothing with float64: saves a third"
     )
-    group.add_argument("--commit", help="what the results are said to be of; by default git's")
     group.add_argument("--list", action="store_true", help="print the rows and stop")
 
 
+def add_workers(parser: argparse._ActionsContainer) -> None:
+    """The options of a run that is shared out over processes."""
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=PROCESSES,
+        help="processes that compile (default %(default)s)",
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="when no more peers are compiled; the rest of them is skipped",
+    )
+    add_stop(parser)
+
+
+def add_stop(parser: argparse._ActionsContainer) -> None:
+    """The options of any run on a GPU."""
+    parser.add_argument(
+        "--stop",
+        "--limit",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="when the run ends with what is measured by then",
+    )
+    add_commit(parser)
+
+
+def add_commit(parser: argparse._ActionsContainer) -> None:
+    """What results that are kept are said to be of."""
+    parser.add_argument("--commit", help="what the results are said to be of; by default git's")
+
+
+def limits_of(options: argparse.Namespace) -> Limits:
+    """What ``add_workers`` has read."""
+    return Limits(options.deadline, options.stop)
+
+
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--json", type=Path, metavar="F", help="write all results here")
+    group.add_argument("--json", type=Path, metavar="F", help="write results here, as they come")
     group.add_argument("--csv", type=Path, metavar="F", help="and a line for each row here")
     group.add_argument("--plot", type=Path, metavar="F", help="draw share of copy speed by size")
     group.add_argument("--markdown", type=Path, metavar="F", help="write the tables here")

@@ -9,26 +9,22 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
-import json
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
-from unittest import mock
 
 import torch
 
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.executor import FusionExecutorCache
-from tritonfuser.heuristics import schedulers
-from tritonfuser.lowering import pipeline
 
 from . import blocks
-from .report import table
+from .model import REAL
+from .report import save_json, table
+from .stopwatch import STAGES, Stopwatch
 
 ARCH = "sm_90"
 WIDTH = 1024
@@ -85,7 +81,7 @@ def _pointwise(body: Callable[[Any, Any], Any]) -> Built:
 def stack(count: int, backwards: bool) -> Built:
     """Transformer blocks, with or without their backward."""
     fd = blocks.record(count, backwards=backwards)
-    return fd, blocks.make_inputs(blocks.SIZES, count, torch.bfloat16, "meta")
+    return fd, blocks.make_inputs(REAL, count, torch.bfloat16, "meta")
 
 
 FAMILIES: dict[str, tuple[Callable[[int], Built], tuple[int, ...]]] = {
@@ -98,46 +94,6 @@ FAMILIES: dict[str, tuple[Callable[[int], Built], tuple[int, ...]]] = {
 """Builders, and the sizes to build at."""
 
 # --- the clock -----------------------------------------------------------------------------------
-
-STAGES: dict[str, tuple[tuple[ModuleType, str], ...]] = {
-    "concretize": ((pipeline, "concretize"),),
-    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "seeded")),
-    "segment": ((pipeline, "segment"),),
-    "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
-    "emit": ((pipeline, "emit_segment"),),
-}
-"""The functions that a stage consists of; time in a stage inside another is counted once."""
-
-
-@dataclass
-class Stopwatch:
-    """Seconds by stage, each without those inside it."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    _inside: list[float] = field(default_factory=list)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Count what runs in here for ``name``."""
-        started = time.process_time()
-        self._inside.append(0.0)
-        try:
-            yield
-        finally:
-            took = time.process_time() - started
-            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inside.pop()
-            if self._inside:
-                self._inside[-1] += took
-
-    def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function`` with its time counted."""
-
-        @functools.wraps(function)
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            with self.stage(name):
-                return function(*args, **kwargs)
-
-        return timed
 
 
 @dataclass(frozen=True)
@@ -170,11 +126,7 @@ def _once(family: str, size: int) -> Measured:
         fd, inputs = build(size)
         fusion = fd.fusion.ir
     started = time.process_time()
-    with ExitStack() as patches:
-        for name, places in STAGES.items():
-            for module, attribute in places:
-                timed = watch.around(name, getattr(module, attribute))
-                patches.enter_context(mock.patch.object(module, attribute, timed))
+    with watch.on(STAGES):
         lowered, _ = FusionExecutorCache(fusion).lowered(inputs, arch=ARCH)
     total = time.process_time() - started + watch.seconds["record"]
     kernels = sum(source is not None for source in lowered.sources)
@@ -220,7 +172,7 @@ def main() -> None:
     print(f"passes for {ARCH}, nothing compiled")
     print(table(rows_of(found)))
     if options.json:
-        options.json.write_text(json.dumps([asdict(m) for m in found], indent=1) + "\n")
+        save_json(options.json, [asdict(m) for m in found])
 
 
 if __name__ == "__main__":

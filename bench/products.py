@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +17,9 @@ import torch.nn.functional as F
 
 from tritonfuser import DataType, FusionDefinition
 
-from .report import device_seconds, table
+from .cases import size_name
+from .report import human_ratio, machine_code, save_json, table
+from .timing import interleaved
 
 Size = tuple[int, int, int]
 SIZES: tuple[Size, ...] = (
@@ -109,15 +110,15 @@ class Measured:
         work = 2e-12 * self.size[0] * self.size[1] * self.size[2]
         return {
             "case": self.case,
-            "M x N x K": "x".join(str(n) for n in self.size),
+            "M x N x K": size_name(self.size),
             "ours us": f"{self.ours * 1e6:.1f}",
             "kernels": " ".join(self.schedulers),
             "fuse_matmul us": f"{self.fused * 1e6:.1f}",
             "eager us": f"{self.eager * 1e6:.1f}",
             "max-autotune us": f"{self.autotuned * 1e6:.1f}",
             "TFLOP/s": f"{work / self.ours:.0f}",
-            "vs eager": f"{self.eager / self.ours:.2f}x",
-            "vs max-autotune": f"{self.autotuned / self.ours:.2f}x",
+            "vs eager": human_ratio(self.eager / self.ours),
+            "vs max-autotune": human_ratio(self.autotuned / self.ours),
             "error": f"{self.error:.1e}",
         }
 
@@ -129,47 +130,44 @@ def record(case: ProductCase, inputs: Sequence[torch.Tensor]) -> FusionDefinitio
     return fd
 
 
-def measure(case: ProductCase, size: Size) -> Measured:
-    """One case at one size on this machine's GPU."""
+def measure(case: ProductCase, size: Size, device: str = "cuda") -> Measured:
+    """One case at one size; without a GPU, in the interpreter, times say nothing."""
     torch.manual_seed(0)
-    inputs = case.inputs(size, torch.device("cuda"))
+    inputs = case.inputs(size, torch.device(device))
     fd = record(case, inputs)
     (out,) = fd.run(inputs)
     wanted = case.eager(*(t.double() for t in inputs))
     error = float((out.double() - wanted).abs().max() / wanted.abs().max())
     torch._dynamo.reset()
     compiled = torch.compile(case.eager, dynamic=False, mode="max-autotune-no-cudagraphs")
-    fused = partial(fd.run, inputs, _enable_options=["fuse_matmul"])
+    runs: dict[str, Callable[[], Any]] = {
+        "ours": partial(fd.run, inputs),
+        "fused": partial(fd.run, inputs, _enable_options=["fuse_matmul"]),
+        "eager": partial(case.eager, *inputs),
+        "autotuned": partial(compiled, *inputs),
+    }
+    for run in (*runs.values(), *runs.values()):
+        run()
+    times = interleaved(runs, device)
     return Measured(
         case=case.name,
         size=size,
         schedulers=tuple(s.scheduler for s in fd.segments(inputs).segments),
-        ours=device_seconds(partial(fd.run, inputs)),
-        fused=device_seconds(fused),
-        eager=device_seconds(partial(case.eager, *inputs)),
-        autotuned=device_seconds(partial(compiled, *inputs)),
         error=error,
+        **{name: found.median for name, found in times.items()},
     )
 
 
-def compiled_rows() -> list[dict[str, str]]:
+def compiled_rows() -> list[dict[str, Any]]:
     """What the kernels of every case look like on sm_90, which need not be here."""
-    rows: list[dict[str, str]] = []
+    rows: list[dict[str, Any]] = []
     for case in CASES:
         for size in SIZES:
             inputs = case.inputs(size, torch.device("meta"))
             fd = record(case, inputs)
             for found in fd.compile_for("sm_90", inputs):
-                rows.append(
-                    {
-                        "case": case.name,
-                        "M x N x K": "x".join(str(n) for n in size),
-                        "kernel": found.name,
-                        "registers": str(found.registers),
-                        "spilled": str(found.spill_bytes),
-                        "shared": str(found.shared_bytes),
-                    }
-                )
+                line = {"case": case.name, "M x N x K": size_name(size), "kernel": found.name}
+                rows.append({**line, **machine_code(found)})
     return rows
 
 
@@ -182,7 +180,7 @@ def main() -> None:
         return
     found = [measure(case, size) for case in CASES for size in SIZES]
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps([asdict(m) for m in found], indent=1))
+        save_json(arguments.json, [asdict(m) for m in found])
     print(table(m.row() for m in found))
 
 

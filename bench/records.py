@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .report import write_whole
 from .timing import Times
 
 OURS = "ours"
 PEERS = ("eager", "compile", "autotune", "liger")
 """Who ours is compared with: eager torch, torch.compile and its max-autotune mode, Liger-Kernel."""
+SKIPPED = "skipped: out of time"
+"""What stands where a peer was not compiled."""
 LARGE = 64 << 20
 """Bytes from which on a kernel should be as fast as memory."""
 
@@ -104,7 +107,7 @@ class Results:
         """Write it as JSON, a record a line."""
         lines = ",\n".join("  " + json.dumps(asdict(record)) for record in self.records)
         runs = json.dumps(list(self.runs), indent=1)
-        path.write_text(f'{{\n"runs": {runs},\n"records": [\n{lines}\n]\n}}\n')
+        write_whole(path, f'{{\n"runs": {runs},\n"records": [\n{lines}\n]\n}}\n')
 
 
 def load(paths: Iterable[Path]) -> Results:

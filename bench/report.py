@@ -1,21 +1,21 @@
-"""What the tables have in common: errors, bytes, times, and how they are printed."""
+"""What the tools have in common: errors, bytes, and how figures are printed and kept."""
 
 from __future__ import annotations
 
+import json
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
-import triton.testing
 from tabulate import tabulate
 
 from tritonfuser.ir import Fusion, Node, Value
+from tritonfuser.lowering.report import KernelReport
 
 Flat = list[torch.Tensor]
-L2_BYTES = 256 << 20
-"""More than the L2 cache of any GPU: writing it leaves nothing else there."""
 
 
 def flat(result: Any) -> Flat:
@@ -79,19 +79,6 @@ def _read_bytes(value: Value, nodes: Sequence[Node]) -> int:
     return tensor_bytes(value)
 
 
-def host_seconds(run: Callable[[], Any], calls: int) -> float:
-    """Seconds a call takes on the host, over ``calls`` calls."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        run()
-    return (time.perf_counter() - start) / calls
-
-
-def device_seconds(run: Callable[[], Any]) -> float:
-    """Median seconds a call takes on the GPU, the L2 cache cold."""
-    return float(triton.testing.do_bench(run, return_mode="median")) * 1e-3
-
-
 def human_bytes(count: float) -> str:
     """``12.3 MB``."""
     for unit in ("B", "kB", "MB"):
@@ -110,6 +97,44 @@ def human_seconds(seconds: float) -> str:
     raise AssertionError("unreachable")
 
 
+def geomean(values: Iterable[float | None]) -> float | None:
+    """The geometric mean of positive numbers, of those that are known."""
+    known = [value for value in values if value is not None]
+    return statistics.geometric_mean(known) if known else None
+
+
+def human_ratio(ratio: float | None) -> str:
+    """``1.52x``; nothing where there is none."""
+    return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def machine_code(report: KernelReport) -> dict[str, int]:
+    """What a kernel is like as compiled: columns of every table without a GPU."""
+    return {
+        "registers": report.registers,
+        "spilled": report.spill_bytes,
+        "shared": report.shared_bytes,
+        "load": report.max_load_bytes,
+        "store": report.max_store_bytes,
+    }
+
+
 def table(rows: Iterable[dict[str, Any]], style: str = "simple") -> str:
     """Rows as a table; ``style`` is one of tabulate's, ``"github"`` for Markdown."""
-    return tabulate(list(rows), headers="keys", disable_numparse=True, tablefmt=style)
+    text: str = tabulate(list(rows), headers="keys", disable_numparse=True, tablefmt=style)
+    return text
+
+
+def save_json(path: Path, content: Any) -> None:
+    """Write a file anew: whoever reads it, or ends this process, finds all of it or the old one."""
+    write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a text in the place of a file in one step."""
+    if path.exists() and not path.is_file():
+        path.write_text(text)  # a terminal, say
+        return
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)

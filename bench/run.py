@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -13,16 +12,15 @@ import torch
 from tritonfuser import FusionDefinition
 
 from .cases import Inputs, Run, size_name
-from .contenders import Contender, contenders
+from .contenders import MODES, Contender, contenders
 from .inductor import tune_alone
-from .records import OURS, PEERS, Record
+from .jobs import Shop
+from .records import OURS, PEERS, SKIPPED, Record
 from .report import flat, max_error
 from .select import Row
-from .timing import interleaved
-from .workers import Shop
+from .timing import free, interleaved, synchronize
 
 T = TypeVar("T")
-SKIPPED = "skipped: out of time"
 SEED = 2
 """Of the inputs that are measured; those that are compiled with have another."""
 
@@ -56,7 +54,7 @@ class Measurement:
 
     def prepare(self, shop: Shop) -> None:
         """Compile all contenders by running each once."""
-        if self.device == "cuda":
+        if self.device == "cuda" and any(name in MODES for name in self.vs):
             tune_alone(shop.alone)
         case, dtype = self.row.of, self.row.torch_dtype
         with self._given(1, shop.alone) as inputs:
@@ -93,10 +91,10 @@ class Measurement:
         """Inputs of a seed, and all memory given back behind them."""
         with alone:
             inputs = self.row.of.inputs(self.row.size, self.row.torch_dtype, self.device, seed)
-            self._wait()
+            synchronize(self.device)
         yield inputs
-        del inputs
-        self._free()
+        inputs.clear()  # the caller has the list too
+        free(self.device)
 
     def _checked(self, fd: FusionDefinition, inputs: Inputs) -> dict[str, Any]:
         """Launches, whether ours gives the same bits twice, and how far it is off."""
@@ -107,7 +105,7 @@ class Measurement:
             found["deterministic"] = all(map(_same_bits, ours, again))
             del again
             found |= self._errors(ours, inputs) if self.check else {}
-        self._free()
+        free(self.device)
         return found
 
     def _errors(self, ours: list[torch.Tensor], inputs: Inputs) -> dict[str, Any]:
@@ -137,7 +135,7 @@ class Measurement:
             run = contender.bind(inputs)
             for _ in range(2):
                 run()
-            self._wait()
+            synchronize(self.device)
             return run
 
         return self._attempt(contender.name, warm)
@@ -148,18 +146,8 @@ class Measurement:
             return step()
         except Exception as error:
             self._failures[who] = _text(error)
-        self._free()
+        free(self.device)
         return None
-
-    def _wait(self) -> None:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-
-    def _free(self) -> None:
-        """What autograd and the compiler hold in cycles too."""
-        gc.collect()
-        if self.device == "cuda":
-            torch.cuda.empty_cache()
 
 
 def _error(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .cases import size_name
-from .report import human_bytes
+from .jobs import Outcome, Shop
+from .report import human_bytes, machine_code
 from .select import Row
-from .workers import Outcome, Shop, run_jobs
+from .workers import run_jobs
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Compilation:
         inputs = case.inputs(self.row.size, dtype, "meta")
         fd = case.record(self.row.size, dtype)
         explained = fd.explain(inputs, measure=False, arch=self.arch)
-        reports = {report.name: report for report in fd.compile_for(self.arch, inputs)}
+        found = {r.name: machine_code(r) for r in fd.compile_for(self.arch, inputs)}
         least = case.bytes(fd, self.row.size, dtype)
         return [
             {
@@ -42,7 +43,7 @@ class Compilation:
                 "params": str(segment.params),
                 "bytes": segment.bytes_read + segment.bytes_written,
                 "of_minimum": (segment.bytes_read + segment.bytes_written) / least,
-                **_machine_code(reports.get(segment.kernel)),
+                **found.get(segment.kernel or "", {}),
             }
             for segment in explained.segments
         ]
@@ -50,18 +51,6 @@ class Compilation:
 
 def _named(row: Row) -> dict[str, Any]:
     return {"case": row.case, "size": size_name(row.size), "dtype": row.dtype}
-
-
-def _machine_code(report: Any) -> dict[str, Any]:
-    if report is None:
-        return {}
-    return {
-        "registers": report.registers,
-        "spilled": report.spill_bytes,
-        "shared": report.shared_bytes,
-        "load": report.max_load_bytes,
-        "store": report.max_store_bytes,
-    }
 
 
 def compile_rows(rows: Sequence[Row], arch: str, processes: int) -> list[dict[str, Any]]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
-import torch
-import triton
+from collections.abc import Callable, Mapping, Sequence
 
 from .cases import size_name
+from .jobs import Outcome
+from .provenance import described
 from .records import OURS, Record, Results
 from .run import Measurement
 from .select import Row
 from .timing import copy_bandwidth
-from .workers import PROCESSES, Limits, Outcome, run_jobs
+from .workers import PROCESSES, Limits, forget, run_jobs
 
 
 def run_suite(
@@ -28,6 +22,7 @@ def run_suite(
     commit: str | None = None,
     *,
     check: bool = True,
+    keep: Callable[[Results], None] = forget,
 ) -> Results:
     """Measure the rows on the CUDA device of this machine.
 
@@ -41,13 +36,18 @@ def run_suite(
         What the results are said to be of; by default what git says.
     check : bool
         Whether ours is compared with eager in float64.
+    keep : callable, optional
+        Given the results so far every few seconds, for a run that may be killed.
     """
     bandwidth = copy_bandwidth()
-    torch.cuda.empty_cache()
     jobs = [Measurement(row, bandwidth, vs, check) for row in rows]
-    outcomes = run_jobs(jobs, processes, limits)
-    records = [recorded(job, outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
-    return Results((described(bandwidth, commit),), tuple(records))
+    about = {**described(commit), "bandwidth": bandwidth}
+
+    def results(known: Mapping[int, Outcome]) -> Results:
+        return Results((about,), tuple(recorded(jobs[n], known[n]) for n in sorted(known)))
+
+    outcomes = run_jobs(jobs, processes, limits, keep=lambda known: keep(results(known)))
+    return results(dict(enumerate(outcomes)))
 
 
 def recorded(job: Measurement, outcome: Outcome) -> Record:
@@ -66,33 +66,3 @@ def recorded(job: Measurement, outcome: Outcome) -> Record:
         bandwidth=job.bandwidth,
         failures={OURS: outcome.error or "no result"},
     )
-
-
-def described(bandwidth: float, commit: str | None) -> dict[str, Any]:
-    """The run: which code, when, on what."""
-    return {
-        "commit": commit or commit_here(),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "device": torch.cuda.get_device_name(),
-        "bandwidth": bandwidth,
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "python": sys.version.split()[0],
-        "command": " ".join(["python", *sys.orig_argv[1:]]),
-    }
-
-
-def commit_here() -> str:
-    """The commit of the working tree, with a plus where files differ from it; or "unknown"."""
-    try:
-        head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-
-
-def _git(*words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .records import OURS, PEERS, Record
-from .report import table
+from .report import geomean, human_ratio, table
 from .tables import TITLES, heading, percent
 
 MEDIAN, WORST = 0.90, 0.75
@@ -62,12 +62,6 @@ def summary(records: Sequence[Record], style: str = "simple") -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def geomean(values: Iterable[float]) -> float | None:
-    """The geometric mean of positive numbers."""
-    found = list(values)
-    return statistics.geometric_mean(found) if found else None
-
-
 def better_ratio(record: Record) -> float | None:
     """Against the faster of torch.compile's two modes."""
     return min(_known(record.ratio(peer) for peer in COMPILERS), default=None)
@@ -100,8 +94,8 @@ def _means(records: Sequence[Record], wanted: dict[str, float], where: str) -> I
             least = wanted.get(peer)
             yield Bar(
                 f"geometric mean vs {TITLES[peer]}, {where} ({len(ratios)} rows)",
-                f"{least:.2f}x" if least else "",
-                f"{mean:.2f}x",
+                human_ratio(least),
+                human_ratio(mean),
                 mean >= least if least else None,
             )
 
@@ -118,9 +112,9 @@ def _every(
         return None
     worst = min(ratios, key=lambda name: ratios[name])
     below = sum(found < (least or 1.0) for found in ratios.values())
-    text = f"{ratios[worst]:.2f}x ({worst}); {below} of {len(ratios)} below"
+    text = f"{human_ratio(ratios[worst])} ({worst}); {below} of {len(ratios)} below"
     holds = None if least is None else not below
-    return Bar(f"lowest vs {who}", f"{least:.2f}x" if least else "", text, holds)
+    return Bar(f"lowest vs {who}", human_ratio(least), text, holds)
 
 
 def _deterministic(records: Sequence[Record]) -> Bar | None:
@@ -154,17 +148,12 @@ def _lists(records: Sequence[Record], style: str) -> Iterable[str]:
             records,
             better_ratio,
             BETTER,
-            times,
+            human_ratio,
         ),
-        ("slower than eager", records, lambda r: r.ratio("eager"), 1.0, times),
+        ("slower than eager", records, lambda r: r.ratio("eager"), 1.0, human_ratio),
     ):
         found = [(record, value) for record in among if (value := measure(record)) is not None]
         yield _listed(title, [(r, v, text(v)) for r, v in found if v < least], style)
-
-
-def times(ratio: float) -> str:
-    """``1.52x``."""
-    return f"{ratio:.2f}x"
 
 
 def _listed(title: str, found: list[tuple[Record, float, str]], style: str) -> str:

@@ -104,7 +104,7 @@ class _Sources:
         known = isinstance(item, ast.Constant) and type(item.value) is int
         if not known or item.value not in self.moving:  # type: ignore[attr-defined]
             return item
-        return ast.parse(self._text(item.value), mode="eval").body  # type: ignore[attr-defined]
+        return _expression(self._text(item.value))  # type: ignore[attr-defined]
 
     def _text(self, extent: int) -> str:
         if extent in self.places:
@@ -117,6 +117,10 @@ class _Sources:
         if extent not in self.extra:
             self.extra.append(extent)
         return f"n{extent}"
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 def _of(table: Table, extent: int) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .records import OURS, PEERS, Record, Results
-from .report import human_bytes, table
+from .records import OURS, PEERS, SKIPPED, Record, Results
+from .report import human_bytes, human_ratio, table
 
 TITLES = {"eager": "eager", "compile": "compile", "autotune": "max-autotune", "liger": "Liger"}
 """What peers are called in tables."""
@@ -54,8 +54,7 @@ def _row(record: Record, peers: Sequence[str]) -> dict[str, Any]:
 
 def ratio_text(record: Record, peer: str) -> str:
     """``1.52x``, or why there is none."""
-    ratio = record.ratio(peer)
-    return f"{ratio:.2f}x" if ratio else missing(record, peer)
+    return human_ratio(record.ratio(peer)) or missing(record, peer)
 
 
 def percent(share: float | None) -> str:
@@ -67,7 +66,7 @@ def missing(record: Record, who: str) -> str:
     """A word for a time that is not there."""
     if who not in record.failures:
         return "-"
-    return "skipped" if record.failures[who].startswith("skipped") else "failed"
+    return "skipped" if record.failures[who] == SKIPPED else "failed"
 
 
 def _failures(records: Sequence[Record]) -> Iterable[str]:

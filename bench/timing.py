@@ -16,7 +16,7 @@ import torch
 
 Run = Callable[[], Any]
 FLUSH_BYTES = 256 << 20
-"""More than the L2 cache of any GPU: reading it leaves nothing else there."""
+"""More than the L2 cache of any GPU: reading or writing it leaves nothing else there."""
 COPY_BYTES = 1 << 31
 """Large enough that the copy's launch does not show."""
 BUDGET = 0.25
@@ -52,7 +52,10 @@ def copy_bandwidth() -> float:
     source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
     copy = partial(torch.empty_like(source).copy_, source)
     # Twice, since the clocks of a GPU that was idle take a while to rise.
-    return 2 * COPY_BYTES / min(interleaved({"copy": copy}, "cuda")["copy"].median for _ in "12")
+    seconds = min(interleaved({"copy": copy}, "cuda")["copy"].median for _ in "12")
+    del source, copy
+    torch.cuda.empty_cache()
+    return 2 * COPY_BYTES / seconds
 
 
 def interleaved(runs: Mapping[str, Run], device: str) -> dict[str, Times]:
@@ -64,7 +67,7 @@ def interleaved(runs: Mapping[str, Run], device: str) -> dict[str, Times]:
         return {}
     if device != "cuda":
         return {name: quartiles([host_seconds(run) for _ in "123"]) for name, run in runs.items()}
-    with _collected():
+    with collected():
         meter = _Meter()
         pauses = {name: meter.pause(run) for name, run in runs.items()}
         once = [meter.seconds(run, pauses[name]) + meter.flush for name, run in runs.items()]
@@ -81,8 +84,21 @@ def host_seconds(run: Run) -> float:
     return time.perf_counter() - begun
 
 
+def synchronize(device: str) -> None:
+    """Wait for a GPU; elsewhere nothing is under way."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def free(device: str) -> None:
+    """Give memory back, of what autograd and compilers hold in cycles too."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
 @contextmanager
-def _collected() -> Iterator[None]:
+def collected() -> Iterator[None]:
     """No garbage is collected inside; there may be much of it in a process that compiled."""
     gc.collect()
     gc.disable()
@@ -135,10 +151,11 @@ class _Meter:
 
     def _take(self, run: Run, pause: int) -> Callable[[], float]:
         """Queue a call; what is returned waits for it and reads the clock."""
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        cuda: Any = torch.cuda
+        start, end = (cuda.Event(enable_timing=True) for _ in range(2))
         self._other.amax()
         if pause:
-            torch.cuda._sleep(pause)
+            cuda._sleep(pause)
         start.record()
         run()
         end.record()

@@ -10,65 +10,33 @@ import multiprocessing
 import os
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol
 
-from filelock import FileLock
-from tqdm import tqdm
+from .jobs import Job, Message, Outcome, Shared, work
+from .progress import Progress
 
-PROCESSES = 12
+PROCESSES = min(12, os.cpu_count() or 1)
+Keep = Callable[[Mapping[int, Outcome]], None]
+"""Takes the outcomes so far, by the places of their jobs."""
+
 _PATIENCE = 2.0
 """Seconds that a worker which has said all may take to end."""
-_LONG = 60.0
-"""Seconds of waiting that any system can count."""
+_MOMENT = 1.0
+"""Seconds of waiting before the progress is looked at again."""
+_SELDOM = 5.0
+"""Seconds between two times that outcomes are handed on."""
 _CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 _ONE_THREAD = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True)
-class Shop:
-    """What a job may need to know while it is prepared.
-
-    Attributes
-    ----------
-    alone : context manager
-        Held while the GPU has to be this job's alone: by what times kernels as it compiles.
-    deadline : float
-        When preparing should come to an end, by ``time.time``.
-    """
-
-    alone: AbstractContextManager[Any]
-    deadline: float = float("inf")
-
-    @property
-    def late(self) -> bool:
-        """Whether what can be left out should be."""
-        return time.time() > self.deadline
-
-
-class Job(Protocol):
-    """One piece of work; picklable until it is prepared, which happens in a worker."""
-
-    def prepare(self, shop: Shop) -> None:
-        """Compile; what the measurement needs is kept in the object."""
-
-    def measure(self) -> Any:
-        """The result, which is sent back."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a job: its result, or the text of its error."""
-
-    result: Any = None
-    error: str | None = None
+def forget(found: object) -> None:
+    """Keep nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,19 +48,34 @@ class Limits:
 
 
 def run_jobs(
-    jobs: Sequence[Job], processes: int = PROCESSES, limits: Limits | None = None
+    jobs: Sequence[Job],
+    processes: int = PROCESSES,
+    limits: Limits | None = None,
+    *,
+    keep: Keep = forget,
+    costs: Sequence[float] | None = None,
 ) -> list[Outcome]:
     """One outcome for each job, in their order.
 
     A job that raises, whose worker dies or that is not done in time has an error for its outcome.
     Compiled code is kept in new folders, unless the environment names some.
+
+    Parameters
+    ----------
+    keep : callable, optional
+        Given the outcomes so far every few seconds, for a run that may be killed.
+    costs : sequence of float, optional
+        How long preparing each takes beside the others: the longest are begun first, so that no
+        long one is left when the other workers are done.
     """
+    weights = costs or [0.0] * len(jobs)
+    places = tuple(sorted(range(len(jobs)), key=lambda place: -weights[place]))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        crew = _Crew(jobs, limits or Limits(), folder)
+        crew = _Crew(jobs, places, limits or Limits(), folder)
         with _environment(folder):
             crew.start(min(processes, len(jobs)))
         try:
-            return crew.outcomes()
+            return crew.outcomes(keep)
         finally:
             crew.dismiss()
 
@@ -110,18 +93,6 @@ def _environment(folder: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-# --- in the process that waits -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Message:
-    """From a worker: it took a job, or prepared it, or its outcome; of no job: all are prepared."""
-
-    place: int | None = None
-    outcome: Outcome | None = None
-    prepared: bool = False
-
-
 @dataclass
 class _Worker:
     """A process, and the jobs that it has taken and not finished."""
@@ -134,43 +105,67 @@ class _Worker:
 class _Crew:
     """The workers, and what came of the jobs so far."""
 
-    def __init__(self, jobs: Sequence[Job], limits: Limits, folder: str) -> None:
+    def __init__(
+        self, jobs: Sequence[Job], places: tuple[int, ...], limits: Limits, folder: str
+    ) -> None:
         self._jobs = list(jobs)
         self._context = multiprocessing.get_context("spawn")
         begun = time.time()
         self._end = begun + limits.total
-        self._shared = _Shared(
+        self._shared = Shared(
             str(Path(folder, "alone.lock")),
             begun + limits.prepare,
+            places,
             self._context.Value("i", 0),
             self._context.Event(),
         )
         self._workers: dict[Connection, _Worker] = {}
         self._prepared: set[int] = set()
         self._found: dict[int, Outcome] = {}
+        self._held = self._waited = 0.0
 
     def start(self, processes: int) -> None:
         for _ in range(processes):
             ours, theirs = self._context.Pipe(duplex=False)
-            target = partial(_work, self._jobs, self._shared, theirs)
+            target = partial(work, self._jobs, self._shared, theirs)
             process = self._context.Process(target=target, daemon=True)
             process.start()
             theirs.close()  # so that the end of the process is the end of the pipe
             self._workers[ours] = _Worker(process)
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self, keep: Keep) -> list[Outcome]:
         speaking = dict(self._workers)
-        with tqdm(total=2 * len(self._jobs), unit="step", leave=False) as bar:
-            while speaking and (left := self._end - time.time()) > 0:
-                for pipe in wait(list(speaking), min(left, _LONG)):
-                    assert isinstance(pipe, Connection)
-                    if not self._listen(pipe, speaking[pipe]):
-                        del speaking[pipe]
-                if all(worker.ready for worker in self._workers.values()):
-                    self._shared.go.set()
-                bar.update(len(self._prepared | self._found.keys()) + len(self._found) - bar.n)
+        progress, kept = Progress(2 * len(self._jobs), "step"), time.time()
+        while speaking and (left := self._end - time.time()) > 0:
+            for pipe in wait(list(speaking), min(left, _MOMENT)):
+                assert isinstance(pipe, Connection)
+                if not self._listen(pipe, speaking[pipe]):
+                    del speaking[pipe]
+            self._perhaps_go(progress)
+            done = len(self._found)
+            progress.show(
+                len(self._prepared) + done, f"prepared {len(self._prepared)}, done {done}"
+            )
+            if self._found and time.time() - kept > _SELDOM:
+                keep(self._found)
+                kept = time.time()
+        progress.say(f"done {len(self._found)}, {self._of}")
         late = Outcome(error="not done in time")
         return [self._found.get(place, late) for place in range(len(self._jobs))]
+
+    @property
+    def _of(self) -> str:
+        return f"of {len(self._jobs)}"
+
+    def _perhaps_go(self, progress: Progress) -> None:
+        """Give the sign to measure once nothing is compiled any more, and say what that took."""
+        if self._shared.go.is_set() or not all(w.ready for w in self._workers.values()):
+            return
+        self._shared.go.set()
+        progress.say(
+            f"prepared {len(self._prepared)} {self._of}; the GPU was one worker's alone for "
+            f"{self._held:.0f} s, waits for it add up to {self._waited:.0f} s"
+        )
 
     def dismiss(self) -> None:
         for worker in self._workers.values():
@@ -181,12 +176,14 @@ class _Crew:
     def _listen(self, pipe: Connection, worker: _Worker) -> bool:
         """Take in one message; False where the worker has no more to say."""
         try:
-            message: _Message = pipe.recv()
+            message: Message = pipe.recv()
         except EOFError:
             self._mourn(worker)
             return False
         if message.place is None:
             worker.ready = True
+            self._held += message.held
+            self._waited += message.waited
         elif message.outcome is not None:
             worker.taken.discard(message.place)
             self._found[message.place] = message.outcome
@@ -203,51 +200,3 @@ class _Crew:
         lost = Outcome(error=f"its process ended with code {worker.process.exitcode}")
         self._found.update(dict.fromkeys(worker.taken, lost))
         worker.taken.clear()
-
-
-# --- in a worker ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """What the workers share: the lock's file, the next job's number, the sign to measure."""
-
-    lock: str
-    deadline: float
-    following: Any
-    go: Any
-
-    def take(self) -> int:
-        """The next job's place, which is then nobody else's."""
-        with self.following.get_lock():
-            self.following.value += 1
-            return int(self.following.value) - 1
-
-
-def _work(jobs: Sequence[Job], shared: _Shared, pipe: Connection) -> None:
-    alone = FileLock(shared.lock)
-    shop = Shop(alone, shared.deadline)
-    prepared: list[int] = []
-    while (place := shared.take()) < len(jobs):
-        pipe.send(_Message(place))
-        outcome = _attempt(partial(jobs[place].prepare, shop))
-        if outcome.error is None:
-            prepared.append(place)
-            pipe.send(_Message(place, prepared=True))
-        else:
-            pipe.send(_Message(place, outcome))
-    pipe.send(_Message())
-    shared.go.wait()
-    for place in prepared:
-        with alone:
-            outcome = _attempt(jobs[place].measure)
-        pipe.send(_Message(place, outcome))
-
-
-def _attempt(step: Callable[[], Any]) -> Outcome:
-    """Any exception is an outcome: the run goes on."""
-    try:
-        return Outcome(step())
-    except Exception as error:
-        last = traceback.format_exception_only(error)[-1].strip()
-        return Outcome(error=last or type(error).__name__)

@@ -18,6 +18,8 @@ Size = tuple[int, ...]
 Input = Union[torch.Tensor, int]
 Inputs = list[Input]
 Run = Callable[[], Any]
+Liger = Callable[[ModuleType, Any], Run]
+"""``(liger_kernel.ops, inputs) -> thunk``."""
 
 
 class Draw:
@@ -83,7 +85,7 @@ class Case:
     oracle : callable, optional
         ``(*inputs) -> result(s)`` with float64 inputs, where ``eager`` draws other random numbers.
     liger : callable, optional
-        ``(liger_kernel.ops, inputs) -> thunk``: the function of Liger-Kernel.
+        The function of Liger-Kernel.
     traffic : callable, optional
         ``(size, dtype) -> bytes``; by default every input read once, every output written once.
     """
@@ -97,7 +99,7 @@ class Case:
     prepare: Callable[..., Run] | None = None
     peers: Callable[[Draw, Inputs], Inputs] | None = None
     oracle: Callable[..., Any] | None = None
-    liger: Callable[[ModuleType, Any], Run] | None = None
+    liger: Liger | None = None
     traffic: Callable[[Size, torch.dtype], int] | None = None
 
     def record(self, size: Size, dtype: torch.dtype) -> FusionDefinition:

@@ -14,7 +14,7 @@ from tritonfuser import DataType, FusionDefinition
 from . import sizes
 from .case import Case, Draw, Inputs, Run, Size
 from .normalising import affine, gradient, image_inputs, normalised, statistics
-from .pieces import EPS, load, spread, store, tensor, total
+from .pieces import EPS, autograd, load, spread, store, tensor, total
 
 Tensor = torch.Tensor
 
@@ -47,7 +47,8 @@ def _norm_backward(
     mean, rstd = (tensor(fd, counts, DataType.Float) for _ in range(2))
     normal = normalised(fd, x, mean, rstd, size, _kept(dims))
     scaled = fd.ops.mul(grad, spread(fd, weight, size, [1]))
-    store(fd, gradient(fd, scaled, normal, rstd, size, dims), dtype)
+    inner = gradient(fd, scaled, normal, size, dims)
+    store(fd, fd.ops.mul(inner, spread(fd, rstd, size, _kept(dims))), dtype)
     store(fd, total(fd, fd.ops.mul(grad, normal), BATCH), dtype)
     store(fd, total(fd, grad, BATCH), dtype)
 
@@ -91,10 +92,7 @@ def _eager_instancenorm_backward(
 def _autograd_instancenorm(
     grad: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor
 ) -> Run:
-    leaves = [t.detach().requires_grad_() for t in (x, weight, torch.zeros_like(weight))]
-    return partial(
-        torch.autograd.grad, _eager_instancenorm(*leaves), leaves, grad, retain_graph=True
-    )
+    return autograd(_eager_instancenorm, grad, x, weight, torch.zeros_like(weight))
 
 
 CASES = (

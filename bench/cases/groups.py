@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 
-from .. import liger
-from . import sizes
+from . import liger, sizes
 from .case import Case, Draw, Inputs, Run, Size
 from .normalising import affine, gradient, image_inputs, normalised, statistics
-from .pieces import EPS, FROM_TORCH, load, spread, store, tensor, total
+from .pieces import EPS, autograd, load, spread, store, tensor, total
 
 Tensor = torch.Tensor
 GROUPS = 32
@@ -26,7 +26,7 @@ def _grouped(size: Size) -> Size:
 
 
 def _load_grouped(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> Any:
-    given = tensor(fd, size, FROM_TORCH[dtype])
+    given = tensor(fd, size, from_torch(dtype))
     return fd.ops.cast(fd.ops.reshape(given, list(_grouped(size))), DataType.Float)
 
 
@@ -63,7 +63,8 @@ def _groupnorm_backward(fd: FusionDefinition, size: Size, dtype: torch.dtype) ->
     slope = fd.ops.add(fd.ops.mul(out, fd.ops.sub(1.0, share)), 1.0)
     inner = fd.ops.mul(grad, fd.ops.mul(share, slope))
     scaled = fd.ops.mul(inner, spread(fd, weight, shape, [1, 2]))
-    _store_flat(fd, gradient(fd, scaled, normal, rstd, shape, GROUP), size, dtype)
+    dx = fd.ops.mul(gradient(fd, scaled, normal, shape, GROUP), spread(fd, rstd, shape, [0, 1]))
+    _store_flat(fd, dx, size, dtype)
     _store_flat(fd, total(fd, fd.ops.mul(inner, normal), (0, 3, 4)), size[1:2], dtype)
     _store_flat(fd, total(fd, inner, (0, 3, 4)), size[1:2], dtype)
 
@@ -97,8 +98,7 @@ def _eager_groupnorm_backward(
 def _autograd_groupnorm(
     grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, rstd: Tensor
 ) -> Run:
-    leaves = [t.detach().requires_grad_() for t in (x, weight, bias)]
-    return partial(torch.autograd.grad, _eager_groupnorm(*leaves), leaves, grad, retain_graph=True)
+    return autograd(_eager_groupnorm, grad, x, weight, bias)
 
 
 CASES = (

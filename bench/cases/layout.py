@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 
-from .. import liger
-from . import sizes
+from . import liger, sizes
 from .case import Case, Draw, Inputs, Size
-from .pieces import FROM_TORCH, load, matrices, spread, store, tensor
+from .pieces import load, matrices, spread, store, tensor
 
 Tensor = torch.Tensor
 JOINED = 3
@@ -37,7 +37,7 @@ def _cat(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
     for _ in range(JOINED):
         x = load(fd, size, dtype)
         silu = fd.ops.mul(x, fd.ops.sigmoid(x))
-        parts.append(fd.ops.cast(silu, dtype=FROM_TORCH[dtype]))
+        parts.append(fd.ops.cast(silu, dtype=from_torch(dtype)))
     fd.add_output(fd.ops.cat(parts, dim=1))
 
 
@@ -129,7 +129,7 @@ def _eager_rotary_backward(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> Se
 
 def _embedding(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
     vocabulary, width, tokens = size
-    table = tensor(fd, (vocabulary, width), FROM_TORCH[dtype])
+    table = tensor(fd, (vocabulary, width), from_torch(dtype))
     index = tensor(fd, (tokens,), DataType.Int)
     fd.add_output(fd.ops.index_select(table, index, dim=0))
 

@@ -10,10 +10,9 @@ import torch.nn.functional as F
 
 from tritonfuser import DataType, FusionDefinition
 
-from .. import liger
-from . import sizes
+from . import liger, sizes
 from .case import Case, Draw, Inputs, Run, Size
-from .pieces import load, over_columns, over_rows, store, tensor, total, wide
+from .pieces import autograd, load, over_columns, over_rows, store, tensor, total, wide
 
 Tensor = torch.Tensor
 
@@ -71,9 +70,7 @@ def _eager_backward(grad: Tensor, x: Tensor, logs: Tensor, labels: Tensor) -> Te
 
 
 def _autograd(grad: Tensor, x: Tensor, logs: Tensor, labels: Tensor) -> Run:
-    leaf = x.detach().requires_grad_()
-    loss = F.cross_entropy(leaf, labels)
-    return partial(torch.autograd.grad, loss, leaf, grad.to(loss.dtype), retain_graph=True)
+    return autograd(partial(F.cross_entropy, target=labels), grad.to(x.dtype), x)
 
 
 CASES = (

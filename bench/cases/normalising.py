@@ -1,4 +1,4 @@
-"""What norms over several dims have in common: statistics, scale and bias, the gradient."""
+"""What norms that subtract a mean have in common: statistics, scale and bias, the gradient."""
 
 from __future__ import annotations
 
@@ -44,11 +44,9 @@ def _along(fd: FusionDefinition, value: Any, size: Size, dims: Sequence[int]) ->
 
 
 def gradient(
-    fd: FusionDefinition, scaled: Any, normal: Any, rstd: Any, size: Size, dims: Sequence[int]
+    fd: FusionDefinition, scaled: Any, normal: Any, size: Size, dims: Sequence[int]
 ) -> Any:
-    """The gradient of what was normalised over ``dims``."""
-    others = [d for d in range(len(size)) if d not in dims]
+    """The gradient of what was normalised over ``dims``, but for the factor 1 / deviation."""
     along = _along(fd, fd.ops.mul(scaled, normal), size, dims)
     centered = fd.ops.sub(scaled, _along(fd, scaled, size, dims))
-    inner = fd.ops.sub(centered, fd.ops.mul(normal, along))
-    return fd.ops.mul(inner, spread(fd, rstd, size, others))
+    return fd.ops.sub(centered, fd.ops.mul(normal, along))

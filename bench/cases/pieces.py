@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 from tritonfuser.ops import philox
 
-from .case import Draw, Inputs, Size
+from .case import Draw, Inputs, Run, Size
 
 EPS = 1e-5
 DROPPED = 0.1
 """Probability with which a dropout drops."""
 SEEDS: Inputs = [1234, 56]
 """Seed and offset of the random numbers, as scalar inputs."""
-FROM_TORCH = {torch.bfloat16: DataType.BFloat16, torch.float32: DataType.Float}
 
 
 def tensor(fd: FusionDefinition, shape: Sequence[int], dtype: DataType) -> Any:
@@ -28,12 +29,12 @@ def tensor(fd: FusionDefinition, shape: Sequence[int], dtype: DataType) -> Any:
 
 def load(fd: FusionDefinition, shape: Sequence[int], dtype: torch.dtype) -> Any:
     """A dense input of the case's dtype, in Float."""
-    return fd.ops.cast(tensor(fd, shape, FROM_TORCH[dtype]), dtype=DataType.Float)
+    return fd.ops.cast(tensor(fd, shape, from_torch(dtype)), dtype=DataType.Float)
 
 
 def store(fd: FusionDefinition, value: Any, dtype: torch.dtype) -> None:
     """An output in the case's dtype."""
-    fd.add_output(fd.ops.cast(value, dtype=FROM_TORCH[dtype]))
+    fd.add_output(fd.ops.cast(value, dtype=from_torch(dtype)))
 
 
 def spread(fd: FusionDefinition, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
@@ -82,11 +83,23 @@ def dropped_in_torch(value: torch.Tensor, seed: int, offset: int) -> torch.Tenso
     return value * (unit < 1.0 - DROPPED) / (1.0 - DROPPED)
 
 
+def undropped(grad: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The backward of torch's dropout, from the mask that it has stored."""
+    found: torch.Tensor = torch.ops.aten.native_dropout_backward(grad, mask, 1 / (1 - DROPPED))
+    return found
+
+
 def with_mask(draw: Draw, inputs: Inputs) -> Inputs:
     """Seed and offset exchanged for the mask that torch's dropout keeps for its backward."""
     like = inputs[0]
     assert isinstance(like, torch.Tensor)
     return [*inputs[:-2], draw.kept(1.0 - DROPPED, *like.shape)]
+
+
+def autograd(function: Callable[..., Any], grad: Any, *tensors: torch.Tensor) -> Run:
+    """The gradients of tensors through a function of them: the backward alone."""
+    leaves = [t.detach().requires_grad_() for t in tensors]
+    return partial(torch.autograd.grad, function(*leaves), leaves, grad, retain_graph=True)
 
 
 def wide(value: torch.Tensor) -> torch.Tensor:

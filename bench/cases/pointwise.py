@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -10,10 +9,9 @@ import torch.nn.functional as F
 
 from tritonfuser import FusionDefinition
 
-from .. import liger
-from . import sizes
+from . import liger, sizes
 from .case import Case, Draw, Inputs, Run, Size
-from .pieces import load, matrices, over_columns, spread, store, total
+from .pieces import autograd, load, matrices, over_columns, spread, store, total
 
 Tensor = torch.Tensor
 ROOT = 0.7978845608028654
@@ -60,9 +58,7 @@ def _eager_bias_gelu_backward(grad: Tensor, x: Tensor, bias: Tensor) -> Any:
 
 
 def _autograd_bias_gelu(grad: Tensor, x: Tensor, bias: Tensor) -> Run:
-    leaves = [t.detach().requires_grad_() for t in (x, bias)]
-    out = _eager_bias_gelu(*leaves)
-    return partial(torch.autograd.grad, out, leaves, grad, retain_graph=True)
+    return autograd(_eager_bias_gelu, grad, x, bias)
 
 
 # --- SwiGLU --------------------------------------------------------------------------------------
@@ -91,9 +87,7 @@ def _eager_silu_mul_backward(grad: Tensor, gate: Tensor, up: Tensor) -> Any:
 
 
 def _autograd_silu_mul(grad: Tensor, gate: Tensor, up: Tensor) -> Run:
-    leaves = [t.detach().requires_grad_() for t in (gate, up)]
-    out = _eager_silu_mul(*leaves)
-    return partial(torch.autograd.grad, out, leaves, grad, retain_graph=True)
+    return autograd(_eager_silu_mul, grad, gate, up)
 
 
 # --- scale, bias, ReLU: the scale belongs to a norm that is frozen -------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,7 @@ import torch.nn.functional as F
 
 from tritonfuser import DataType, FusionDefinition
 
-from .. import liger
-from . import sizes
+from . import liger, sizes
 from .case import Case, Draw, Inputs, Size
 from .pieces import (
     DROPPED,
@@ -24,6 +24,7 @@ from .pieces import (
     spread,
     store,
     total,
+    undropped,
     with_mask,
 )
 
@@ -89,16 +90,6 @@ def _probabilities(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return torch.softmax(scores * SCALE + mask, -1)
 
 
-def _eager_attention(scores: torch.Tensor, mask: torch.Tensor, *seeds: int) -> Any:
-    probabilities = _probabilities(scores, mask)
-    return F.dropout(probabilities, DROPPED), probabilities
-
-
-def _attention_oracle(scores: torch.Tensor, mask: torch.Tensor, *seeds: int) -> Any:
-    probabilities = _probabilities(scores, mask)
-    return dropped_in_torch(probabilities, *seeds), probabilities
-
-
 def _causal(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
     scaled = fd.ops.mul(load(fd, size, dtype), SCALE)
     query, key = (fd.ops.iota(n, 0, 1, DataType.Int) for n in size[2:])
@@ -113,14 +104,16 @@ def _causal_probabilities(scores: torch.Tensor) -> torch.Tensor:
     return torch.softmax((scores * SCALE).masked_fill(hidden, float("-inf")), -1)
 
 
-def _eager_causal(scores: torch.Tensor, *seeds: int) -> Any:
-    probabilities = _causal_probabilities(scores)
+def _eager_dropped(softmax: Callable[..., torch.Tensor], *inputs: Any) -> Any:
+    *given, _, _ = inputs
+    probabilities = softmax(*given)
     return F.dropout(probabilities, DROPPED), probabilities
 
 
-def _causal_oracle(scores: torch.Tensor, *seeds: int) -> Any:
-    probabilities = _causal_probabilities(scores)
-    return dropped_in_torch(probabilities, *seeds), probabilities
+def _dropped_oracle(softmax: Callable[..., torch.Tensor], *inputs: Any) -> Any:
+    *given, seed, offset = inputs
+    probabilities = softmax(*given)
+    return dropped_in_torch(probabilities, seed, offset), probabilities
 
 
 def _attention_backward(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
@@ -136,8 +129,7 @@ def _attention_backward_inputs(draw: Draw, size: Size) -> Inputs:
 def _eager_attention_backward(
     grad: torch.Tensor, out: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
-    inner = torch.ops.aten.native_dropout_backward(grad, mask, 1 / (1 - DROPPED))
-    return _eager_backward(-1, inner, out) * SCALE
+    return _eager_backward(-1, undropped(grad, mask), out) * SCALE
 
 
 def _attention_backward_oracle(grad: torch.Tensor, out: torch.Tensor, *seeds: int) -> torch.Tensor:
@@ -185,8 +177,8 @@ CASES = (
         sizes.SCORES,
         _attention,
         _attention_inputs,
-        _eager_attention,
-        oracle=_attention_oracle,
+        partial(_eager_dropped, _probabilities),
+        oracle=partial(_dropped_oracle, _probabilities),
     ),
     Case(
         "causal_softmax",
@@ -194,8 +186,8 @@ CASES = (
         sizes.SCORES,
         _causal,
         matrices(1, seeds=True),
-        _eager_causal,
-        oracle=_causal_oracle,
+        partial(_eager_dropped, _causal_probabilities),
+        oracle=partial(_dropped_oracle, _causal_probabilities),
     ),
     Case(
         "attention_softmax_bwd",

@@ -105,9 +105,9 @@ def _extremum(line: Line, name: str) -> str:
     return f"torch.{name}({line['arg']}, {tuple_text(line.attr('dims'))})"
 
 
-def _var_mean(line: Line) -> str:
+def _variance(line: Line, name: str) -> str:
     options = f"correction={line.attr('correction')}, keepdim={line.attr('keepdim')}"
-    return f"torch.var_mean({line['arg']}, {tuple_text(line.attr('dims'))}, {options})"
+    return f"torch.{name}({line['arg']}, {tuple_text(line.attr('dims'))}, {options})"
 
 
 def _cumsum(line: Line) -> str:
@@ -192,5 +192,6 @@ FORMS: Mapping[str, Form] = {
     "sum": _sum,
     "take_along_axis": _take_along_axis,
     "uniform": _uniform,
-    "var_mean": _var_mean,
+    "var": lambda line: _variance(line, "var"),
+    "var_mean": lambda line: _variance(line, "var_mean"),
 }

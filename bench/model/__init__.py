@@ -4,17 +4,20 @@ Embedding, RMS norm, rotary attention, dropout, layer norm, a gated MLP and cros
 backward written out by hand; ``reference`` is the same in torch, differentiated by autograd.
 """
 
+from .attention import Attention, attention, attention_backward
 from .autograd import loss, reference, training_step
-from .sizes import FROM_TORCH, REAL, SMALL, Sizes, make_inputs
+from .sizes import REAL, SMALL, Sizes, make_inputs
 from .step import define, record
 from .writer import Writer
 
 __all__ = [
-    "FROM_TORCH",
     "REAL",
     "SMALL",
+    "Attention",
     "Sizes",
     "Writer",
+    "attention",
+    "attention_backward",
     "define",
     "loss",
     "make_inputs",

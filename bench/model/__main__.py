@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
-from ..report import table
-from ..suite import described
+from ..options import add_stop
+from ..provenance import described
+from ..report import save_json, table
 from ..timing import copy_bandwidth
 from ..workers import Limits
 from .run import PEERS, compiled_kernels, rows, run_steps
@@ -24,8 +24,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
     )
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds in all")
-    parser.add_argument("--commit", help="which code this is, where there is no repository")
+    add_stop(parser)
     parser.add_argument("--json", type=Path, help="write the times here")
     return parser.parse_args()
 
@@ -39,9 +38,8 @@ def main() -> None:
         print(f"compiled for {arch}, not run")
         print(compiled_kernels(sizes, arch))
         return
-    about = described(copy_bandwidth(), options.commit)
-    torch.cuda.empty_cache()
-    outcomes = run_steps(sizes, options.vs, 1 + len(options.vs), Limits(total=options.limit))
+    about = {**described(options.commit), "bandwidth": copy_bandwidth()}
+    outcomes = run_steps(sizes, options.vs, 1 + len(options.vs), Limits(total=options.stop))
     print(table(rows(outcomes)))
     failed = {who: outcome.error for who, outcome in outcomes.items() if outcome.error}
     for who, error in failed.items():
@@ -49,7 +47,7 @@ def main() -> None:
     if options.json:
         steps = {who: asdict(o.result) for who, o in outcomes.items() if o.error is None}
         found = {"run": about, "sizes": asdict(sizes), "steps": steps, "failures": failed}
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        save_json(options.json, found)
 
 
 if __name__ == "__main__":

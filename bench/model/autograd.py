@@ -32,13 +32,14 @@ def loss(
 
     def rotary(x: torch.Tensor) -> torch.Tensor:
         left, right = x.chunk(2, -1)
-        return x * cos + torch.cat([-right, left], -1) * sin
+        found: torch.Tensor = x * cos + torch.cat([-right, left], -1) * sin
+        return found
 
     def heads(x: torch.Tensor) -> torch.Tensor:
         return x.view(sizes.batch, sizes.tokens, sizes.heads, sizes.head).transpose(1, 2)
 
     x = F.embedding(tokens, p["embedding"]).view(rows, width)
-    q, k, v = map(heads, F.linear(rms_norm(x, p["norm1"]), p["qkv"]).split(width, -1))
+    q, k, v = map(heads, F.linear(rms_norm(x, p["norm1"]), p["qkv"]).chunk(3, -1))
     attended = F.scaled_dot_product_attention(rotary(q), rotary(k), v, is_causal=True)
     merged = attended.transpose(1, 2).reshape(rows, width)
     drop = drop or (lambda x: _dropped(x, seed, offset))

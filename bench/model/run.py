@@ -13,15 +13,17 @@ import torch
 from tritonfuser import FusionDefinition
 
 from ..functions import TorchFunction, write
-from ..inductor import compiled
+from ..inductor import compiled, tune_alone
+from ..jobs import Outcome, Shop
 from ..kernel_times import KernelTimes, kernel_times, warm_up
-from ..report import human_seconds, table
-from ..workers import Limits, Outcome, Shop, run_jobs
+from ..records import OURS
+from ..report import human_ratio, human_seconds, machine_code, table
+from ..timing import synchronize
+from ..workers import Limits, run_jobs
 from .autograd import training_step
 from .sizes import Sizes, make_inputs
 from .step import record
 
-OURS = "ours"
 PEERS = ("eager", "compile", "autograd", "compiled-autograd")
 """The definition's function op by op and compiled; the model in torch, as it is and compiled."""
 STEPS, ROUNDS = 10, 7
@@ -61,6 +63,8 @@ class StepJob:
 
     def prepare(self, shop: Shop) -> None:
         """Compile it by running it once."""
+        if self.device == "cuda":
+            tune_alone(shop.alone)
         self._step = make_step(self.who, self.sizes, self.dtype, self.device)
         self._step()
         if self.device == "cuda":
@@ -76,16 +80,12 @@ class StepJob:
         return StepTimes(self.who, kernels, seconds, found)
 
     def _seconds(self, step: Step) -> float:
-        self._wait()
+        synchronize(self.device)
         begun = time.perf_counter()
         for _ in range(STEPS):
             step()
-        self._wait()
+        synchronize(self.device)
         return (time.perf_counter() - begun) / STEPS
-
-    def _wait(self) -> None:
-        if self.device == "cuda":
-            torch.cuda.synchronize()
 
 
 def make_step(who: str, sizes: Sizes, dtype: torch.dtype, device: str) -> Step:
@@ -141,8 +141,8 @@ def _row(found: StepTimes) -> dict[str, str]:
 
 def _ratios(found: StepTimes, ours: StepTimes) -> dict[str, str]:
     return {
-        "kernel time vs ours": f"{found.kernels.seconds / ours.kernels.seconds:.2f}x",
-        "step time vs ours": f"{found.seconds / ours.seconds:.2f}x",
+        "kernel time vs ours": human_ratio(found.kernels.seconds / ours.kernels.seconds),
+        "step time vs ours": human_ratio(found.seconds / ours.seconds),
     }
 
 
@@ -150,16 +150,7 @@ def compiled_kernels(sizes: Sizes, arch: str) -> str:
     """The kernels of the step as a table, compiled for a GPU that need not be here."""
     fd = record(sizes, torch.bfloat16)
     reports = fd.compile_for(arch, make_inputs(sizes, torch.bfloat16, "meta"))
-    lines = [
-        {
-            "kernel": report.name,
-            "scheduler": report.scheduler,
-            "registers": str(report.registers),
-            "spilled": str(report.spill_bytes),
-            "shared": str(report.shared_bytes),
-            "load bytes": str(report.max_load_bytes),
-            "store bytes": str(report.max_store_bytes),
-        }
+    return table(
+        {"kernel": report.name, "scheduler": report.scheduler, **machine_code(report)}
         for report in reports
-    ]
-    return table(lines)
+    )

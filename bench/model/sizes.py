@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from tritonfuser import DataType
-
 KEEP = 0.9
 EPS = 1e-5
 SEED, OFFSET = 1234, 8
-FROM_TORCH = {torch.bfloat16: DataType.BFloat16, torch.float32: DataType.Float}
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ from typing import Any
 import torch
 
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import from_torch
 
-from .sizes import FROM_TORCH, KEEP, Sizes
+from .attention import attention, attention_backward
+from .sizes import KEEP, Sizes
 from .writer import Writer
 
 
 def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
     """Record the step: the loss first, then the gradients in the order of ``sizes.weights()``."""
-    w = Writer(fd, sizes, FROM_TORCH[dtype])
+    w = Writer(fd, sizes, from_torch(dtype))
     ops, rows, width = fd.ops, sizes.rows, sizes.width
     tokens = w.tensor((sizes.batch, sizes.tokens), DataType.Int)
     labels = w.tensor((rows,), DataType.Int)
@@ -25,14 +27,8 @@ def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
 
     # Attention.
     x0 = w.wide(ops.reshape(ops.embedding_fwd(tokens, p["embedding"]), new_shape=[rows, width]))
-    n1, scale1 = w.rms_norm(x0, p["norm1"])
-    qkv = ops.linear(n1, p["qkv"])
-    parts = [ops.slice(qkv, [0, i * width], [rows, (i + 1) * width]) for i in range(3)]
-    q, k, v = (w.to_heads(part) for part in parts)
-    q, k = w.rotary(q, cos, sin), w.rotary(k, cos, sin)
-    attended, total, drawn, at = ops.sdpfa_fwd(q, k, v, dropout_p=0.0, is_causal=True)
-    merged = w.from_heads(attended)
-    projected = ops.linear(merged, p["proj"], p["proj_bias"])
+    attended = attention(w, x0, p, cos, sin)
+    projected = ops.linear(attended.merged, p["proj"], p["proj_bias"])
     chance = ops.uniform(0.0, 1.0, [rows, width], rng_seed=seed, rng_offset=offset)
     kept = ops.mul(w.wide(ops.lt(chance, KEEP)), 1 / KEEP)
     x1 = ops.add(x0, ops.mul(w.wide(projected), kept))
@@ -77,16 +73,8 @@ def define(fd: FusionDefinition, sizes: Sizes, dtype: torch.dtype) -> None:
     # Attention's backward.
     d_proj = ops.mul(d_x1, kept)
     grads["proj_bias"] = w.over_rows(d_proj)
-    d_proj = w.narrow(d_proj)
-    grads["proj"] = w.weight_grad(d_proj, merged)
-    d_attended = w.to_heads(ops.matmul(d_proj, p["proj"]))
-    saved = (d_attended, q, k, v, attended, total)
-    d_q, d_k, d_v = ops.sdpfa_bwd(*saved, 0.0, True, drawn, at, None)
-    d_q, d_k = w.rotary_backward(d_q, cos, sin), w.rotary_backward(d_k, cos, sin)
-    d_qkv = ops.cat([w.from_heads(d) for d in (d_q, d_k, d_v)], dim=1)
-    grads["qkv"] = w.weight_grad(d_qkv, n1)
-    d_n1 = w.wide(ops.matmul(d_qkv, p["qkv"]))
-    d_rows, grads["norm1"] = w.rms_norm_backward(d_n1, x0, scale1, p["norm1"])
+    d_rows, found = attention_backward(w, w.narrow(d_proj), attended, p, cos, sin)
+    grads.update(found)
     ids = ops.reshape(tokens, new_shape=[rows])
     d_x0 = w.narrow(ops.add(d_x1, d_rows))
     grads["embedding"] = w.weight_grad(w.narrow(w.hits(ids)), d_x0)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
+import sys
 
 import pytest
 import torch
 
-from bench import definition_job
-from bench.definition_job import SKIPPED, DefinitionJob
-from bench.definition_results import COMPILED, EAGER, OURS, Result, rendered, summaries
+from bench import definition_job, definitions_run
+from bench.definition_job import DefinitionJob
+from bench.definition_results import COMPILED, EAGER, Result, rendered, summaries
 from bench.definitions import load
-from bench.definitions_run import run_on_cpu
+from bench.definitions_run import failed, run_on_cpu, run_on_gpu
+from bench.jobs import Outcome, Shop
 from bench.kernel_times import KernelTimes
+from bench.records import OURS, SKIPPED
 from bench.shrink import shrink
-from bench.workers import Shop
+from bench.workers import Limits
+from tritonfuser import FusionDefinition
 
 SHOP = Shop(contextlib.nullcontext())
 
@@ -86,11 +91,81 @@ def test_what_fails_is_recorded(monkeypatch):
 
 
 def test_without_a_gpu_the_kernels_are_compiled():
-    found = run_on_cpu(entry("nanogpt-3"), "sm_90", reduced=True)
+    (found,) = run_on_cpu([entry("nanogpt-3")], reduced=True)
     assert found.error < 2**-7
     assert (found.kernels, found.spilled) == (1, 0)
     assert found.registers > 0
     assert "registers" in rendered([found], {})
+
+
+# --- a run that fails, or is short of time -------------------------------------------------------
+
+
+def test_on_a_cpu_a_failure_is_a_result_and_none_is_begun_too_late(monkeypatch):
+    def broken(entry, arch, *, reduced):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(definitions_run, "_interpreted", broken)
+    entries = [entry("nanogpt-3"), entry("hf-bert-8")]
+    kept = []
+    found = run_on_cpu(entries, reduced=True, keep=lambda known: kept.append(len(known)))
+    assert [r.failures for r in found] == [{OURS: "RuntimeError: boom"}] * 2
+    assert [r.kernels for r in found] == [1, 1]
+    assert kept == [1, 2]
+    assert "nanogpt-3, ours: RuntimeError: boom" in rendered(found, {})
+    assert run_on_cpu(entries, stop=-1.0, reduced=True) == []
+
+
+def test_what_cannot_be_lowered_has_no_segments(monkeypatch):
+    def refuse(*args, **options):
+        raise RuntimeError("refused")
+
+    monkeypatch.setattr(FusionDefinition, "segments", refuse)
+    found = failed(entry("nanogpt-3"), "refused", "sm_90", reduced=True)
+    assert (found.kernels, found.segments, found.failures) == (0, (), {OURS: "refused"})
+    assert found.ops == 11
+
+
+@pytest.fixture
+def half_done(monkeypatch):
+    """A run on a GPU of which only the last job is done in time; what is prepared first."""
+    seen = {}
+
+    def run_jobs(jobs, processes, limits, *, keep, costs):
+        seen.update(limits=limits, costs=costs, names=[job.entry.name for job in jobs])
+        last = len(jobs) - 1
+        keep({last: Outcome(result("nanogpt", 3, 1, ours=1, eager=2, compile=3))})
+        seen["kept"] = json.loads(seen["path"].read_text()) if "path" in seen else None
+        late = [Outcome(error="not done in time")] * last
+        return [*late, Outcome(result("nanogpt", 3, 1, ours=1, eager=2, compile=3))]
+
+    monkeypatch.setattr(definitions_run, "run_jobs", run_jobs)
+    return seen
+
+
+def test_a_killed_run_leaves_what_it_has(half_done, tmp_path, monkeypatch, capsys):
+    half_done["path"] = path = tmp_path / "found.json"
+    page = tmp_path / "found.md"
+    words = ["--device", "cuda", "--reduced", "--names", "nanogpt-3", "hf-bert-8"]
+    words += ["--deadline", "240", "--limit", "540", "--commit", "abc", "--json", str(path)]
+    monkeypatch.setattr(definitions_run, "copy_bandwidth", lambda: 1e12)
+    monkeypatch.setattr(sys, "argv", ["definitions_run", *words, "--markdown", str(page)])
+    definitions_run.main()
+    assert half_done["limits"] == Limits(240, 540)
+    kept, final = half_done["kept"], json.loads(path.read_text())
+    assert [d["name"] for d in kept["definitions"]] == ["nanogpt-3"]
+    assert [d["name"] for d in final["definitions"]] == ["hf-bert-8", "nanogpt-3"]
+    assert final["definitions"][0]["failures"] == {OURS: "not done in time"}
+    assert final["run"]["commit"] == "abc"
+    assert final["models"][0]["definitions"] == 1
+    assert "hf-bert-8, ours: not done in time" in page.read_text()
+    assert "hf-bert-8, ours: not done in time" in capsys.readouterr().out
+
+
+def test_the_longest_programs_are_compiled_first(half_done):
+    entries = [entry("nanogpt-3"), entry("hf-bert-8")]
+    run_on_gpu(entries, 1e12, 2, Limits(), reduced=True)
+    assert half_done["costs"] == [e.text.count("\n") for e in entries]
 
 
 # --- tables --------------------------------------------------------------------------------------

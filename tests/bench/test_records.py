@@ -9,7 +9,8 @@ import pytest
 from bench.against import changes, comparison, worse
 from bench.plot import drawing, save_plot
 from bench.records import Record, Results, load, save_csv
-from bench.summary import bars, better_ratio, geomean, summary
+from bench.report import geomean
+from bench.summary import bars, better_ratio, summary
 from bench.tables import suite_tables
 from bench.timing import Times, quartiles
 

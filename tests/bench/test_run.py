@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import sys
+import weakref
 from dataclasses import replace
 from functools import partial
 
@@ -14,16 +16,17 @@ import pytest
 import torch
 
 from bench.__main__ import main
-from bench.cases import CASES
+from bench.cases import CASES, Case
 from bench.contenders import Contender
 from bench.inductor import BENCHMARKING, compiled, tune_alone
-from bench.records import Record, Results
-from bench.run import SKIPPED, Measurement
+from bench.jobs import Outcome, Shop
+from bench.provenance import commit_here
+from bench.records import SKIPPED, Record, Results
+from bench.run import Measurement
 from bench.select import DTYPES, Row, part_of, rows, selected, size_of
 from bench.static import static_changes
-from bench.suite import commit_here, recorded
+from bench.suite import recorded
 from bench.timing import Times, interleaved
-from bench.workers import Outcome, Shop
 
 ALONE = Shop(contextlib.nullcontext())
 
@@ -107,6 +110,27 @@ def test_a_job_that_died_has_a_record():
     record = recorded(job, Outcome(error="its process ended with code 7"))
     assert record.failures == {"ours": "its process ended with code 7"}
     assert record.bytes == 2 * 4 * 16 * 2
+
+
+def test_memory_is_given_back_with_the_inputs_in_it(monkeypatch):
+    """All workers share a GPU: what one keeps, nobody else has."""
+    made, alive = [], []
+    draw = Case.inputs
+
+    def inputs(self, *given):
+        found = draw(self, *given)
+        made.extend(map(weakref.ref, found))
+        return found
+
+    def free(device):
+        gc.collect()
+        alive.append(sum(ref() is not None for ref in made))
+
+    monkeypatch.setattr(Case, "inputs", inputs)
+    monkeypatch.setattr("bench.run.free", free)
+    measured(Row("softmax", (4, 16), "bfloat16"))
+    # Behind preparing, behind the check, behind measuring.
+    assert alive == [0, 1, 0]
 
 
 def test_functions_are_compiled_apart():

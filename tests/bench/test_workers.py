@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from bench import workers
 from bench.workers import Limits, run_jobs
+from tests.bench.test_children import gone
 
 
 @dataclass
@@ -102,3 +107,57 @@ def test_limits_end_the_run():
 
 def test_no_jobs_no_outcomes():
     assert run_jobs([]) == []
+
+
+def test_outcomes_are_handed_on_as_they_come(monkeypatch):
+    monkeypatch.setattr(workers, "_SELDOM", 0.0)
+    kept = []
+    found = run_jobs([Timed(i) for i in range(3)], 1, keep=lambda known: kept.append(dict(known)))
+    assert sorted(kept[0]) == [0]
+    assert all(known[0] == found[0] for known in kept)
+
+
+def test_the_longest_is_prepared_first():
+    found = run_jobs([Timed(i) for i in range(3)], 1, costs=[1.0, 3.0, 2.0])
+    assert [o.result[0] for o in found] == [0, 1, 2]
+    prepared = [o.result[1] for o in found]
+    assert sorted(prepared) == [prepared[1], prepared[2], prepared[0]]
+
+
+@dataclass
+class Heavy:
+    """Leaves objects behind, as a compiler does."""
+
+    def prepare(self, shop):
+        self.kept = [[number] for number in range(100_000)]
+
+    def measure(self):
+        return gc.get_freeze_count(), len(gc.get_objects())
+
+
+def test_what_is_compiled_is_left_out_of_later_collections():
+    (outcome,) = run_jobs([Heavy()])
+    frozen, watched = outcome.result
+    assert frozen > 100_000 > watched
+
+
+STARTS_WORKERS = """
+from tests.bench.test_workers import Failing, run_jobs
+if __name__ == "__main__":
+    run_jobs([Failing("hang in prepare", pathlib.Path(sys.argv[1]))], 1)
+"""
+
+
+def test_workers_end_with_their_parent(tmp_path):
+    """Killed, it can tell nobody."""
+    path = tmp_path / "program.py"
+    path.write_text(f"import pathlib, sys\n{STARTS_WORKERS}")
+    folder = tmp_path / "seen"
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, str(path), str(folder)], env=environment) as parent:
+        while not (seen := list(folder.iterdir())):
+            time.sleep(0.05)
+        parent.kill()
+    (worker,) = seen
+    assert gone(int(worker.name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from .case import Run
+from .pieces import EPS
+
 Tensor = torch.Tensor
-Run = Callable[[], Any]
-EPS = 1e-5
 
 
 def available() -> bool:

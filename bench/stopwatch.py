@@ -1,0 +1,72 @@
+"""Where the time of a lowering goes: its stages, and a watch that is put around functions."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+from tritonfuser.heuristics import schedulers
+from tritonfuser.lowering import pipeline
+
+Stages = Mapping[str, tuple[tuple[ModuleType, str], ...]]
+
+STAGES: Stages = {
+    "concretize": ((pipeline, "concretize"),),
+    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "seeded")),
+    "segment": ((pipeline, "segment"),),
+    "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
+    "emit": ((pipeline, "emit_segment"),),
+}
+"""The functions that a stage consists of; time in a stage inside another is counted once."""
+
+
+@dataclass
+class Stopwatch:
+    """Seconds by stage, each without those inside it.
+
+    Attributes
+    ----------
+    clock : callable
+        What time it is: by default this process's time on its cores, which others do not add to.
+    """
+
+    clock: Callable[[], float] = time.process_time
+    seconds: dict[str, float] = field(default_factory=dict)
+    _inside: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what runs in here for ``name``."""
+        started = self.clock()
+        self._inside.append(0.0)
+        try:
+            yield
+        finally:
+            took = self.clock() - started
+            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inside.pop()
+            if self._inside:
+                self._inside[-1] += took
+
+    @contextmanager
+    def on(self, stages: Stages) -> Iterator[None]:
+        """Count the functions of each stage for it, wherever their modules' names are called."""
+        with ExitStack() as patches:
+            for name, places in stages.items():
+                for module, attribute in places:
+                    timed = self._around(name, getattr(module, attribute))
+                    patches.enter_context(mock.patch.object(module, attribute, timed))
+            yield
+
+    def _around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.stage(name):
+                return function(*args, **kwargs)
+
+        return timed
