@@ -49,15 +49,38 @@ def proposed(problem):
 
 @pytest.mark.parametrize("item_bytes", [1, 2, 4, 8])
 def test_a_program_of_a_sum_has_whole_lines(item_bytes):
-    name, params = proposed(summed(8192, 8192, item_bytes))
+    name, params = proposed(summed(1 << 16, 8192, item_bytes))
     assert name == "reduction"
     assert params["block_x"] * item_bytes == 128
 
 
 @pytest.mark.parametrize("columns", [8193, 8194])
 def test_rows_that_begin_anywhere_are_no_exception(columns):
-    _, params = proposed(summed(8192, columns))
+    _, params = proposed(summed(1 << 16, columns))
     assert params["block_x"] * 2 == 128
+
+
+@pytest.mark.parametrize("columns", [8192, 8193])
+def test_what_one_wave_reads_best_is_read_by_two_lines(columns):
+    whole = summed(8192, columns)
+    parts = schedulers.split(whole)
+    assert parts == 8
+    cut = summed(8192 // parts, columns * parts)
+    _, params = proposed(cut)
+    assert params["block_x"] * 2 == 256
+    assert cut.parallel // params["block_x"] <= 4 * H200.sm_count < 2 * cut.parallel // 128
+
+
+def test_wide_short_columns_are_read_by_long_runs():
+    wide = summed(128, 262144)
+    _, params = proposed(wide)
+    assert params["block_x"] * 2 == 4096 and schedulers.split(wide) == 1
+    assert proposed(replace(wide, states=2))[1]["block_x"] * 2 <= 256
+
+
+def test_many_columns_are_not_cut():
+    assert schedulers.split(summed(2048, 73728)) == 1
+    assert schedulers.split(summed(16384, 20480)) > 1
 
 
 def test_loads_run_ahead_where_more_than_sums_is_written():

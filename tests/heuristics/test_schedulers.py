@@ -235,12 +235,12 @@ def test_rows_just_too_long_are_walked_in_two_steps_of_short_work(columns, sums)
     assert found["block_r"] == 512 * found["num_warps"]
 
 
-def test_a_row_of_many_sums_is_cut_into_fewer_pieces_for_more_warps():
+def test_a_row_of_many_sums_is_cut_into_fewer_pieces():
     pair = (ROW, ROW, replace(ROW, is_store=True))
     found = [schedulers.propose(norm(1 << 14, 3136, streams=pair, states=n))[1] for n in (1, 2, 4)]
     assert [vars(params)["tails"] for params in found] == [(1024, 64), (1024, 64), ()]
     assert [vars(params)["block_r"] for params in found] == [2048, 2048, 4096]
-    assert [params.num_warps for params in found] == [4, 4, 8]
+    assert [params.num_warps for params in found] == [4, 4, 4]
 
 
 def test_a_short_row_is_one_warp_however_many_its_sums():

@@ -23,9 +23,6 @@ ITEMS_A_THREAD = 32
 SLACK = 1.25
 """How many more they may be, of a row that is no power of two."""
 
-FEW_SUMS = 2
-"""Numbers a thread sums up of a row with so many elements of it; with more it has half of them."""
-
 SPARE = 24
 """Registers of a thread beside those of its row: addresses, sums, what a step computes."""
 
@@ -93,7 +90,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     most = most_tails(problem.states)
     block, tails = whole_row(problem.reduced, most)
     block_x = _rows_together(problem, block + sum(tails))
-    warps = _warps(problem, block_x * (block + sum(tails)))
+    warps = _warps(block_x * (block + sum(tails)))
     if _stays(problem, block + sum(tails), warps):
         return InnerPersistentParams(
             block_x=block_x, block_r=block, tails=tails, persistent=True, num_warps=warps
@@ -114,15 +111,9 @@ def _rows_together(problem: Problem, row: int) -> int:
     return rows
 
 
-def _warps(problem: Problem, tile: int) -> int:
-    """Warps of a program that keeps its rows.
-
-    Sums of a row are made one after the other, by all lanes: with many of them shorter work of
-    more warps is faster. On an H200 the backward of an instance norm, four sums of two tensors,
-    took 516 us with 16 elements a thread and step and 366 with 8.
-    """
-    warps = max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))
-    return min(16, 2 * warps) if warps > 1 and problem.states > FEW_SUMS else warps
+def _warps(tile: int) -> int:
+    """Warps of a program that keeps its rows."""
+    return max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))
 
 
 def _stays(problem: Problem, row: int, warps: int) -> bool:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from .params import HeuristicParams, PointwiseParams, TransposeParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 
+MANY_LOADS = 5
+"""Loads of an element from which on a thread takes few elements, and a program has more threads:
+a rotary embedding of 8 x 4096 x 32 x 128 took 166 us so on an H200, else 175, and its backward 170
+instead of 198."""
+
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
@@ -16,14 +21,18 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def propose(problem: Problem) -> HeuristicParams:
-    """Four 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors."""
+    """Four 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors.
+
+    With many tensors, or one read at many places, a thread takes one load of each.
+    """
     n = problem.parallel
     if problem.on_cpu:
         return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
     items = min(max(64 // problem.narrowest, 4), 32)
-    if problem.work > 24:
+    loads = sum(not stream.is_store for stream in problem.streams)
+    if problem.work > 24 or loads >= MANY_LOADS:
         items = min(items, 8)
-    warps = 4
+    warps = 8 if loads >= MANY_LOADS else 4
     while warps > 1 and ceil_div(n, warps * 32 * items) < 2 * problem.device.sm_count:
         if items > 16 // problem.narrowest:
             items //= 2

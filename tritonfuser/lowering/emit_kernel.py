@@ -269,12 +269,14 @@ class KernelBody(ValueWriter):
     def _pass(self, members: list[Member], stores: list[Store]) -> None:
         loop = self.nest.loop
         if loop is None:
+            self._fetch(members)
             for member in members:
                 self._reduce(member)
             for store in stores:
                 self._store(store)
             return
         self.writer.open_loop(loop)
+        self._fetch(members)
         ends = [self._reduce(member) for member in members]
         walked = {store: self.pieces(store.index) if loop == "r" else range(1) for store in stores}
         for store, pieces in walked.items():
@@ -290,6 +292,19 @@ class KernelBody(ValueWriter):
                 end()
         for store, pieces in walked.items():
             self._store(store, pieces[1:])
+
+    def _fetch(self, members: Sequence[Member]) -> None:
+        """Read what is reduced first: all loads are under way before a sum waits for some."""
+        places = {out: m.index for m in self.segment.members for out in m.node.outs}
+        for member in members:
+            start = member.reads[0]
+            if member.node.out in self.online:
+                continue
+            if walk(self.fusion, [start], places, self.stored).native:
+                continue
+            for piece in self.pieces(member.operand_index):
+                with self.on(piece):
+                    self.read(Read(start.value, self.place(start.index)))
 
     def _loop_header(self, tile: Tile) -> str:
         stages = self.segment.params.num_stages

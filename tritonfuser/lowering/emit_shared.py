@@ -15,7 +15,6 @@ from .emit_kernel import KernelBody
 from .emit_reduce import finish_value, row_total, work_dtype
 from .evictions import kept_until
 from .kernel import Board
-from .reach import Read
 from .segments import Member, Segment, Store
 from .shared_nest import SharedNest
 from .writer import Line, Name
@@ -101,7 +100,7 @@ class SharedBody(KernelBody):
     def _pass(self, members: list[Member], stores: list[Store]) -> None:
         self.writer.open_loop("m", "n")
         seen = [self._look(number, member) for number, member in enumerate(self.told)]
-        self._fetch()
+        self._fetch(self.told)
         for number, member in enumerate(self.told):
             self._tell(number, member)
         early = len(self.writer.scopes[-1].lines)
@@ -134,13 +133,6 @@ class SharedBody(KernelBody):
         where = self._told_at(self.rows.late, number, "parts")
         text = f"look({where}, n_mask)"
         return self.define(member.node.out, text, frozenset("n"), self._word(), None, "_seen")
-
-    def _fetch(self) -> None:
-        """All loads of the row are under way before the first sum waits for some."""
-        for member in self.told:
-            for piece in self.reduced_pieces(member):
-                with self.on(piece):
-                    self.read(Read(next(member.node.operands()), self.place(member.operand_index)))
 
     def _tell(self, number: int, member: Member) -> None:
         form = as_call(member.node).op.form
