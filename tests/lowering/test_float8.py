@@ -13,7 +13,7 @@ from tritonfuser.dtypes import DataType, e4m3_saturates
 from tritonfuser.ir import Const
 from tritonfuser.lowering import interpreted
 from tritonfuser.lowering.compile import compile_kernel
-from tritonfuser.lowering.emit_values import cast_text, literal
+from tritonfuser.lowering.emit_text import cast_text, literal
 
 D = DataType
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")

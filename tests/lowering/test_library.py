@@ -23,7 +23,7 @@ from tests.ops.test_pointwise import TOLERANCE, reference
 from tritonfuser.dtypes import DataType
 from tritonfuser.lowering import interpreted
 from tritonfuser.lowering.compile import compile_kernel
-from tritonfuser.lowering.emit_values import cast_text
+from tritonfuser.lowering.emit_text import cast_text
 from tritonfuser.lowering.kernel import KernelSource
 from tritonfuser.ops import philox
 

@@ -14,7 +14,7 @@ from ..errors import ExecutionModeError, InputError, SchedulingError
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
 from ..ledger import Ledger
-from ..lowering.build import KernelReport, report
+from ..lowering.build import KernelReport, digest_ahead, report
 from ..lowering.concretize import InputSignature
 from ..lowering.contract import Products
 from ..lowering.kernel import KernelSource
@@ -127,6 +127,8 @@ class FusionExecutorCache:
 
         def compiled(found: InputSignature, ledger: Ledger | None) -> ExecutionPlan:
             refuse_first_run(where)
+            if not properties.is_cpu:
+                digest_ahead()
             lowered = lower(
                 self.fusion, found, properties, params, self._two_steps, products, ledger
             )

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .compile import CompiledKernel, Target, compile_kernel, target_of
+from .compile import CompiledKernel, Target, compile_kernel, digest_ahead, target_of
 from .interpret import interpret_kernel
 from .launch import Launcher, Prepared
 from .module import load_module
@@ -19,6 +19,7 @@ __all__ = [
     "Prepared",
     "Target",
     "compile_kernel",
+    "digest_ahead",
     "interpret_kernel",
     "load_module",
     "report",

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Union
 
 import triton
@@ -136,6 +137,12 @@ def compile_kernel(
         if kind in compiled.asm:
             options.dump("ptx", compiled.asm[kind])
     return compiled
+
+
+@cache
+def digest_ahead() -> None:
+    """Begin with what the first compilation needs and no kernel is needed for, on a thread."""
+    threading.Thread(target=_digest_triton, name="tritonfuser digest", daemon=True).start()
 
 
 _digesting = threading.Lock()

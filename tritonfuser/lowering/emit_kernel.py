@@ -18,8 +18,10 @@ from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Guard, Index
 from .emit_index import Tile
 from .emit_online import Online, online_pairs
-from .emit_reduce import REDUCERS, Finish
-from .emit_values import ValueWriter, cast_text, typed
+from .emit_reduce import Finish
+from .emit_scan import REDUCERS
+from .emit_text import cast_text, typed
+from .emit_values import ValueWriter
 from .evictions import with_evictions
 from .nest import Nest
 from .reach import Read, walk

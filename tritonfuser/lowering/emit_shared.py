@@ -12,7 +12,7 @@ from ..ops.table import Reduction
 from ..shapes import Guard, Index
 from .emit_index import Tile
 from .emit_kernel import KernelBody
-from .emit_reduce import finish_value, row_total, work_dtype
+from .emit_reduce import give, row_total, work_dtype
 from .evictions import kept_until
 from .kernel import Board
 from .segments import Member, Segment, Store
@@ -151,4 +151,4 @@ class SharedBody(KernelBody):
         heard = f"heard({seen.text}, {where})"
         parts = self.define(member.node.out, heard, dims, dtype, loc, "_parts")
         text = form.across.format(x=parts.text, axis=0)
-        finish_value(self, member, self.define(member.node.out, text, dims, dtype, loc))
+        give(self, member, member.node.out, self.define(member.node.out, text, dims, dtype, loc))

@@ -6,56 +6,24 @@ has in the definition.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
-import torch
-
-from ..affine import Affine, linear, unbound
-from ..dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype, e4m3_saturates
-from ..errors import SourceLoc
-from ..ir import Const, Fusion, Node, Operand, Value
+from ..affine import Affine, linear
+from ..dtypes import EIGHT_BIT_FLOATS, DataType, compute_dtype
+from ..ir import Const, Node, Operand, Value
 from ..ops.builder import as_call
 from ..ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ..ops.typing_rules import operand_types
-from ..shapes import Guard, Source, broadcast_index
-from ..sizes import is_size, surely_below
-from .emit_index import IndexWriter, Tile
-from .emit_lanes import LaneWriter, lanes_of
+from ..shapes import Source, broadcast_index
+from .emit_loads import LoadWriter
 from .emit_random import WORDS, Run, run_along, scaled
-from .kernel import passed_dtype
+from .emit_text import cast_text, filled, number, triton_name, typed, zero
 from .reach import Read, is_anchor, merge_guards, reads, sources_of
-from .traffic import offset_of
-from .writer import Line, Name, Writer
+from .writer import Name
 
 
-class ValueWriter:
-    """Writes values of one kernel.
-
-    Parameters
-    ----------
-    stored : mapping
-        Values to load, with the strides of their buffers.
-    """
-
-    def __init__(
-        self,
-        fusion: Fusion,
-        tiles: tuple[Tile, ...],
-        stored: Mapping[Value, tuple[int, ...]],
-        wide_index: bool,
-    ) -> None:
-        self.fusion = fusion
-        self.writer = Writer()
-        self.index = IndexWriter(self.writer, tiles, wide_index)
-        self.lanes = LaneWriter(self.writer, self.index, self.part)
-        for value in fusion.inputs:
-            if not value.is_tensor:
-                self.writer.fresh(value.name)
-        self.stored = stored
-        self.loaded: list[Read] = []
-
-    # -- reading -------------------------------------------------------------
+class ValueWriter(LoadWriter):
+    """Writes values of one kernel: loaded, or computed from others."""
 
     def read(self, read: Read) -> Name:
         """The value at an index, written if it is not yet."""
@@ -99,101 +67,6 @@ class ValueWriter:
             return self._load(read)
         return self._compute(self.fusion.producers[read.value], read)
 
-    def bind(self, read: Read, name: Name) -> None:
-        """Say that a value at an index is already there under a name."""
-        self.writer.scope_for(name.dims).names[read] = name
-
-    def define(
-        self,
-        value: Value,
-        text: str,
-        dims: frozenset[str],
-        dtype: DataType,
-        loc: SourceLoc | None,
-        mark: str = "",
-        loads: str = "",
-    ) -> Name:
-        """A line ``name = text`` in the scope where ``dims`` run.
-
-        The name is the value's, with ``mark`` behind it where it is not the value itself;
-        ``loads`` says from where the line loads, if it does.
-        """
-        scope = self.writer.scope_for(dims)
-        name = Name(self.writer.fresh(f"{value.name}{mark}"), dtype, dims)
-        scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads))
-        return name
-
-    def _load(self, read: Read) -> Name:
-        value = read.value
-        if not value.is_tensor:
-            name = self.cast(Name(value.name, passed_dtype(value)), value.dtype, value, None)
-            self.bind(read, name)
-            return name
-        if value.tensor.numel == 0:
-            zero = f"tl.full([], 0, {triton_name(value.dtype)})"
-            return self.define(value, zero, frozenset(), value.dtype, None)
-        self._read_indices(*read.index)
-        offset = offset_of(read.index, self.stored[value])
-        dims = self.index.dims(offset) | self._guard_dims(read.guards)
-        masks = self.index.mask(dims) + self.guards(read.guards)
-        self.loaded.append(read)
-        lanes = lanes_of(offset, read.guards, self.index.met(offset), self.index.rank)
-        if lanes is None:
-            text = load_text(self._pointer(read, offset, dims, masks), masks)
-            name = self.define(value, text, dims, value.dtype, None, loads=value.name)
-        else:
-            pointer = self.address(value, self.lanes.offset(offset, lanes))
-            text = load_text(pointer, self.lanes.masks(masks, lanes))
-            lane = self.define(value, text, dims, value.dtype, None, "_lane", loads=value.name)
-            text = f"spread({lane.text}, {lanes.count})"
-            name = self.define(value, text, dims, value.dtype, None)
-        self.bind(read, name)
-        return name
-
-    def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], masks: list[str]) -> str:
-        """The address of a load; with masks it is a block as they are."""
-        pointer = self.address(read.value, offset)
-        if not masks or self.index.blocked(self.index.dims(offset)):
-            return pointer
-        # A value read at run time may be a block of one.
-        computed = any(guard.expr.loaded() for guard in read.guards)
-        return self.index.spread(pointer, dims, always=computed)
-
-    def address(self, value: Value, offset: Affine) -> str:
-        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
-        place = self.index.text(offset)
-        return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
-
-    def _read_indices(self, *exprs: Affine) -> None:
-        """Write the values that index expressions contain."""
-        for expr in exprs:
-            for loaded in expr.loaded():
-                assert isinstance(loaded.key, Read)
-                self.read(loaded.key)
-
-    def _guard_dims(self, guards: tuple[Guard, ...]) -> frozenset[str]:
-        found: frozenset[str] = frozenset()
-        for guard in guards:
-            self._read_indices(guard.expr)
-            found |= self.index.dims(guard.expr)
-        return found
-
-    def guards(self, guards: tuple[Guard, ...]) -> list[str]:
-        """Each guard as a condition, in parentheses."""
-        texts: list[str] = []
-        for guard in guards:
-            self._read_indices(guard.expr)
-            expr = unbound(guard.expr)
-            place = self.index.text(expr - expr.const)
-            bounds = expr.range
-            if bounds is None or not surely_below(guard.low - 1, bounds[0]):
-                texts.append(f"({place} >= {guard.low - expr.const})")
-            if bounds is None or not surely_below(bounds[1], guard.high):
-                texts.append(f"({place} < {guard.high - expr.const})")
-        return list(dict.fromkeys(texts))
-
-    # -- computing -----------------------------------------------------------
-
     def _compute(self, node: Node, read: Read) -> Name:
         form = as_call(node).op.form
         if isinstance(form, View):
@@ -223,7 +96,7 @@ class ValueWriter:
             for arg, dtype in zip(given, typing.operands, strict=True)
         ]
         out = node.out.dtype
-        text = _fill(node, form, names, typing.operands, typing.computed)
+        text = filled(node, form, names, typing.operands, typing.computed)
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
         dims = frozenset[str]().union(*(n.dims for n in names))
@@ -238,24 +111,10 @@ class ValueWriter:
         place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
         return self.cast(self.read(place), dtype, arg, None)
 
-    def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None) -> Name:
-        """The same number as another dtype, converted once."""
-        if name.dtype is dtype:
-            return name
-        key = ("cast", name.text, dtype)
-        found = self.writer.find(key)
-        if found is None:
-            text = cast_text(name.text, name.dtype, dtype)
-            mark = "" if loc is not None else f"_{dtype.info.triton}"
-            made = self.define(value, text, name.dims, dtype, loc, mark)
-            self.writer.scope_for(name.dims).names[key] = made
-            return made
-        return found
-
     def _view(self, node: Node, read: Read) -> Name:
         sources = sources_of(node, read)
         if not sources:
-            return self._spelled(node, _zero(node.out.dtype))
+            return self._spelled(node, zero(node.out.dtype))
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
@@ -277,7 +136,7 @@ class ValueWriter:
     def _source(self, node: Node, source: Source, read: Read) -> Name:
         dtype = node.out.dtype
         if source.operand is None:
-            return _zero(dtype)
+            return zero(dtype)
         if isinstance(source.operand, Const):
             return number(source.operand, dtype)
         if not source.operand.is_tensor:
@@ -351,104 +210,3 @@ class ValueWriter:
         first = self.index.text(run.rest // WORDS)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
-
-    def part(self, tile: Tile, count: int) -> str:
-        """The positions of a tile by ``count``, one each: kernels know where their tiles start."""
-        raise AssertionError(f"{tile.name} has no place yet")
-
-
-def _fill(
-    node: Node,
-    form: Pointwise,
-    names: list[Name],
-    dtypes: tuple[DataType, ...],
-    computed: DataType,
-) -> str:
-    """The expression with its operands' names put in."""
-    operands = zip(as_call(node).op.params, node.args, strict=False)
-    params = [param.name for param, arg in operands if arg is not None]
-    template = form.expression(dtypes[0], _last_value(node))
-    simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
-    texts = {
-        param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
-        for param, name in zip(params, names, strict=True)
-    }
-    return template.format(**texts, dtype=triton_name(computed))
-
-
-def _adapts(name: Name, beside_tensor: bool, template: str) -> bool:
-    """Whether Triton gives a bare number the operand's dtype by itself."""
-    infix = "(" not in template
-    return beside_tensor and (name.dtype is DataType.Float or (infix and _is_plain(name)))
-
-
-def _is_plain(name: Name) -> bool:
-    return name.dtype in (DataType.Int, DataType.Int32)
-
-
-def load_text(pointer: str, masks: list[str]) -> str:
-    if not masks:
-        return f"tl.load({pointer})"
-    return f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
-
-
-def _zero(dtype: DataType) -> Name:
-    return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
-
-
-def number(const: Const, dtype: DataType) -> Name:
-    """A constant as an operand: written out, or an argument's where it is a size that varies."""
-    if is_size(const.value):
-        return Name(cast_text(f"{const.value}", DataType.Int32, dtype), dtype)
-    return Name(literal(const, dtype), dtype, literal=True)
-
-
-def typed(name: Name) -> str:
-    return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
-
-
-def _last_value(node: Node) -> object:
-    last = node.args[-1]
-    return last.value if isinstance(last, Const) else None
-
-
-def triton_name(dtype: DataType) -> str:
-    return f"tl.{dtype.info.triton}"
-
-
-def cast_text(text: str, source: DataType, target: DataType) -> str:
-    """A conversion of a name or a parenthesized expression."""
-    if source is target:
-        return text
-    if source in EIGHT_BIT_FLOATS:
-        return cast_text(f"{source.info.letter}_to_float({text})", DataType.Float, target)
-    if target in EIGHT_BIT_FLOATS:
-        number = cast_text(text, source, DataType.Float)
-        how = f", {e4m3_saturates()}" if target is DataType.Float8_e4m3fn else ""
-        return f"float_to_{target.info.letter}({number}{how})"
-    if not text.isidentifier():
-        text = f"({text})"
-    if target is DataType.Bool:
-        return f"{text} != 0"
-    return f"{text}.to({triton_name(target)})"
-
-
-def literal(const: Const, dtype: DataType) -> str:
-    """A constant as Triton text in a dtype: rounded to it as a cast would; bytes of eight bits."""
-    value = const.value
-    if isinstance(value, complex):
-        value = value.real
-    category = dtype.info.category
-    if category is Category.BOOL:
-        return str(bool(value))
-    if category is Category.INT:
-        if isinstance(value, float) and not math.isfinite(value):
-            return "0"
-        return str(int(value))
-    value = float(value)
-    if dtype in EIGHT_BIT_FLOATS:
-        return str(torch.tensor(value).to(dtype.info.torch).view(torch.uint8).item())
-    if value == 0 and math.copysign(1, value) < 0:
-        # Triton makes 0.0 of a literal -0.0.
-        return f"(tl.full([], 0.0, {triton_name(dtype)}) * -1.0)"
-    return repr(value) if math.isfinite(value) else f'float("{value}")'
