@@ -457,3 +457,19 @@ def test_a_long_graph_is_one_kernel(count):
         return x
 
     assert schedulers(lowered(body, [noise(8, 64)])) == ["inner_persistent"]
+
+
+def test_results_at_other_rows_are_not_taken_for_those_of_the_row():
+    """Sums of columns beside as many sums of rows: row i of the kernel has column i's sum."""
+
+    def body(fd, x):
+        return fd.ops.sum(x, [1, 2]), fd.ops.sub(x, fd.ops.sum(x, [0, 2], keepdim=True))
+
+    def swapped(fd, x):
+        found = fd.ops.sum(x, [1, 2])
+        spread = fd.ops.sub(x, fd.ops.sum(x, [1, 2], keepdim=True))
+        return found, spread, fd.ops.sub(x, fd.ops.sum(x, [0, 2], keepdim=True))
+
+    for shape in ((5, 5, 33), (5, 5, 4), (16, 16, 70)):
+        check(body, noise(*shape))
+        check(swapped, noise(*shape))

@@ -190,7 +190,7 @@ class Grouper:
             seed = self.maker.moved(seed, group)
         elif not self._related(seed, group):
             return "it shares nothing with the kernel"
-        inside = [v.name for v in seed.reach.foreign if v in group.places]
+        inside = self._elsewhere(seed, group, how)
         if inside:
             return f"it reads {inside[0]} at another index than where the kernel computes it"
         whole = self._written_here(seed, group)
@@ -222,6 +222,17 @@ class Grouper:
         loads = seed.reach.loads | seed.reach.anchors
         mine = {r.value for r in loads if r.value.is_tensor}
         return seed.member is not None or any(r.value in mine for r in group.reads)
+
+    def _elsewhere(self, seed: Seed, group: Group, how: str) -> list[str]:
+        """Results of the kernel that the seed reads, but not where the kernel computes them.
+
+        A seed that is not moved to the kernel's axes knows nothing of results that were.
+        """
+        found = seed.reach.foreign
+        if how != EXTENTS:
+            home = self.maker.places
+            found = found.union(v for v in seed.reach.native if group.places.get(v) != home[v])
+        return [v.name for v in found if v in group.places]
 
     def _needs(self, seed: Seed, group: Group) -> frozenset[int]:
         """The other groups whose results the seed reads."""
