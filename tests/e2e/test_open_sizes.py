@@ -169,6 +169,14 @@ def _backward(fd: Any) -> None:
     fd.add_output(fd.ops.sum(both, dims=[0]))
 
 
+def _grouped(fd: Any) -> None:
+    """Sums of all channels' pixels, and of each channel's pixels in all images."""
+    x = fd.define_tensor(shape=[-1, -1, -1], contiguity=True)
+    along = fd.ops.sum(x, dims=[1, 2], keepdim=True)
+    fd.add_output(fd.ops.sub(x, along))
+    fd.add_output(fd.ops.sum(x, dims=[0, 2]))
+
+
 def _joined(fd: Any) -> None:
     x, y = matrix(fd), matrix(fd)
     fd.add_output(fd.ops.relu(fd.ops.cat([x, y, x], 0)))
@@ -205,6 +213,8 @@ CHOSEN: dict[str, tuple[Callable[[Any], None], list[list[tuple[int, ...]]]]] = {
     "moments": (_moments, [[(40, 24)], [(33, 7)], [(40, 25)]]),
     "many rows": (_moments, [[(4096, 3)], [(1024, 3)], [(1024, 2)]]),
     "backward": (_backward, [[(256, 24)] * 2, [(128, 32)] * 2, [(512, 20)] * 2]),
+    "grouped": (_grouped, [[(64, 3, 70)], [(40, 3, 66)], [(33, 3, 70)]]),
+    "grouped channels": (_grouped, [[(40, 8, 70)], [(40, 5, 70)], [(40, 6, 70)]]),
     "joined": (_joined, [[(4, 5), (9, 5)], [(17, 8), (3, 8)], [(2, 30), (40, 30)]]),
     "regrouped": (_regrouped, [[(4, 16, 24)], [(2, 48, 30)], [(7, 3, 16)]]),
     "scanned": (_scanned, [[(5, 40)], [(33, 17)], [(16, 64)]]),

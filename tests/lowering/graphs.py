@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -71,3 +72,28 @@ def alternating(steps: int) -> Any:
 
 def noise(*sizes: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(sizes, generator=torch.Generator().manual_seed(seed + sum(sizes)))
+
+
+def group_norm_backward(shape: tuple[int, ...]) -> Any:
+    """Of images [n, g * c, h, w] in g groups; given are mean and 1 / deviation of [n, g]."""
+    n, g, c, *pixels = shape
+    count = max(c * prod(pixels), 1)
+
+    def body(fd: Any, x: Any, dy: Any, w: Any, mean: Any, rstd: Any) -> tuple[Any, ...]:
+        rows, dy = (fd.ops.reshape(v, list(shape)) for v in (x, dy))
+        w = fd.ops.reshape(w, [1, g, c, *(1 for _ in pixels)])
+        mean, rstd = (fd.ops.reshape(v, [n, g, 1, *(1 for _ in pixels)]) for v in (mean, rstd))
+        hat = fd.ops.mul(fd.ops.sub(rows, mean), rstd)
+        inside, all_but = [2, *range(3, 3 + len(pixels))], [0, *range(3, 3 + len(pixels))]
+
+        def along(v: Any) -> Any:
+            return fd.ops.mul(fd.ops.sum(v, inside, keepdim=True), 1.0 / count)
+
+        grad = fd.ops.mul(dy, w)
+        centred = fd.ops.sub(
+            fd.ops.sub(grad, along(grad)), fd.ops.mul(hat, along(fd.ops.mul(grad, hat)))
+        )
+        dx = fd.ops.reshape(fd.ops.mul(rstd, centred), [n, g * c, *pixels])
+        return dx, *(fd.ops.sum(v, all_but) for v in (fd.ops.mul(dy, hat), dy))
+
+    return body

@@ -26,6 +26,10 @@ SLACK = 1.25
 SPARE = 24
 """Registers of a thread beside those of its row: addresses, sums, what a step computes."""
 
+ALL_WARPS = 32
+LEAST_ROW, MOST_ROW = 1 << 15, 36 << 10
+"""Warps of a program that has a multiprocessor for itself, and elements that they keep."""
+
 TWO_STEPS = 16384
 """Elements of a row whose halves are a step of 16 warps each."""
 
@@ -34,6 +38,9 @@ LONG_ROW = 1 << 16
 
 ROW_IN_L2 = 24576
 """Elements of a row of which an H200's L2 cache holds four an SM."""
+
+MOST_TOGETHER = 64
+"""Rows that a program may have to reduce together: of more a step takes less than a line each."""
 
 SECTOR = 32
 """Bytes of the smallest piece of memory a GPU moves."""
@@ -51,6 +58,8 @@ def reject_reason(problem: Problem, inner: bool) -> str | None:
         return "rows lie across memory" if inner else "rows lie along memory"
     if problem.levels < 2 and not problem.dependent_outputs:
         return "no result along the reduced axis depends on a reduction"
+    if problem.together > MOST_TOGETHER:
+        return f"{problem.together} rows are too many to reduce together"
     return _too_few_rows(problem) or (None if inner else _pieces_of_lines(problem))
 
 
@@ -59,9 +68,10 @@ def _too_few_rows(problem: Problem) -> str | None:
     if problem.on_cpu:
         return None
     rows = problem.parallel if problem.inner else ceil_div(problem.parallel, _columns(problem))
+    rows, row = rows // problem.together, problem.reduced * problem.together
     sms = problem.device.sm_count
-    if rows * 4 < sms * 3 and problem.reduced > LONG_ROW:
-        return f"{rows} programs of {problem.reduced} elements a row leave {sms} SMs idle"
+    if rows * 4 < sms * 3 and row > LONG_ROW:
+        return f"{rows} programs of {row} elements a row leave {sms} SMs idle"
     return None
 
 
@@ -91,20 +101,25 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     block, tails = whole_row(problem.reduced, most)
     block_x = _rows_together(problem, block + sum(tails))
     warps = _warps(block_x * (block + sum(tails)))
-    if _stays(problem, block + sum(tails), warps):
+    if _is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
+        warps = ALL_WARPS
+    if warps == ALL_WARPS or _stays(problem, block_x * (block + sum(tails)), warps):
         return InnerPersistentParams(
             block_x=block_x, block_r=block, tails=tails, persistent=True, num_warps=warps
         )
     chunk, warps = _chunk(problem)
+    chunk = min(chunk // block_x, next_power_of_2(problem.reduced))
     # Behind a single block the tails would be in registers along with it.
     tails = tails_of(problem.reduced, chunk, most) if problem.reduced >= 2 * chunk else ()
     return InnerPersistentParams(
-        block_x=1, block_r=chunk, tails=tails, persistent=False, num_warps=warps
+        block_x=block_x, block_r=chunk, tails=tails, persistent=False, num_warps=warps
     )
 
 
 def _rows_together(problem: Problem, row: int) -> int:
-    """Rows of a program: several short ones, where there are enough."""
+    """Rows of a program: those that are reduced together, or several short ones."""
+    if problem.together > 1:
+        return next_power_of_2(problem.together)
     rows = 1
     while rows * row < 1024 and ceil_div(problem.parallel, rows * 2) >= 4 * problem.device.sm_count:
         rows *= 2
@@ -116,16 +131,28 @@ def _warps(tile: int) -> int:
     return max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))
 
 
-def _stays(problem: Problem, row: int, warps: int) -> bool:
-    """Whether a row stays in registers: of two programs an SM, or nothing is done beside waiting.
+def _stays(problem: Problem, tile: int, warps: int) -> bool:
+    """Whether rows stay in registers: of two programs an SM, or nothing is done beside waiting.
 
     On an H200 the backward of an instance norm with rows of 12544, two tensors in 16 warps of 104
     registers, took 572 us; 333 in two steps, of three programs at once.
     """
     numbers = max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
     device = problem.device
-    registers = row * numbers + warps * device.warp_size * SPARE
-    return row <= REGISTER_ROW and 2 * registers <= device.registers_per_sm
+    registers = tile * numbers + warps * device.warp_size * SPARE
+    return tile <= REGISTER_ROW and 2 * registers <= device.registers_per_sm
+
+
+def _is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
+    """Whether the row of one program fills a multiprocessor's registers, and one sum is made of it.
+
+    On an H200 rmsnorm with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a
+    dropout 1310 and 1644.
+    """
+    packed = tile * sum(s.item_bytes for s in _loaded(problem)) // 4
+    registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
+    fills = LEAST_ROW <= tile <= MOST_ROW and registers <= problem.device.registers_per_sm
+    return fills and problem.states == 1
 
 
 def _loaded(problem: Problem) -> list[Stream]:
@@ -142,11 +169,14 @@ def _chunk(problem: Problem) -> tuple[int, int]:
     programs of 32 warps with long chunks. A row that is walked over once needs no more than a few
     small programs. Measured on an H200: softmax of 16384 x 20480 took 317 us by (4096, 16) and
     425 by (8192, 32), rmsnorm with a residual 810 and 637; of 2048 x 73728 softmax took 202 us by
-    (4096, 16) and 171 by (8192, 32).
+    (4096, 16) and 171 by (8192, 32). Random numbers take more registers and fewer lanes: layernorm
+    of a dropout of 16384 x 36864 took 1725 us by (4096, 16), 2154 by (4096, 32).
     """
-    row = problem.reduced
+    row = problem.reduced * problem.together
     if not problem.full_outputs:
         return 2048, 8
+    if problem.draws and row > ROW_IN_L2 // 2:
+        return (4096, 16) if row <= 4 * ROW_IN_L2 else (8192, 32)
     if row <= TWO_STEPS:
         half = next_power_of_2(row) // 2
         return half, max(half // 512, 1)

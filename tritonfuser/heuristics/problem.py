@@ -59,11 +59,13 @@ class Problem:
     reductions depend on one another in a row; ``full_outputs`` whether results run over both
     axes, ``dependent_outputs`` whether such results depend on a reduction of the kernel;
     ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
-    results a column; ``crossing`` is the extent of a second axis along which some tensors lie in
+    results a column; ``together`` positions of x have to be one program's, since results of theirs
+    are reduced further; ``crossing`` is the extent of a second axis along which some tensors lie in
     memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
     a lane keeps of a row it walks over (two for a mean with its spread); ``told`` how many sums of
-    a row the programs that share it tell one another, 0 where they cannot; ``product`` the matrix
-    product that the rest goes with.
+    a row the programs that share it tell one another, 0 where they cannot; ``draws``
+    says whether random numbers are drawn for its elements; ``product`` is the matrix product that
+    the rest goes with.
     """
 
     parallel: int
@@ -74,11 +76,13 @@ class Problem:
     scans: bool = False
     outer_members: int = 0
     chunks: int = 1
+    together: int = 1
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
     work: int = 1
     states: int = 1
     told: int = 0
+    draws: bool = False
     product: Product | None = None
     device: DeviceProperties
 

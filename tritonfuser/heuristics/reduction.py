@@ -98,4 +98,7 @@ def cpu_tile(problem: Problem) -> tuple[int, int, bool]:
     limit = MAX_TILE // 4
     r = min(next_power_of_2(problem.reduced), limit)
     x = min(next_power_of_2(problem.parallel), max(limit // r, 1))
+    if problem.together > 1:
+        x = next_power_of_2(problem.together)
+        r = min(r, max(limit // x, 1))
     return x, r, r >= problem.reduced

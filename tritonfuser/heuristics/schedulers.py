@@ -28,6 +28,14 @@ class Scheduler:
 
 _OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
 
+_OF_ROWS_TOGETHER = (
+    Scheduler(
+        "inner_persistent",
+        partial(persistent.reject_reason, inner=True),
+        persistent.propose_inner,
+    ),
+)
+
 SCHEDULERS = (
     Scheduler("no_op", no_op.reject_reason, no_op.propose),
     *_OF_PRODUCTS,
@@ -38,11 +46,7 @@ SCHEDULERS = (
         inner_outer_persistent.propose,
         inner_outer_persistent.split,
     ),
-    Scheduler(
-        "inner_persistent",
-        partial(persistent.reject_reason, inner=True),
-        persistent.propose_inner,
-    ),
+    *_OF_ROWS_TOGETHER,
     Scheduler(
         "outer_persistent",
         partial(persistent.reject_reason, inner=False),
@@ -55,10 +59,16 @@ SCHEDULERS = (
 """First that takes a segment wins."""
 
 
+def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
+    """Those that can take it: what goes with a matrix product has only one, or none."""
+    if problem.product is not None:
+        return _OF_PRODUCTS
+    return _OF_ROWS_TOGETHER if problem.together > 1 else SCHEDULERS
+
+
 def _first(problem: Problem) -> tuple[Scheduler | None, list[str]]:
     refusals: list[str] = []
-    # What is in a kernel with a matrix product is done by that scheduler or not at all.
-    for scheduler in SCHEDULERS if problem.product is None else _OF_PRODUCTS:
+    for scheduler in _candidates(problem):
         reason = scheduler.reject_reason(problem)
         if reason is None:
             return scheduler, refusals

@@ -169,6 +169,7 @@ def _segment(
         parallel=order_axes(group.parallel, traffic),
         reduced=group.reduced if group.scans else order_axes(group.reduced, traffic),
         chunked=group.chunked,
+        together=order_axes(group.together, traffic),
         crossing=crossing_axes(group, traffic),
         members=members,
         stores=tuple(stores),

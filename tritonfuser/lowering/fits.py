@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ..affine import axes_in_order
-from ..sizes import hint
+from ..sizes import hint, is_size
 from .grouping import Group, Seed, extent
 
-SAME, ROWS, EXTENTS = "same", "rows", "extents"
-"""How a seed fits a group: over its axes, over its rows, or over as many positions."""
+SAME, ROWS, EXTENTS, TOGETHER = "same", "rows", "extents", "together"
+"""How a seed fits a group: over its axes, over its rows, over as many positions, or over results of
+rows that a program can have together."""
 
 
 def fit(seed: Seed, group: Group) -> str | None:
@@ -19,7 +20,7 @@ def fit(seed: Seed, group: Group) -> str | None:
     if seed.member is None:
         if not inner:
             return SAME if parallel == rows else _by_extent(seed, group) or _as_part(seed, group)
-        kept = inner.union(group.chunked) if group.outer else rows
+        kept = inner.union(group.chunked) if group.outer else rows.difference(group.together)
         return SAME if parallel in (rows, rows | inner, kept) else None
     if not inner:
         return None
@@ -33,6 +34,19 @@ def fit(seed: Seed, group: Group) -> str | None:
     if over_rows and reduced == across and group.members and not seed.is_scan:
         return ROWS
     return None if seed.is_scan or group.scans else _by_extent(seed, group)
+
+
+def together(seed: Seed, group: Group) -> str | None:
+    """How a reduction of results of a group's rows lies in it, where one program has those rows."""
+    rows, across = group.loops.rows, seed.loops.inner
+    if seed.member is None or seed.is_scan or group.scans or group.outer or group.product:
+        return None
+    if not across or not across <= rows or seed.loops.rows != rows - across:
+        return None
+    # Of no rows there is still a sum.
+    if is_size(extent(across)) or not extent(across) or across != set(group.together or across):
+        return None
+    return None if seed.reach.native.isdisjoint(group.places) else TOGETHER
 
 
 def _behind_product(seed: Seed, group: Group) -> str | None:

@@ -13,7 +13,7 @@ from ..ir import Fusion, Node, Value
 from ..sizes import hint
 from .aliases import resolve
 from .contract import is_product
-from .fits import EXTENTS, ROWS, fit
+from .fits import EXTENTS, ROWS, TOGETHER, fit, together
 from .grouping import Group, Seed
 from .groups import Groups, InMemory
 from .problems import problem_of
@@ -38,8 +38,10 @@ class Grouper:
         device: DeviceProperties,
         fuse_all: bool = False,
         misaligned: frozenset[Value] = frozenset(),
+        together: frozenset[Value] = frozenset(),
     ) -> None:
         self.fusion = fusion
+        self.together = together
         self.device = device
         self.maker = SeedMaker(fusion)
         self.facts = ProductFacts(fusion, device, fuse_all, misaligned)
@@ -180,6 +182,8 @@ class Grouper:
     def _joined(self, seed: Seed, group: Group) -> Group | str:
         """The group with the seed in it, or why it stays out."""
         how = fit(seed, group)
+        if how is None and seed.value in self.together:
+            how = together(seed, group)
         if how is None:
             return "it runs over other axes"
         if how == EXTENTS:
@@ -200,6 +204,8 @@ class Grouper:
         if self.made.up_to(needs) >> group.number & 1:
             return CIRCLE
         grown = group.grown(seed, how == ROWS, needs)
+        if how == TOGETHER:
+            grown = replace(grown, together=seed.reduced)
         problem = self.problem(grown)
         refused = schedulers.reject_reason(problem)
         if refused is None and how == ROWS:

@@ -96,7 +96,8 @@ class Group:
     """A kernel in the making.
 
     ``outer`` are the members that reduce over its rows instead; ``stored`` what it finds in memory
-    though it could compute it.
+    though it could compute it; ``together`` the axes of its rows that a program has whole, since
+    results of those rows are reduced further in it.
     """
 
     number: int
@@ -115,6 +116,7 @@ class Group:
     scans: bool = False
     library: Node | None = None
     stored: frozenset[Value] = frozenset()
+    together: tuple[Axis, ...] = ()
 
     @cached_property
     def loops(self) -> Loops:

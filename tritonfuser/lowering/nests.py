@@ -57,17 +57,22 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
-    x, x_axes = tile_over("x", segment.parallel, params.block_x)
+    # Rows that are reduced together are one program's, and no others with them.
+    apart = tuple(a for a in segment.parallel if a not in segment.together)
+    x, x_axes = tile_over("x", segment.together or segment.parallel, params.block_x)
+    s, s_axes = tile_over("s", apart if segment.together else (), None)
     r, tails = row_tiles(segment.reduced, params.block_r, getattr(params, "tails", ()))
     whole = _is_whole(params, r.end)
-    grid = ((x, ceil_div(x.axis.extent, params.block_x)),)
+    blocks = ceil_div(x.axis.extent, params.block_x)
+    assert not segment.together or blocks <= 1
+    rows = {**s_axes, **x_axes}
     return Nest(
-        (x, r, *tails),
+        (s, x, r, *tails) if segment.together else (x, r, *tails),
         None if whole else "r",
-        grid,
-        {**x_axes, **spread(segment.reduced, r.axis)},
+        ((s, s.axis.extent),) if segment.together else ((x, blocks),),
+        {**rows, **spread(segment.reduced, r.axis)},
         (("XBLOCK", params.block_x), *sides(r, *tails)),
-        tuple({**x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
+        tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
 
 

@@ -208,6 +208,13 @@ def _check_fit(piece: Segment, params: HeuristicParams) -> None:
     if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
         _check_parts(piece, params)
         return
+    together = prod(axis.extent for axis in piece.together)
+    if piece.together and getattr(params, "block_x", together) < together:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}) reduces {together} rows together, "
+            f"block_x={getattr(params, 'block_x', together)} is too small",
+            hint="Use a block_x of at least that many rows.",
+        )
     block_r = getattr(params, "block_r", None)
     persistent = getattr(params, "persistent", hasattr(params, "block_m"))
     tails = getattr(params, "tails", ())

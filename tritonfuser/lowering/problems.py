@@ -34,11 +34,13 @@ def problem_of(
         scans=group.scans,
         outer_members=len(group.outer),
         chunks=hint(extent(group.chunked)),
+        together=hint(extent(group.together)),
         crossing=hint(extent(crossing_axes(group, traffic))),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         work=len(group.nodes),
-        states=sum(_states(m) for m in group.members),
+        states=sum(_states(m) for m in group.members if m.across != group.together),
         told=_told(group),
+        draws=_draws(group),
         product=_product(group, traffic, facts),
         device=device,
     )
@@ -48,6 +50,10 @@ def _told(group: Group) -> int:
     """The floats of a row that programs can tell one another; none where sizes vary."""
     varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
     return 0 if varies or unshareable(group.members, group.depth) else len(group.members)
+
+
+def _draws(group: Group) -> bool:
+    return any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
 
 
 def _states(member: Member) -> int:
@@ -64,7 +70,6 @@ def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Produ
         return None
     whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
     beside = sum(item.item_bytes for item in whole)
-    draws = any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
     found = facts.product(group.product)
     *_, row, column = group.members[0].index
     return replace(
@@ -73,7 +78,7 @@ def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Produ
         right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
         width=group.width,
         beside=beside,
-        draws=draws,
+        draws=_draws(group),
     )
 
 

@@ -2,85 +2,50 @@
 
 from __future__ import annotations
 
-from ..affine import Axis, axes_in_order
+from collections.abc import Mapping
+
+from ..affine import axes_in_order
 from ..heuristics import matmul, schedulers
 from ..heuristics.product_gain import Company, gain
 from ..ir import Node, Value
 from ..ops.builder import as_call
 from ..ops.table import Contraction, View
+from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
 from .grouping import Group
 from .products import bytes_of
-from .reach import Read
-from .rfactor import Parts, reduced_extents
-from .segments import Member
+from .rfactor import Parts
 
 
-def parts_of(grouper: Grouper) -> dict[Value, Parts]:
-    """Reductions to do in two steps, and in how many parts, or which."""
-    found: dict[Value, Parts] = {}
+def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
+    """Reductions to do in two steps, and in how many parts, or which.
+
+    Parameters
+    ----------
+    cut_rows : bool
+        Whether a kernel's reductions may begin along parts of its rows for others to join them.
+    """
+    found = FirstSteps()
     for group in grouper.groups:
-        if group.library is not None:
+        if group.library is not None or any(m.node.out in found.parts for m in group.members):
             continue
-        rows = _rows_first(grouper, group)
-        if rows:
-            found.update(rows)
-            continue
-        parts = schedulers.split(grouper.problem(group))
-        if parts > 1:
-            members = group.members[:1] if group.product else group.outer or group.members
-            found.update({member.node.out: parts for member in members})
+        steps = common_rows(grouper, group, cut_rows)
+        if not steps.parts or _disagree(steps.parts, found.parts):
+            steps = FirstSteps(_shares(grouper, group))
+        found = found.joined(steps)
     return found
 
 
-def _rows_first(grouper: Grouper, group: Group) -> dict[Value, Parts]:
-    """Reductions that begin along rows which another kernel on the same data has in hand.
-
-    Beside rows ``(n, c)`` over ``(h, w)``, a sum over ``(n, h, w)`` is a sum over ``n`` of theirs:
-    the data is not read once more.
-    """
-    if group.depth != 1 or group.product or group.outer or group.scans or group.dependent_outputs:
-        return {}
-    for host in grouper.groups:
-        if _has_rows_of(grouper, host, group):
-            found = {m.node.out: _outer_dims(grouper, m, host) for m in group.members}
-            if all(found.values()):
-                return dict(found)
-    return {}
+def _shares(grouper: Grouper, group: Group) -> dict[Value, Parts]:
+    """Reductions of a group that are shared out over more programs, if any."""
+    parts = schedulers.split(grouper.problem(group))
+    members = group.members[:1] if group.product else group.outer or group.members
+    return {member.node.out: parts for member in members} if parts > 1 else {}
 
 
-def _has_rows_of(grouper: Grouper, host: Group, group: Group) -> bool:
-    """Whether a kernel reduces, along some of a group's reduced axes, data that the group reads."""
-    mine, others = host.loops, group.loops
-    if not mine.inner or not mine.inner < others.inner or host.product or host.outer or host.scans:
-        return False
-    if mine.rows | mine.inner != others.rows | others.inner:
-        return False
-    waits = grouper.made.up_to(host.needs) >> group.number & 1
-    return not waits and any(_runs_over(read, mine.inner) for read in host.reads & group.reads)
-
-
-def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
-    """Whether what is read is a tensor that lies along all of the axes."""
-    met = frozenset(axis for item in read.index for axis in item.axes())
-    return read.value.is_tensor and axes <= met
-
-
-def _outer_dims(grouper: Grouper, member: Member, host: Group) -> tuple[int, ...]:
-    """1 for each dim that the rows reduce, else its extent; none unless there are both kinds."""
-    operand = next(member.node.operands())
-    atoms = grouper.maker.axes.atoms(operand)
-    dims = as_call(member.node).dims()
-    factors: list[int] = []
-    inner = 0
-    for dim, extent in zip(dims, reduced_extents(member.node), strict=True):
-        axes = {grouper.maker.axes.axis(atom) for atom in atoms[dim]}
-        inside = axes & host.loops.inner
-        if inside and inside != axes:
-            return ()
-        factors.append(1 if inside else extent)
-        inner += bool(inside)
-    return tuple(factors) if 0 < inner < len(dims) else ()
+def _disagree(steps: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:
+    """Whether a reduction is to begin in another way already."""
+    return any(found.get(value, parts) != parts for value, parts in steps.items())
 
 
 def tile_parts(grouper: Grouper) -> dict[Value, int]:

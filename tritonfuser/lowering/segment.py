@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ..device import DeviceProperties
 from ..ir import Fusion, Value
+from ..sizes import hint
+from .common_rows import FirstSteps, last_steps
 from .contract import Products, candidates, contract
 from .finish import before, finish
 from .grouper import Grouper
 from .keeping import keep_shared
-from .regroup import losing, parts_of, tile_parts
+from .regroup import first_steps, losing, tile_parts
 from .rfactor import rfactor
 from .segments import SegmentedFusion
 
@@ -27,7 +29,8 @@ def segment(
 
     Reductions with too few rows to fill the device are done in two steps: the fusion is
     rewritten (``sum(t)`` -> ``sum(sum(reshape(t)))``) and grouped once more; not so where
-    ``two_steps`` is off.
+    ``two_steps`` is off. Whether reductions of rows begin along parts of them too, so that others
+    of the same data can join them, is decided by the bytes that all kernels move.
 
     Parameters
     ----------
@@ -51,8 +54,28 @@ def segment(
         chosen -= {contracted.products[value] for value in lost}
         contracted = contract(fusion, chosen)
         grouper = grouped()
-    parts = parts_of(grouper) if two_steps else {}
-    if not parts:
+
+    def stepped(steps: FirstSteps) -> SegmentedFusion:
+        if not steps.parts:
+            return finish(grouper)
+        whole = rfactor(grouper.fusion, steps.parts)
+        together = last_steps(whole, steps.together)
+        again = Grouper(whole, device, fuse_all, misaligned, together)
+        return finish(again, before(grouper, again, steps.parts))
+
+    if not two_steps:
         return finish(grouper)
-    again = Grouper(rfactor(grouper.fusion, parts), device, fuse_all, misaligned)
-    return finish(again, before(grouper, again, parts))
+    steps = first_steps(grouper, cut_rows=True)
+    if not steps.cuts_rows:
+        return stepped(steps)
+    return min(stepped(first_steps(grouper, cut_rows=False)), stepped(steps), key=cost)
+
+
+LAUNCH = 8 << 20
+"""Bytes that are moved in the time of a launch."""
+
+
+def cost(segmented: SegmentedFusion) -> int:
+    """Bytes that all kernels read and write, in this run, and what it takes to launch them."""
+    moved = sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments)
+    return hint(moved) + LAUNCH * len(segmented.segments)

@@ -109,6 +109,8 @@ class Segment:
         The loop nest: axes every result has, and axes reduced (or scanned) along.
     chunked : tuple of Axis
         Those of ``parallel`` that reductions over rows keep: one program each.
+    together : tuple of Axis
+        Those of ``parallel`` that a program has whole: results of its rows are reduced over them.
     crossing : tuple of Axis
         Those of ``parallel`` that make up the second tile axis of a transpose.
     members : tuple of Member
@@ -146,6 +148,7 @@ class Segment:
     stores: tuple[Store, ...]
     params: HeuristicParams
     reason: str
+    together: tuple[Axis, ...] = ()
     operands: tuple[Buffered, ...] = ()
     refusals: tuple[str, ...] = ()
     cut: str = ""

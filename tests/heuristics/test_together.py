@@ -1,0 +1,58 @@
+"""Rows whose results are reduced further: one program has them all, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.heuristics.test_schedulers import COLUMN, CPU, FLAT, H200, norm
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.params import MAX_BLOCK, InnerPersistentParams
+from tritonfuser.heuristics.persistent import MOST_TOGETHER
+from tritonfuser.heuristics.problem import next_power_of_2
+
+
+def proposed(problem):
+    name, params = schedulers.propose(problem)
+    assert name == "inner_persistent"
+    assert isinstance(params, InnerPersistentParams)
+    return params
+
+
+@pytest.mark.parametrize("device", [H200, CPU], ids=["h200", "cpu"])
+@pytest.mark.parametrize("together", [2, 3, 10, 40, MOST_TOGETHER])
+@pytest.mark.parametrize("row", [1, 49, 3136, 3249, 12544, 65536])
+def test_the_tile_has_all_of_them(row, together, device):
+    params = proposed(norm(8192 * together, row, together=together, device=device))
+    assert params.block_x == next_power_of_2(together)
+    assert params.block_x * params.block_r <= MAX_BLOCK
+    if params.persistent:
+        assert params.block_r + sum(params.tails) >= row
+
+
+def test_they_share_what_a_program_takes_in_a_step():
+    alone, four = proposed(norm(4096, 40000)), proposed(norm(16384, 10000, together=4))
+    assert not alone.persistent and not four.persistent
+    assert alone.block_r == 4 * four.block_r
+    assert alone.num_warps == four.num_warps
+
+
+REFUSED = {
+    "65 rows are too many to reduce together": norm(65 * 512, 64, together=65),
+    "8 programs of 131072 elements a row leave 132 SMs idle": norm(64, 16384, together=8),
+    "it reduces over rows as well": norm(4096, 64, together=2, outer_members=1),
+    "it has a scan": norm(4096, 64, together=2, scans=True),
+    "rows lie across memory": norm(4096, 64, together=2, streams=(COLUMN,)),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused(reason):
+    assert schedulers.reject_reason(REFUSED[reason]) == f"inner_persistent: {reason}"
+
+
+def test_no_other_scheduler_is_asked():
+    problem = replace(norm(4096, 64, together=2), streams=(FLAT,), levels=1)
+    problem = replace(problem, dependent_outputs=False)
+    assert schedulers.reject_reason(problem) is not None
