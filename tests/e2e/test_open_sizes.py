@@ -209,7 +209,7 @@ def _spread(fd: Any) -> None:
 
 CHOSEN: dict[str, tuple[Callable[[Any], None], list[list[tuple[int, ...]]]]] = {
     "softmax": (_softmax, [[(6, 40)], [(9, 33)], [(60, 64)]]),
-    "long rows": (_softmax, [[(1, 20000)], [(1, 17001)]]),
+    "long rows": (_softmax, [[(1, 20000)], [(1, 17001)], [(1, 19003)]]),
     "moments": (_moments, [[(40, 24)], [(33, 7)], [(40, 25)]]),
     "many rows": (_moments, [[(4096, 3)], [(1024, 3)], [(1024, 2)]]),
     "backward": (_backward, [[(256, 24)] * 2, [(128, 32)] * 2, [(512, 20)] * 2]),

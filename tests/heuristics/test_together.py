@@ -32,10 +32,11 @@ def test_the_tile_has_all_of_them(row, together, device):
 
 
 def test_they_share_what_a_program_takes_in_a_step():
-    alone, four = proposed(norm(4096, 40000)), proposed(norm(16384, 10000, together=4))
-    assert not alone.persistent and not four.persistent
-    assert alone.block_r == 4 * four.block_r
-    assert alone.num_warps == four.num_warps
+    two, four = (proposed(norm(4096 * n, 40000 // n, together=n)) for n in (2, 4))
+    assert not two.persistent and not four.persistent
+    assert two.block_r == 2 * four.block_r
+    assert two.num_warps == four.num_warps
+    assert two.tails == four.tails == ()
 
 
 REFUSED = {

@@ -39,6 +39,10 @@ LONG_ROW = 1 << 16
 ROW_IN_L2 = 24576
 """Elements of a row of which an H200's L2 cache holds four an SM."""
 
+TOGETHER = (4096, 16)
+"""Elements of a step, of all rows that are reduced together, and warps: the backward of a group norm
+of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
+
 MOST_TOGETHER = 64
 """Rows that a program may have to reduce together: of more a step takes less than a line each."""
 
@@ -101,6 +105,8 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     block, tails = whole_row(problem.reduced, most)
     block_x = _rows_together(problem, block + sum(tails))
     warps = _warps(block_x * (block + sum(tails)))
+    if problem.together > 1:
+        warps = min(warps, 8)
     if _is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
         warps = ALL_WARPS
     if warps == ALL_WARPS or _stays(problem, block_x * (block + sum(tails)), warps):
@@ -110,7 +116,8 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     chunk, warps = _chunk(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))
     # Behind a single block the tails would be in registers along with it.
-    tails = tails_of(problem.reduced, chunk, most) if problem.reduced >= 2 * chunk else ()
+    cut = problem.reduced >= 2 * chunk and problem.together == 1
+    tails = tails_of(problem.reduced, chunk, most) if cut else ()
     return InnerPersistentParams(
         block_x=block_x, block_r=chunk, tails=tails, persistent=False, num_warps=warps
     )
@@ -135,24 +142,33 @@ def _stays(problem: Problem, tile: int, warps: int) -> bool:
     """Whether rows stay in registers: of two programs an SM, or nothing is done beside waiting.
 
     On an H200 the backward of an instance norm with rows of 12544, two tensors in 16 warps of 104
-    registers, took 572 us; 333 in two steps, of three programs at once.
+    registers, took 572 us; 333 in two steps, of three programs at once. Rows that are reduced
+    together would be walked over three times: the backward of a group norm with silu of
+    128 x 96 x 57 x 57 took 101 us by one program, 178 in steps.
     """
     numbers = max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
     device = problem.device
     registers = tile * numbers + warps * device.warp_size * SPARE
-    return tile <= REGISTER_ROW and 2 * registers <= device.registers_per_sm
+    programs = 1 if problem.together > 1 and problem.levels > 1 else 2
+    return tile <= REGISTER_ROW and programs * registers <= device.registers_per_sm
 
 
 def _is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
     """Whether the row of one program fills a multiprocessor's registers, and one sum is made of it.
 
-    On an H200 rmsnorm with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a
-    dropout 1310 and 1644.
+    And something is written besides, which is not computed a second time then. On an H200 rmsnorm
+    with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a dropout 1310 and
+    1644; the backward of a softmax, which writes nothing else, 1120 and 911.
     """
     packed = tile * sum(s.item_bytes for s in _loaded(problem)) // 4
     registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
     fills = LEAST_ROW <= tile <= MOST_ROW and registers <= problem.device.registers_per_sm
-    return fills and problem.states == 1
+    return fills and problem.states == 1 and _stores(problem) > 1
+
+
+def _stores(problem: Problem) -> int:
+    """Results that run over all elements."""
+    return sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
 
 
 def _loaded(problem: Problem) -> list[Stream]:
@@ -175,16 +191,17 @@ def _chunk(problem: Problem) -> tuple[int, int]:
     row = problem.reduced * problem.together
     if not problem.full_outputs:
         return 2048, 8
+    if problem.together > 1:
+        return TOGETHER
     if problem.draws and row > ROW_IN_L2 // 2:
         return (4096, 16) if row <= 4 * ROW_IN_L2 else (8192, 32)
     if row <= TWO_STEPS:
         half = next_power_of_2(row) // 2
         return half, max(half // 512, 1)
-    stores = sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
     if problem.states > 1:
         steps = [(ROW_IN_L2, (2048, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
     else:
-        first = (4096, 16) if stores == 1 else (8192, 32)
+        first = (4096, 16) if _stores(problem) == 1 else (8192, 32)
         steps = [(ROW_IN_L2, first), (2 * ROW_IN_L2, (8192, 32))]
     return next((chosen for limit, chosen in steps if row <= limit), (16384, 32))
 
