@@ -40,8 +40,8 @@ ROW_IN_L2 = 24576
 """Elements of a row of which an H200's L2 cache holds four an SM."""
 
 TOGETHER = (4096, 16)
-"""Elements of a step, of all rows that are reduced together, and warps: the backward of a group norm
-of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
+"""Elements of a step, of all rows that are reduced together, and warps: the backward of a group
+norm of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
 
 MOST_TOGETHER = 64
 """Rows that a program may have to reduce together: of more a step takes less than a line each."""
