@@ -60,15 +60,18 @@ def test_rows_that_begin_anywhere_are_no_exception(columns):
     assert params["block_x"] * 2 == 128
 
 
-@pytest.mark.parametrize("columns", [8192, 8193])
-def test_what_one_wave_reads_best_is_read_by_two_lines(columns):
-    whole = summed(8192, columns)
-    parts = schedulers.split(whole)
-    assert parts == 8
-    cut = summed(8192 // parts, columns * parts)
+def test_what_one_wave_reads_best_is_read_by_two_lines():
+    assert schedulers.split(summed(8192, 8192)) == 8
+    cut = summed(1024, 65536)
     _, params = proposed(cut)
     assert params["block_x"] * 2 == 256
     assert cut.parallel // params["block_x"] <= 4 * H200.sm_count < 2 * cut.parallel // 128
+
+
+@pytest.mark.parametrize("columns", [8193, 8194, 8200])
+def test_rows_that_begin_inside_lines_are_read_by_more_programs(columns):
+    assert schedulers.split(summed(8192, columns)) > 8
+    assert proposed(summed(8192, columns))[1]["block_x"] * 2 == 128
 
 
 def test_wide_short_columns_are_read_by_long_runs():

@@ -141,7 +141,7 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
     low, high = MIDDLING
     wave = PROGRAMS // 4 * problem.device.sm_count
-    few = ceil_div(problem.parallel, 2 * facts.line) <= wave
+    few = ceil_div(problem.parallel, 2 * facts.line) <= wave and not begins_anywhere(problem)
     return few and low <= problem.parallel * problem.reduced * facts.read <= high
 
 

@@ -304,7 +304,9 @@ class KernelBody(ValueWriter):
                 continue
             if walk(self.fusion, [start], places, self.stored).native:
                 continue
-            for piece in self.pieces(member.operand_index):
+            pieces = self.pieces(member.operand_index)
+            # What is behind a walk over rows is not held in registers all through it.
+            for piece in pieces[:1] if self.nest.loop == "r" else pieces:
                 with self.on(piece):
                     self.read(Read(start.value, self.place(start.index)))
 
