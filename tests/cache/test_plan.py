@@ -177,7 +177,7 @@ def test_a_plan_for_a_gpu(gpu):
     text = gpu(record(lambda fd, x: fd.ops.exp(x), [noise(4)]), [torch.empty(4, device="meta")])
     assert "if get_device() != 0:" in text
     assert "stream = get_stream(0)" in text
-    assert "tv1 = empty((4,), (1,), float32)" in text
+    assert "tv1 = empty((4,), (1,), torch_float32)" in text
     assert "tv0_at, tv1.data_ptr()" in text
 
 

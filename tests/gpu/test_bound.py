@@ -174,3 +174,12 @@ def test_32_threads_on_one_plan():
     with ThreadPoolExecutor(32) as pool:
         for task in [pool.submit(run, number) for number in range(32)]:
             task.result()
+
+
+def test_a_result_of_bool_beside_a_number_that_is_one():
+    """``torch.bool`` is a name of the plan, and ``bool`` one of what it looks at."""
+    x = noise(64)
+    fd = record(lambda fd, x, flag: [fd.ops.gt(x, 0.0), fd.ops.where(flag, x, 0.0)], [x, True])
+    plan = fd.plan([x, True])
+    for found in (plan([x, True]), plan([x, True], out=plan.allocate()), fd.run([x, True])):
+        assert torch.equal(found[0], x > 0) and torch.equal(found[1], x)

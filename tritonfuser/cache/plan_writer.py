@@ -201,7 +201,7 @@ class PlanWriter:
         sizes, steps = self.varying.text(type_.sizes), self.varying.text(strides)
         dtype = f"{type_.dtype.info.torch}"
         if self.on_gpu:
-            short = dtype.removeprefix("torch.")
+            short = dtype.replace(".", "_")  # torch.bool is not to hide Python's
             self.scope[short] = type_.dtype.info.torch
             made = f"empty({sizes}, {steps}, {short})"
         else:

@@ -121,7 +121,8 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         while block_x > facts.sector and ceil_div(problem.parallel, block_x) < sms:
             block_x //= 2
     column = next_power_of_2(problem.reduced)
-    step = 8 * 32 * facts.a_thread(SUM_STEP if problem.states == 1 else SUM_STEP // 2)
+    many = ceil_div(problem.parallel, block_x) >= PROGRAMS * sms
+    step = 8 * 32 * facts.a_thread(SUM_STEP if problem.states == 1 or many else SUM_STEP // 2)
     if block_x * column <= 2 * step:
         return block_x, column, facts.warps(block_x * column, WHOLE)
     return block_x, max(step // block_x, 1), 8

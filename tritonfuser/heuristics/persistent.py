@@ -39,6 +39,10 @@ LONG_ROW = 1 << 16
 ROW_IN_L2 = 24576
 """Elements of a row of which an H200's L2 cache holds four an SM."""
 
+MOST_WORK = 48
+"""Ops an element of rows that stay as they are loaded through reductions that depend on one
+another: of more too many results are wanted again behind them."""
+
 TOGETHER = (4096, 16)
 """Elements of a step, of all rows that are reduced together, and warps: the backward of a group
 norm of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
@@ -143,14 +147,23 @@ def _stays(problem: Problem, tile: int, warps: int) -> bool:
 
     On an H200 the backward of an instance norm with rows of 12544, two tensors in 16 warps of 104
     registers, took 572 us; 333 in two steps, of three programs at once. Rows that are reduced
-    together would be walked over three times: the backward of a group norm with silu of
-    128 x 96 x 57 x 57 took 101 us by one program, 178 in steps.
+    together would be walked over three times, so they stay as they are loaded: the backward of a
+    group norm with silu of 128 x 96 x 57 x 57 took 101 us so, 178 in steps.
     """
-    numbers = max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
     device = problem.device
-    registers = tile * numbers + warps * device.warp_size * SPARE
-    programs = 1 if problem.together > 1 and problem.levels > 1 else 2
-    return tile <= REGISTER_ROW and programs * registers <= device.registers_per_sm
+    beside = warps * device.warp_size * SPARE
+    if problem.together > 1 and problem.levels > 1:
+        if problem.work > MOST_WORK:
+            return False
+        numbers = tile * _bytes_an_element(problem) // 4
+    else:
+        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
+    return tile <= REGISTER_ROW and 2 * (numbers + beside) <= device.registers_per_sm
+
+
+def _bytes_an_element(problem: Problem) -> int:
+    """What is read for an element, as it lies in memory."""
+    return sum(s.item_bytes for s in _loaded(problem))
 
 
 def _is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
@@ -160,7 +173,7 @@ def _is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
     with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a dropout 1310 and
     1644; the backward of a softmax, which writes nothing else, 1120 and 911.
     """
-    packed = tile * sum(s.item_bytes for s in _loaded(problem)) // 4
+    packed = tile * _bytes_an_element(problem) // 4
     registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
     fills = LEAST_ROW <= tile <= MOST_ROW and registers <= problem.device.registers_per_sm
     return fills and problem.states == 1 and _stores(problem) > 1
@@ -194,7 +207,8 @@ def _chunk(problem: Problem) -> tuple[int, int]:
     if problem.together > 1:
         return TOGETHER
     if problem.draws and row > ROW_IN_L2 // 2:
-        return (4096, 16) if row <= 4 * ROW_IN_L2 else (8192, 32)
+        widest = max((s.item_bytes for s in _loaded(problem)), default=2)
+        return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
     if row <= TWO_STEPS:
         half = next_power_of_2(row) // 2
         return half, max(half // 512, 1)
