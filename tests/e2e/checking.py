@@ -143,6 +143,8 @@ class Schedule:
             return self.changed_product(params)
         found = {row.name for row in fields(params) if row.name.startswith("block_")}
         least = next_power_of_2(segment.parallel_extent // MOST_PROGRAMS).bit_length()
+        # Rows that are reduced together are in one tile.
+        least = max(least, (math.prod(axis.extent for axis in segment.together) - 1).bit_length())
         changes: dict[str, Any] = {name: 1 << rng.randint(0, 6) for name in sorted(found)}
         if "block_x" in found:
             changes["block_x"] = 1 << rng.randint(least, least + 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 
@@ -10,6 +11,7 @@ import torch
 
 from tests.e2e.checking import Schedule, again, gpu, round_trip
 from tests.e2e.grown_checks import check
+from tests.e2e.resized import expectations
 from tests.e2e.test_random_graphs import KINDS
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
@@ -220,6 +222,19 @@ def test_a_dim_that_turns_out_to_be_one_is_stretched(size: int, device: str) -> 
         assert one.shape == other.shape
         assert torch.equal(one, other)
     round_trip(fd, [x, y, 5], found)
+
+
+def test_a_variance_of_squares_that_no_float_holds(device: str) -> None:
+    """It is infinite. Torch's of a CPU is not, which adds up in float64: no measure of a kernel."""
+    signs = torch.tensor([[1.0, -1.0, 1.0, -1.0]], device=device)
+    with FusionDefinition() as fd:
+        var, mean = fd.ops.var_mean(fd.from_pytorch(signs), [1])
+        fd.add_output(fd.ops.mul(var, mean))
+        fd.add_output(var)
+    infinite, held = signs * 2.0**63, (signs, signs * 2.0**60, signs * 2.0**66)
+    assert [x.tolist() for x in fd.run([infinite])][1] == [math.inf]
+    assert expectations(fd, [infinite]) is None
+    assert all(expectations(fd, [x]) is not None for x in held)
 
 
 FOUND = {
