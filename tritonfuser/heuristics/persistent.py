@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from math import ceil
 
-from .columns import begins_anywhere, walked_columns, whole_columns, whole_tensors
+from .columns import begins_anywhere, walked_columns, whole_columns
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
-from .problem import Problem, Stream, ceil_div, next_power_of_2
+from .problem import Problem, ceil_div, next_power_of_2
 from .reduction import cpu_tile
 from .rows import most_tails, tails_of, whole_row
-
-REGISTER_ROW = 17408
-"""Elements of a tile that stay in registers: 32 a thread of 512, and short tails."""
+from .walks import ALL_WARPS, is_all_an_sm_holds, stays, step_of
 
 ITEMS_A_THREAD = 32
 """Elements of a row in the registers of a thread; on an H200 16 and 64 were slower at 8192."""
@@ -23,29 +21,8 @@ ITEMS_A_THREAD = 32
 SLACK = 1.25
 """How many more they may be, of a row that is no power of two."""
 
-SPARE = 24
-"""Registers of a thread beside those of its row: addresses, sums, what a step computes."""
-
-ALL_WARPS = 32
-LEAST_ROW, MOST_ROW = 1 << 15, 36 << 10
-"""Warps of a program that has a multiprocessor for itself, and elements that they keep."""
-
-TWO_STEPS = 16384
-"""Elements of a row whose halves are a step of 16 warps each."""
-
 LONG_ROW = 1 << 16
 """Elements of a row that are worth more launches when rows are few: some 3 us of one SM a pass."""
-
-ROW_IN_L2 = 24576
-"""Elements of a row of which an H200's L2 cache holds four an SM."""
-
-MOST_WORK = 48
-"""Ops an element of rows that stay as they are loaded through reductions that depend on one
-another: of more too many results are wanted again behind them."""
-
-TOGETHER = (4096, 16)
-"""Elements of a step, of all rows that are reduced together, and warps: the backward of a group
-norm of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
 
 MOST_TOGETHER = 64
 """Rows that a program may have to reduce together: of more a step takes less than a line each."""
@@ -111,13 +88,13 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     warps = _warps(block_x * (block + sum(tails)))
     if problem.together > 1:
         warps = min(warps, 8)
-    if _is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
+    if is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
         warps = ALL_WARPS
-    if warps == ALL_WARPS or _stays(problem, block_x * (block + sum(tails)), warps):
+    if warps == ALL_WARPS or stays(problem, block_x * (block + sum(tails)), warps):
         return InnerPersistentParams(
             block_x=block_x, block_r=block, tails=tails, persistent=True, num_warps=warps
         )
-    chunk, warps = _chunk(problem)
+    chunk, warps = step_of(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))
     # Behind a single block the tails would be in registers along with it.
     cut = problem.reduced >= 2 * chunk and problem.together == 1
@@ -140,84 +117,6 @@ def _rows_together(problem: Problem, row: int) -> int:
 def _warps(tile: int) -> int:
     """Warps of a program that keeps its rows."""
     return max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))
-
-
-def _stays(problem: Problem, tile: int, warps: int) -> bool:
-    """Whether rows stay in registers: of two programs an SM, or nothing is done beside waiting.
-
-    On an H200 the backward of an instance norm with rows of 12544, two tensors in 16 warps of 104
-    registers, took 572 us; 333 in two steps, of three programs at once. Rows that are reduced
-    together would be walked over three times, so they stay as they are loaded: the backward of a
-    group norm with silu of 128 x 96 x 57 x 57 took 101 us so, 178 in steps.
-    """
-    device = problem.device
-    beside = warps * device.warp_size * SPARE
-    if problem.together > 1 and problem.levels > 1:
-        if problem.work > MOST_WORK:
-            return False
-        numbers = tile * _bytes_an_element(problem) // 4
-    else:
-        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
-    return tile <= REGISTER_ROW and 2 * (numbers + beside) <= device.registers_per_sm
-
-
-def _bytes_an_element(problem: Problem) -> int:
-    """What is read for an element, as it lies in memory."""
-    return sum(s.item_bytes for s in _loaded(problem))
-
-
-def _is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
-    """Whether the row of one program fills a multiprocessor's registers, and one sum is made of it.
-
-    And something is written besides, which is not computed a second time then. On an H200 rmsnorm
-    with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a dropout 1310 and
-    1644; the backward of a softmax, which writes nothing else, 1120 and 911.
-    """
-    packed = tile * _bytes_an_element(problem) // 4
-    registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
-    fills = LEAST_ROW <= tile <= MOST_ROW and registers <= problem.device.registers_per_sm
-    return fills and problem.states == 1 and _stores(problem) > 1
-
-
-def _stores(problem: Problem) -> int:
-    """Results that run over all elements."""
-    return sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
-
-
-def _loaded(problem: Problem) -> list[Stream]:
-    """The tensors that are read over all elements."""
-    return [s for s in whole_tensors(problem) if not s.is_store]
-
-
-def _chunk(problem: Problem) -> tuple[int, int]:
-    """Chunk of a long row, and the warps that walk over it.
-
-    Rows are read again from the L2 cache, so those in flight should fit there: of longer rows
-    fewer programs an SM, each with more loads of its own. But a lane that keeps more than one
-    number of its row (a mean with its spread, a maximum with its sum) leaves no room for two
-    programs of 32 warps with long chunks. A row that is walked over once needs no more than a few
-    small programs. Measured on an H200: softmax of 16384 x 20480 took 317 us by (4096, 16) and
-    425 by (8192, 32), rmsnorm with a residual 810 and 637; of 2048 x 73728 softmax took 202 us by
-    (4096, 16) and 171 by (8192, 32). Random numbers take more registers and fewer lanes: layernorm
-    of a dropout of 16384 x 36864 took 1725 us by (4096, 16), 2154 by (4096, 32).
-    """
-    row = problem.reduced * problem.together
-    if not problem.full_outputs:
-        return 2048, 8
-    if problem.together > 1:
-        return TOGETHER
-    if problem.draws and row > ROW_IN_L2 // 2:
-        widest = max((s.item_bytes for s in _loaded(problem)), default=2)
-        return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
-    if row <= TWO_STEPS:
-        half = next_power_of_2(row) // 2
-        return half, max(half // 512, 1)
-    if problem.states > 1:
-        steps = [(ROW_IN_L2, (2048, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
-    else:
-        first = (4096, 16) if _stores(problem) == 1 else (8192, 32)
-        steps = [(ROW_IN_L2, first), (2 * ROW_IN_L2, (8192, 32))]
-    return next((chosen for limit, chosen in steps if row <= limit), (16384, 32))
 
 
 def propose_outer(problem: Problem) -> HeuristicParams:

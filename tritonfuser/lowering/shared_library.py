@@ -59,26 +59,16 @@ def heard(words, place):
     return _float_of(words)
 
 
-_WAIT = tl.constexpr("""{
+_TEXT = """{
     .reg .pred there;
-    mov.b32 $0, $1;
+    mov.bBITS $0, $1;
 WAIT:
-    setp.ne.s32 there, $0, -1;
+    setp.ne.sBITS there, $0, -1;
     @there bra DONE;
     nanosleep.u32 20;
-    ld.relaxed.gpu.global.b32 $0, [$2];
+    ld.relaxed.gpu.global.bBITS $0, [$2];
     bra WAIT;
 DONE:
-}""")
-
-_WAIT_FOR_LONG = tl.constexpr("""{
-    .reg .pred there;
-    mov.b64 $0, $1;
-WAIT:
-    setp.ne.s64 there, $0, -1;
-    @there bra DONE;
-    nanosleep.u32 20;
-    ld.relaxed.gpu.global.b64 $0, [$2];
-    bra WAIT;
-DONE:
-}""")
+}"""
+_WAIT = tl.constexpr(_TEXT.replace("BITS", "32"))
+_WAIT_FOR_LONG = tl.constexpr(_TEXT.replace("BITS", "64"))

@@ -1,0 +1,110 @@
+"""Long rows: which stay in registers, and in what steps the others are walked over."""
+
+from __future__ import annotations
+
+from .columns import whole_tensors
+from .problem import Problem, Stream, ceil_div, next_power_of_2
+
+REGISTER_ROW = 17408
+"""Elements of a tile that stay in registers: 32 a thread of 512, and short tails."""
+
+SPARE = 24
+"""Registers of a thread beside those of its row: addresses, sums, what a step computes."""
+
+ALL_WARPS = 32
+"""Warps of a program that has a multiprocessor for itself."""
+
+LEAST_ROW, MOST_ROW = 1 << 15, 36 << 10
+"""Elements that those keep of a row."""
+
+TWO_STEPS = 16384
+"""Elements of a row whose halves are a step of 16 warps each."""
+
+ROW_IN_L2 = 24576
+"""Elements of a row of which an H200's L2 cache holds four an SM."""
+
+MOST_WORK = 48
+"""Ops an element of rows that stay as they are loaded through reductions that depend on one
+another: of more too many results are wanted again behind them."""
+
+TOGETHER = (4096, 16)
+"""Elements of a step, of all rows that are reduced together, and warps: the backward of a group
+norm of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
+
+
+def stays(problem: Problem, tile: int, warps: int) -> bool:
+    """Whether rows stay in registers: of two programs an SM, or nothing is done beside waiting.
+
+    On an H200 the backward of an instance norm with rows of 12544, two tensors in 16 warps of 104
+    registers, took 572 us; 333 in two steps, of three programs at once. Rows that are reduced
+    together would be walked over three times, so they stay as they are loaded: the backward of a
+    group norm with silu of 128 x 96 x 57 x 57 took 101 us so, 178 in steps.
+    """
+    device = problem.device
+    beside = warps * device.warp_size * SPARE
+    if problem.together > 1 and problem.levels > 1:
+        if problem.work > MOST_WORK:
+            return False
+        numbers = tile * _bytes_an_element(problem) // 4
+    else:
+        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
+    return tile <= REGISTER_ROW and 2 * (numbers + beside) <= device.registers_per_sm
+
+
+def _bytes_an_element(problem: Problem) -> int:
+    """What is read for an element, as it lies in memory."""
+    return sum(s.item_bytes for s in _loaded(problem))
+
+
+def is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
+    """Whether the row of one program fills a multiprocessor's registers, and one sum is made of it.
+
+    And something is written besides, which is not computed a second time then. On an H200 rmsnorm
+    with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop, with a dropout 1310 and
+    1644; the backward of a softmax, which writes nothing else, 1120 and 911.
+    """
+    packed = tile * _bytes_an_element(problem) // 4
+    registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
+    fills = LEAST_ROW <= tile <= MOST_ROW and registers <= problem.device.registers_per_sm
+    return fills and problem.states == 1 and _stores(problem) > 1
+
+
+def _stores(problem: Problem) -> int:
+    """Results that run over all elements."""
+    return sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
+
+
+def _loaded(problem: Problem) -> list[Stream]:
+    """The tensors that are read over all elements."""
+    return [s for s in whole_tensors(problem) if not s.is_store]
+
+
+def step_of(problem: Problem) -> tuple[int, int]:
+    """Elements of a step of a walk over a long row, and the warps that do it.
+
+    Rows are read again from the L2 cache, so those in flight should fit there: of longer rows
+    fewer programs an SM, each with more loads of its own. But a lane that keeps more than one
+    number of its row (a mean with its spread, a maximum with its sum) leaves no room for two
+    programs of 32 warps with long chunks. A row that is walked over once needs no more than a few
+    small programs. Measured on an H200: softmax of 16384 x 20480 took 317 us by (4096, 16) and
+    425 by (8192, 32), rmsnorm with a residual 810 and 637; of 2048 x 73728 softmax took 202 us by
+    (4096, 16) and 171 by (8192, 32). Random numbers take more registers and fewer lanes: layernorm
+    of a dropout of 16384 x 36864 took 1725 us by (4096, 16), 2154 by (4096, 32).
+    """
+    row = problem.reduced * problem.together
+    if not problem.full_outputs:
+        return 2048, 8
+    if problem.together > 1:
+        return TOGETHER
+    if problem.draws and row > ROW_IN_L2 // 2:
+        widest = max((s.item_bytes for s in _loaded(problem)), default=2)
+        return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
+    if row <= TWO_STEPS:
+        half = next_power_of_2(row) // 2
+        return half, max(half // 512, 1)
+    if problem.states > 1:
+        steps = [(ROW_IN_L2, (2048, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
+    else:
+        first = (4096, 16) if _stores(problem) == 1 else (8192, 32)
+        steps = [(ROW_IN_L2, first), (2 * ROW_IN_L2, (8192, 32))]
+    return next((chosen for limit, chosen in steps if row <= limit), (16384, 32))
