@@ -281,7 +281,8 @@ def _namespace(plain: bool) -> dict[str, Any]:
     names["is_nvidia"] = lambda: False
     for module in _LIBRARIES:
         for name, member in vars(module).items():
-            if not isinstance(member, JITFunction):
+            # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
+            if not isinstance(member, JITFunction | interpreter.InterpretedFunction):
                 continue
             written: Any = FunctionType(member.fn.__code__, names, name, member.fn.__defaults__)
             written.fn = written  # as tl.reduce wants its combine function
