@@ -12,10 +12,11 @@ from typing import Any
 from .records import LARGE, OURS, Record
 from .summary import MEDIAN, WORST
 
+drawing: Any
 try:
     from matplotlib import figure as drawing
 except ImportError:
-    drawing = None  # type: ignore[assignment]
+    drawing = None
 
 COLUMNS = 2
 COLOURS = (

@@ -87,11 +87,13 @@ class _Sources:
         self.tables = tables
         self.extra: list[int] = []
         self.places: dict[int, str] = {}
-        for line in ast.parse(entry.text).body[0].body:  # type: ignore[attr-defined]
+        function = ast.parse(entry.text).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        for line in (made for made in function.body if isinstance(made, ast.Assign)):
             for call in _calls(line, "define_tensor"):
                 shape = ast.literal_eval(_keyword(call, "shape") or ast.List([]))
                 for dim, extent in enumerate(shape):
-                    self.places.setdefault(extent, f"{line.targets[0].id}.size({dim})")
+                    self.places.setdefault(extent, f"{ast.unparse(line.targets[0])}.size({dim})")
 
     def rewrite(self, call: ast.Call) -> None:
         """Each extent among the arguments of a call as an expression of sizes."""
@@ -101,10 +103,9 @@ class _Sources:
         call.args = [self._symbolic(item) for item in call.args]
 
     def _symbolic(self, item: ast.expr) -> ast.expr:
-        known = isinstance(item, ast.Constant) and type(item.value) is int
-        if not known or item.value not in self.moving:  # type: ignore[attr-defined]
+        if not isinstance(item, ast.Constant) or type(item.value) is not int:
             return item
-        return _expression(self._text(item.value))  # type: ignore[attr-defined]
+        return _expression(self._text(item.value)) if item.value in self.moving else item
 
     def _text(self, extent: int) -> str:
         if extent in self.places:

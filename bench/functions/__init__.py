@@ -160,4 +160,7 @@ def _text(arg: Arg, *, whole: bool) -> Text:
 def _single(arg: Operand, *, whole: bool) -> str:
     if isinstance(arg, Value):
         return arg.name
-    return str(int(arg.value)) if whole else literal(arg.value)  # type: ignore[arg-type]
+    if not whole:
+        return literal(arg.value)
+    assert not isinstance(arg.value, complex)
+    return str(int(arg.value))

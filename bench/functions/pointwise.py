@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -44,7 +45,11 @@ _OTHERS = frozenset({"addcmul", "bitwise_left_shift", "bitwise_right_shift", "gc
 """What torch has under the name takes other operands, or has no value at the edges."""
 _OF_TENSORS = frozenset({"atan2", "hypot", "maximum", "minimum", "nextafter", "fmod", "mod"})
 """What torch does not take numbers for, or not on the left."""
-_PYTHON = {DataType.Bool: bool, DataType.Double: float, DataType.Float: float}
+_PYTHON: dict[DataType, Callable[[Any], bool | float]] = {
+    DataType.Bool: bool,
+    DataType.Double: float,
+    DataType.Float: float,
+}
 
 
 def pointwise(line: Line) -> str:
@@ -93,7 +98,7 @@ def _as(arg: Arg, text: Text, dtype: DataType) -> str:
     assert isinstance(text, str)
     if isinstance(arg, Const):
         kind = _PYTHON.get(dtype)
-        return literal(arg.value if kind is None else kind(arg.value))  # type: ignore[arg-type]
+        return literal(arg.value if kind is None else kind(arg.value))
     if isinstance(arg, Value) and arg.is_tensor and arg.dtype is not dtype:
         return f"{text}.to({torch_name(dtype)})"
     return text

@@ -50,6 +50,7 @@ class KernelBody(ValueWriter):
         self.segment = segment
         self.nest = nest
         self.members = {out: m for m in segment.members for out in m.node.outs}
+        self._places = {out: m.index for out, m in self.members.items()}
         self._piece = 0
         self._tops = online_pairs(fusion, self.members)
         self.online: dict[Value, Online] = {}
@@ -190,17 +191,16 @@ class KernelBody(ValueWriter):
 
     def _levels(self) -> tuple[dict[Value, int], dict[Store, int]]:
         """The pass each member and each store belongs to: behind the reductions it reads."""
-        places = {out: m.index for m in self.segment.members for out in m.node.outs}
         member_level: dict[Value, int] = {}
         for member in self.segment.members:
             start = Read(next(member.node.operands()), member.operand_index)
-            level = self._level([start], places, member_level)
-            level = self._joined(member, level, [start], places, member_level)
+            level = self._level([start], member_level)
+            level = self._joined(member, level, [start], member_level)
             member_level.update(dict.fromkeys(member.node.outs, level))
         store_level: dict[Store, int] = {}
         for store in self.segment.stores:
             if store.value not in self.members:
-                store_level[store] = self._level(store.starts, places, member_level)
+                store_level[store] = self._level(store.starts, member_level)
         return member_level, store_level
 
     def _joined(
@@ -208,24 +208,21 @@ class KernelBody(ValueWriter):
         member: Member,
         level: int,
         starts: Sequence[Read],
-        places: Mapping[Value, Index],
         levels: Mapping[Value, int],
     ) -> int:
         """The pass of a sum that goes along with its maximum, if nothing else makes it wait."""
         top = self._tops.get(member.node.out)
         if top is None or self.nest.loop != "r" or not self.walks(top):
             return level
-        if self._level(starts, places, {**levels, top.node.out: -1}) > levels[top.node.out]:
+        if self._level(starts, {**levels, top.node.out: -1}) > levels[top.node.out]:
             return level
         if top.node.out not in self.online:
             self.online[top.node.out] = Online(self, top)
         self.online[member.node.out] = self.online[top.node.out]
         return levels[top.node.out]
 
-    def _level(
-        self, starts: Sequence[Read], places: Mapping[Value, Index], levels: Mapping[Value, int]
-    ) -> int:
-        reach = walk(self.fusion, starts, places, self.stored)
+    def _level(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
+        reach = walk(self.fusion, starts, self._places, self.stored)
         return max((levels[v] + self._closes_pass(v) for v in reach.native), default=0)
 
     def _closes_pass(self, value: Value) -> int:
@@ -297,12 +294,11 @@ class KernelBody(ValueWriter):
 
     def _fetch(self, members: Sequence[Member]) -> None:
         """Read what is reduced first: all loads are under way before a sum waits for some."""
-        places = {out: m.index for m in self.segment.members for out in m.node.outs}
         for member in members:
             start = member.reads[0]
             if member.node.out in self.online:
                 continue
-            if walk(self.fusion, [start], places, self.stored).native:
+            if walk(self.fusion, [start], self._places, self.stored).native:
                 continue
             pieces = self.pieces(member.operand_index)
             # What is behind a walk over rows is not held in registers all through it.
