@@ -6,9 +6,11 @@ result a column for each reduction over the rows.
 
 from __future__ import annotations
 
+from math import gcd
+
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import MAX_TILE, Problem, next_power_of_2
-from .rows import whole_row
+from .rows import align_of, row_tiles
 from .shared_rows import params_of, shared
 
 REGISTER_BUDGET = 36 * 1024
@@ -59,6 +61,14 @@ def split(problem: Problem) -> int:
     return max(2, min(programs, problem.parallel // ROWS_A_PROGRAM))
 
 
+def turns(problem: Problem) -> int:
+    """What programs should be a multiple of: its every so many-th rows begin alike in vectors."""
+    vector = align_of(problem)
+    if vector == 1 or problem.on_cpu or not _fits(problem):
+        return 0
+    return vector // gcd(vector, problem.reduced)
+
+
 def propose(problem: Problem) -> HeuristicParams:
     rows = max(problem.parallel // max(problem.chunks, 1), 1)
     if problem.on_cpu:
@@ -69,7 +79,9 @@ def propose(problem: Problem) -> HeuristicParams:
         chosen = shared(problem)
         assert chosen is not None
         return params_of(problem, chosen)
-    block, *tails = _row(problem)
+    # Before rows are shared out they do not begin alike.
+    align = align_of(problem) if problem.chunks > 1 else 1
+    block, tails = row_tiles(problem, align)
     row = block + sum(tails)
     block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // block))
     stages = STAGES
@@ -80,19 +92,19 @@ def propose(problem: Problem) -> HeuristicParams:
             stages -= 1
     warps = max(4, min(8 if tails or block < 8192 else 16, block_m * block // 512))
     return InnerOuterPersistentParams(
-        block_m=block_m, block_r=block, tails=tuple(tails), num_warps=warps, num_stages=stages
+        block_m=block_m,
+        block_r=block,
+        tails=tails,
+        align=align,
+        num_warps=warps,
+        num_stages=stages,
     )
 
 
 def _fits(problem: Problem) -> bool:
     """Whether a row and what is kept of all rows are few enough for one program."""
-    return sum(_row(problem)) * (problem.outer_members + 2) <= REGISTER_BUDGET
-
-
-def _row(problem: Problem) -> tuple[int, ...]:
-    """The tiles of a row."""
-    block, tails = whole_row(problem.reduced)
-    return block, *tails
+    block, tails = row_tiles(problem, align_of(problem))
+    return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_BUDGET
 
 
 def _loaded_bytes(problem: Problem) -> int:

@@ -184,12 +184,20 @@ class _XRParams(HeuristicParams):
     tails : tuple of int
         Elements of smaller tiles for what whole blocks of ``block_r`` leave of a row, one behind
         the other; none where a tile that reaches past the row's end wastes little.
+    align : int
+        Elements of a vector where rows begin inside of one: tiles then begin at the first whole
+        vector of a row, and the last tail takes what lies before it and behind the last. Else 1.
     """
 
     block_x: int
     block_r: int
     persistent: bool
     tails: tuple[int, ...] = ()
+    align: int = 1
+
+    def validate(self) -> None:
+        super().validate()
+        self._expect(_is_power_of_two(self.align), "align", self.align, "a power of two")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,6 +242,9 @@ class InnerOuterPersistentParams(HeuristicParams):
     delay : int
         Steps between a shared row's sums and its results: while they pass, the programs hear
         from one another. All programs must be on the device at a time.
+    align : int
+        Elements of a vector where rows begin inside of one, as in ``InnerPersistentParams``; a
+        program's rows then all begin at the same place of a vector.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
@@ -243,9 +254,11 @@ class InnerOuterPersistentParams(HeuristicParams):
     tails: tuple[int, ...] = ()
     parts: int = 1
     delay: int = 1
+    align: int = 1
 
     def validate(self) -> None:
         super().validate()
+        self._expect(_is_power_of_two(self.align), "align", self.align, "a power of two")
         self._expect(_is_power_of_two(self.parts), "parts", self.parts, "a power of two")
         self._expect(self.delay >= 1, "delay", self.delay, "1 or more")
 

@@ -12,7 +12,7 @@ from .columns import begins_anywhere, walked_columns, whole_columns
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, next_power_of_2
 from .reduction import cpu_tile
-from .rows import most_tails, tails_of, whole_row
+from .rows import align_of, most_tails, row_tiles, tails_of
 from .walks import ALL_WARPS, is_all_an_sm_holds, stays, step_of
 
 ITEMS_A_THREAD = 32
@@ -83,7 +83,8 @@ def propose_inner(problem: Problem) -> HeuristicParams:
         x, r, whole = cpu_tile(problem)
         return InnerPersistentParams(block_x=x, block_r=r, persistent=whole)
     most = most_tails(problem.states)
-    block, tails = whole_row(problem.reduced, most)
+    align = align_of(problem)
+    block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
     warps = _warps(block_x * (block + sum(tails)))
     if problem.together > 1:
@@ -92,7 +93,12 @@ def propose_inner(problem: Problem) -> HeuristicParams:
         warps = ALL_WARPS
     if warps == ALL_WARPS or stays(problem, block_x * (block + sum(tails)), warps):
         return InnerPersistentParams(
-            block_x=block_x, block_r=block, tails=tails, persistent=True, num_warps=warps
+            block_x=block_x,
+            block_r=block,
+            tails=tails,
+            persistent=True,
+            align=align,
+            num_warps=warps,
         )
     chunk, warps = step_of(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))

@@ -64,8 +64,9 @@ class Problem:
     memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
     a lane keeps of a row it walks over (two for a mean with its spread); ``told`` how many sums of
     a row the programs that share it tell one another, 0 where they cannot; ``draws``
-    says whether random numbers are drawn for its elements; ``product`` is the matrix product that
-    the rest goes with.
+    says whether random numbers are drawn for its elements; ``vector`` is how many elements a vector
+    of 16 bytes has, where rows lie one behind another and begin inside of vectors, else 1;
+    ``product`` is the matrix product that the rest goes with.
     """
 
     parallel: int
@@ -83,6 +84,7 @@ class Problem:
     states: int = 1
     told: int = 0
     draws: bool = False
+    vector: int = 1
     product: Product | None = None
     device: DeviceProperties
 

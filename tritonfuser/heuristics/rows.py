@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .params import MAX_TAILS
-from .problem import next_power_of_2
+from .problem import Problem, next_power_of_2
 
 SHORT_ROW = 1024
 """Elements of a row that one tile takes whatever it wastes: programs have several such rows."""
@@ -34,6 +34,23 @@ def tails_of(row: int, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
         found.append(above // 2)
         left -= above // 2
     return tuple(found)
+
+
+LEAST_ALIGNED = 512
+"""Elements of a row that are worth edges: of shorter ones loads of two bytes are hidden."""
+
+
+def align_of(problem: Problem) -> int:
+    """The elements of a vector that tiles of rows should begin at, or 1."""
+    return problem.vector if problem.reduced >= LEAST_ALIGNED else 1
+
+
+def row_tiles(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
+    """A kept row as one block and its tails, the last of them the edges where tiles are aligned."""
+    if align == 1:
+        return whole_row(problem.reduced, most)
+    block, tails = whole_row(problem.reduced // align * align, max(most - 1, 1))
+    return block, (*tails, max(2 * align, SMALLEST))
 
 
 def whole_row(row: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:

@@ -16,14 +16,23 @@ def _one(problem: Problem) -> int:
     return 1
 
 
+def _none(problem: Problem) -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A family of kernels: whether it takes a problem, with what params, in how many parts."""
+    """A family of kernels: whether it takes a problem, with what params, in how many parts.
+
+    ``turns`` says whether rows go to the parts in turn: 0 where each has neighbours, else a number
+    that the parts should be a multiple of.
+    """
 
     name: str
     reject_reason: Callable[[Problem], str | None]
     propose: Callable[[Problem], HeuristicParams]
     split: Callable[[Problem], int] = _one
+    turns: Callable[[Problem], int] = _none
 
 
 _OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
@@ -45,6 +54,7 @@ SCHEDULERS = (
         inner_outer_persistent.reject_reason,
         inner_outer_persistent.propose,
         inner_outer_persistent.split,
+        inner_outer_persistent.turns,
     ),
     *_OF_ROWS_TOGETHER,
     Scheduler(
@@ -101,6 +111,12 @@ def propose(problem: Problem) -> tuple[str, HeuristicParams]:
             "Can not find a scheduler to schedule fusion segment: " + "; ".join(found)
         )
     return scheduler.name, scheduler.propose(problem)
+
+
+def turns(problem: Problem) -> int:
+    """What the parts should be a multiple of where rows go to them in turn, or 0."""
+    scheduler, _ = _first(problem)
+    return 0 if scheduler is None else scheduler.turns(problem)
 
 
 def split(problem: Problem) -> int:

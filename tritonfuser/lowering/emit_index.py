@@ -17,7 +17,8 @@ class Tile:
     ``block`` is the constexpr with its tile size, None for an axis of which a program has one
     position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
     ``place`` is the dim of a block that runs along it. ``start`` and ``stop`` bound the positions
-    that it takes of its axis, where other tiles take the rest.
+    that it takes of its axis, where other tiles take the rest; ``scattered`` says that those are
+    not neighbours.
     """
 
     axis: Axis
@@ -27,6 +28,7 @@ class Tile:
     place: int = 0
     start: int = 0
     stop: int | None = None
+    scattered: bool = False
 
     @property
     def end(self) -> int:

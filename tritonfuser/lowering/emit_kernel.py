@@ -16,6 +16,7 @@ from ..ir import Fusion, Node, Value
 from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Guard, Index
+from .alignment import Alignment
 from .emit_index import Tile
 from .emit_online import Online, online_pairs
 from .emit_reduce import Finish
@@ -132,9 +133,14 @@ class KernelBody(ValueWriter):
         """Where this program is: its range along each axis that is not walked in a loop."""
         lines = self.writer.scopes[0].lines
         self._programs(lines)
+        if self.nest.alignment is not None:
+            self._vectors(self.nest.alignment, lines)
         elsewhere = {tile.name for tile, _ in self.nest.grid} | self.named_in_loop
         for tile in self.nest.tiles:
             if tile.name in elsewhere or tile.block is None:
+                continue
+            if tile.scattered:
+                lines.append(self._edges(tile))
                 continue
             text = self._start(tile) + self._range(tile, self._tile_place(tile))
             if tile.name == self.nest.loop:
@@ -184,8 +190,25 @@ class KernelBody(ValueWriter):
         return f"{tile.start // count} + {within}" if tile.start else within
 
     def _mask_line(self, tile: Tile, lines: list[Line]) -> None:
-        if tile.masked:
-            lines.append(Line(f"{tile.name}_mask = {tile.name} < {tile.axis.extent}"))
+        if not tile.masked:
+            return
+        aligned = self.nest.alignment is not None and tile.place == 1
+        end = "stop" if aligned else tile.axis.extent
+        lines.append(Line(f"{tile.name}_mask = {tile.name} < {end}"))
+
+    def _vectors(self, alignment: Alignment, lines: list[Line]) -> None:
+        """Where a row's whole vectors begin, and how many elements they are."""
+        start, dims = self.index.text(alignment.start), self.index.dims(alignment.start)
+        found = f"whole_vectors({start}, {alignment.row}, {alignment.vector})"
+        lines.append(Line(f"first, lead, stop = {found}"))
+        self.writer.scopes[0].names[alignment.first] = Name("first", DataType.Int32, dims)
+
+    def _edges(self, tile: Tile) -> Line:
+        alignment = self.nest.alignment
+        assert alignment is not None
+        lanes = self._range(tile, self._tile_place(tile))
+        given = f"{lanes}, lead, stop, {alignment.row}, {alignment.vector}"
+        return Line(f"{tile.name}, {tile.name}_mask = edges({given})")
 
     # -- passes --------------------------------------------------------------
 
@@ -328,7 +351,8 @@ class KernelBody(ValueWriter):
         """The tile axis a member reduces along."""
         axes = self.nest.piece(self._piece)
         names = {axis.name for a in member.across for axis in axes[a].axes()}
-        for tile in self.nest.tiles:
+        # The last: where tiles begin at vectors, a place along a row depends on the row too.
+        for tile in reversed(self.nest.tiles):
             if tile.block is not None and (tile.name in names):
                 return tile
         return self.nest.tiles[-1]
@@ -341,13 +365,20 @@ class KernelBody(ValueWriter):
         name = self.cast(self.read(read), dtype, operand, member.node.loc)
         if tile.masked:
             text = f"tl.where({tile.name}_mask, {name.text}, {identity})"
-            dims = name.dims | {tile.name}
+            dims = name.dims | {tile.name} | self._rows_of(tile)
             return self.define(operand, text, dims, dtype, None, "_masked")
         if tile.name not in name.dims:
             dims = name.dims | {tile.name}
             text = f"tl.broadcast_to({name.text}, {self.shape(dims)})"
             return self.define(operand, text, dims, dtype, None, "_whole")
         return name
+
+    def _rows_of(self, tile: Tile) -> frozenset[str]:
+        """The axes that a mask of a tile depends on beside its own: rows end at vectors of theirs."""
+        alignment = self.nest.alignment
+        if alignment is None or tile.place == 0:
+            return frozenset()
+        return self.index.dims(alignment.start)
 
     def result_dims(self, member: Member, operand: Name) -> frozenset[str]:
         return operand.dims - {self.across(member).name}

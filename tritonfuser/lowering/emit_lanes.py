@@ -34,7 +34,7 @@ def lanes_of(
     """The lanes of a load, if its offset takes no two neighbours along the last tile apart."""
     blocked = [tile for tile in tiles if tile.block is not None and tile.axis in offset.axes()]
     last = max(blocked, key=lambda tile: tile.place, default=None)
-    if last is None or last.place != rank - 1 or rank > 2:
+    if last is None or last.place != rank - 1 or rank > 2 or last.scattered:
         return None
     if any(last.axis in guard.expr.axes() or guard.expr.loaded() for guard in guards):
         return None  # what is read at run time may differ from neighbour to neighbour

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..affine import Affine, linear
+from ..affine import Affine, linear, unbound
 from ..dtypes import EIGHT_BIT_FLOATS, DataType, compute_dtype
 from ..ir import Const, Node, Operand, Value
 from ..ops.builder import as_call
@@ -159,7 +159,7 @@ class ValueWriter(LoadWriter):
         work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
         texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
         self._read_indices(*read.index)
-        position = linear(read.index, node.out.tensor.sizes)
+        position = unbound(linear(read.index, node.out.tensor.sizes))
         dims = self.index.dims(position)
         if isinstance(form, Factory):
             where = f"({self.lanes.position(position)})"

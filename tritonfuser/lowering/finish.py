@@ -13,6 +13,7 @@ from ..ir import Node, Value
 from ..ops.builder import as_call
 from ..ops.products import product_sizes
 from .aliases import buffer_strides
+from .aligned_rows import row_start
 from .grouper import Grouper
 from .grouping import Group, extent
 from .moved import held_bytes, library_bytes, moved_bytes
@@ -177,6 +178,7 @@ def _segment(
         reason=_reason(group, len(nodes), stores),
         refusals=tuple(schedulers.refusals(problem)),
         depth=group.depth,
+        row_start=row_start(traffic, group.parallel, group.reduced),
         bytes_read=moved_bytes(grouper.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(grouper.fusion, (t for t in traffic if t.is_store)),
     )

@@ -15,6 +15,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 # Kernels import from here what is written elsewhere.
+from .aligned_library import edges, whole_vectors
 from .float8_library import e4m3_to_float, e5m2_to_float, float_to_e4m3, float_to_e5m2
 from .float_library import (
     coarse_exp,

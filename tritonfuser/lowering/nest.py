@@ -8,6 +8,7 @@ from math import prod
 from ..affine import Affine, Axis, digit, substitute
 from ..shapes import Guard, Index
 from ..sizes import is_size, surely_multiple
+from .alignment import Alignment
 from .emit_index import Tile
 
 
@@ -29,6 +30,8 @@ class Nest:
         The block sizes.
     tails : tuple of dict
         Where they are in each of the tiles for what whole blocks leave of a row.
+    alignment : Alignment or None
+        Where tiles of a row begin at vectors though rows do not.
     """
 
     tiles: tuple[Tile, ...]
@@ -37,6 +40,7 @@ class Nest:
     axes: dict[Axis, Affine]
     constants: tuple[tuple[str, int], ...]
     tails: tuple[dict[Axis, Affine], ...] = ()
+    alignment: Alignment | None = None
 
     def place(self, index: Index, piece: int = 0) -> Index:
         axes = self.piece(piece)
@@ -102,6 +106,25 @@ def row_tiles(
             found.append(replace(tile, start=start, place=place))
             start += size
     return row_tile, found
+
+
+def aligned_tiles(
+    axis: Axis, block: int, tails: tuple[int, ...], vector: int, place: int = 1
+) -> list[Tile]:
+    """The tiles of a row: whole vectors, by a block and all tails but the last, and the edges."""
+    *middle, rest = tails
+    most = axis.extent // vector * vector
+    least = (axis.extent - vector + 1) // vector * vector
+    found: list[Tile] = []
+    start = 0
+    for name, size in zip(("r", *TAIL_NAMES), (block, *middle), strict=False):
+        tile, _ = tile_over(name, (Axis(name, most),), size, place)
+        masked = start + size > least
+        found.append(replace(tile, masked=masked, start=start, stop=min(start + size, most)))
+        start += size
+    name = TAIL_NAMES[len(middle)]
+    edges, _ = tile_over(name, (axis,), rest, place)
+    return [*found, replace(edges, masked=True, start=start, scattered=True)]
 
 
 def sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:

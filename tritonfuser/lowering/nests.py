@@ -20,8 +20,9 @@ from ..heuristics.params import (
 from ..heuristics.problem import ceil_div
 from ..shapes import Index
 from ..sizes import guarded, is_size
+from .alignment import Alignment
 from .emit_index import Tile
-from .nest import Nest, row_tiles, sides, spread, tile_over
+from .nest import Nest, aligned_tiles, row_tiles, sides, spread, tile_over
 from .segments import Segment
 from .shared_nest import share_rows
 
@@ -65,15 +66,15 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     whole = _is_whole(params, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.together or blocks <= 1
-    rows = {**s_axes, **x_axes}
-    return Nest(
+    found = Nest(
         (s, x, r, *tails) if segment.together else (x, r, *tails),
         None if whole else "r",
         ((s, s.axis.extent),) if segment.together else ((x, blocks),),
-        {**rows, **spread(segment.reduced, r.axis)},
+        {**s_axes, **x_axes, **spread(segment.reduced, r.axis)},
         (("XBLOCK", params.block_x), *sides(r, *tails)),
-        tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
+        tuple({**s_axes, **x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
+    return _aligned(found, segment, params)
 
 
 def _is_whole(params: _Rows, row: int) -> bool:
@@ -96,13 +97,38 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     m, m_axes = tile_over("m", walked, params.block_m)
     r, tails = row_tiles(segment.reduced, params.block_r, params.tails)
     rows = {**s_axes, **m_axes}
-    return Nest(
+    found = Nest(
         (s, m, r, *tails),
         "m",
         ((s, s.axis.extent),),
         {**rows, **spread(segment.reduced, r.axis)},
         sides(m, r, *tails),
         tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
+    )
+    return _aligned(found, segment, params)
+
+
+def _aligned(nest: Nest, segment: Segment, params: _Rows | InnerOuterPersistentParams) -> Nest:
+    """The same, with tiles of the rows that begin at vectors."""
+    vector = getattr(params, "align", 1)
+    if vector == 1:
+        return nest
+    assert segment.row_start is not None
+    (row,) = segment.reduced
+    tiles = aligned_tiles(row, params.block_r, getattr(params, "tails", ()), vector)
+    start = substitute(segment.row_start, nest.axes).split(vector)[1]
+    alignment = Alignment(vector, row.extent, start, tiles[-1])
+    rows = {axis: place for axis, place in nest.axes.items() if axis != row}
+    axes, *tails = ({**rows, row: alignment.position(tile)} for tile in tiles)
+    others = tuple(tile for tile in nest.tiles if tile.place == 0)
+    blocks = tuple(pair for pair in nest.constants if pair in sides(*others))
+    return replace(
+        nest,
+        tiles=(*others, *tiles),
+        axes=axes,
+        tails=tuple(tails),
+        constants=(*blocks, *sides(*tiles)),
+        alignment=alignment,
     )
 
 

@@ -15,13 +15,16 @@ from ..errors import ParamsError
 from ..heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
+    InnerPersistentParams,
     MatmulParams,
+    ReductionParams,
 )
 from ..ir import Fusion, Value, check
 from ..ledger import Ledger
 from ..options import dump
 from ..sizes import is_size
 from .aliases import buffer_strides
+from .aligned_rows import unalignable
 from .cheaper import cheaper
 from .complexes import Part, split_complex
 from .concretize import InputSignature, TensorSpec, concretize
@@ -201,6 +204,26 @@ def _check_parts(piece: Segment, params: InnerOuterPersistentParams) -> None:
         )
 
 
+_KeepsRows = InnerPersistentParams | InnerOuterPersistentParams | ReductionParams
+
+
+def _check_align(piece: Segment, params: HeuristicParams) -> None:
+    """Tiles that begin at vectors hold a whole row of tensors whose rows begin alike."""
+    reason: str | None = "it does not keep rows"
+    if isinstance(params, _KeepsRows) and getattr(params, "persistent", True):
+        walks = isinstance(params, InnerOuterPersistentParams)
+        walked = set(piece.parallel) - set(piece.chunked) if walks else ()
+        start = None if piece.together else piece.row_start
+        tiles = (params.block_r, params.tails, params.align)
+        reason = unalignable(start, walked, piece.reduced_extent, *tiles)
+    if reason is not None:
+        raise ParamsError(
+            f"segment {piece.name} ({piece.scheduler}): tiles of its rows cannot begin at vectors "
+            f"of {params.to_dict()['align']} elements, {reason}",
+            hint="Use align=1.",
+        )
+
+
 def _check_fit(piece: Segment, params: HeuristicParams) -> None:
     """Params that keep a row in registers must have room for it, or for the columns reduced."""
     if isinstance(params, MatmulParams) and len(piece.members) > 1:
@@ -215,6 +238,9 @@ def _check_fit(piece: Segment, params: HeuristicParams) -> None:
             f"block_x={getattr(params, 'block_x', together)} is too small",
             hint="Use a block_x of at least that many rows.",
         )
+    if getattr(params, "align", 1) > 1:
+        _check_align(piece, params)
+        return
     block_r = getattr(params, "block_r", None)
     persistent = getattr(params, "persistent", hasattr(params, "block_m"))
     tails = getattr(params, "tails", ())

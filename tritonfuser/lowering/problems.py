@@ -10,6 +10,7 @@ from ..heuristics.problem import Problem, Product, Stream, next_power_of_2
 from ..ops.builder import as_call
 from ..ops.table import Moments, Random
 from ..sizes import hint, is_size
+from .aligned_rows import vector_of_rows
 from .grouping import Group, extent
 from .products import ProductFacts
 from .seed_maker import SeedMaker
@@ -41,9 +42,17 @@ def problem_of(
         states=sum(_states(m) for m in group.members if m.across != group.together),
         told=_told(group),
         draws=_draws(group),
+        vector=_vector(group, traffic, facts),
         product=_product(group, traffic, facts),
         device=device,
     )
+
+
+def _vector(group: Group, traffic: list[Traffic], facts: ProductFacts) -> int:
+    """The elements of a vector, where tiles can begin at vectors though rows do not."""
+    if group.scans or group.together or any(t.value in facts.misaligned for t in traffic):
+        return 1
+    return vector_of_rows(traffic, group.parallel, group.reduced, group.chunked)
 
 
 def _told(group: Group) -> int:

@@ -14,7 +14,7 @@ from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
 from .grouping import Group
 from .products import bytes_of
-from .rfactor import Parts
+from .rfactor import Parts, Turns
 
 
 def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
@@ -38,9 +38,11 @@ def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
 
 def _shares(grouper: Grouper, group: Group) -> dict[Value, Parts]:
     """Reductions of a group that are shared out over more programs, if any."""
-    parts = schedulers.split(grouper.problem(group))
+    problem = grouper.problem(group)
+    parts, of = schedulers.split(problem), schedulers.turns(problem)
     members = group.members[:1] if group.product else group.outer or group.members
-    return {member.node.out: parts for member in members} if parts > 1 else {}
+    wanted: Parts = Turns(parts, of) if of else parts
+    return {member.node.out: wanted for member in members} if parts > 1 else {}
 
 
 def _disagree(steps: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:

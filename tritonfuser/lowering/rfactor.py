@@ -8,7 +8,8 @@ are ordinary reductions for all later passes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from dataclasses import dataclass
+from math import gcd, prod
 
 from ..dtypes import compute_dtype
 from ..ir import Fusion, Node, Value
@@ -22,9 +23,18 @@ from .simplify import Substitution, drop_dead, next_free
 POOR = 4
 """A split into fewer than this part of the parts that are wanted is hardly one."""
 
-Parts = int | tuple[int, ...]
-"""About how many partial results a reduction is split into, or the factor of each reduced dim that
-the second step reduces."""
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """About ``count`` partial results, of every so many-th element each; a multiple of ``of``."""
+
+    count: int
+    of: int
+
+
+Parts = int | tuple[int, ...] | Turns
+"""About how many partial results a reduction is split into, of neighbours or in turn, or the factor
+of each reduced dim that the second step reduces."""
 
 
 def rfactor(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
@@ -55,6 +65,20 @@ def choose_split(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
     return tuple(outer) if prod(outer) < prod(extents) else (1,) * len(extents)
 
 
+def in_turn(extents: tuple[int, ...], wanted: Turns) -> tuple[int, ...]:
+    """As ``choose_split`` for parts in turn: from the innermost extent on.
+
+    ``(4, 510), Turns(128, 2) -> (1, 102)``.
+    """
+    found: list[int] = []
+    left, of = wanted.count, wanted.of
+    for size in reversed(extents):
+        fitting = [d for d in divisors(known_divisor(size)) if d <= left]
+        found.append(max(fitting, key=lambda d: (gcd(d, of), d)))
+        left, of = left // found[-1], of // gcd(found[-1], of)
+    return tuple(reversed(found)) if prod(found) < prod(extents) else (1,) * len(extents)
+
+
 def splits_well(extents: tuple[int, ...], parts: int) -> bool:
     """Whether reduced extents have divisors that make about as many parts as are wanted."""
     return POOR * prod(choose_split(extents, parts)) >= parts
@@ -80,12 +104,16 @@ def _two_steps(node: Node, wanted: Parts, builder: GraphBuilder) -> bool:
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     if isinstance(wanted, tuple):
         split = wanted
+    elif isinstance(wanted, Turns) and prod(in_turn(reduced_extents(node), wanted)) > 1:
+        split = in_turn(reduced_extents(node), wanted)
     else:
+        wanted = wanted.count if isinstance(wanted, Turns) else wanted
         source, split = _split(source, node, wanted, builder)
         if prod(split) < 2:
             del builder.nodes[mark:]
             return False
-    sizes, inner, outer = _cut(source.tensor.sizes, dict(zip(dims, split, strict=True)))
+    factors = dict(zip(dims, split, strict=True))
+    sizes, inner, outer = _cut(source.tensor.sizes, factors, isinstance(wanted, Turns))
     if len(sizes) != operand.tensor.rank:
         source = builder.call("reshape", source, sizes)
     last = [d - sum(i < d for i in inner) for d in outer]
@@ -110,10 +138,12 @@ def _split(
     return source, choose_split(extents, parts)
 
 
-def _cut(sizes: tuple[int, ...], factors: dict[int, int]) -> tuple[list[int], list[int], list[int]]:
+def _cut(
+    sizes: tuple[int, ...], factors: dict[int, int], in_turn: bool
+) -> tuple[list[int], list[int], list[int]]:
     """The shape with each named dim cut into (factor, rest), and which dims are rests, factors.
 
-    ``(8, 5), {0: 4} -> [4, 2, 5], [1], [0]``
+    ``(8, 5), {0: 4} -> [4, 2, 5], [1], [0]``; in turn it is ``[2, 4, 5], [0], [1]``.
     """
     cut: list[int] = []
     inner: list[int] = []
@@ -126,9 +156,9 @@ def _cut(sizes: tuple[int, ...], factors: dict[int, int]) -> tuple[list[int], li
             (inner if factor == 1 else outer).append(len(cut))
             cut.append(size)
         else:
-            outer.append(len(cut))
-            inner.append(len(cut) + 1)
-            cut += [factor, size // factor]
+            outer.append(len(cut) + in_turn)
+            inner.append(len(cut) + (not in_turn))
+            cut += [size // factor, factor] if in_turn else [factor, size // factor]
     return cut, inner, outer
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from ..affine import Axis
+from ..affine import Affine, Axis
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Memory, Target
@@ -131,6 +131,8 @@ class Segment:
         Bytes of tensors that it has to move, each element once.
     depth : int
         How many reductions along its rows depend on one another.
+    row_start : Affine or None
+        Where in a vector of 16 bytes its rows begin, in elements; None where tensors differ.
     follows, followed : bool
         Whether its kernel starts while the one before it ends, and the one behind it likewise.
     """
@@ -155,6 +157,7 @@ class Segment:
     bytes_read: int = 0
     bytes_written: int = 0
     depth: int = 0
+    row_start: Affine | None = None
     follows: bool = False
     followed: bool = False
 
