@@ -54,6 +54,8 @@ def any_params(draw):
         elif row.name == "tails":
             powers = st.lists(st.integers(0, 6), max_size=MAX_TAILS)
             values[row.name] = tuple(2**power for power in draw(powers))
+        elif row.name == "align":
+            values[row.name] = 2 ** draw(st.integers(0, 4))
         elif row.name == "max_registers":
             values[row.name] = draw(st.sampled_from([0, 16, 128, 255]))
         elif row.name in ("group_m", "programs", "parts", "delay"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -227,10 +228,14 @@ def test_rows_begin_anywhere_among_the_counters(width: int) -> None:
     assert torch.equal(part, unit[1:4, 3 : width - 2])
 
 
-@pytest.mark.parametrize(("width", "run"), [(8192, "four"), (8196, "four"), (8193, "eight")])
+@pytest.mark.parametrize(
+    ("width", "run"), [(8192, "four"), (8196, "four"), (8193, "four"), (201, "eight")]
+)
 def test_neighbours_share_counters(width: int, run: str) -> None:
     with FusionDefinition() as fd:
         unit = fd.ops.uniform(0.0, 1.0, [512, width], rng_seed=5, rng_offset=9)
         fd.add_output(fd.ops.sub(unit, fd.ops.sum(unit, [1], keepdim=True)))
     (kernel,) = fd.kernels([], arch="sm_90")
-    assert f"philox_uniform_by_{run}(" in kernel.text and "philox_uniform(" not in kernel.text
+    found = set(re.findall(r"philox_uniform\w*", kernel.text))
+    # Of tiles for what whole blocks leave a lane has one element, and draws for itself.
+    assert found - {"philox_uniform"} == {f"philox_uniform_by_{run}"}

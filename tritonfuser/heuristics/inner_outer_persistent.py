@@ -84,6 +84,8 @@ def propose(problem: Problem) -> HeuristicParams:
     block, tails = row_tiles(problem, align)
     row = block + sum(tails)
     block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // block))
+    if tails:  # of one row a step the tails are read ahead
+        block_m = 1
     stages = STAGES
     while (stages - 1) * block_m * row * _loaded_bytes(problem) > _room(problem):
         if block_m > 1:

@@ -41,8 +41,16 @@ LEAST_ALIGNED = 512
 
 
 def align_of(problem: Problem) -> int:
-    """The elements of a vector that tiles of rows should begin at, or 1."""
-    return problem.vector if problem.reduced >= LEAST_ALIGNED else 1
+    """The elements of a vector that tiles of rows should begin at, or 1.
+
+    What is the same for all rows, such as weights, is then read element by element. On an H200 a
+    layer norm of 8192 x 8193 in bfloat16, which reads two of those and writes one tensor, took
+    136 us so and 103 with all rows alike; of a sum with a dropout it took 160 and 350.
+    """
+    whole = sum(s.along_x and s.along_r for s in problem.streams)
+    weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
+    cheap = weights * problem.vector < whole * 8
+    return problem.vector if problem.reduced >= LEAST_ALIGNED and cheap else 1
 
 
 def row_tiles(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:

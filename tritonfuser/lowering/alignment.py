@@ -26,14 +26,14 @@ class Alignment:
         Elements of a row.
     start : Affine
         Where a row begins, in elements from where some vector does; over the kernel's axes.
-    edges : Tile
-        What lies before the first whole vector and behind the last.
+    tiles : tuple of Tile
+        Those of a row; the last takes what lies before the first whole vector and behind the last.
     """
 
     vector: int
     row: int
     start: Affine
-    edges: Tile
+    tiles: tuple[Tile, ...]
 
     @cached_property
     def first(self) -> Digit:
@@ -47,6 +47,6 @@ class Alignment:
 
     def position(self, tile: Tile) -> Affine:
         """Where along the row a position of a tile is."""
-        if tile == self.edges:
+        if tile.scattered:
             return digit(tile.axis)
         return digit(Bounded(digit(tile.axis) + self.lead, self.row))

@@ -17,6 +17,7 @@ from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from ..shapes import Guard, Index
 from .alignment import Alignment
+from .emit_ahead import is_ahead, load_ahead
 from .emit_index import Tile
 from .emit_online import Online, online_pairs
 from .emit_reduce import Finish
@@ -192,8 +193,7 @@ class KernelBody(ValueWriter):
     def _mask_line(self, tile: Tile, lines: list[Line]) -> None:
         if not tile.masked:
             return
-        aligned = self.nest.alignment is not None and tile.place == 1
-        end = "stop" if aligned else tile.axis.extent
+        end = "stop" if self._is_aligned(tile) else tile.axis.extent
         lines.append(Line(f"{tile.name}_mask = {tile.name} < {end}"))
 
     def _vectors(self, alignment: Alignment, lines: list[Line]) -> None:
@@ -304,11 +304,10 @@ class KernelBody(ValueWriter):
         for store, pieces in walked.items():
             self._store(store, pieces[:1] if loop == "r" else None)
         tile = next(t for t in self.nest.tiles if t.name == loop)
-        first = Line(f"{loop} = {loop}_start + {loop}_base")
+        first = [] if tile.block is None else [f"{loop} = {loop}_start + {loop}_base"]
         if tile.masked:
-            mask = Line(f"{loop}_mask = {loop} < {tile.axis.extent}")
-            self.writer.scopes[-1].lines.insert(0, mask)
-        self.writer.close_loop(self._loop_header(tile), first.text)
+            first.append(f"{loop}_mask = {loop} < {tile.axis.extent}")
+        self.writer.close_loop(self._loop_header(tile), *first)
         for end in ends:
             if end is not None:
                 end()
@@ -331,10 +330,19 @@ class KernelBody(ValueWriter):
 
     def _loop_header(self, tile: Tile) -> str:
         stages = self.segment.params.num_stages
-        how = f"tl.range(0, {tile.end}, {tile.block}, num_stages={stages})"
-        if stages <= 1:
-            how = f"range(0, {tile.end}, {tile.block})"
-        return f"for {tile.name}_start in {how}:"
+        name, step = (tile.name, "1") if tile.block is None else (f"{tile.name}_start", tile.block)
+        steps = f"{tile.end}" if tile.block is None else f"0, {tile.end}, {step}"
+        if stages > 1:
+            return f"for {name} in tl.range(0, {tile.end}, {step}, num_stages={stages}):"
+        return f"for {name} in range({steps}):"
+
+    def _load(self, read: Read) -> Name:
+        if not is_ahead(self, read):
+            return super()._load(read)
+        self.loaded.append(read)
+        name = load_ahead(self, read)
+        self.bind(read, name)
+        return name
 
     # -- reductions ----------------------------------------------------------
 
@@ -352,10 +360,9 @@ class KernelBody(ValueWriter):
         axes = self.nest.piece(self._piece)
         names = {axis.name for a in member.across for axis in axes[a].axes()}
         # The last: where tiles begin at vectors, a place along a row depends on the row too.
-        for tile in reversed(self.nest.tiles):
-            if tile.block is not None and (tile.name in names):
-                return tile
-        return self.nest.tiles[-1]
+        met = [tile for tile in reversed(self.nest.tiles) if tile.name in names]
+        blocks = [tile for tile in met if tile.block is not None]
+        return next(iter((*blocks, *met, self.nest.tiles[-1])))
 
     def reduced_operand(self, member: Member, dtype: DataType, identity: str) -> Name:
         """The operand over the whole tile, with ``identity`` where the tile reaches past."""
@@ -374,11 +381,14 @@ class KernelBody(ValueWriter):
         return name
 
     def _rows_of(self, tile: Tile) -> frozenset[str]:
-        """The axes that a mask of a tile depends on beside its own: rows end at vectors of theirs."""
+        """The axes beside its own that a mask of a tile depends on: each row has its vectors."""
         alignment = self.nest.alignment
-        if alignment is None or tile.place == 0:
+        if alignment is None or not self._is_aligned(tile):
             return frozenset()
         return self.index.dims(alignment.start)
+
+    def _is_aligned(self, tile: Tile) -> bool:
+        return self.nest.alignment is not None and tile in self.nest.alignment.tiles
 
     def result_dims(self, member: Member, operand: Name) -> frozenset[str]:
         return operand.dims - {self.across(member).name}

@@ -15,6 +15,8 @@ from ..ops.table import Random
 from ..sizes import surely_multiple
 from .emit_index import Tile
 
+LEAST_RUN = 512
+"""Elements of a tile that are drawn in runs: of shorter ones a lane has one, and counts for it."""
 WORDS = 4
 """Random words one Philox counter gives: elements of a tensor that share a counter."""
 PAIR = 2 * WORDS
@@ -50,7 +52,8 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
         surely_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
     )
     count = WORDS if aligned else PAIR
-    return Run(last, rest, count) if last.width >= count and last.start % count == 0 else None
+    short = last.start > 0 and last.width < LEAST_RUN
+    return Run(last, rest, count) if not short and last.start % count == 0 else None
 
 
 def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:

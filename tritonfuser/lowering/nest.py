@@ -42,6 +42,11 @@ class Nest:
     tails: tuple[dict[Axis, Affine], ...] = ()
     alignment: Alignment | None = None
 
+    @property
+    def loop_tile(self) -> Tile | None:
+        """The axis walked in a loop."""
+        return next((tile for tile in self.tiles if tile.name == self.loop), None)
+
     def place(self, index: Index, piece: int = 0) -> Index:
         axes = self.piece(piece)
         return tuple(substitute(item, axes) for item in index)
@@ -128,4 +133,5 @@ def aligned_tiles(
 
 
 def sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:
-    return tuple((tile.block or "", tile.width) for tile in tiles)
+    """The block sizes of tiles that have one."""
+    return tuple((tile.block, tile.width) for tile in tiles if tile.block is not None)

@@ -60,9 +60,13 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 def _rows(segment: Segment, params: _Rows) -> Nest:
     # Rows that are reduced together are one program's, and no others with them.
     apart = tuple(a for a in segment.parallel if a not in segment.together)
-    x, x_axes = tile_over("x", segment.together or segment.parallel, params.block_x)
+    lone = params.block_x == 1 and not segment.together
+    block_x = None if lone else params.block_x
+    x, x_axes = tile_over("x", segment.together or segment.parallel, block_x)
     s, s_axes = tile_over("s", apart if segment.together else (), None)
-    r, tails = row_tiles(segment.reduced, params.block_r, getattr(params, "tails", ()))
+    place = 0 if lone else 1
+    tails = getattr(params, "tails", ())
+    r, tails = row_tiles(segment.reduced, params.block_r, tails, place=place)
     whole = _is_whole(params, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.together or blocks <= 1
@@ -71,10 +75,10 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         None if whole else "r",
         ((s, s.axis.extent),) if segment.together else ((x, blocks),),
         {**s_axes, **x_axes, **spread(segment.reduced, r.axis)},
-        (("XBLOCK", params.block_x), *sides(r, *tails)),
+        sides(x, r, *tails),
         tuple({**s_axes, **x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
-    return _aligned(found, segment, params)
+    return _aligned(found, segment, params, place)
 
 
 def _is_whole(params: _Rows, row: int) -> bool:
@@ -94,8 +98,10 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
     guarded(not is_size(row) or SHORTEST * row >= params.block_r)
     s, s_axes = tile_over("s", segment.chunked, None)
-    m, m_axes = tile_over("m", walked, params.block_m)
-    r, tails = row_tiles(segment.reduced, params.block_r, params.tails)
+    lone = params.block_m == 1
+    m, m_axes = tile_over("m", walked, None if lone else params.block_m)
+    place = 0 if lone else 1
+    r, tails = row_tiles(segment.reduced, params.block_r, params.tails, place=place)
     rows = {**s_axes, **m_axes}
     found = Nest(
         (s, m, r, *tails),
@@ -105,29 +111,30 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         sides(m, r, *tails),
         tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
-    return _aligned(found, segment, params)
+    return _aligned(found, segment, params, place)
 
 
-def _aligned(nest: Nest, segment: Segment, params: _Rows | InnerOuterPersistentParams) -> Nest:
+def _aligned(
+    nest: Nest, segment: Segment, params: _Rows | InnerOuterPersistentParams, place: int
+) -> Nest:
     """The same, with tiles of the rows that begin at vectors."""
     vector = getattr(params, "align", 1)
     if vector == 1:
         return nest
     assert segment.row_start is not None
     (row,) = segment.reduced
-    tiles = aligned_tiles(row, params.block_r, getattr(params, "tails", ()), vector)
+    tiles = aligned_tiles(row, params.block_r, getattr(params, "tails", ()), vector, place)
     start = substitute(segment.row_start, nest.axes).split(vector)[1]
-    alignment = Alignment(vector, row.extent, start, tiles[-1])
+    alignment = Alignment(vector, row.extent, start, tuple(tiles))
     rows = {axis: place for axis, place in nest.axes.items() if axis != row}
     axes, *tails = ({**rows, row: alignment.position(tile)} for tile in tiles)
-    others = tuple(tile for tile in nest.tiles if tile.place == 0)
-    blocks = tuple(pair for pair in nest.constants if pair in sides(*others))
+    others = tuple(tile for tile in nest.tiles if tile.block is None or tile.place < place)
     return replace(
         nest,
         tiles=(*others, *tiles),
         axes=axes,
         tails=tuple(tails),
-        constants=(*blocks, *sides(*tiles)),
+        constants=sides(*others, *tiles),
         alignment=alignment,
     )
 

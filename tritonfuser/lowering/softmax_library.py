@@ -46,16 +46,23 @@ def _greater(a, b):
 
 @triton.jit
 def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
-    """A tile with the numbers that share a lane along an axis of their own, 1 or 2.
+    """A tile with the numbers that share a lane along an axis of their own.
 
-    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where they are apart.
+    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where they are apart; the
+    tile of one row has no X.
     """
-    rows: tl.constexpr = x.shape[0]
-    lanes: tl.constexpr = x.shape[1] // width
-    if apart:
-        x = tl.reshape(x, [rows, width, lanes])
+    lanes: tl.constexpr = x.shape[len(x.shape) - 1] // width
+    if len(x.shape) == 1:
+        if apart:
+            x = tl.reshape(x, [width, lanes])
+        else:
+            x = tl.reshape(x, [lanes, width])
     else:
-        x = tl.reshape(x, [rows, lanes, width])
+        rows: tl.constexpr = x.shape[0]
+        if apart:
+            x = tl.reshape(x, [rows, width, lanes])
+        else:
+            x = tl.reshape(x, [rows, lanes, width])
     return x
 
 
@@ -63,7 +70,8 @@ def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
 def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
     """``[X, R] -> [X, R // width]``: the greatest of each lane's numbers, which a thread has."""
     if width > 1:
-        x = tl.reduce(_by_lane(x, width, apart), 1 if apart else 2, _greater)
+        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
+        x = tl.reduce(_by_lane(x, width, apart), axis, _greater)
     return x
 
 
@@ -71,7 +79,8 @@ def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
 def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
     """``[X, R] -> [X, R // width]``: the sum of each lane's numbers."""
     if width > 1:
-        x = tl.sum(_by_lane(x, width, apart), 1 if apart else 2, dtype=x.dtype)
+        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
+        x = tl.sum(_by_lane(x, width, apart), axis, dtype=x.dtype)
     return x
 
 
@@ -80,13 +89,20 @@ def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
     """``[X, R // width] -> [X, R]``: what to subtract before exp; 0 where all so far is -inf."""
     base = tl.where(top == float("-inf"), 0.0, top)
     if width > 1:
-        rows: tl.constexpr = base.shape[0]
-        lanes: tl.constexpr = base.shape[1]
-        if apart:
-            base = tl.broadcast_to(base[:, None, :], [rows, width, lanes])
+        lanes: tl.constexpr = base.shape[len(base.shape) - 1]
+        if len(base.shape) == 1:
+            if apart:
+                each = tl.broadcast_to(base[None, :], [width, lanes])
+            else:
+                each = tl.broadcast_to(base[:, None], [lanes, width])
+            base = tl.reshape(each, [lanes * width])
         else:
-            base = tl.broadcast_to(base[:, :, None], [rows, lanes, width])
-        base = tl.reshape(base, [rows, lanes * width])
+            rows: tl.constexpr = base.shape[0]
+            if apart:
+                each = tl.broadcast_to(base[:, None, :], [rows, width, lanes])
+            else:
+                each = tl.broadcast_to(base[:, :, None], [rows, lanes, width])
+            base = tl.reshape(each, [rows, lanes * width])
     return base
 
 

@@ -25,16 +25,17 @@ def held_back(
     is not said to be aligned.
     """
     found = [read for read in reads if read.value.is_tensor]
-    whole = [read for read in found if _places(read, tiles) >= {0, 1}]
+    row = max((tile.place for tile in tiles if tile.block is not None), default=0)
+    whole = [read for read in found if len(places := _places(read, tiles)) > 1 and row in places]
     if all(_is_wide(read, strides[read.value]) for read in whole):
         return frozenset()
     return frozenset(read.value for read in found) - {read.value for read in whole}
 
 
 def _places(read: Read, tiles: tuple[Tile, ...]) -> set[int]:
-    """The dims of a tile that a load runs over; a lone position counts as the first."""
+    """The dims of a tile that a load runs over, and -1 if it differs from program to program."""
     names = {axis.name for item in read.index for axis in item.axes()}
-    return {tile.place for tile in tiles if tile.name in names}
+    return {-1 if t.block is None else t.place for t in tiles if t.name in names}
 
 
 def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
