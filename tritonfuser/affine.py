@@ -402,18 +402,6 @@ def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
     return tuple(axis for _, axis in sorted(found, key=lambda pair: -hint(pair[0])))
 
 
-def without(expr: Affine, axis: Axis) -> Affine | None:
-    """``expr - axis``, or None where the axis does not enter once and whole."""
-    mine = [(d, c) for d, c in expr.terms if d.base == axis]
-    if len(mine) != 1:
-        return None
-    digit, step = mine[0]
-    if step != 1 or digit.div != 1 or (digit.mod or axis.extent) < axis.extent:
-        return None
-    rest = Affine(tuple(t for t in expr.terms if t[0] != digit), expr.const)
-    return None if axis in rest.axes() else rest
-
-
 def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
     """``expr`` with axes replaced by expressions; axes not named stay."""
     total = Affine((), expr.const)

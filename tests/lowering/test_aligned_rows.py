@@ -177,17 +177,44 @@ def test_refused(name):
         fd.run([x], params=[replace(chosen, **changes)])
 
 
-def test_rows_that_begin_elsewhere_in_another_tensor():
-    x, y = noise(8, 67), torch.empty_strided((8, 67), (70, 1)).copy_(noise(8, 67, seed=2))
+def strided(rows, columns, step):
+    return torch.empty_strided((rows, columns), (step, 1)).copy_(noise(rows, columns, seed=step))
+
+
+def test_rows_of_one_tensor_begin_elsewhere():
+    """Its elements are read one by one."""
+    inputs = [noise(8, 67), strided(8, 67, 70)]
+    fd = record(lambda fd, x, y: softmax(fd, fd.ops.add(x, y)), inputs)
+    (found,) = aligned(fd, inputs, block_x=2, block_r=64, tails=(16,), align=4)
+    torch.testing.assert_close(found, torch.softmax(inputs[0] + inputs[1], 1))
+
+
+def test_rows_of_all_tensors_begin_elsewhere():
+    inputs = [strided(8, 67, 69), strided(8, 67, 70)]
 
     def body(fd, x, y):
         return softmax(fd, fd.ops.add(x, y))
 
-    fd = record(body, [x, y])
     chosen = InnerPersistentParams(block_x=1, block_r=64, persistent=True, tails=(16,), align=4)
-    with pytest.raises(ParamsError, match="do not all have such rows"):
-        fd.run([x, y], params=[chosen])
-    assert lowered(body, [x, y], H200).segmented.segments[0].params.align == 1
+    with pytest.raises(ParamsError, match="not most of its tensors"):
+        record(body, inputs).run(inputs, params=[chosen])
+    assert lowered(body, inputs, H200).segmented.segments[0].params.align == 1
+
+
+@pytest.mark.parametrize("align", [4, 8])
+def test_rows_of_several_axes(align):
+    """As of an image, whose elements lie one behind another."""
+    x = noise(3, 5, 7, 11)
+
+    def body(fd, x):
+        var, mean = fd.ops.var_mean(x, [2, 3], correction=0, keepdim=True)
+        scaled = fd.ops.mul(fd.ops.sub(x, mean), fd.ops.rsqrt(fd.ops.add(var, 1e-5)))
+        return scaled, fd.ops.sum(fd.ops.mul(x, x), [2, 3])
+
+    fd = record(body, [x])
+    normal, squares = aligned(fd, [x], block_x=2, block_r=64, tails=(16, 16), align=align)
+    torch.testing.assert_close(normal, torch.nn.functional.instance_norm(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(squares, (x * x).sum((2, 3)))
 
 
 def test_parts_in_turn():

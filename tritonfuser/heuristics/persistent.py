@@ -6,20 +6,12 @@ Rows that fit are kept in registers; longer ones are read again in each pass, fr
 
 from __future__ import annotations
 
-from math import ceil
-
 from .columns import begins_anywhere, walked_columns, whole_columns
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, next_power_of_2
 from .reduction import cpu_tile
-from .rows import align_of, most_tails, row_tiles, tails_of
+from .rows import align_of, most_tails, row_tiles, tails_of, warps_of
 from .walks import ALL_WARPS, is_all_an_sm_holds, stays, step_of
-
-ITEMS_A_THREAD = 32
-"""Elements of a row in the registers of a thread; on an H200 16 and 64 were slower at 8192."""
-
-SLACK = 1.25
-"""How many more they may be, of a row that is no power of two."""
 
 LONG_ROW = 1 << 16
 """Elements of a row that are worth more launches when rows are few: some 3 us of one SM a pass."""
@@ -86,7 +78,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     align = align_of(problem)
     block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
-    warps = _warps(block_x * (block + sum(tails)))
+    warps = warps_of(block_x * (block + sum(tails)))
     if problem.together > 1:
         warps = min(warps, 8)
     if is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
@@ -118,11 +110,6 @@ def _rows_together(problem: Problem, row: int) -> int:
     while rows * row < 1024 and ceil_div(problem.parallel, rows * 2) >= 4 * problem.device.sm_count:
         rows *= 2
     return rows
-
-
-def _warps(tile: int) -> int:
-    """Warps of a program that keeps its rows."""
-    return max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))
 
 
 def propose_outer(problem: Problem) -> HeuristicParams:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .columns import begins_anywhere, reduction_parts, reduction_tile
 from .params import HeuristicParams, ReductionParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
-from .rows import tails_of, whole_row
+from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
+from .walks import REGISTER_ROW
 
 WAVES = 4
 """Programs a reduction should have for each SM, so that no SM idles at the end."""
@@ -67,6 +68,8 @@ def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         x, r, whole = cpu_tile(problem)
         return ReductionParams(block_x=x, block_r=r, persistent=whole)
+    if _keeps_rows(problem):
+        return _kept_rows(problem)
     block_x, block_r, warps = _tile(problem)
     tails: tuple[int, ...] = ()
     if problem.inner:
@@ -81,6 +84,25 @@ def propose(problem: Problem) -> HeuristicParams:
         tails=tails,
         num_warps=warps,
         num_stages=1 if persistent else _stages(problem),
+    )
+
+
+def _keeps_rows(problem: Problem) -> bool:
+    """Whether rows that begin inside of vectors are whole, in tiles that begin at vectors."""
+    short = problem.reduced <= REGISTER_ROW and problem.parallel >= problem.device.sm_count
+    return problem.inner and short and align_of(problem) > 1
+
+
+def _kept_rows(problem: Problem) -> ReductionParams:
+    align = align_of(problem)
+    block, tails = row_tiles(problem, align, most_tails(problem.states))
+    return ReductionParams(
+        block_x=1,
+        block_r=block,
+        persistent=True,
+        tails=tails,
+        align=align,
+        num_warps=warps_of(block + sum(tails)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from .params import MAX_TAILS
 from .problem import Problem, next_power_of_2
 
@@ -36,6 +38,12 @@ def tails_of(row: int, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
     return tuple(found)
 
 
+ITEMS_A_THREAD = 32
+"""Elements of a row in the registers of a thread; on an H200 16 and 64 were slower at 8192."""
+
+SLACK = 1.25
+"""How many more they may be, of a row that is no power of two."""
+
 LEAST_ALIGNED = 512
 """Elements of a row that are worth edges: of shorter ones loads of two bytes are hidden."""
 
@@ -68,3 +76,8 @@ def whole_row(row: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
         return above, ()
     tails = tails_of(row, above // 2, most)
     return (above // 2, tails) if sum(tails) < above // 2 else (above, ())
+
+
+def warps_of(tile: int) -> int:
+    """Warps of a program that keeps its rows."""
+    return max(1, min(16, next_power_of_2(ceil(tile / ITEMS_A_THREAD / 32 / SLACK))))

@@ -4,27 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..affine import Affine, Axis, without
+from ..affine import Affine, Axis, digit
 from ..sizes import is_size
 from .grouping import extent
 from .traffic import Traffic
 from .vectors import VECTOR
 
+MOST = 0.6
+"""Part of the bytes along rows that must begin alike: others are read element by element."""
+
 
 def row_start(
     traffic: Iterable[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
 ) -> Affine | None:
-    """Where in a vector rows begin, in elements from where one does; the same for all tensors.
+    """Where rows begin, in elements; in a vector it is there for most of the memory along them.
 
-    None where not all tensors that run along the rows say the same, or sizes vary.
+    None where too many tensors that run along the rows say otherwise, or sizes vary.
     """
     whole = _whole(traffic, parallel, reduced)
-    if len(reduced) != 1 or is_size(extent(parallel)) or is_size(extent(reduced)):
+    if is_size(extent(parallel)) or is_size(extent(reduced)) or _in_parts(traffic, reduced):
         return None
-    starts = {without(item.offset, reduced[0]) for item in whole}
-    found = {start and start.split(_vector(whole))[1] for start in starts}
-    start = found.pop() if len(found) == 1 else None
-    return None if start is None or start.axes() - set(parallel) else start
+    places: dict[Affine, list[tuple[int, Affine]]] = {}
+    for item in whole:
+        start = _without(item.offset, reduced)
+        if start is not None and not start.axes() - set(parallel):
+            within = start.split(_vector(whole))[1]
+            places.setdefault(within, []).append((item.bytes, start))
+    best = max(places.values(), key=_bytes, default=[])
+    if not best or _bytes(best) < MOST * sum(item.bytes for item in whole):
+        return None
+    return max(best, key=lambda pair: pair[0])[1]
+
+
+def _in_parts(traffic: Iterable[Traffic], reduced: tuple[Axis, ...]) -> bool:
+    """Whether something runs along some of a row's axes only, as channels of a group do."""
+    axes = frozenset(reduced)
+    return any(item.offset.axes() & axes not in (axes, frozenset()) for item in traffic)
+
+
+def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
+    """Where a row begins, if its elements lie one behind another; axes are outermost first."""
+    step, rest = 1, offset
+    for axis in reversed(reduced):
+        if (step, axis) not in ((c, d.base) for d, c in rest.terms):
+            return None
+        rest = rest - digit(axis) * step
+        step *= axis.extent
+    return None if rest.axes() & frozenset(reduced) else rest
+
+
+def _bytes(found: Iterable[tuple[int, Affine]]) -> int:
+    return sum(count for count, _ in found)
 
 
 def vector_of_rows(
@@ -39,9 +69,11 @@ def vector_of_rows(
     """
     whole = _whole(traffic, parallel, reduced)
     start = row_start(whole, parallel, reduced)
-    if start is None or start == Affine() or (chunked and not start.axes() <= set(chunked)):
+    if start is None:
         return 1
-    return _vector(whole)
+    within = start.split(_vector(whole))[1]
+    apart = bool(chunked) and not within.axes() <= set(chunked)
+    return 1 if apart or within == Affine() else _vector(whole)
 
 
 def _whole(
@@ -66,7 +98,7 @@ def unalignable(
 ) -> str | None:
     """None, or why tiles of a row cannot begin at vectors."""
     if start is None:
-        return "its tensors do not all have such rows, or its sizes vary"
+        return "not most of its tensors have such rows, or its sizes vary"
     if start.split(vector)[1].axes() & set(walked):
         return "the rows of a program begin at different places of a vector"
     held, edges = block + sum(tails[:-1]), tails[-1] if tails else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..affine import Affine, Bounded, Digit, digit
+from ..affine import Affine, Axis, Bounded, Digit, digit
 from .emit_index import Tile
 
 
@@ -45,8 +45,8 @@ class Alignment:
         """Elements of the row before that vector."""
         return Affine(((self.first, self.vector),)) - self.start
 
-    def position(self, tile: Tile) -> Affine:
+    def place(self, tile: Tile) -> Axis | Bounded:
         """Where along the row a position of a tile is."""
         if tile.scattered:
-            return digit(tile.axis)
-        return digit(Bounded(digit(tile.axis) + self.lead, self.row))
+            return tile.axis
+        return Bounded(digit(tile.axis) + self.lead, self.row)

@@ -105,8 +105,8 @@ class LoadWriter:
         pointer = self.address(read.value, offset)
         if not masks or self.index.blocked(self.index.dims(offset)):
             return pointer
-        # A value read at run time may be a block of one.
-        computed = any(guard.expr.loaded() for guard in read.guards)
+        # A value read at run time may be a block of one, where tiles have several rows.
+        computed = self.index.rank > 1 and any(guard.expr.loaded() for guard in read.guards)
         return self.index.spread(pointer, dims, always=computed)
 
     def address(self, value: Value, offset: Affine) -> str:

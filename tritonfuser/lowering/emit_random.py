@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..affine import Affine, without
+from ..affine import Affine, Axis
 from ..dtypes import DataType
 from ..ir import Const, Node
 from ..ops.builder import as_call
@@ -54,6 +54,18 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     count = WORDS if aligned else PAIR
     short = last.start > 0 and last.width < LEAST_RUN
     return Run(last, rest, count) if not short and last.start % count == 0 else None
+
+
+def without(position: Affine, axis: Axis) -> Affine | None:
+    """``position - axis``, or None where the axis does not enter once and whole."""
+    mine = [(d, c) for d, c in position.terms if d.base == axis]
+    if len(mine) != 1:
+        return None
+    digit, step = mine[0]
+    if step != 1 or digit.div != 1 or (digit.mod or axis.extent) < axis.extent:
+        return None
+    rest = Affine(tuple(t for t in position.terms if t[0] != digit), position.const)
+    return None if axis in rest.axes() else rest
 
 
 def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:

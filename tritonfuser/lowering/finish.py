@@ -178,7 +178,7 @@ def _segment(
         reason=_reason(group, len(nodes), stores),
         refusals=tuple(schedulers.refusals(problem)),
         depth=group.depth,
-        row_start=row_start(traffic, group.parallel, group.reduced),
+        row_start=row_start(traffic, group.parallel, order_axes(group.reduced, traffic)),
         bytes_read=moved_bytes(grouper.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(grouper.fusion, (t for t in traffic if t.is_store)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from ..affine import Affine, Axis, digit, substitute
+from ..affine import Affine, Axis, Bounded, digit, substitute
 from ..shapes import Guard, Index
 from ..sizes import is_size, surely_multiple
 from .alignment import Alignment
@@ -60,8 +60,8 @@ class Nest:
         return self.tails[number - 1] if number else self.axes
 
 
-def spread(axes: tuple[Axis, ...], kernel_axis: Axis) -> dict[Axis, Affine]:
-    """Loop axes as digits of one kernel axis, outermost first."""
+def spread(axes: tuple[Axis, ...], kernel_axis: Axis | Bounded) -> dict[Axis, Affine]:
+    """Loop axes as digits of one kernel axis, or of a place along it, outermost first."""
     found: dict[Axis, Affine] = {}
     stride = 1
     for axis in reversed(axes):
@@ -114,12 +114,12 @@ def row_tiles(
 
 
 def aligned_tiles(
-    axis: Axis, block: int, tails: tuple[int, ...], vector: int, place: int = 1
+    row: int, block: int, tails: tuple[int, ...], vector: int, place: int = 1
 ) -> list[Tile]:
     """The tiles of a row: whole vectors, by a block and all tails but the last, and the edges."""
     *middle, rest = tails
-    most = axis.extent // vector * vector
-    least = (axis.extent - vector + 1) // vector * vector
+    most = row // vector * vector
+    least = (row - vector + 1) // vector * vector
     found: list[Tile] = []
     start = 0
     for name, size in zip(("r", *TAIL_NAMES), (block, *middle), strict=False):
@@ -128,7 +128,7 @@ def aligned_tiles(
         found.append(replace(tile, masked=masked, start=start, stop=min(start + size, most)))
         start += size
     name = TAIL_NAMES[len(middle)]
-    edges, _ = tile_over(name, (axis,), rest, place)
+    edges, _ = tile_over(name, (Axis(name, row),), rest, place)
     return [*found, replace(edges, masked=True, start=start, scattered=True)]
 
 

@@ -122,12 +122,12 @@ def _aligned(
     if vector == 1:
         return nest
     assert segment.row_start is not None
-    (row,) = segment.reduced
+    row = segment.reduced_extent
     tiles = aligned_tiles(row, params.block_r, getattr(params, "tails", ()), vector, place)
     start = substitute(segment.row_start, nest.axes).split(vector)[1]
-    alignment = Alignment(vector, row.extent, start, tuple(tiles))
-    rows = {axis: place for axis, place in nest.axes.items() if axis != row}
-    axes, *tails = ({**rows, row: alignment.position(tile)} for tile in tiles)
+    alignment = Alignment(vector, row, start, tuple(tiles))
+    rows = {axis: at for axis, at in nest.axes.items() if axis not in segment.reduced}
+    axes, *tails = ({**rows, **spread(segment.reduced, alignment.place(t))} for t in tiles)
     others = tuple(tile for tile in nest.tiles if tile.block is None or tile.place < place)
     return replace(
         nest,

@@ -42,17 +42,19 @@ def problem_of(
         states=sum(_states(m) for m in group.members if m.across != group.together),
         told=_told(group),
         draws=_draws(group),
-        vector=_vector(group, traffic, facts),
+        vector=_vector(group, traffic, facts, reduced),
         product=_product(group, traffic, facts),
         device=device,
     )
 
 
-def _vector(group: Group, traffic: list[Traffic], facts: ProductFacts) -> int:
+def _vector(
+    group: Group, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
+) -> int:
     """The elements of a vector, where tiles can begin at vectors though rows do not."""
     if group.scans or group.together or any(t.value in facts.misaligned for t in traffic):
         return 1
-    return vector_of_rows(traffic, group.parallel, group.reduced, group.chunked)
+    return vector_of_rows(traffic, group.parallel, reduced, group.chunked)
 
 
 def _told(group: Group) -> int:

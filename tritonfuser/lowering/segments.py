@@ -132,7 +132,7 @@ class Segment:
     depth : int
         How many reductions along its rows depend on one another.
     row_start : Affine or None
-        Where in a vector of 16 bytes its rows begin, in elements; None where tensors differ.
+        Where its rows begin in its tensors, in elements; None where many differ.
     follows, followed : bool
         Whether its kernel starts while the one before it ends, and the one behind it likewise.
     """
