@@ -68,10 +68,17 @@ def test_what_one_wave_reads_best_is_read_by_two_lines():
     assert cut.parallel // params["block_x"] <= 4 * H200.sm_count < 2 * cut.parallel // 128
 
 
-@pytest.mark.parametrize("columns", [8193, 8194, 8200])
-def test_rows_that_begin_inside_lines_are_read_by_more_programs(columns):
-    assert schedulers.split(summed(8192, columns)) > 8
-    assert proposed(summed(8192, columns))[1]["block_x"] * 2 == 128
+@pytest.mark.parametrize(("columns", "of"), [(8192, 1), (8193, 64), (8194, 32), (8200, 8)])
+def test_parts_take_rows_in_turn(columns, of):
+    """A step of all parts is a row then, which begins where a vector does."""
+    assert schedulers.turns(summed(8192, columns)) == of
+    assert schedulers.split(summed(8192, columns)) == 8
+
+
+def test_rows_that_begin_inside_vectors_are_read_by_more_programs():
+    """An odd number of them has no parts that begin at vectors."""
+    assert schedulers.split(summed(8191, 8193)) > 8
+    assert proposed(summed(8191, 8193))[1]["block_x"] * 2 == 128
 
 
 def test_wide_short_columns_are_read_by_long_runs():

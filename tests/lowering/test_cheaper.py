@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,6 +227,15 @@ def test_rows_begin_anywhere_among_the_counters(width: int) -> None:
     assert torch.equal(below, unit - unit.amax(1, keepdim=True))
     torch.testing.assert_close(total, unit.sum(0))
     assert torch.equal(part, unit[1:4, 3 : width - 2])
+
+
+@pytest.mark.parametrize("block", [1, 2, 4, 8])
+def test_a_block_may_be_shorter_than_a_run(block: int) -> None:
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.uniform(0.0, 1.0, [31], rng_seed=5, rng_offset=9))
+    (params,) = fd.heuristics([])
+    (found,) = fd.run([], params=[replace(params, block_x=block)], device="cpu")
+    assert torch.equal(found, philox.uniform((31,), 5, 9))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ RUN = 4096
 """Bytes of each row that a program has where that leaves a program for each SM: sums of the columns
 of 128 x 262144 took 21 us on an H200, and 26 of single lines."""
 
-MIDDLING = (64 << 20, 256 << 20)
+MIDDLING = (64 << 20, 272 << 20)
 """Bytes of tensors that one wave of programs reads best, each with two lines of a row: sums of the
 columns of 8192 x 8192 took 38.7 us on an H200, and 42.0 in four waves of single lines."""
 
@@ -142,7 +142,8 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
     low, high = MIDDLING
     wave = PROGRAMS // 4 * problem.device.sm_count
-    few = ceil_div(problem.parallel, 2 * facts.line) <= wave and not begins_anywhere(problem)
+    in_turn = gcd(problem.reduced, VECTOR)  # of parts that take rows in turn
+    few = ceil_div(problem.parallel, 2 * facts.line) <= wave and begins_at_vectors(problem, in_turn)
     return few and low <= problem.parallel * problem.reduced * facts.read <= high
 
 
@@ -191,6 +192,12 @@ def begins_anywhere(problem: Problem) -> bool:
     if problem.parallel * problem.reduced * sum(s.item_bytes for s in loads) <= SMALL:
         return False
     return any(s.r_stride is not None and s.r_stride * s.item_bytes % LINE for s in loads)
+
+
+def begins_at_vectors(problem: Problem, step: int = 1) -> bool:
+    """Whether every ``step``-th row that is read begins at a vector where the first does."""
+    loads = [s for s in whole_tensors(problem) if not s.is_store and s.r_stride is not None]
+    return all(step * s.r_stride * s.item_bytes % VECTOR == 0 for s in loads if s.r_stride)
 
 
 def walked_columns(problem: Problem) -> tuple[int, int, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .columns import begins_anywhere, reduction_parts, reduction_tile
+from math import gcd
+
+from .columns import LINE, begins_at_vectors, reduction_parts, reduction_tile
 from .params import HeuristicParams, ReductionParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
@@ -48,6 +50,17 @@ def split(problem: Problem) -> int:
     wanted = ceil_div(WAVES * problem.device.sm_count, programs)
     worth = min(problem.reduced // MIN_LENGTH, block_x * problem.reduced // MIN_PART)
     return max(1, min(wanted, worth))
+
+
+def turns(problem: Problem) -> int:
+    """What the parts of columns should be a multiple of: a step of all of them is then in a row.
+
+    Parts that have neighbouring rows each lie apart, and begin inside of vectors where rows do.
+    """
+    if problem.inner or problem.on_cpu:
+        return 0
+    line = max(LINE // problem.narrowest, 1)
+    return line // gcd(line, problem.parallel)
 
 
 def _tile(problem: Problem) -> tuple[int, int, int]:
@@ -111,9 +124,9 @@ def _stages(problem: Problem) -> int:
 
     On an H200 the backward of a bias with gelu over 16384 x 20480 took 592 us without, 515 with;
     weight gradients of norms, which write nothing but sums, took longer with them. Rows that begin
-    inside lines are fetched 4 bytes at a time then: 8192 x 8193 in float32 took 1171 us.
+    inside vectors are fetched 4 bytes at a time then: 8192 x 8193 in float32 took 1171 us.
     """
-    runs_ahead = not problem.inner and problem.full_outputs and not begins_anywhere(problem)
+    runs_ahead = not problem.inner and problem.full_outputs and begins_at_vectors(problem)
     return 3 if runs_ahead else 1
 
 

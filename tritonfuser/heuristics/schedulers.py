@@ -62,7 +62,13 @@ SCHEDULERS = (
         partial(persistent.reject_reason, inner=False),
         persistent.propose_outer,
     ),
-    Scheduler("reduction", reduction.reject_reason, reduction.propose, reduction.split),
+    Scheduler(
+        "reduction",
+        reduction.reject_reason,
+        reduction.propose,
+        reduction.split,
+        reduction.turns,
+    ),
     Scheduler("transpose", pointwise.transpose_reject_reason, pointwise.propose_transpose),
     Scheduler("pointwise", pointwise.reject_reason, pointwise.propose),
 )

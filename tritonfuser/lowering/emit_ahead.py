@@ -29,6 +29,8 @@ def is_ahead(body: KernelBody, read: Read) -> bool:
     params, loop = body.segment.params, body.nest.loop_tile
     if loop is None or loop.block is not None or params.num_stages < 2 or read.guards:
         return False
+    if loop.masked:  # a loop that finishes rows behind those that it reads
+        return False
     met = frozenset(axis.name for item in read.index for axis in item.axes())
     widths = [t.width for t in body.nest.tiles if t.block is not None and t.name in met]
     size = max(read.value.dtype.info.bits // 8, 1)

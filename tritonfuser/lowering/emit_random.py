@@ -52,7 +52,7 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
         surely_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
     )
     count = WORDS if aligned else PAIR
-    short = last.start > 0 and last.width < LEAST_RUN
+    short = last.width < (LEAST_RUN if last.start > 0 else count)
     return Run(last, rest, count) if not short and last.start % count == 0 else None
 
 
