@@ -9,6 +9,7 @@ from ..ir import Value
 from ..ops.table import Moments
 from ..sizes import is_size
 from .emit_index import Tile
+from .emit_online import lanes_of_row
 from .emit_reduce import Finish, accumulator, give, tails, work_dtype
 from .writer import Line, Name
 
@@ -125,26 +126,20 @@ def _moments_loop(
     number: int,
 ) -> Finish:
     mean, m2, _ = member.node.outs
-    tile = body.across(member)
-    lane_mean = accumulator(body, mean, operand, "0.0", dtype, "lane")
-    lane_m2 = accumulator(body, m2, operand, "0.0", dtype, "lane")
-    steps, share, delta = (
-        body.writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share", "delta")
-    )
+    width = _lane_width(body, member)
+    lane_mean = accumulator(body, mean, operand, "0.0", dtype, "lane", width)
+    lane_m2 = accumulator(body, m2, operand, "0.0", dtype, "lane", width)
+    steps, share = (body.writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
     number_type = f"tl.{dtype.info.triton}"
     body.writer.scopes[-2].lines.append(Line(f"{steps} = tl.full([], 0.0, {number_type})"))
-    shift = f"{operand.text} - {lane_mean}"
-    if tile.masked:
-        shift = f"tl.where({tile.name}_mask, {shift}, 0.0)"
-    loc = member.node.loc
-    body.writer.scopes[-1].lines += [
-        Line(f"{steps} += 1.0"),
-        Line(f"{share} = 1.0 / {steps}"),
-        Line(f"{delta} = {shift}", loc),
-        Line(f"{lane_mean} += {delta} * {share}", loc),
-        Line(f"{lane_m2} += {delta} * ({operand.text} - {lane_mean})", loc),
-    ]
-    seen = _seen(tile, steps, number)
+    lines = body.writer.scopes[-1].lines
+    lines += [Line(f"{steps} += 1.0"), Line(f"{share} = 1.0 / {steps}")]
+    if width > 1:
+        lines += _neighbours(body, member, operand, (lane_mean, lane_m2, share), width)
+        seen = f"({width}.0 * {steps})"
+    else:
+        lines += _one_by_one(body, member, operand, (lane_mean, lane_m2, share))
+        seen = _seen(body.across(member), steps, number)
 
     def finish() -> None:
         axis = body.axis_number(member)
@@ -165,6 +160,52 @@ def _moments_loop(
         give(body, member, m2, spread)
 
     return finish
+
+
+def _one_by_one(
+    body: KernelBody, member: Member, operand: Name, lanes: tuple[str, str, str]
+) -> list[Line]:
+    """A number more for each lane's mean and M2."""
+    mean, m2, share = lanes
+    tile, loc = body.across(member), member.node.loc
+    delta = body.writer.fresh(f"{member.node.out.name}_delta")
+    shift = f"{operand.text} - {mean}"
+    if tile.masked:
+        shift = f"tl.where({tile.name}_mask, {shift}, 0.0)"
+    return [
+        Line(f"{delta} = {shift}", loc),
+        Line(f"{mean} += {delta} * {share}", loc),
+        Line(f"{m2} += {delta} * ({operand.text} - {mean})", loc),
+    ]
+
+
+def _neighbours(
+    body: KernelBody, member: Member, operand: Name, lanes: tuple[str, str, str], width: int
+) -> list[Line]:
+    """``width`` numbers more, which a thread has: their own mean and M2 joined with the lane's.
+
+    ``M2 += M2' + (mean' - mean) ** 2 * n * n' / (n + n')``, as Chan, Golub and LeVeque have it;
+    of ``s`` steps the last factor is ``width * (1 - 1 / s)``.
+    """
+    mean, m2, share = lanes
+    loc, name = member.node.loc, member.node.out.name
+    part, delta, near = (body.writer.fresh(f"{name}_{n}") for n in ("part", "delta", "near"))
+    squares = f"lane_sum({near} * {near}, {width}, False)"
+    return [
+        Line(f"{part} = lane_sum({operand.text}, {width}, False) * {1 / width!r}", loc),
+        Line(f"{near} = {operand.text} - spread({part}, {width})", loc),
+        Line(f"{delta} = {part} - {mean}", loc),
+        Line(f"{m2} += {squares} + {delta} * {delta} * ({width}.0 - {width}.0 * {share})", loc),
+        Line(f"{mean} += {delta} * {share}", loc),
+    ]
+
+
+def _lane_width(body: KernelBody, member: Member) -> int:
+    """The neighbours along a row that a thread has at once, where whole rows lie along memory."""
+    tile = body.across(member)
+    if body.nest.loop != "r" or tile.masked or body.segment.row_start is None:
+        return 1
+    return lanes_of_row(body).width
 
 
 def _seen(tile: Tile, steps: str, number: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..heuristics.params import OuterPersistentParams
 from ..ir import Fusion, Node, Value
-from .emit_reduce import Finish, identity_text, tails, work_dtype
+from .emit_reduce import Finish, identity_text, lane_shape, tails, work_dtype
 from .reach import Read, sources_of
 from .segments import Member
 from .writer import Line
@@ -84,7 +84,8 @@ class Lanes:
         return f"{self.width}, {self.apart}"
 
 
-def _lanes(body: KernelBody) -> Lanes:
+def lanes_of_row(body: KernelBody) -> Lanes:
+    """What a thread has of the rows of a kernel's tile."""
     sides = dict(body.nest.constants)
     rows, row = sides.get("XBLOCK", 1), sides["RBLOCK"]
     tensors = (v for v in body.segment.inputs if v.is_tensor and v.tensor.rank > 1)
@@ -103,7 +104,7 @@ class Online:
     def __init__(self, body: KernelBody, top: Member) -> None:
         self.body = body
         self.top = top
-        self.lanes = _lanes(body)
+        self.lanes = lanes_of_row(body)
         out = top.node.out
         self.dtype = work_dtype(next(top.node.operands()))
         self.kept = body.writer.fresh(f"{out.name}_acc")
@@ -168,10 +169,6 @@ class Online:
 
     def _start(self, name: str, identity: str, dims: frozenset[str]) -> None:
         """A tile of lanes before the loop."""
-        tile = self.body.across(self.top)
-        shape = self.body.shape(dims)
-        if self.lanes.width > 1:
-            lanes = f"{tile.block} // {self.lanes.width}"
-            shape = shape.replace(str(tile.block), lanes, 1)
+        shape = lane_shape(self.body, dims, self.lanes.width)
         text = f"tl.full({shape}, {identity}, tl.{self.dtype.info.triton})"
         self.body.writer.scopes[-2].lines.append(Line(f"{name} = {text}"))

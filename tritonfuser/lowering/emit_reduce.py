@@ -113,11 +113,26 @@ def tails(body: KernelBody, member: Member, dtype: DataType, identity: str) -> l
 
 
 def accumulator(
-    body: KernelBody, out: Value, operand: Name, identity: str, dtype: DataType, mark: str = ""
+    body: KernelBody,
+    out: Value,
+    operand: Name,
+    identity: str,
+    dtype: DataType,
+    mark: str = "",
+    width: int = 1,
 ) -> str:
-    """A tile of identities before the loop; returns its name."""
+    """A tile of identities before the loop, one for ``width`` neighbours; returns its name."""
     name = body.writer.fresh(f"{out.name}_{mark or 'acc'}")
-    shape = body.shape(operand.dims)
+    shape = lane_shape(body, operand.dims, width)
     text = f"tl.full({shape}, {identity}, tl.{dtype.info.triton})"
     body.writer.scopes[-2].lines.append(Line(f"{name} = {text}"))
     return name
+
+
+def lane_shape(body: KernelBody, dims: frozenset[str], width: int) -> str:
+    """The block shape with one place for ``width`` neighbours of the axis that is walked."""
+    shape, loop = body.shape(dims), body.nest.loop_tile
+    if width == 1:
+        return shape
+    assert loop is not None
+    return shape.replace(str(loop.block), f"{loop.block} // {width}", 1)

@@ -1,0 +1,47 @@
+"""Mean and variance of rows in a walk: by neighbours that a thread has, and one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import record
+
+
+def moments(fd, x):
+    var, mean = fd.ops.var_mean(x, [1], correction=0)
+    return var, mean
+
+
+def walked(x, **changes):
+    fd = record(moments, [x])
+    params = replace(fd.heuristics([x])[0], persistent=False, **changes)
+    plan = fd.plan([x], params=[params])
+    return plan([x]), plan.kernels[0].text
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4, -1e5])
+@pytest.mark.parametrize(
+    ("columns", "block", "tails", "lanes"),
+    [(256, 64, (), True), (200, 64, (8,), True), (250, 64, (), False), (96, 4, (), True)],
+)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_as_accurate_as_float32_can_be(rows, columns, block, tails, lanes, shift):
+    x = noise(6, columns) + shift
+    (var, mean), text = walked(x, block_x=rows, block_r=block, tails=tails)
+    assert ("lane_sum" in text) is lanes
+    exact = x.double()
+    torch.testing.assert_close(mean.double(), exact.mean(1), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=1e-3, atol=1e-6)
+
+
+def test_what_is_not_finite_stays_in_its_row():
+    x = noise(5, 256)
+    x[1, 3], x[2, 200], x[3, 0] = torch.nan, torch.inf, -torch.inf
+    (var, mean), _ = walked(x, block_x=1, block_r=64)
+    assert torch.equal(var.isnan(), torch.tensor([False, True, True, True, False]))
+    assert not mean[[1, 2, 3]].isfinite().any()
+    torch.testing.assert_close(mean[[0, 4]], x[[0, 4]].mean(1))
