@@ -34,8 +34,10 @@ def test_as_accurate_as_float32_can_be(rows, columns, block, tails, lanes, shift
     (var, mean), text = walked(x, block_x=rows, block_r=block, tails=tails)
     assert ("lane_sum" in text) is lanes
     exact = x.double()
+    # A mean is no nearer than its last place, and distances from it are about 1.
+    last = 1e-5 + torch.finfo(torch.float32).eps * abs(shift)
     torch.testing.assert_close(mean.double(), exact.mean(1), rtol=1e-6, atol=1e-6)
-    torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=last, atol=0)
 
 
 def test_what_is_not_finite_stays_in_its_row():

@@ -184,18 +184,24 @@ def _neighbours(
 ) -> list[Line]:
     """``width`` numbers more, which a thread has: their own mean and M2 joined with the lane's.
 
-    ``M2 += M2' + (mean' - mean) ** 2 * n * n' / (n + n')``, as Chan, Golub and LeVeque have it;
-    of ``s`` steps the last factor is ``width * (1 - 1 / s)``.
+    Theirs by the corrected two-pass algorithm, ``sum(d ** 2) - sum(d) ** 2 / width`` of distances
+    ``d`` from a mean that is rounded; and ``M2 += M2' + (mean' - mean) ** 2 * n * n' / (n + n')``,
+    both as Chan, Golub and LeVeque have it. Of ``s`` steps the last factor is
+    ``width * (1 - 1 / s)``.
     """
     mean, m2, share = lanes
     loc, name = member.node.loc, member.node.out.name
-    part, delta, near = (body.writer.fresh(f"{name}_{n}") for n in ("part", "delta", "near"))
-    squares = f"lane_sum({near} * {near}, {width}, False)"
+    part, near, rest, delta = (
+        body.writer.fresh(f"{name}_{n}") for n in ("part", "near", "rest", "delta")
+    )
+    squares = f"lane_sum({near} * {near}, {width}, False) - {width}.0 * {rest} * {rest}"
+    joined = f"{delta} * {delta} * ({width}.0 - {width}.0 * {share})"
     return [
         Line(f"{part} = lane_sum({operand.text}, {width}, False) * {1 / width!r}", loc),
         Line(f"{near} = {operand.text} - spread({part}, {width})", loc),
-        Line(f"{delta} = {part} - {mean}", loc),
-        Line(f"{m2} += {squares} + {delta} * {delta} * ({width}.0 - {width}.0 * {share})", loc),
+        Line(f"{rest} = lane_sum({near}, {width}, False) * {1 / width!r}", loc),
+        Line(f"{delta} = {part} - {mean} + {rest}", loc),
+        Line(f"{m2} += {squares} + {joined}", loc),
         Line(f"{mean} += {delta} * {share}", loc),
     ]
 
