@@ -68,7 +68,7 @@ def test_what_one_wave_reads_best_is_read_by_two_lines():
     assert cut.parallel // params["block_x"] <= 4 * H200.sm_count < 2 * cut.parallel // 128
 
 
-@pytest.mark.parametrize(("columns", "of"), [(8192, 1), (8193, 64), (8194, 32), (8200, 8)])
+@pytest.mark.parametrize(("columns", "of"), [(8192, 0), (8193, 64), (8194, 32), (8200, 8)])
 def test_parts_take_rows_in_turn(columns, of):
     """A step of all parts is a row then, which begins where a vector does."""
     assert schedulers.turns(summed(8192, columns)) == of

@@ -60,7 +60,8 @@ def turns(problem: Problem) -> int:
     if problem.inner or problem.on_cpu:
         return 0
     line = max(LINE // problem.narrowest, 1)
-    return line // gcd(line, problem.parallel)
+    of = line // gcd(line, problem.parallel)
+    return of if of > 1 else 0
 
 
 def _tile(problem: Problem) -> tuple[int, int, int]:

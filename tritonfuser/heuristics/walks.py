@@ -105,7 +105,7 @@ def step_of(problem: Problem) -> tuple[int, int]:
     if problem.states > 1:
         # Of float32 a layer norm of 2048 x 73728 took 405 us by (16384, 32), 455 by (8192, 32).
         row = row * max((s.item_bytes for s in _loaded(problem)), default=2) // 2
-        steps = [(ROW_IN_L2, (2048, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
+        steps = [(ROW_IN_L2, (4096, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
     else:
         first = (4096, 16) if _stores(problem) == 1 else (8192, 32)
         steps = [(ROW_IN_L2, first), (2 * ROW_IN_L2, (8192, 32))]
