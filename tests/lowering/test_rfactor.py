@@ -10,7 +10,8 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
-from tritonfuser.lowering.rfactor import choose_split, divisors, splits_well
+from tritonfuser.heuristics.problem import divisors
+from tritonfuser.lowering.rfactor import choose_split, splits_well
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ Rows that fit are kept in registers; longer ones are read again in each pass, fr
 
 from __future__ import annotations
 
-from .columns import begins_anywhere, walked_columns, whole_columns
+from dataclasses import replace
+from math import gcd
+
+from .columns import LINE, VECTOR, begins_anywhere, walked_columns, whole_columns
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
-from .problem import Problem, ceil_div, next_power_of_2
+from .problem import Problem, ceil_div, divisors, next_power_of_2
 from .reduction import cpu_tile
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of
 from .walks import ALL_WARPS, is_all_an_sm_holds, stays, step_of
@@ -121,3 +124,28 @@ def propose_outer(problem: Problem) -> HeuristicParams:
     return OuterPersistentParams(
         block_x=block_x, block_r=block_r, persistent=whole is not None, num_warps=warps
     )
+
+
+def split_outer(problem: Problem) -> int:
+    """In how many parts to cut columns of a softmax that do not fit, where rows begin anywhere.
+
+    Their maxima and sums are read once then, by whole vectors of parts that take rows in turn, and
+    a flat kernel reads once more. Walked over, a thread has an element of a row at a time.
+    """
+    if problem.on_cpu or not problem.online or not begins_anywhere(problem):
+        return 1
+    if whole_columns(problem) is not None:
+        return 1
+    for parts in divisors(problem.reduced):
+        part = replace(problem, parallel=problem.parallel * parts, reduced=problem.reduced // parts)
+        whole = whole_columns(part)
+        lines = whole is not None and whole[0] * problem.narrowest >= LINE
+        if lines and parts % turns_outer(problem) == 0:
+            return parts
+    return 1
+
+
+def turns_outer(problem: Problem) -> int:
+    """What those parts should be a multiple of: then each begins at a vector."""
+    vector = max(VECTOR // problem.narrowest, 1)
+    return vector // gcd(vector, problem.parallel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from ..device import DeviceProperties
 
@@ -64,7 +65,8 @@ class Problem:
     memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
     a lane keeps of a row it walks over (two for a mean with its spread); ``told`` how many sums of
     a row the programs that share it tell one another, 0 where they cannot; ``draws``
-    says whether random numbers are drawn for its elements; ``vector`` is how many elements a vector
+    says whether random numbers are drawn for its elements; ``online`` whether its reductions are a
+    maximum and sums of exponentials below it; ``vector`` is how many elements a vector
     of 16 bytes has, where rows lie one behind another and begin inside of vectors, else 1;
     ``product`` is the matrix product that the rest goes with.
     """
@@ -84,6 +86,7 @@ class Problem:
     states: int = 1
     told: int = 0
     draws: bool = False
+    online: bool = False
     vector: int = 1
     product: Product | None = None
     device: DeviceProperties
@@ -118,6 +121,12 @@ def next_power_of_2(n: int) -> int:
 
 def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
+
+
+def divisors(n: int) -> list[int]:
+    """All divisors of a number, the smallest first."""
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
 
 
 MAX_TILE = 1 << 20

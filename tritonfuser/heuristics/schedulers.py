@@ -61,6 +61,8 @@ SCHEDULERS = (
         "outer_persistent",
         partial(persistent.reject_reason, inner=False),
         persistent.propose_outer,
+        persistent.split_outer,
+        persistent.turns_outer,
     ),
     Scheduler(
         "reduction",

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isqrt
 
 from .params import InnerOuterPersistentParams
-from .problem import Problem
+from .problem import Problem, divisors
 from .rows import whole_row
 
 WARPS = 4
@@ -54,7 +53,7 @@ def shared(problem: Problem) -> Shared | None:
     if not problem.told or not usable:
         return None
     room = problem.device.sm_count * PROGRAMS_PER_SM
-    decided = [problem.chunks] if problem.chunks > 1 else _divisors(problem.parallel)
+    decided = [problem.chunks] if problem.chunks > 1 else divisors(problem.parallel)[1:]
     found = [
         Shared(groups, parts, problem.reduced // parts)
         for groups in decided
@@ -75,11 +74,6 @@ def _parts(row: int) -> Iterator[int]:
         if exact and width <= LONGEST:
             yield parts
         parts *= 2
-
-
-def _divisors(rows: int) -> list[int]:
-    small = [d for d in range(2, isqrt(rows) + 1) if rows % d == 0]
-    return sorted({*small, *(rows // d for d in small)})
 
 
 def params_of(problem: Problem, chosen: Shared) -> InnerOuterPersistentParams:

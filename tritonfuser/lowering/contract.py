@@ -15,7 +15,7 @@ from ..errors import SchedulingError
 from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, OpNamespace, as_call
 from ..ops.table import Contraction, Library, View
-from .rfactor import rename
+from .part_joins import rename
 from .simplify import next_free
 
 

@@ -16,13 +16,14 @@ from ..ops.builder import as_call
 from ..ops.table import Moments, Reduction, Scan
 from .emit_ahead import is_ahead, load_ahead
 from .emit_index import Tile
-from .emit_online import Online, online_pairs
+from .emit_online import Online
 from .emit_reduce import Finish
 from .emit_scan import REDUCERS
 from .emit_text import cast_text, typed
 from .emit_tiles import TileWriter
 from .evictions import with_evictions
 from .nest import Nest
+from .online_pairs import online_pairs
 from .reach import Read, walk
 from .segments import Member, Segment, Store
 from .traffic import offset_of

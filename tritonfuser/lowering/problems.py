@@ -12,6 +12,7 @@ from ..ops.table import Moments, Random
 from ..sizes import hint, is_size
 from .aligned_rows import vector_of_rows
 from .grouping import Group, extent
+from .online_pairs import online_pairs
 from .products import ProductFacts
 from .seed_maker import SeedMaker
 from .segments import Member
@@ -42,6 +43,7 @@ def problem_of(
         states=sum(_states(m) for m in group.members if m.across != group.together),
         told=_told(group),
         draws=_draws(group),
+        online=_online(group, maker),
         vector=_vector(group, traffic, facts, reduced),
         product=_product(group, traffic, facts),
         device=device,
@@ -65,6 +67,14 @@ def _told(group: Group) -> int:
 
 def _draws(group: Group) -> bool:
     return any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
+
+
+def _online(group: Group, maker: SeedMaker) -> bool:
+    """Whether its reductions are a maximum and sums that can go along with it."""
+    members = {member.node.out: member for member in group.members}
+    pairs = online_pairs(maker.fusion, members) if group.depth == 2 else {}
+    tops = {top.node.out for top in pairs.values()}
+    return len(tops) == 1 and set(members) == {*pairs, *tops}
 
 
 def _states(member: Member) -> int:

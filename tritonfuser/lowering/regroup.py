@@ -13,8 +13,10 @@ from ..ops.table import Contraction, View
 from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
 from .grouping import Group
+from .online_pairs import online_pairs
 from .products import bytes_of
-from .rfactor import Parts, Turns
+from .rfactor import Along, Parts, Turns
+from .segments import Member
 
 
 def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
@@ -42,7 +44,14 @@ def _shares(grouper: Grouper, group: Group) -> dict[Value, Parts]:
     parts, of = schedulers.split(problem), schedulers.turns(problem)
     members = group.members[:1] if group.product else group.outer or group.members
     wanted: Parts = Turns(parts, of) if of else parts
-    return {member.node.out: wanted for member in members} if parts > 1 else {}
+    found: dict[Value, Parts] = {member.node.out: wanted for member in members}
+    for total, top in _pairs(grouper, group).items() if problem.online else ():
+        found[total] = Along(top.node.out)
+    return found if parts > 1 else {}
+
+
+def _pairs(grouper: Grouper, group: Group) -> dict[Value, Member]:
+    return online_pairs(grouper.fusion, {m.node.out: m for m in group.members})
 
 
 def _disagree(steps: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:

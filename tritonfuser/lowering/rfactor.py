@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from ..dtypes import compute_dtype
+from ..heuristics.problem import divisors
 from ..ir import Fusion, Node, Value
 from ..ops.builder import GraphBuilder, as_call
 from ..ops.products import product_bias, product_sizes
 from ..ops.table import Call, Contraction, Moments, Reduction
 from ..sizes import hint, is_size, known_divisor
 from .constants import neutral
-from .simplify import Substitution, drop_dead, next_free
+from .part_joins import First, exponentials_along, moments, name_as, rename
+from .simplify import drop_dead, next_free
 
 POOR = 4
 """A split into fewer than this part of the parts that are wanted is hardly one."""
@@ -32,17 +34,31 @@ class Turns:
     of: int
 
 
-Parts = int | tuple[int, ...] | Turns
+@dataclass(frozen=True, slots=True)
+class Along:
+    """As the maximum ``top`` is: this is the sum of exponentials below it."""
+
+    top: Value
+
+
+Parts = int | tuple[int, ...] | Turns | Along
 """About how many partial results a reduction is split into, of neighbours or in turn, or the factor
-of each reduced dim that the second step reduces."""
+of each reduced dim that the second step reduces; or how another one is."""
 
 
 def rfactor(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
     """Split each reduction named by its first result into partial ones."""
     builder = GraphBuilder(*next_free(fusion))
+    firsts: dict[Value, First] = {}
     for node in fusion.nodes:
         wanted = parts.get(node.out, 1)
-        if wanted == 1 or not _two_steps(node, wanted, builder):
+        if isinstance(wanted, Along):
+            done = wanted.top in firsts
+            if done:
+                exponentials_along(node, wanted.top, firsts[wanted.top], builder)
+        else:
+            done = wanted != 1 and _two_steps(node, wanted, builder, firsts)
+        if not done:
             builder.nodes.append(node)
     return drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
 
@@ -84,12 +100,12 @@ def splits_well(extents: tuple[int, ...], parts: int) -> bool:
     return POOR * prod(choose_split(extents, parts)) >= parts
 
 
-def divisors(n: int) -> list[int]:
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
-
-
-def _two_steps(node: Node, wanted: Parts, builder: GraphBuilder) -> bool:
+def _two_steps(
+    node: Node,
+    wanted: int | tuple[int, ...] | Turns,
+    builder: GraphBuilder,
+    firsts: dict[Value, First],
+) -> bool:
     """Record the partial and the final reduction, which keeps the node's values, if it can be."""
     call = as_call(node)
     builder.loc = node.loc
@@ -118,12 +134,11 @@ def _two_steps(node: Node, wanted: Parts, builder: GraphBuilder) -> bool:
         source = builder.call("reshape", source, sizes)
     last = [d - sum(i < d for i in inner) for d in outer]
     if isinstance(call.op.form, Moments):
-        rename(builder, mark, _moments(node, source, inner, last, builder))
+        rename(builder, mark, moments(node, source, inner, last, builder))
         return True
-    result = builder.call(node.op, builder.call(node.op, source, inner), last)
-    if result.dtype is not node.out.dtype:
-        result = builder.call("cast", result, node.out.dtype)
-    rename(builder, mark, {result: node.out})
+    first = First(source, builder.call(node.op, source, inner), inner, last)
+    firsts[node.out] = first
+    name_as(node, builder.call(node.op, first.result, last), builder, mark)
     return True
 
 
@@ -194,33 +209,3 @@ def _partial_products(call: Call, parts: int, builder: GraphBuilder) -> Value:
     result = builder.call("cast", total, call.attrs["dtype"])
     assert isinstance(result, Value)
     return result
-
-
-def _moments(
-    node: Node, source: Value, inner: list[int], last: list[int], builder: GraphBuilder
-) -> dict[Value, Value]:
-    """Join equal-sized parts: ``M2 = sum(M2_i) + n_i * sum((mean_i - mean)**2)``.
-
-    Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
-    variances, 1979.
-    """
-    mean, m2, _ = builder.call("welford", source, inner)
-    count = prod(source.tensor.sizes[d] for d in inner)
-    of_means, spread, number = builder.call("welford", mean, last)
-    within = builder.call("sum", m2, last)
-    total = builder.call(
-        "add", within, builder.call("mul", spread, count if is_size(count) else float(count))
-    )
-    whole = builder.call("mul", number, count)
-    return {of_means: node.outs[0], total: node.outs[1], whole: node.outs[2]}
-
-
-def rename(builder: GraphBuilder, mark: int, names: dict[Value, Value]) -> None:
-    """Give values recorded since ``mark`` other numbers, in definitions and uses."""
-    swap = Substitution()
-    for old, new in names.items():
-        swap.set(old, new)
-    for place, node in enumerate(builder.nodes[mark:], mark):
-        outs = tuple(names.get(o, o) for o in node.outs)
-        node = swap.node(node)
-        builder.nodes[place] = Node(node.op, node.args, node.attrs, outs, node.loc)
