@@ -152,6 +152,10 @@ class Schedule:
             changes["block_r"] = next_power_of_2(segment.reduced_extent)
         if hasattr(params, "persistent"):
             changes["persistent"] = changes["block_r"] >= segment.reduced_extent
+        if getattr(params, "align", 1) > 1:
+            kept = changes.get("persistent", True)  # with the edges beside one tile, or none
+            edges = params.to_dict()["tails"][-1]
+            changes |= {"tails": (edges,)} if kept else {"tails": (), "align": 1}
         return replace(params, **changes)
 
     def changed_product(self, params: MatmulParams) -> HeuristicParams:

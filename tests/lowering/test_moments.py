@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import record
+from tests.lowering.harness import lowered, planned, record, small
 
 
 def moments(fd, x):
@@ -38,6 +38,23 @@ def test_as_accurate_as_float32_can_be(rows, columns, block, tails, lanes, shift
     last = 1e-5 + torch.finfo(torch.float32).eps * abs(shift)
     torch.testing.assert_close(mean.double(), exact.mean(1), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=last, atol=0)
+
+
+def test_over_the_rows_beside_sums_along_them():
+    """A program that walks over rows one by one has a mean for each column."""
+    x = noise(64, 5)
+
+    def body(fd, x):
+        rest = fd.ops.sub(x, fd.ops.sum(x, [1], keepdim=True))
+        return fd.ops.var_mean(rest, [0], correction=0)
+
+    found = lowered(body, [x], small(1))
+    first = found.segmented.segments[0].params
+    assert (first.scheduler, first.block_m) == ("inner_outer_persistent", 1)
+    var, mean = planned(found, [x]).run([x])
+    rest = (x - x.sum(1, keepdim=True)).double()
+    torch.testing.assert_close(mean.double(), rest.mean(0), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(var.double(), rest.var(0, correction=0), rtol=1e-5, atol=1e-6)
 
 
 def test_what_is_not_finite_stays_in_its_row():

@@ -144,14 +144,14 @@ def _moments_loop(
     def finish() -> None:
         axis = body.axis_number(member)
         rest = tails(body, member, dtype, "0.0")
-        sums = [f"tl.sum({lane_mean} * {seen}, {axis})"]
-        sums += [f"tl.sum({x.text}, {axis})" for x in rest]
-        total = " + ".join(body.keep_dim(member, text) for text in sums)
+        sums = [_summed(body, member, f"{lane_mean} * {seen}")]
+        sums += [body.keep_dim(member, f"tl.sum({x.text}, {axis})") for x in rest]
+        total = " + ".join(sums)
         total = f"({total})" if rest else total
         text = f"{total} / {_divisor(number, dtype)}"
         made = body.define(mean, text, dims, dtype, member.node.loc)
         shift = f"({lane_mean} - {made.text})"
-        squares = [body.keep_dim(member, f"tl.sum({lane_m2} + {seen} * {shift} * {shift}, {axis})")]
+        squares = [_summed(body, member, f"{lane_m2} + {seen} * {shift} * {shift}")]
         for piece, x in zip(body.reduced_pieces(member)[1:], rest, strict=True):
             with body.on(piece):
                 squares.append(_squares(body, member, x, made))
@@ -160,6 +160,13 @@ def _moments_loop(
         give(body, member, m2, spread)
 
     return finish
+
+
+def _summed(body: KernelBody, member: Member, text: str) -> str:
+    """The lanes added up; where a step has one position there is one for each result."""
+    if body.across(member).block is None:
+        return f"({text})"
+    return body.keep_dim(member, f"tl.sum({text}, {body.axis_number(member)})")
 
 
 def _one_by_one(
