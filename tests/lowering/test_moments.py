@@ -48,7 +48,7 @@ def test_over_the_rows_beside_sums_along_them():
         rest = fd.ops.sub(x, fd.ops.sum(x, [1], keepdim=True))
         return fd.ops.var_mean(rest, [0], correction=0)
 
-    found = lowered(body, [x], small(1))
+    found = lowered(body, [x], small(1), block_m=1)
     first = found.segmented.segments[0].params
     assert (first.scheduler, first.block_m) == ("inner_outer_persistent", 1)
     var, mean = planned(found, [x]).run([x])
