@@ -65,6 +65,8 @@ class HeuristicParams:
         for size in getattr(self, "tails", ()):
             self._expect(_is_power_of_two(size), "tails", size, "powers of two, 1 or more")
         self._expect(len(getattr(self, "tails", ())) <= MAX_TAILS, "tails", self, "3 at most")
+        align = getattr(self, "align", 1)
+        self._expect(_is_power_of_two(align), "align", align, "a power of two")
         for sides in self._blocks():
             for name, size in sides.items():
                 self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
@@ -195,10 +197,6 @@ class _XRParams(HeuristicParams):
     tails: tuple[int, ...] = ()
     align: int = 1
 
-    def validate(self) -> None:
-        super().validate()
-        self._expect(_is_power_of_two(self.align), "align", self.align, "a power of two")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReductionParams(_XRParams):
@@ -258,7 +256,6 @@ class InnerOuterPersistentParams(HeuristicParams):
 
     def validate(self) -> None:
         super().validate()
-        self._expect(_is_power_of_two(self.align), "align", self.align, "a power of two")
         self._expect(_is_power_of_two(self.parts), "parts", self.parts, "a power of two")
         self._expect(self.delay >= 1, "delay", self.delay, "1 or more")
 
