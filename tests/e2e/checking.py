@@ -152,6 +152,8 @@ class Schedule:
             changes["block_r"] = next_power_of_2(segment.reduced_extent)
         if hasattr(params, "persistent"):
             changes["persistent"] = changes["block_r"] >= segment.reduced_extent
+        if hasattr(params, "backwards"):
+            changes |= {name: rng.random() < 0.5 for name in ("backwards", "evict_hints")}
         if getattr(params, "align", 1) > 1:
             kept = changes.get("persistent", True)  # with the edges beside one tile, or none
             edges = params.to_dict()["tails"][-1]

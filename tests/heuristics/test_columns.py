@@ -60,12 +60,31 @@ def test_rows_that_begin_anywhere_are_no_exception(columns):
     assert params["block_x"] * 2 == 128
 
 
-def test_what_one_wave_reads_best_is_read_by_two_lines():
-    assert schedulers.split(summed(8192, 8192)) == 8
-    cut = summed(1024, 65536)
+@pytest.mark.parametrize(("columns", "bytes_of_a_row", "warps"), [(8192, 128, 4), (8193, 256, 8)])
+def test_one_wave_has_lines_of_rows_or_two_where_rows_begin_inside_lines(
+    columns, bytes_of_a_row, warps
+):
+    assert schedulers.split(summed(8192, columns)) == 8
+    cut = summed(1024, columns * 8)
     _, params = proposed(cut)
-    assert params["block_x"] * 2 == 256
-    assert cut.parallel // params["block_x"] <= 4 * H200.sm_count < 2 * cut.parallel // 128
+    assert (params["block_x"] * 2, params["num_warps"]) == (bytes_of_a_row, warps)
+    wave = 32 // warps * H200.sm_count
+    assert cut.parallel // params["block_x"] <= wave < 2 * cut.parallel // params["block_x"]
+
+
+def test_few_rows_of_many_columns_fill_a_program():
+    """One of a line with four elements a column would be a program of one load."""
+    _, params = proposed(replace(summed(4, 1 << 20), states=2))
+    assert params["persistent"] and params["block_x"] * params["block_r"] >= 1024
+
+
+@pytest.mark.parametrize(("columns", "tensors", "hints"), [(8192, 1, False), (512, 1, True)])
+def test_a_walk_over_columns_asks_the_cache_to_keep_what_it_can(columns, tensors, hints):
+    read = [matrix(16384, columns) for _ in range(tensors)]
+    again = replace(summed(16384, columns, 2, *read), levels=1, dependent_outputs=True)
+    name, params = proposed(again)
+    assert name == "outer_persistent" and not params["persistent"]
+    assert params["backwards"] and params["evict_hints"] is hints
 
 
 @pytest.mark.parametrize(("columns", "of"), [(8192, 0), (8193, 64), (8194, 32), (8200, 8)])
@@ -85,6 +104,7 @@ def test_wide_short_columns_are_read_by_long_runs():
     wide = summed(128, 262144)
     _, params = proposed(wide)
     assert params["block_x"] * 2 == 4096 and schedulers.split(wide) == 1
+    assert params["num_stages"] == 3
     assert proposed(replace(wide, states=2))[1]["block_x"] * 2 <= 256
 
 

@@ -54,14 +54,14 @@ def any_params(draw):
         elif row.name == "tails":
             powers = st.lists(st.integers(0, 6), max_size=MAX_TAILS)
             values[row.name] = tuple(2**power for power in draw(powers))
-        elif row.name == "align":
+        elif row.name in ("align", "vectorization_factor"):
             values[row.name] = 2 ** draw(st.integers(0, 4))
         elif row.name == "max_registers":
             values[row.name] = draw(st.sampled_from([0, 16, 128, 255]))
         elif row.name in ("group_m", "programs", "parts", "delay"):
             values[row.name] = draw(st.integers(1, 2))
         else:
-            assert row.name in ("persistent", "descriptors")
+            assert row.name in ("persistent", "descriptors", "backwards", "evict_hints")
             values[row.name] = draw(st.booleans())
     return cls(**values)
 
@@ -119,6 +119,7 @@ def test_dict_is_as_written():
         "num_stages": 1,
         "max_registers": 0,
         "block_x": 1024,
+        "vectorization_factor": 0,
     }
 
 

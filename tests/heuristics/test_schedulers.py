@@ -272,8 +272,9 @@ def test_rows_that_do_not_fit_are_walked():
     for columns in (20480, 73728, 152064):
         _, params = schedulers.propose(norm(4096, columns))
         assert not vars(params)["persistent"]
-        whole = columns - columns % vars(params)["block_r"]
-        assert columns <= whole + sum(vars(params)["tails"]) < 1.1 * columns
+        block, tails = params.block_r, sum(params.tails)
+        whole = ceil_div(columns - tails, block) * block
+        assert columns <= whole + tails < 1.1 * columns
 
 
 @pytest.mark.parametrize("size", [1 << 20, 1 << 26])
@@ -299,3 +300,42 @@ def test_powers():
         2048,
     ]
     assert [ceil_div(a, 4) for a in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+# --- long rows ---------------------------------------------------------------------------
+
+
+def long(row, item_bytes=2, loads=1, stores=1, **changes):
+    read = replace(ROW, item_bytes=item_bytes)
+    streams = (*[read] * loads, *[replace(read, is_store=True)] * stores)
+    return norm(2048, row, streams=streams, **changes)
+
+
+@pytest.mark.parametrize(
+    ("problem", "kept"),
+    [
+        (long(73728), 32768),
+        (long(262144, states=2), 32768),
+        (long(73728, loads=2, stores=2), 32768),
+        (long(36864, loads=2), 16384),
+        (long(73728, loads=2), 0),
+        (long(73728, states=2, draws=True), 0),
+        (long(73728, item_bytes=8), 0),
+        (long(36864), 0),
+    ],
+)
+def test_the_end_of_a_long_row_stays_in_registers(problem, kept):
+    _, params = schedulers.propose(problem)
+    assert not params.persistent
+    assert max(sum(params.tails), 8192) == max(kept, 8192)
+
+
+def test_walks_turn_round_where_rows_are_more_than_the_cache_keeps():
+    assert not schedulers.propose(long(20480))[1].backwards
+    assert schedulers.propose(long(73728, loads=2))[1].backwards
+
+
+@pytest.mark.parametrize(("rows", "warps"), [(512, 8), (2048, 8), (8192, 4)])
+def test_few_programs_have_more_threads(rows, warps):
+    row = 4096 if rows > 512 else 2048
+    assert schedulers.propose(norm(rows, row))[1].num_warps == warps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -90,3 +92,47 @@ def test_rows_that_are_looked_up_are_still_loaded_whole() -> None:
     assert report.max_load_bytes == 16
     elements = dict(kernel.constants)["XBLOCK"] // (32 * kernel.num_warps)
     assert report.asm["ptx"].count("ld.global") < elements / 2
+
+
+def scale_and_bias(width: int, dtype: DataType = DataType.BFloat16) -> FusionDefinition:
+    """``x * w + b`` with weights along rows of a width."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([4096, width], contiguity=True, dtype=dtype)
+        w, b = (fd.define_tensor([width], contiguity=True, dtype=dtype) for _ in range(2))
+        scaled = fd.ops.mul(x, fd.ops.broadcast_in_dim(w, [4096, width], [1]))
+        shifted = fd.ops.add(scaled, fd.ops.broadcast_in_dim(b, [4096, width], [1]))
+        fd.add_output(fd.ops.cast(shifted, dtype))
+    return fd
+
+
+@pytest.mark.parametrize(
+    ("width", "dtype", "loaded"),
+    [
+        (4097, torch.bfloat16, 4),
+        (4096, torch.bfloat16, 16),
+        (4098, torch.bfloat16, 16),
+        (4097, torch.float32, 16),
+    ],
+)
+def test_lanes_have_few_neighbours_beside_weights_that_are_no_vectors(
+    width: int, dtype: torch.dtype, loaded: int
+) -> None:
+    """Weights of two lanes would lie 16 bytes apart, and a load of them would touch four lines."""
+    fd = scale_and_bias(width, DataType.Float if dtype is torch.float32 else DataType.BFloat16)
+    rows = torch.empty(4096, width, dtype=dtype, device="meta")
+    weights = [torch.empty(width, dtype=dtype, device="meta") for _ in range(2)]
+    (report,) = fd.compile_for("sm_90", [rows, *weights])
+    assert report.max_load_bytes == loaded
+
+
+def test_a_vectorization_factor_is_the_users_to_choose() -> None:
+    fd = scale_and_bias(40)
+    given = [
+        torch.randn(4096, 40).bfloat16(),
+        torch.randn(40).bfloat16(),
+        torch.randn(40).bfloat16(),
+    ]
+    params = replace(fd.heuristics(given)[0], vectorization_factor=4)
+    (found,) = fd.run_kernel(given, params=params)
+    (expected,) = scale_and_bias(40).run(given)
+    assert torch.equal(found, expected)

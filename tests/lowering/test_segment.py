@@ -404,7 +404,7 @@ def test_norm_backward_shares_rows_out(rows, multiprocessors):
     assert schedulers(found) == ["inner_outer_persistent", "reduction"]
     first = found.sources[0]
     assert first is not None
-    assert 1 < first.grid[0] <= max(rows // 4, 2)
+    assert 1 < first.grid[0] <= max(rows // 2, 2)
 
 
 # --- what is kept ------------------------------------------------------------------------

@@ -16,7 +16,8 @@ IN_PARTS = ["outer_persistent", "outer_persistent", "pointwise"]
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch):
     """Sizes that tests can have are worth whole lines of memory."""
-    monkeypatch.setattr("tritonfuser.heuristics.columns.SMALL", 0)
+    for room in ("columns", "column_walks"):
+        monkeypatch.setattr(f"tritonfuser.heuristics.{room}.SMALL", 0)
 
 
 def of_columns(fd, x):

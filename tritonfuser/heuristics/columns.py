@@ -20,9 +20,6 @@ SECTOR = 32
 LINE = 128
 """Bytes of a line of the caches."""
 
-STEP = 64
-"""Bytes a thread loads in a step of a walk that comes again, of all tensors together."""
-
 SUM_STEP = 32
 """Those of a reduction that reads once: on an H200 sums of the columns of 16384 x 20480 took
 155 us with 32 bytes, 170 with 64 and 177 with 128."""
@@ -32,10 +29,6 @@ WHOLE = 128
 
 SMALL = 8 << 20
 """Bytes of a tensor that is read in the time of a launch: programs count more than lines."""
-
-SHARES = {128: 1.0, 64: 0.85, 32: 0.65, 16: 0.35}
-"""Bandwidth of a walk by the contiguous bytes of each row that a program has: softmax over the
-columns of 8192 x 8192 took 106, 122, 152 and 285 us on an H200."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +97,17 @@ RUN = 4096
 of 128 x 262144 took 21 us on an H200, and 26 of single lines."""
 
 MIDDLING = (64 << 20, 272 << 20)
-"""Bytes of tensors that one wave of programs reads best, each with two lines of a row: sums of the
-columns of 8192 x 8192 took 38.7 us on an H200, and 42.0 in four waves of single lines. Where rows
-begin inside of lines steps are twice as long: a variance of columns of 8192 x 8193 took 45 us, and
-53 by shorter ones."""
+"""Bytes of tensors that one wave of programs reads best: sums of the columns of 8192 x 8192 took
+37 us on an H200 by programs of 4 warps with a line each, and 42 in four waves. Where rows begin
+inside of lines a program has two, and steps that are twice as long: a variance of columns of
+8192 x 8193 took 45 us, and 53 by shorter ones."""
+
+FEWEST = 16
+"""Columns of a program of a small tensor."""
+
+ONE_STEP = 4096
+"""Elements of those that a program has at once, 16 a thread: the sums of 256 x 1024 partial results
+behind the backward of a layer norm took a tenth of its time less so than by 8 columns."""
 
 
 def reduction_tile(problem: Problem) -> tuple[int, int, int]:
@@ -119,15 +119,23 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         return run, 8, 8
     lines = 2 if _is_one_wave(problem, facts) else 1
     block_x = min(next_power_of_2(problem.parallel), lines * facts.line)
-    if problem.parallel * problem.reduced * facts.read <= SMALL:
-        while block_x > facts.sector and ceil_div(problem.parallel, block_x) < sms:
-            block_x //= 2
     column = next_power_of_2(problem.reduced)
+    if problem.parallel * problem.reduced * facts.read <= SMALL:
+        while block_x > FEWEST and ceil_div(problem.parallel, block_x) < sms:
+            block_x //= 2
+        if block_x * column <= ONE_STEP and ceil_div(problem.parallel, block_x) < 4 * sms:
+            return block_x, column, max(1, min(8, block_x * column // (32 * 16)))
     many = ceil_div(problem.parallel, block_x) >= PROGRAMS * sms
     step = 8 * 32 * facts.a_thread(SUM_STEP if problem.states == 1 or many else SUM_STEP // 2)
-    if lines == 2 and begins_anywhere(problem):
+    if lines == 2:
+        if _in_lines(problem, facts):
+            return facts.line, max(4 * 32 * facts.a_thread(SUM_STEP) // facts.line, 1), 4
         step *= 2
+        if problem.states > 1:
+            return block_x, max(step // block_x, 1), 4
     if block_x * column <= 2 * step:
+        while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * PROGRAMS * sms:
+            block_x *= 2
         return block_x, column, facts.warps(block_x * column, WHOLE)
     return block_x, max(step // block_x, 1), 8
 
@@ -153,6 +161,15 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
     return few and low <= problem.parallel * problem.reduced * facts.read <= high
 
 
+def _in_lines(problem: Problem, facts: Columns) -> bool:
+    """Whether rows begin at lines, or those of parts that take them in turn do, of so few."""
+    loads = [s for s in whole_tensors(problem) if not s.is_store]
+    steps = [s.r_stride * s.item_bytes for s in loads if s.r_stride]
+    parts = max((LINE // gcd(LINE, step) for step in steps), default=1)
+    most = PROGRAMS // 2 * problem.device.sm_count
+    return parts * ceil_div(problem.parallel, facts.line) <= most
+
+
 def reduction_parts(problem: Problem) -> int:
     """In how many parts to cut columns: enough programs for full waves, each with enough to do."""
     facts = columns_of(problem)
@@ -163,33 +180,11 @@ def reduction_parts(problem: Problem) -> int:
     if 2 * programs >= PROGRAMS * problem.device.sm_count or block_x * facts.narrowest >= RUN:
         return 1
     if _is_one_wave(problem, facts):
-        return max(1, wave // programs)
+        return max(1, wave * 2 * facts.line // block_x // programs)
     parts = min(ceil_div(PROGRAMS * problem.device.sm_count, programs), of_columns // PART)
     if programs * parts < wave:
         parts = min(ceil_div(wave, programs), of_columns // LEAST)
     return max(1, min(parts, problem.reduced // 2))
-
-
-# --- columns that are read again -----------------------------------------------------------------
-
-
-def whole_columns(problem: Problem) -> tuple[int, int, int] | None:
-    """(block_x, block_r, num_warps) of columns that fit in registers, or None."""
-    facts = columns_of(problem)
-    column = next_power_of_2(problem.reduced)
-    room = 8 * 32 * facts.a_thread(WHOLE)
-    block_x = min(next_power_of_2(problem.parallel), facts.line)
-    fewest = facts.sector
-    if problem.parallel * problem.reduced * facts.read <= SMALL:
-        fewest //= 2
-    sms = problem.device.sm_count
-    while block_x > fewest and (
-        block_x * column > room or ceil_div(problem.parallel, block_x) < sms
-    ):
-        block_x //= 2
-    if block_x * column > room:
-        return None
-    return block_x, column, facts.warps(block_x * column, WHOLE)
 
 
 def begins_anywhere(problem: Problem) -> bool:
@@ -204,29 +199,3 @@ def begins_at_vectors(problem: Problem, step: int = 1) -> bool:
     """Whether every ``step``-th row that is read begins at a vector where the first does."""
     loads = [s for s in whole_tensors(problem) if not s.is_store and s.r_stride is not None]
     return all(step * s.r_stride * s.item_bytes % VECTOR == 0 for s in loads if s.r_stride)
-
-
-def walked_columns(problem: Problem) -> tuple[int, int, int]:
-    """(block_x, block_r, num_warps) of columns walked over twice, by one program an SM.
-
-    Whole lines of memory, unless that leaves SMs without a program.
-    """
-    facts = columns_of(problem)
-    block_x = max(widths(problem, facts), key=lambda x: _share(problem, facts, x))
-    column = next_power_of_2(problem.reduced)
-    block_r = max(1, min(column, 32 * 32 * facts.a_thread(STEP) // block_x))
-    return block_x, block_r, facts.warps(block_x * block_r, STEP)
-
-
-def widths(problem: Problem, facts: Columns) -> list[int]:
-    """Numbers of columns a program may have, of the most first."""
-    most = min(next_power_of_2(problem.parallel), facts.line)
-    least = min(max(VECTOR // facts.narrowest, 1), most)
-    return [most >> n for n in range(most.bit_length()) if most >> n >= least]
-
-
-def _share(problem: Problem, facts: Columns, block_x: int) -> float:
-    """The share of the bandwidth that walks of so many columns a program get."""
-    contiguous = max(min(block_x * facts.narrowest, LINE), VECTOR)
-    programs = max(ceil_div(problem.parallel, block_x), 1)
-    return SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)

@@ -16,16 +16,21 @@ from .shared_rows import params_of, shared
 REGISTER_BUDGET = 36 * 1024
 """Elements of a program's row and its partial results together that stay in registers."""
 
-ELEMENTS_A_STEP = 8192
-"""Elements of the rows a program takes in one step."""
+BYTES_A_STEP = 16384
+"""Bytes of its widest tensor that a program takes in one step."""
 
 STAGES = 3
 """Loads in flight ahead of the row at hand; on an H200 one stage took 25% longer."""
 
-ROWS_A_PROGRAM = 4
-"""Rows a program should have at least, or the partial results cost more than they save. It then has
-one a step: the backward of a layer norm of 512 x 1024 in float32 took 10.0 us so, and 15.0 by all
-four at once."""
+ROWS_A_PROGRAM = 2
+"""Rows a program should have at least, or the partial results cost more than they save."""
+
+FEW_ROWS = 4
+"""Rows of a program that are taken one a step: the backward of a layer norm of 512 x 1024 in
+float32 took 10.0 us so, and 15.0 by all four at once."""
+
+LEAST_ROWS = 64
+"""Rows that are worth more than one kernel."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -47,7 +52,7 @@ def reject_reason(problem: Problem) -> str | None:
             "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
-    if rows < ROWS_A_PROGRAM * 16:
+    if rows < LEAST_ROWS:
         return f"{rows} rows are too few to keep partial results"
     return None
 
@@ -85,8 +90,8 @@ def propose(problem: Problem) -> HeuristicParams:
     align = align_of(problem) if problem.chunks > 1 else 1
     block, tails = row_tiles(problem, align)
     row = block + sum(tails)
-    block_m = max(1, min(next_power_of_2(rows), ELEMENTS_A_STEP // block))
-    few = rows <= ROWS_A_PROGRAM
+    block_m = max(1, min(next_power_of_2(rows), BYTES_A_STEP // (block * _widest(problem))))
+    few = rows <= FEW_ROWS
     if tails or few:  # of one row a step tails are read ahead, and there is no sum over a tile's
         block_m = 1
     stages = STAGES
@@ -112,10 +117,18 @@ def _fits(problem: Problem) -> bool:
     return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_BUDGET
 
 
+def _loaded(problem: Problem) -> list[int]:
+    """Bytes of an element of each tensor that is read over all rows."""
+    return [s.item_bytes for s in problem.streams if not s.is_store and s.along_x and s.along_r]
+
+
+def _widest(problem: Problem) -> int:
+    return max(_loaded(problem), default=2)
+
+
 def _loaded_bytes(problem: Problem) -> int:
     """Bytes that an element of the rows takes: each tensor in flight lies in shared memory."""
-    full = [s for s in problem.streams if not s.is_store and s.along_x and s.along_r]
-    return sum(s.item_bytes for s in full)
+    return sum(_loaded(problem))
 
 
 def _room(problem: Problem) -> int:

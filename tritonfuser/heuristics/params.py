@@ -144,11 +144,20 @@ class PointwiseParams(HeuristicParams):
     ----------
     block_x : int
         Elements a program.
+    vectorization_factor : int
+        Most neighbouring elements of a lane; 0 for as many as its widest load takes.
     """
 
     scheduler: ClassVar[str] = "pointwise"
 
     block_x: int
+    vectorization_factor: int = 0
+
+    def validate(self) -> None:
+        super().validate()
+        factor = self.vectorization_factor
+        fits = factor == 0 or _is_power_of_two(factor)
+        self._expect(fits, "vectorization_factor", factor, "a power of two, or 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +193,9 @@ class _XRParams(HeuristicParams):
         True: all of the reduced elements are in registers at once, read once. False: a loop of
         steps, and what is needed again is read again in each pass.
     tails : tuple of int
-        Elements of smaller tiles for what whole blocks of ``block_r`` leave of a row, one behind
-        the other; none where a tile that reaches past the row's end wastes little.
+        Elements of tiles for what whole blocks of ``block_r`` leave of a row, or more of its end,
+        one behind the other; none where a tile that reaches past the row's end wastes little.
+        They stay in registers where blocks are walked over.
     align : int
         Elements of a vector where rows begin inside of one: tiles then begin at the first whole
         vector of a row, and the last tail takes what lies before it and behind the last. Else 1.
@@ -206,14 +216,31 @@ class ReductionParams(_XRParams):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InnerPersistentParams(_XRParams):
+class _AgainParams(_XRParams):
+    """What is reduced is used again: from registers where ``persistent``, else in further walks.
+
+    Attributes
+    ----------
+    backwards : bool
+        Every second walk begins at the end of the row, which was read last and is still in the
+        L2 cache where whole rows are not.
+    evict_hints : bool
+        Ask the L2 cache to keep a row until its last walk.
+    """
+
+    backwards: bool = False
+    evict_hints: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerPersistentParams(_AgainParams):
     """Normalization along rows: reduced results are used with the rows they came from."""
 
     scheduler: ClassVar[str] = "inner_persistent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OuterPersistentParams(_XRParams):
+class OuterPersistentParams(_AgainParams):
     """Normalization along columns: as inner_persistent, neighbours lie along x."""
 
     scheduler: ClassVar[str] = "outer_persistent"

@@ -9,12 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
-from .columns import LINE, VECTOR, begins_anywhere, walked_columns, whole_columns
+from .column_walks import stay_in_l2, walked_columns, whole_columns
+from .columns import LINE, VECTOR, begins_anywhere
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, divisors, next_power_of_2
 from .reduction import cpu_tile
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of
-from .walks import ALL_WARPS, is_all_an_sm_holds, stays, step_of
+from .walks import (
+    ALL_WARPS,
+    end_of,
+    is_all_an_sm_holds,
+    is_better_backwards,
+    stays,
+    step_of,
+)
 
 LONG_ROW = 1 << 16
 """Elements of a row that are worth more launches when rows are few: some 3 us of one SM a pass."""
@@ -81,7 +89,8 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     align = align_of(problem)
     block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
-    warps = warps_of(block_x * (block + sum(tails)))
+    programs = problem.parallel / block_x / problem.device.sm_count
+    warps = warps_of(block_x * (block + sum(tails)), programs)
     if problem.together > 1:
         warps = min(warps, 8)
     if is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
@@ -95,13 +104,28 @@ def propose_inner(problem: Problem) -> HeuristicParams:
             align=align,
             num_warps=warps,
         )
+    end = end_of(problem)
+    if end is not None:
+        return InnerPersistentParams(
+            block_x=1,
+            block_r=end.step,
+            tails=(end.kept,),
+            persistent=False,
+            backwards=True,
+            num_warps=ALL_WARPS,
+        )
     chunk, warps = step_of(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))
     # Behind a single block the tails would be in registers along with it.
     cut = problem.reduced >= 2 * chunk and problem.together == 1
     tails = tails_of(problem.reduced, chunk, most) if cut else ()
     return InnerPersistentParams(
-        block_x=block_x, block_r=chunk, tails=tails, persistent=False, num_warps=warps
+        block_x=block_x,
+        block_r=chunk,
+        tails=tails,
+        persistent=False,
+        backwards=is_better_backwards(problem, chunk),
+        num_warps=warps,
     )
 
 
@@ -122,7 +146,12 @@ def propose_outer(problem: Problem) -> HeuristicParams:
     whole = whole_columns(problem)
     block_x, block_r, warps = whole or walked_columns(problem)
     return OuterPersistentParams(
-        block_x=block_x, block_r=block_r, persistent=whole is not None, num_warps=warps
+        block_x=block_x,
+        block_r=block_r,
+        persistent=whole is not None,
+        backwards=whole is None,
+        evict_hints=whole is not None or stay_in_l2(problem, block_x),
+        num_warps=warps,
     )
 
 

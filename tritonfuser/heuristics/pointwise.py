@@ -11,6 +11,15 @@ a rotary embedding of 8 x 4096 x 32 x 128 took 166 us so on an H200, else 175, a
 instead of 198."""
 
 
+SCATTERED = 2
+"""Loads of a row's weights, where rows are of odd length, from which on lanes should have few
+neighbours: vectors of the rest would make those of two lanes lie a vector apart. A scale with a
+bias over 8192 x 8193 in bfloat16 took 66 us so on an H200, and 87 by whole vectors."""
+
+FEW = 4
+"""Bytes of neighbours that a lane has then."""
+
+
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
     if problem.levels or problem.outer_members:
@@ -23,14 +32,16 @@ def reject_reason(problem: Problem) -> str | None:
 def propose(problem: Problem) -> HeuristicParams:
     """Four 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors.
 
-    With many tensors, or one read at many places, a thread takes one load of each.
+    With many tensors, or one read at many places, a thread takes one load of each. The same
+    where what is read along with them is not whole vectors.
     """
     n = problem.parallel
     if problem.on_cpu:
         return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
     items = min(max(64 // problem.narrowest, 4), 32)
     loads = sum(not stream.is_store for stream in problem.streams)
-    if problem.work > 24 or loads >= MANY_LOADS:
+    factor = FEW // problem.narrowest if _scattered(problem) >= SCATTERED else 0
+    if problem.work > 24 or loads >= MANY_LOADS or factor > 1:
         items = min(items, 8)
     warps = 8 if loads >= MANY_LOADS else 4
     while warps > 1 and ceil_div(n, warps * 32 * items) < 2 * problem.device.sm_count:
@@ -38,7 +49,16 @@ def propose(problem: Problem) -> HeuristicParams:
             items //= 2
         else:
             warps //= 2
-    return PointwiseParams(block_x=warps * 32 * items, num_warps=warps)
+    return PointwiseParams(
+        block_x=warps * 32 * items,
+        num_warps=warps,
+        vectorization_factor=factor if factor > 1 else 0,
+    )
+
+
+def _scattered(problem: Problem) -> int:
+    """Loads of rows of odd length that come again: no two of their neighbours are a vector."""
+    return sum(not s.is_store and s.x_stride == 1 and s.run % 2 == 1 for s in problem.streams)
 
 
 def transpose_reject_reason(problem: Problem) -> str | None:

@@ -15,7 +15,9 @@ class Stream:
     ``item_bytes`` is the storage of an element; ``along_x``/``along_r`` tell which of the
     kernel's axes its elements run over; ``x_stride``/``r_stride`` the memory step in elements
     from one position of the axis to the next, 0 where it does not run along it and None where
-    the step is not the same everywhere. ``total_bytes`` is what all its elements take.
+    the step is not the same everywhere. ``run`` counts the positions of x that follow one another
+    in memory before the tensor begins again or jumps, 0 where all do. ``total_bytes`` is what all
+    its elements take.
     """
 
     item_bytes: int
@@ -24,6 +26,7 @@ class Stream:
     x_stride: int | None = 1
     r_stride: int | None = 1
     is_store: bool = False
+    run: int = 0
     total_bytes: int = 1
 
 

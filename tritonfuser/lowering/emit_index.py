@@ -18,7 +18,7 @@ class Tile:
     position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
     ``place`` is the dim of a block that runs along it. ``start`` and ``stop`` bound the positions
     that it takes of its axis, where other tiles take the rest; ``scattered`` says that those are
-    not neighbours.
+    not neighbours. ``neighbours`` is the most of them that a lane may have, 0 for any number.
     """
 
     axis: Axis
@@ -29,6 +29,7 @@ class Tile:
     start: int = 0
     stop: int | None = None
     scattered: bool = False
+    neighbours: int = 0
 
     @property
     def end(self) -> int:

@@ -49,19 +49,19 @@ class KernelBody(TileWriter):
         self._places = {out: m.index for out, m in self.members.items()}
         self._tops = online_pairs(fusion, self.members)
         self.online: dict[Value, Online] = {}
+        self._walks = 0
 
     # -- body ----------------------------------------------------------------
 
     def write(self) -> list[Line]:
         """All lines of the function body."""
         self._axes()
-        passes = self._passes()
-        for members, stores in passes:
+        for members, stores in self._passes():
             self._pass(members, stores)
         for store in self._late_stores():
             self._store(store)
         lines = self.writer.scopes[0].lines
-        if self.nest.loop == "r":
+        if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._shared())
         return lines or [Line("pass")]
 
@@ -168,10 +168,9 @@ class KernelBody(TileWriter):
         for store, pieces in walked.items():
             self._store(store, pieces[:1] if loop == "r" else None)
         tile = next(t for t in self.nest.tiles if t.name == loop)
-        first = [] if tile.block is None else [f"{loop} = {loop}_start + {loop}_base"]
-        if tile.masked:
-            first.append(f"{loop}_mask = {loop} < {tile.axis.extent}")
-        self.writer.close_loop(self._loop_header(tile), *first)
+        back = self.nest.backwards and self._walks % 2 == 1
+        self._walks += 1
+        self.writer.close_loop(self._loop_header(tile, back), *self._position(tile, back))
         for end in ends:
             if end is not None:
                 end()
@@ -192,9 +191,23 @@ class KernelBody(TileWriter):
                 with self.on(piece):
                     self.read(Read(start.value, self.place(start.index)))
 
-    def _loop_header(self, tile: Tile) -> str:
+    def _position(self, tile: Tile, back: bool) -> list[str]:
+        """Where a step of the loop is."""
+        name, lines = tile.name, []
+        if back:
+            # Of whole blocks, so that Triton sees vectors.
+            last = f"({tile.end} - 1) // {tile.block} * {tile.block}"
+            lines.append(f"{name}_start = {last} - {name}_back")
+        if tile.block is not None:
+            lines.append(f"{name} = {name}_start + {name}_base")
+        if tile.masked:
+            lines.append(f"{name}_mask = {name} < {tile.axis.extent}")
+        return lines
+
+    def _loop_header(self, tile: Tile, back: bool = False) -> str:
         stages = self.segment.params.num_stages
-        name, step = (tile.name, "1") if tile.block is None else (f"{tile.name}_start", tile.block)
+        moving = f"{tile.name}_back" if back else f"{tile.name}_start"
+        name, step = (tile.name, "1") if tile.block is None else (moving, tile.block)
         steps = f"{tile.end}" if tile.block is None else f"0, {tile.end}, {step}"
         if stages > 1:
             return f"for {name} in tl.range(0, {tile.end}, {step}, num_stages={stages}):"

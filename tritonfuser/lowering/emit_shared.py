@@ -122,7 +122,7 @@ class SharedBody(KernelBody):
         mask = f"m_mask = m < {self.rows.early.axis.extent}"
         return [mask, f"n = m - {self.rows.delay}", "n_mask = n >= 0"]
 
-    def _loop_header(self, tile: Tile) -> str:
+    def _loop_header(self, tile: Tile, back: bool = False) -> str:
         stages, steps = self.segment.params.num_stages, tile.axis.extent + self.rows.delay
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"

@@ -128,7 +128,10 @@ class TileWriter(ValueWriter):
 
     def _range(self, tile: Tile, place: int) -> str:
         wide = ".to(tl.int64)" if self.index.wide else ""
-        return f"tl.arange(0, {tile.block}){self.suffix(place)}{wide}"
+        lanes = f"tl.arange(0, {tile.block})"
+        if tile.neighbours:
+            lanes = f"tl.max_contiguous({lanes}, {tile.neighbours})"
+        return f"{lanes}{self.suffix(place)}{wide}"
 
     def part(self, tile: Tile, count: int) -> str:
         part = f"{tile.block} // {count}"

@@ -32,6 +32,10 @@ class Nest:
         Where they are in each of the tiles for what whole blocks leave of a row.
     alignment : Alignment or None
         Where tiles of a row begin at vectors though rows do not.
+    backwards : bool
+        Whether every second walk over the loop's axis begins at its end.
+    evict_hints : bool
+        Whether loads of a walk say what the L2 cache should keep.
     """
 
     tiles: tuple[Tile, ...]
@@ -41,6 +45,8 @@ class Nest:
     constants: tuple[tuple[str, int], ...]
     tails: tuple[dict[Axis, Affine], ...] = ()
     alignment: Alignment | None = None
+    backwards: bool = False
+    evict_hints: bool = True
 
     @property
     def loop_tile(self) -> Tile | None:
@@ -93,6 +99,7 @@ def row_tiles(
 ) -> tuple[Tile, list[Tile]]:
     """Whole blocks of a row and the tiles of the rest; a block that reaches past it without.
 
+    Tails may be more than what whole blocks leave: then they take the place of some.
     With ``width`` they are those of a part of the row, which is as long as its tiles.
     """
     r, _ = tile_over("r", axes, block, place)
@@ -100,7 +107,8 @@ def row_tiles(
     extent = row if width is None else width
     if is_size(extent) or extent < block:
         return r, []
-    start = extent - extent % block if width is None else block
+    left = extent - sum(tails) if width is None else block
+    start = max(-(-left // block), 1) * block
     if not 0 < extent - start <= sum(tails):
         return r, []
     row_tile = replace(r, masked=False, stop=start)

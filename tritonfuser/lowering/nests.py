@@ -29,6 +29,7 @@ from .shared_nest import share_rows
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:
     x, axes = tile_over("x", segment.parallel, params.block_x)
+    x = replace(x, neighbours=params.vectorization_factor)
     programs = ceil_div(x.axis.extent, params.block_x)
     return Nest((x,), None, ((x, programs),), axes, (("XBLOCK", params.block_x),))
 
@@ -77,6 +78,8 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         {**s_axes, **x_axes, **spread(segment.reduced, r.axis)},
         sides(x, r, *tails),
         tuple({**s_axes, **x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
+        backwards=getattr(params, "backwards", False),
+        evict_hints=getattr(params, "evict_hints", True),
     )
     return _aligned(found, segment, params, place)
 

@@ -135,8 +135,19 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         x_stride=_step(item, parallel),
         r_stride=_step(item, reduced),
         is_store=item.is_store,
+        run=_run(item, parallel),
         total_bytes=hint(item.bytes),
     )
+
+
+def _run(item: Traffic, axes: tuple[Axis, ...]) -> int:
+    """Positions of the axes that are neighbours in memory too, 0 for all of them."""
+    run = 1
+    for axis in reversed(axes):
+        if hint(item.steps.get(axis, 0)) != run:
+            return run
+        run *= hint(axis.extent)
+    return 0
 
 
 def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:

@@ -1,0 +1,93 @@
+"""Walks over rows that are read again: which way they go, what the L2 cache is asked to keep."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from tests.lowering.graphs import layer_norm, noise, softmax
+from tests.lowering.harness import check, lowered, planned, texts
+
+BACK = "for r_back in range(0,"
+
+
+def columns(fd, x):
+    return softmax(fd, x, 0)
+
+
+def two_results_again(fd, x):
+    """Three walks: the second sum needs the first, the result needs both."""
+    beneath = fd.ops.sub(x, fd.ops.broadcast(fd.ops.max(x, [1]), [False, True]))
+    length = fd.ops.sqrt(fd.ops.sum(fd.ops.mul(beneath, beneath), [1]))
+    return fd.ops.div(beneath, fd.ops.broadcast(length, [False, True]))
+
+
+WALKED = {"persistent": False, "block_x": 2, "block_r": 32, "align": 1, "tails": ()}
+
+
+@pytest.mark.parametrize("hints", [False, True])
+@pytest.mark.parametrize("row", [640, 641, 63])
+@pytest.mark.parametrize("body", [softmax, two_results_again])
+def test_a_walk_backwards_has_the_same_results(body, row, hints):
+    changes = {**WALKED, "backwards": True, "evict_hints": hints}
+    found = check(body, noise(7, row), **changes)
+    (text,) = texts(found)
+    assert text.count(BACK) == 1, "every second walk of two or three"
+    assert ("eviction_policy" in text) is hints
+
+
+def test_columns_and_rows_with_tails():
+    changes = {**WALKED, "backwards": True}
+    (text,) = texts(check(columns, noise(300, 9), **changes))
+    assert BACK in text
+    rows = noise(5, 200), noise(200, seed=1), noise(200, seed=2)
+    found = check(layer_norm, *rows, tolerance=1e-5, **{**changes, "tails": (8,)})
+    assert BACK in texts(found)[0] and "TBLOCK" in texts(found)[0]
+
+
+def test_a_row_in_registers_is_walked_over_by_nobody():
+    changes = {"persistent": True, "block_x": 2, "block_r": 1024, "backwards": True}
+    (text,) = texts(check(softmax, noise(7, 640), **changes))
+    assert "r_back" not in text
+
+
+def test_a_row_is_not_read_past_its_ends():
+    """The first step back is the last one forward, which reaches past the row."""
+    x = torch.full((6, 130), -50.0)
+    x[:, -1] = 50.0
+    check(softmax, x, **WALKED, backwards=True)
+
+
+@pytest.mark.parametrize("row", [640, 641, 700])
+@pytest.mark.parametrize("body", [softmax, two_results_again])
+def test_the_end_of_a_row_stays_in_registers(body, row):
+    """Tails may be more than what whole blocks leave; they are loaded once."""
+    changes = {"persistent": False, "block_x": 1, "block_r": 128, "tails": (256,), "align": 1}
+    found = check(body, noise(7, row), **changes, backwards=True)
+    (text,) = texts(found)
+    whole = -(-(row - 256) // 128) * 128
+    assert f"t = {whole} + tl.arange(0, TBLOCK)" in text
+    assert len(re.findall(r"\+ t[,)]", text)) == 2, "one load and one store"
+
+
+@pytest.mark.parametrize("tails", [(128,), (4096,), (512, 512, 16)])
+def test_tails_of_any_length(tails):
+    changes = {"persistent": False, "block_x": 1, "block_r": 128, "align": 1}
+    check(softmax, noise(3, 500), **changes, tails=tails)
+
+
+@pytest.mark.parametrize("tails", [(), (256,)])
+def test_what_is_drawn_is_the_same_whichever_way(tails):
+    def body(fd, x, seed, offset):
+        drawn = fd.ops.uniform(0.0, 1.0, shape=[5, 1000], rng_seed=seed, rng_offset=offset)
+        kept = fd.ops.where(fd.ops.lt(drawn, 0.5), x, 0.0)
+        return fd.ops.sub(kept, fd.ops.broadcast(fd.ops.max(kept, [1]), [False, True]))
+
+    given = [noise(5, 1000), 7, 3]
+    walked = {"persistent": False, "block_x": 1, "block_r": 128, "tails": tails}
+    ways = [lowered(body, given, **walked, backwards=back) for back in (False, True)]
+    assert texts(ways[0]) != texts(ways[1])
+    first, second = (planned(found, given).run(given) for found in ways)
+    assert torch.equal(first[0], second[0])
