@@ -92,7 +92,7 @@ def test_a_size_of_one_in_a_dim_that_is_not_contiguous(device: str) -> None:
 
 def test_a_scatter_beside_sums_in_two_steps() -> None:
     """The kernel that copies makes nothing that is not the other kernel's too."""
-    x, y = torch.arange(64.0).reshape(8, 8), torch.ones(128, 33)
+    x, y = torch.arange(64.0).reshape(8, 8), torch.ones(64, 33)
     index = torch.arange(64).reshape(8, 8) % 8
     with FusionDefinition() as fd:
         a, b, i = fd.from_pytorch(x), fd.from_pytorch(y), fd.from_pytorch(index)

@@ -319,7 +319,9 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
         (long(73728, loads=2, stores=2), 32768),
         (long(36864, loads=2), 16384),
         (long(73728, loads=2), 0),
-        (long(73728, states=2, draws=True), 0),
+        (long(73728, states=2, draws=True), 32768),
+        (long(73728, item_bytes=4, states=2, draws=True), 16384),
+        (long(36864, states=2, draws=True), 8192),
         (long(73728, item_bytes=8), 0),
         (long(36864), 0),
     ],
@@ -327,7 +329,7 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
 def test_the_end_of_a_long_row_stays_in_registers(problem, kept):
     _, params = schedulers.propose(problem)
     assert not params.persistent
-    assert max(sum(params.tails), 8192) == max(kept, 8192)
+    assert sum(params.tails) == kept or (not kept and sum(params.tails) < params.block_r)
 
 
 def test_walks_turn_round_where_rows_are_more_than_the_cache_keeps():

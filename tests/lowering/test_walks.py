@@ -72,6 +72,20 @@ def test_the_end_of_a_row_stays_in_registers(body, row):
     assert len(re.findall(r"\+ t[,)]", text)) == 2, "one load and one store"
 
 
+@pytest.mark.parametrize("row", [640, 650])
+def test_a_walk_that_counts_what_its_lanes_have_seen_begins_at_the_front(row):
+    """The last step may have less for some lanes, and they count together."""
+
+    def body(fd, x):
+        beneath = fd.ops.sub(x, fd.ops.broadcast(fd.ops.max(x, [1]), [False, True]))
+        var, mean = fd.ops.var_mean(fd.ops.exp(beneath), [1], 0)
+        wide = [fd.ops.broadcast(v, [False, True]) for v in (mean, var)]
+        return fd.ops.div(fd.ops.sub(beneath, wide[0]), fd.ops.add(wide[1], 1.0))
+
+    (text,) = texts(check(body, noise(7, row), **WALKED, backwards=True))
+    assert text.count("for r_start") == 2 and text.count(BACK) == 1
+
+
 @pytest.mark.parametrize("tails", [(128,), (4096,), (512, 512, 16)])
 def test_tails_of_any_length(tails):
     changes = {"persistent": False, "block_x": 1, "block_r": 128, "align": 1}

@@ -137,6 +137,9 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * PROGRAMS * sms:
             block_x *= 2
         return block_x, column, facts.warps(block_x * column, WHOLE)
+    if problem.states == 1 and not problem.full_outputs and not begins_anywhere(problem):
+        # Sums of 2048 x 73728 took 72.8 us on an H200, 74.9 by twice the warps and rows.
+        return block_x, max(step // 2 // block_x, 1), 4
     return block_x, max(step // block_x, 1), 8
 
 

@@ -89,8 +89,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     align = align_of(problem)
     block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
-    programs = problem.parallel / block_x / problem.device.sm_count
-    warps = warps_of(block_x * (block + sum(tails)), programs)
+    warps = warps_of(problem, block_x * (block + sum(tails)), block_x)
     if problem.together > 1:
         warps = min(warps, 8)
     if is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
@@ -111,8 +110,8 @@ def propose_inner(problem: Problem) -> HeuristicParams:
             block_r=end.step,
             tails=(end.kept,),
             persistent=False,
-            backwards=True,
-            num_warps=ALL_WARPS,
+            backwards=is_better_backwards(problem, end.step, end.kept),
+            num_warps=end.warps,
         )
     chunk, warps = step_of(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))

@@ -6,10 +6,9 @@ from .params import HeuristicParams, PointwiseParams, TransposeParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 
 MANY_LOADS = 5
-"""Loads of an element from which on a thread takes few elements, and a program has more threads:
-a rotary embedding of 8 x 4096 x 32 x 128 took 166 us so on an H200, else 175, and its backward 170
-instead of 198."""
-
+"""Loads of an element from which on a thread takes a vector of each, and a program has more
+threads: a rotary embedding of 8 x 4096 x 32 x 128 took 166 us so on an H200, else 175, and its
+backward 170 instead of 198."""
 
 SCATTERED = 2
 """Loads of a row's weights, where rows are of odd length, from which on lanes should have few
@@ -32,17 +31,22 @@ def reject_reason(problem: Problem) -> str | None:
 def propose(problem: Problem) -> HeuristicParams:
     """Four 16-byte loads a thread of the narrowest tensor, four warps; fewer for small tensors.
 
+    Two where that has 4 bytes an element: silu(a) * b of 2048 x 4096 took 25.3 us so on an H200,
+    25.9 by four.
+
     With many tensors, or one read at many places, a thread takes one load of each. The same
     where what is read along with them is not whole vectors.
     """
     n = problem.parallel
     if problem.on_cpu:
         return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
-    items = min(max(64 // problem.narrowest, 4), 32)
+    items = min(64 // problem.narrowest, 32) if problem.narrowest < 4 else 8
     loads = sum(not stream.is_store for stream in problem.streams)
     factor = FEW // problem.narrowest if _scattered(problem) >= SCATTERED else 0
-    if problem.work > 24 or loads >= MANY_LOADS or factor > 1:
+    if problem.work > 24 or factor > 1:
         items = min(items, 8)
+    if loads >= MANY_LOADS:
+        items = min(items, max(16 // problem.narrowest, 4))
     warps = 8 if loads >= MANY_LOADS else 4
     while warps > 1 and ceil_div(n, warps * 32 * items) < 2 * problem.device.sm_count:
         if items > 16 // problem.narrowest:
@@ -67,12 +71,23 @@ def transpose_reject_reason(problem: Problem) -> str | None:
     return None if problem.crossing > 1 else "all tensors lie along one axis"
 
 
+SIDE = 64
+"""Elements of a tile of a transpose along both directions, half of it of 8 bytes each."""
+
+TALL = 16
+"""Programs for each multiprocessor from which on tiles are twice as tall: a sum of 16384 x 36864
+with a transposed tensor took 853 us on an H200, 878 by squares of 4 warps."""
+
+
 def propose_transpose(problem: Problem) -> HeuristicParams:
-    """Square tiles, so that both directions move whole 32-byte sectors or more."""
+    """Tiles of which both directions move whole lines, or nearly so."""
     x = next_power_of_2(problem.parallel // max(problem.crossing, 1))
     y = next_power_of_2(problem.crossing)
     if problem.on_cpu:
         side_y = min(y, 512)
         return TransposeParams(block_x=min(x, MAX_TILE // 4 // side_y), block_y=side_y)
-    side = 64 if problem.narrowest <= 2 else 32
-    return TransposeParams(block_x=min(x, side), block_y=min(y, side), num_warps=4)
+    side = SIDE if problem.widest <= 4 else SIDE // 2
+    tall = problem.parallel >= TALL * problem.device.sm_count * side * 2 * side
+    return TransposeParams(
+        block_x=min(x, side), block_y=min(y, 2 * side if tall else side), num_warps=8
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
+from math import ceil
 
 from .params import MAX_TAILS
 from .problem import Problem, next_power_of_2
@@ -84,7 +84,9 @@ and each should be done soon. On an H200 a layer norm with a dropout of 512 x 10
 6.2 with 32, and a layer norm of 2048 x 4096 13.0 and 14.0."""
 
 
-def warps_of(tile: int, programs: float = inf) -> int:
-    """Warps of a program that keeps its rows, of so many programs for each multiprocessor."""
+def warps_of(problem: Problem, tile: int, block_x: int = 1) -> int:
+    """Warps of a program that keeps ``block_x`` rows, ``tile`` elements together."""
+    device = problem.device
+    programs = problem.parallel / block_x / device.sm_count
     items = next((n for most, n in AT_ONCE.items() if programs <= most), ITEMS_A_THREAD)
-    return max(1, min(16, next_power_of_2(ceil(tile / items / 32 / SLACK))))
+    return max(1, min(16, next_power_of_2(ceil(tile / items / device.warp_size / SLACK))))

@@ -49,7 +49,7 @@ class KernelBody(TileWriter):
         self._places = {out: m.index for out, m in self.members.items()}
         self._tops = online_pairs(fusion, self.members)
         self.online: dict[Value, Online] = {}
-        self._walks = 0
+        self._at_end = False
 
     # -- body ----------------------------------------------------------------
 
@@ -168,14 +168,19 @@ class KernelBody(TileWriter):
         for store, pieces in walked.items():
             self._store(store, pieces[:1] if loop == "r" else None)
         tile = next(t for t in self.nest.tiles if t.name == loop)
-        back = self.nest.backwards and self._walks % 2 == 1
-        self._walks += 1
+        back = self._at_end and self._may_turn(members)
+        self._at_end = not back
         self.writer.close_loop(self._loop_header(tile, back), *self._position(tile, back))
         for end in ends:
             if end is not None:
                 end()
         for store, pieces in walked.items():
             self._store(store, pieces[1:])
+
+    def _may_turn(self, members: list[Member]) -> bool:
+        """Whether a walk may begin at the end: lanes count what they have seen, the last less."""
+        counts = any(isinstance(as_call(m.node).op.form, Moments) for m in members)
+        return self.nest.backwards and not counts
 
     def _fetch(self, members: Sequence[Member]) -> None:
         """Read what is reduced first: all loads are under way before a sum waits for some."""
