@@ -72,6 +72,12 @@ def test_one_wave_has_lines_of_rows_or_two_where_rows_begin_inside_lines(
     assert cut.parallel // params["block_x"] <= wave < 2 * cut.parallel // params["block_x"]
 
 
+def test_few_columns_of_a_large_tensor_fill_a_program_by_their_rows():
+    _, params = proposed(summed(1 << 24, 4))
+    assert params["block_x"] == 4 and params["block_r"] >= 256
+    assert schedulers.split(summed(1 << 24, 4)) <= 8 * H200.sm_count
+
+
 def test_few_rows_of_many_columns_fill_a_program():
     """One of a line with four elements a column would be a program of one load."""
     _, params = proposed(replace(summed(4, 1 << 20), states=2))

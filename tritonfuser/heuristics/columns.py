@@ -117,8 +117,9 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
     run = RUN // facts.narrowest
     if problem.states == 1 and 20 * (problem.parallel // run) >= 19 * sms:
         return run, 8, 8
-    lines = 2 if _is_one_wave(problem, facts) else 1
-    block_x = min(next_power_of_2(problem.parallel), lines * facts.line)
+    if _is_one_wave(problem, facts):
+        return _one_wave_tile(problem, facts)
+    block_x = min(next_power_of_2(problem.parallel), facts.line)
     column = next_power_of_2(problem.reduced)
     if problem.parallel * problem.reduced * facts.read <= SMALL:
         while block_x > FEWEST and ceil_div(problem.parallel, block_x) < sms:
@@ -127,12 +128,6 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
             return block_x, column, max(1, min(8, block_x * column // (32 * 16)))
     many = ceil_div(problem.parallel, block_x) >= PROGRAMS * sms
     step = 8 * 32 * facts.a_thread(SUM_STEP if problem.states == 1 or many else SUM_STEP // 2)
-    if lines == 2:
-        if _in_lines(problem, facts):
-            return facts.line, max(4 * 32 * facts.a_thread(SUM_STEP) // facts.line, 1), 4
-        step *= 2
-        if problem.states > 1:
-            return block_x, max(step // block_x, 1), 4
     if block_x * column <= 2 * step:
         while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * PROGRAMS * sms:
             block_x *= 2
@@ -141,6 +136,19 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         # Sums of 2048 x 73728 took 72.8 us on an H200, 74.9 by twice the warps and rows.
         return block_x, max(step // 2 // block_x, 1), 4
     return block_x, max(step // block_x, 1), 8
+
+
+def _one_wave_tile(problem: Problem, facts: Columns) -> tuple[int, int, int]:
+    """The tile of a tensor of middling size, as ``MIDDLING`` says."""
+    columns = next_power_of_2(problem.parallel)
+    step = 8 * 32 * facts.a_thread(SUM_STEP)
+    if _in_lines(problem, facts):
+        block_x = min(columns, facts.line)
+        return block_x, max(step // 2 // block_x, 1), 4
+    block_x = min(columns, 2 * facts.line)
+    if problem.states > 1:
+        return block_x, max(step // block_x, 1), 4
+    return block_x, max(2 * step // block_x, 1), 8
 
 
 PROGRAMS = 16
@@ -183,7 +191,7 @@ def reduction_parts(problem: Problem) -> int:
     if 2 * programs >= PROGRAMS * problem.device.sm_count or block_x * facts.narrowest >= RUN:
         return 1
     if _is_one_wave(problem, facts):
-        return max(1, wave * 2 * facts.line // block_x // programs)
+        return max(1, (2 * wave if _in_lines(problem, facts) else wave) // programs)
     parts = min(ceil_div(PROGRAMS * problem.device.sm_count, programs), of_columns // PART)
     if programs * parts < wave:
         parts = min(ceil_div(wave, programs), of_columns // LEAST)

@@ -103,6 +103,11 @@ def propose_inner(problem: Problem) -> HeuristicParams:
             align=align,
             num_warps=warps,
         )
+    return _walked(problem, block_x, most)
+
+
+def _walked(problem: Problem, block_x: int, most: int) -> HeuristicParams:
+    """Rows that are read again, some of them but for their end."""
     end = end_of(problem)
     if end is not None:
         return InnerPersistentParams(
