@@ -154,6 +154,9 @@ class Schedule:
             changes["persistent"] = changes["block_r"] >= segment.reduced_extent
         if hasattr(params, "backwards"):
             changes |= {name: rng.random() < 0.5 for name in ("backwards", "evict_hints")}
+            if not changes["persistent"] and rng.random() < 0.5:
+                left = segment.reduced_extent % changes["block_r"]
+                changes["tails"] = (next_power_of_2(left) << rng.randint(0, 2),)
         if getattr(params, "align", 1) > 1:
             kept = changes.get("persistent", True)  # with the edges beside one tile, or none
             edges = params.to_dict()["tails"][-1]

@@ -114,6 +114,22 @@ def test_wide_short_columns_are_read_by_long_runs():
     assert proposed(replace(wide, states=2))[1]["block_x"] * 2 <= 256
 
 
+@pytest.mark.parametrize(("loads", "item_bytes"), [(1, 4), (3, 4), (4, 4), (4, 8), (12, 4)])
+def test_loads_ahead_fit_in_shared_memory(loads, item_bytes):
+    others = [matrix(64, 1 << 19, item_bytes)] * (loads - 1)
+    for full in (False, True):
+        problem = replace(summed(64, 1 << 19, item_bytes, *others), full_outputs=full)
+        _, params = proposed(problem)
+        step = params["block_x"] * params["block_r"] * loads * item_bytes
+        assert (params["num_stages"] - 1) * step <= H200.shared_bytes_per_block
+
+
+def test_a_result_of_another_width_changes_no_tile():
+    wide = summed(128, 262144, 4)
+    narrow = replace(wide.streams[0], item_bytes=2, along_r=False, is_store=True)
+    assert proposed(replace(wide, streams=(*wide.streams, narrow))) == proposed(wide)
+
+
 def test_many_columns_are_not_cut():
     assert schedulers.split(summed(2048, 73728)) == 1
     assert schedulers.split(summed(16384, 20480)) > 1

@@ -112,6 +112,13 @@ def test_error_tells_key_and_expectation():
     assert str(caught.value) == "pointwise params.block_x: expected int, got True of type bool"
 
 
+def test_a_tail_is_a_block_too():
+    changes = {"block_r": 1024, "persistent": False}
+    for block_x, tail in ((1, 2 * MAX_BLOCK), (64, MAX_BLOCK)):
+        with pytest.raises(ParamsError, match="a block of Triton holds at most"):
+            InnerPersistentParams(block_x=block_x, tails=(tail,), **changes)
+
+
 def test_dict_is_as_written():
     assert PointwiseParams(block_x=1024, num_warps=8).to_dict() == {
         "scheduler": "pointwise",

@@ -324,6 +324,9 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
         (long(36864, states=2, draws=True), 8192),
         (long(73728, item_bytes=8), 0),
         (long(36864), 0),
+        (long(73728, varies=True), 0),
+        (long(73728, loads=3, stores=2), 0),
+        (long(73729, draws=True), 0),
     ],
 )
 def test_the_end_of_a_long_row_stays_in_registers(problem, kept):

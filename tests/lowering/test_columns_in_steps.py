@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from bench.cases import BY_NAME
+from tritonfuser import FusionDefinition
+from tritonfuser.device import known
 
 ARCH = "sm_90"
 
@@ -40,3 +42,17 @@ def test_the_kernel_behind_the_sum_has_the_widest_loads(columns, dtype):
 )
 def test_one_kernel_where_two_would_read_no_less(name, size):
     assert schedulers(name, size) == ["outer_persistent"]
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_loads_ahead_of_several_tensors_fit_in_shared_memory(count):
+    """An average of image batches: a program has 4 KiB of each row of every tensor."""
+    images = [torch.empty(64, 150528, device="meta") for _ in range(count)]
+    with FusionDefinition() as fd:
+        product, *others = [fd.from_pytorch(image) for image in images]
+        for other in others:
+            product = fd.ops.mul(product, other)
+        fd.add_output(fd.ops.sum(product, [0]))
+    (report,) = fd.compile_for("sm_90", images)
+    assert report.shared_bytes <= known("sm_90").shared_bytes_per_block
+    assert report.max_load_bytes == 16

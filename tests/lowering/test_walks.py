@@ -83,7 +83,8 @@ def test_a_walk_that_counts_what_its_lanes_have_seen_begins_at_the_front(row):
         return fd.ops.div(fd.ops.sub(beneath, wide[0]), fd.ops.add(wide[1], 1.0))
 
     (text,) = texts(check(body, noise(7, row), **WALKED, backwards=True))
-    assert text.count("for r_start") == 2 and text.count(BACK) == 1
+    walks = ["r_start", "r_back", "r_start"] if row == 640 else ["r_start", "r_start", "r_back"]
+    assert re.findall(r"for (\w+) in", text) == walks
 
 
 @pytest.mark.parametrize("tails", [(128,), (4096,), (512, 512, 16)])

@@ -94,7 +94,7 @@ def _together(stream: Stream) -> int:
 
 RUN = 4096
 """Bytes of each row that a program has where that leaves a program for each SM: sums of the columns
-of 128 x 262144 took 21 us on an H200, and 26 of single lines."""
+of 128 x 262144 took 19 us on an H200, three stages deep, and 26 of single lines."""
 
 MIDDLING = (64 << 20, 272 << 20)
 """Bytes of tensors that one wave of programs reads best: sums of the columns of 8192 x 8192 took
@@ -114,8 +114,8 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
     """(block_x, block_r, num_warps) of a reduction over columns, which are read once."""
     facts = columns_of(problem)
     sms = problem.device.sm_count
-    run = RUN // facts.narrowest
-    if problem.states == 1 and 20 * (problem.parallel // run) >= 19 * sms:
+    run = long_run(problem)
+    if run:
         return run, 8, 8
     if _is_one_wave(problem, facts):
         return _one_wave_tile(problem, facts)
@@ -132,10 +132,27 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * PROGRAMS * sms:
             block_x *= 2
         return block_x, column, facts.warps(block_x * column, WHOLE)
-    if problem.states == 1 and not problem.full_outputs and not begins_anywhere(problem):
-        # Sums of 2048 x 73728 took 72.8 us on an H200, 74.9 by twice the warps and rows.
+    if _is_better_halved(problem, facts):
         return block_x, max(step // 2 // block_x, 1), 4
     return block_x, max(step // block_x, 1), 8
+
+
+HALVED = 700 << 20
+"""Bytes of tensors of 2 bytes an element up to which steps of half the warps are better: sums of
+2048 x 73728 took 72.8 us so on an H200, and 74.9; of 16384 x 36864, 312 and 276."""
+
+
+def _is_better_halved(problem: Problem, facts: Columns) -> bool:
+    """Whether a sum of whole lines has programs of four warps."""
+    sums = problem.states == 1 and not problem.full_outputs and not begins_anywhere(problem)
+    return sums and facts.read <= 2 and problem.parallel * problem.reduced * facts.read <= HALVED
+
+
+def long_run(problem: Problem) -> int:
+    """Columns of a program that has a long piece of each row, 0 where programs have lines."""
+    run = RUN // columns_of(problem).narrowest
+    fills = 20 * (problem.parallel // run) >= 19 * problem.device.sm_count
+    return run if problem.states == 1 and fills else 0
 
 
 def _one_wave_tile(problem: Problem, facts: Columns) -> tuple[int, int, int]:
@@ -188,7 +205,7 @@ def reduction_parts(problem: Problem) -> int:
     programs = max(ceil_div(problem.parallel, block_x), 1)
     of_columns = block_x * problem.reduced * facts.read
     wave = PROGRAMS // 4 * problem.device.sm_count
-    if 2 * programs >= PROGRAMS * problem.device.sm_count or block_x * facts.narrowest >= RUN:
+    if 2 * programs >= PROGRAMS * problem.device.sm_count or long_run(problem):
         return 1
     if _is_one_wave(problem, facts):
         return max(1, (2 * wave if _in_lines(problem, facts) else wave) // programs)

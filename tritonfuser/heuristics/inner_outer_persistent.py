@@ -12,6 +12,7 @@ from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import MAX_TILE, Problem, next_power_of_2
 from .rows import align_of, row_tiles
 from .shared_rows import params_of, shared
+from .stages import loaded, most_stages
 
 REGISTER_BUDGET = 36 * 1024
 """Elements of a program's row and its partial results together that stay in registers."""
@@ -90,12 +91,13 @@ def propose(problem: Problem) -> HeuristicParams:
     align = align_of(problem) if problem.chunks > 1 else 1
     block, tails = row_tiles(problem, align)
     row = block + sum(tails)
-    block_m = max(1, min(next_power_of_2(rows), BYTES_A_STEP // (block * _widest(problem))))
+    widest = max(loaded(problem), default=2)
+    block_m = max(1, min(next_power_of_2(rows), BYTES_A_STEP // (block * widest)))
     few = rows <= FEW_ROWS
     if tails or few:  # of one row a step tails are read ahead, and there is no sum over a tile's
         block_m = 1
     stages = STAGES
-    while (stages - 1) * block_m * row * _loaded_bytes(problem) > _room(problem):
+    while stages > most_stages(problem, block_m * row):
         if block_m > 1:
             block_m //= 2
         else:
@@ -115,22 +117,3 @@ def _fits(problem: Problem) -> bool:
     """Whether a row and what is kept of all rows are few enough for one program."""
     block, tails = row_tiles(problem, align_of(problem))
     return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_BUDGET
-
-
-def _loaded(problem: Problem) -> list[int]:
-    """Bytes of an element of each tensor that is read over all rows."""
-    return [s.item_bytes for s in problem.streams if not s.is_store and s.along_x and s.along_r]
-
-
-def _widest(problem: Problem) -> int:
-    return max(_loaded(problem), default=2)
-
-
-def _loaded_bytes(problem: Problem) -> int:
-    """Bytes that an element of the rows takes: each tensor in flight lies in shared memory."""
-    return sum(_loaded(problem))
-
-
-def _room(problem: Problem) -> int:
-    """Shared memory for loads in flight; the rest is for sums over the lanes."""
-    return problem.device.shared_bytes_per_block * 7 // 8

@@ -207,6 +207,10 @@ class _XRParams(HeuristicParams):
     tails: tuple[int, ...] = ()
     align: int = 1
 
+    def _blocks(self) -> list[dict[str, int]]:
+        behind = [{"block_x": self.block_x, "tails": size} for size in self.tails]
+        return [*super()._blocks(), *behind]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReductionParams(_XRParams):
@@ -223,7 +227,8 @@ class _AgainParams(_XRParams):
     ----------
     backwards : bool
         Every second walk begins at the end of the row, which was read last and is still in the
-        L2 cache where whole rows are not.
+        L2 cache where whole rows are not; but for one that finds a mean with its spread by steps of
+        which the last is not full.
     evict_hints : bool
         Ask the L2 cache to keep a row until its last walk.
     """

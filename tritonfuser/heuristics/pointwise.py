@@ -61,7 +61,7 @@ def propose(problem: Problem) -> HeuristicParams:
 
 
 def _scattered(problem: Problem) -> int:
-    """Loads of rows of odd length that come again: no two of their neighbours are a vector."""
+    """Loads of rows of odd length that come again, or lie apart: no neighbours are a vector."""
     return sum(not s.is_store and s.x_stride == 1 and s.run % 2 == 1 for s in problem.streams)
 
 
@@ -72,7 +72,8 @@ def transpose_reject_reason(problem: Problem) -> str | None:
 
 
 SIDE = 64
-"""Elements of a tile of a transpose along both directions, half of it of 8 bytes each."""
+"""Elements of a tile of a transpose along both directions; half of it where they have 8 bytes, or 4
+and tiles are few."""
 
 TALL = 16
 """Programs for each multiprocessor from which on tiles are twice as tall: a sum of 16384 x 36864
@@ -86,8 +87,11 @@ def propose_transpose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         side_y = min(y, 512)
         return TransposeParams(block_x=min(x, MAX_TILE // 4 // side_y), block_y=side_y)
-    side = SIDE if problem.widest <= 4 else SIDE // 2
+    few = problem.parallel < 4 * problem.device.sm_count * SIDE * SIDE
+    side = SIDE if problem.widest <= (2 if few else 4) else SIDE // 2
     tall = problem.parallel >= TALL * problem.device.sm_count * side * 2 * side
     return TransposeParams(
-        block_x=min(x, side), block_y=min(y, 2 * side if tall else side), num_warps=8
+        block_x=min(x, side),
+        block_y=min(y, 2 * side if tall else side),
+        num_warps=8 if side == SIDE else 4,
     )

@@ -71,6 +71,7 @@ class Problem:
     says whether random numbers are drawn for its elements; ``online`` whether its reductions are a
     maximum and sums of exponentials below it; ``vector`` is how many elements a vector
     of 16 bytes has, where rows lie one behind another and begin inside of vectors, else 1;
+    ``varies`` whether the length of rows does from run to run, so that they are not cut;
     ``product`` is the matrix product that the rest goes with.
     """
 
@@ -91,6 +92,7 @@ class Problem:
     draws: bool = False
     online: bool = False
     vector: int = 1
+    varies: bool = False
     product: Product | None = None
     device: DeviceProperties
 

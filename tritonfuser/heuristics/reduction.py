@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import gcd
 
-from .columns import LINE, RUN, begins_at_vectors, reduction_parts, reduction_tile
+from .columns import LINE, begins_at_vectors, long_run, reduction_parts, reduction_tile
 from .params import HeuristicParams, ReductionParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
+from .stages import most_stages
 from .walks import REGISTER_ROW
 
 WAVES = 4
@@ -23,6 +24,9 @@ MIN_PART = 1 << 14
 ALONE = 1 << 14
 """Elements that a program takes at once where there are too few programs to hide latencies."""
 
+
+STAGES = 3
+"""Loads of so many steps are under way, or of one: two took longer than either on an H200."""
 
 STEP, LONG_STEP = 8192, 16384
 """Bytes of a row that a program sums up in a step."""
@@ -107,7 +111,7 @@ def propose(problem: Problem) -> HeuristicParams:
         persistent=persistent,
         tails=tails,
         num_warps=warps,
-        num_stages=1 if persistent else _stages(problem, block_x),
+        num_stages=1 if persistent else _stages(problem, block_x * block_r),
     )
 
 
@@ -130,7 +134,7 @@ def _kept_rows(problem: Problem) -> ReductionParams:
     )
 
 
-def _stages(problem: Problem, block_x: int) -> int:
+def _stages(problem: Problem, elements: int) -> int:
     """Loads ahead where a step computes and writes results of its own beside the sums.
 
     And where a program has long pieces of rows, and an SM one program: sums of 128 x 262144 over
@@ -141,7 +145,9 @@ def _stages(problem: Problem, block_x: int) -> int:
     """
     if problem.inner or not begins_at_vectors(problem):
         return 1
-    return 3 if problem.full_outputs or block_x * problem.narrowest >= RUN else 1
+    if not problem.full_outputs and not long_run(problem):
+        return 1
+    return STAGES if most_stages(problem, elements) >= STAGES else 1
 
 
 def cpu_tile(problem: Problem) -> tuple[int, int, bool]:

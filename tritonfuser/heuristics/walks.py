@@ -19,6 +19,9 @@ ALL_WARPS = 32
 LEAST_ROW, MOST_ROW = 1 << 15, 36 << 10
 """Elements that those keep of a row."""
 
+WORDS = 4
+"""Random words that are drawn at once: in rows of other lengths they change lanes."""
+
 TWO_STEPS = 16384
 """Elements of a row whose halves are a step of 16 warps each."""
 
@@ -62,20 +65,21 @@ def _bytes_an_element(problem: Problem) -> int:
 
 
 def is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
-    """Whether the row of one program fills a multiprocessor's registers, and one sum is made of it.
+    """Whether the row of one program fits in all registers of a multiprocessor, and should.
 
-    Or a mean with its spread, of what was drawn and would be drawn again: a layer norm of a
-    dropout of 16384 x 20480 took 832 us so, 880 in a loop. And something is written besides, which
-    is not computed a second time then. On an H200 rmsnorm with a residual over 16384 x 36864 took
-    1147 us so and 1213 in a loop, with a dropout 1310 and 1644; the backward of a softmax, which
-    writes nothing else, 1120 and 911.
+    One sum is made of it, and something is written besides, which is not computed a second time
+    then. On an H200 rmsnorm with a residual over 16384 x 36864 took 1147 us so and 1213 in a loop,
+    with a dropout 1310 and 1644; the backward of a softmax, which writes nothing else, 1120 and
+    911. Or a mean with its spread is, of what would be drawn again: a layer norm of a dropout of
+    16384 x 20480 took 832 us so, 880 in a loop.
     """
     packed = tile * _bytes_an_element(problem) // 4
     registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
-    fits = registers <= problem.device.registers_per_sm
+    if registers > problem.device.registers_per_sm:
+        return False
     if problem.states > 1:
-        return fits and problem.draws and REGISTER_ROW < tile <= ROW_IN_L2
-    return fits and LEAST_ROW <= tile <= MOST_ROW and _stores(problem) > 1
+        return problem.draws and REGISTER_ROW < tile <= ROW_IN_L2
+    return LEAST_ROW <= tile <= MOST_ROW and _stores(problem) > 1
 
 
 def _stores(problem: Problem) -> int:
@@ -96,9 +100,10 @@ def step_of(problem: Problem) -> tuple[int, int]:
     number of its row (a mean with its spread, a maximum with its sum) leaves no room for two
     programs of 32 warps with long chunks. A row that is walked over once needs no more than a few
     small programs. Measured on an H200: softmax of 16384 x 20480 took 317 us by (4096, 16) and
-    425 by (8192, 32), rmsnorm with a residual 810 and 637; of 2048 x 73728 softmax took 202 us by
-    (4096, 16) and 171 by (8192, 32). Random numbers take more registers and fewer lanes: layernorm
-    of a dropout of 16384 x 36864 took 1725 us by (4096, 16), 2154 by (4096, 32).
+    425 by (8192, 32), rmsnorm with a residual 810 and 637, rmsnorm alone 323 and 311; of
+    2048 x 73728 softmax took 202 us by (4096, 16) and 171 by (8192, 32). Random numbers take more
+    registers and fewer lanes: layernorm of a dropout of 16384 x 36864 took 1725 us by (4096, 16),
+    2154 by (4096, 32).
     """
     row = problem.reduced * problem.together
     if not problem.full_outputs:
@@ -139,8 +144,7 @@ def end_of(problem: Problem) -> End | None:
     layer norm of a dropout of 16384 x 36864 took 1565 us so and 1690.
     """
     row, loaded = problem.reduced, _loaded(problem)
-    wide = any(stream.item_bytes > 4 for stream in problem.streams)
-    if wide or not problem.full_outputs or problem.together > 1 or row <= ROW_IN_L2:
+    if row <= ROW_IN_L2 or not _may_keep(problem):
         return None
     long = row > 2 * ROW_IN_L2
     if problem.draws and problem.states > 1:
@@ -149,6 +153,14 @@ def end_of(problem: Problem) -> End | None:
     if len(loaded) > 1 and _stores(problem) == 1:
         return None if long or problem.states > 1 else End(16384, 4096)
     return End(32768, 8192) if long else None
+
+
+def _may_keep(problem: Problem) -> bool:
+    """Whether an end of rows fits in registers, 32 elements a thread; of some more would spill."""
+    narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
+    few = len(_loaded(problem)) <= 2 and not (problem.draws and problem.reduced % WORDS)
+    once = problem.together == 1 and not problem.varies
+    return narrow and few and once and problem.full_outputs
 
 
 def is_better_backwards(problem: Problem, step: int, kept: int = 0) -> bool:

@@ -168,7 +168,7 @@ class KernelBody(TileWriter):
         for store, pieces in walked.items():
             self._store(store, pieces[:1] if loop == "r" else None)
         tile = next(t for t in self.nest.tiles if t.name == loop)
-        back = self._at_end and self._may_turn(members)
+        back = self._at_end and self._may_turn(members, tile)
         self._at_end = not back
         self.writer.close_loop(self._loop_header(tile, back), *self._position(tile, back))
         for end in ends:
@@ -177,10 +177,10 @@ class KernelBody(TileWriter):
         for store, pieces in walked.items():
             self._store(store, pieces[1:])
 
-    def _may_turn(self, members: list[Member]) -> bool:
-        """Whether a walk may begin at the end: lanes count what they have seen, the last less."""
+    def _may_turn(self, members: list[Member], tile: Tile) -> bool:
+        """Whether a walk may begin at the end: lanes count steps, of which the last has less."""
         counts = any(isinstance(as_call(m.node).op.form, Moments) for m in members)
-        return self.nest.backwards and not counts
+        return self.nest.backwards and not (counts and tile.masked)
 
     def _fetch(self, members: Sequence[Member]) -> None:
         """Read what is reduced first: all loads are under way before a sum waits for some."""

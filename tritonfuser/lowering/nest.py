@@ -33,7 +33,7 @@ class Nest:
     alignment : Alignment or None
         Where tiles of a row begin at vectors though rows do not.
     backwards : bool
-        Whether every second walk over the loop's axis begins at its end.
+        Whether every second walk over the loop's axis begins at its end, where it may.
     evict_hints : bool
         Whether loads of a walk say what the L2 cache should keep.
     """

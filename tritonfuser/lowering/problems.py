@@ -45,6 +45,7 @@ def problem_of(
         draws=_draws(group),
         online=_online(group, maker),
         vector=_vector(group, traffic, facts, reduced),
+        varies=is_size(extent(reduced)),
         product=_product(group, traffic, facts),
         device=device,
     )
