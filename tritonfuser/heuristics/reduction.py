@@ -8,7 +8,7 @@ from .columns import LINE, begins_at_vectors, long_run, reduction_parts, reducti
 from .params import HeuristicParams, ReductionParams
 from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
-from .stages import most_stages
+from .stages import loaded, most_stages
 from .walks import REGISTER_ROW
 
 WAVES = 4
@@ -32,8 +32,8 @@ STEP, LONG_STEP = 8192, 16384
 """Bytes of a row that a program sums up in a step."""
 
 LONG = 16384
-"""Elements of rows that are taken by the long ones: sums of the rows of 16384 x 20480 took 149 us
-so on an H200, 155 by the others."""
+"""Elements of rows of one tensor that are taken by the long ones: sums of the rows of 16384 x 20480
+took 149 us so on an H200, 155 by the others; what is computed of several took longer."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -83,7 +83,8 @@ def _tile(problem: Problem) -> tuple[int, int, int]:
     r = next_power_of_2(problem.reduced)
     x = next_power_of_2(problem.parallel)
     alone = problem.parallel < problem.device.sm_count // 8
-    step = LONG_STEP if problem.reduced > LONG and problem.states == 1 else STEP
+    long = problem.reduced > LONG and problem.states == 1 and len(loaded(problem)) == 1
+    step = LONG_STEP if long else STEP
     block_r = min(r, (ALONE if alone else step // problem.widest))
     block_x = max(1, min(x, 2048 // block_r))
     while block_x > 1 and ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count:

@@ -78,10 +78,11 @@ def whole_row(row: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
     return (above // 2, tails) if sum(tails) < above // 2 else (above, ())
 
 
-AT_ONCE = {4: 8, 16: 16}
-"""Programs for each multiprocessor up to which a thread has so many elements: all run at once then,
-and each should be done soon. On an H200 a layer norm with a dropout of 512 x 1024 took 5.5 us so,
-6.2 with 32, and a layer norm of 2048 x 4096 13.0 and 14.0."""
+AT_ONCE = {4: 8, 8: ITEMS_A_THREAD, 16: 16}
+"""Programs for each multiprocessor up to which a thread has so many elements: few should be done
+soon. On an H200 a layer norm with a dropout of 512 x 1024 took 5.5 us so, 6.2 with 32, a layer norm
+of 2048 x 4096 13.0 and 14.0; but an rmsnorm with a residual of 1024 x 4096 11.2 with 16 and 10.0
+with 32."""
 
 
 def warps_of(problem: Problem, tile: int, block_x: int = 1) -> int:
