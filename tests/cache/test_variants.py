@@ -62,6 +62,29 @@ def test_aligned_sizes_have_a_variant_of_their_own() -> None:
     run(cache, (4, 5), (4, 6), (4, 7), (4, 9), (4, 32))
     assert kinds(cache) == ["static", "static", "dynamic", "dynamic"]
     assert cache.recompiles()[-1].reason == "a better aligned variant is worth it"
+    assert "size0 % 16 == 0" in cache.recompiles()[-1].guards
+
+
+@pytest.mark.parametrize("step", [1, 3, 8, 16, 24, 100])
+def test_lengths_of_any_step_take_an_aligned_variant_and_another(step: int) -> None:
+    """The aligned one counts on it, though others were seen before: it takes all that come."""
+    cache = doubling()
+    run(cache, *((4, 3 + step * n) for n in range(60)), *((4, step * n) for n in range(1, 60)))
+    assert kinds(cache).count("dynamic") <= 4
+    shuffled = doubling()
+    run(shuffled, *((4, 2 + step * (7 * n % 61)) for n in range(60)))
+    assert kinds(shuffled).count("dynamic") <= 3
+
+
+def test_a_better_aligned_variant_is_not_put_down_to_one_that_would_not_do() -> None:
+    """48 fits the variant of 40, which is told of multiples of 8; that of 24 ends at 32."""
+    cache = cache_of(lambda fd, x: fd.ops.sum(x, [1]), (DataType.Float, 2))
+    for size in (8, 16, 24, 40, 48):
+        cache.execute([noise(4, size)])
+    found = cache.recompiles()
+    assert found[3].reason == "size0 <= 32 does not hold: size0 is 40 (tv0.shape[1])"
+    assert found[4].reason == "a better aligned variant is worth it"
+    assert [made.guards[0] for made in found[2:]] == [f"size0 % {n} == 0" for n in (8, 8, 16)]
 
 
 def test_a_long_row_leaves_the_registers() -> None:

@@ -40,6 +40,8 @@ class Conditions:
         What the ledger's atoms are where the numbers fit, else None.
     symbols : dict
         What each symbol is of the inputs: ``{"size0": "tv0.shape[1]"}``.
+    multiples : tuple of str
+        What sizes are multiples of: ``("size0 % 16 == 0",)``.
     guards : tuple of str
         What was decided by the sizes at hand.
     """
@@ -51,6 +53,7 @@ class Conditions:
         self.guards = tuple(guard_text(ledger, guard) for guard in ledger.guards)
         self._given: list[str] = []
         self._exact: list[Condition] = []
+        self.multiples: tuple[str, ...] = ()
         for place, number in enumerate(numbers):
             self._expect(place, number)
         names = [atom.name for atom in ledger.atoms]
@@ -68,7 +71,9 @@ class Conditions:
         self._exact.append(Condition(f"{text} >= 2", self._words[place]))
         multiple = known_divisor(number)
         if multiple > 1:
-            self._exact.append(Condition(f"{text} % {multiple} == 0", self._words[place]))
+            of = f"{text} % {multiple} == 0"
+            self.multiples += (of,)
+            self._exact.append(Condition(of, self._words[place]))
 
     def _text(self) -> str:
         numbers = ", ".join(f"n{place}" for place in range(len(self._words)))

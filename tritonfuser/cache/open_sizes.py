@@ -152,6 +152,9 @@ class _Opener:
         self.numbers: list[int] = []
         self._columns = list(zip(*seen, strict=True))
         self._symbols: dict[tuple[int, ...], int] = {}
+        # What is aligned now is for aligned sizes, whatever others were seen before.
+        varying = [c[-1] for c in self._columns if c[-1] >= 2 and not _is_constant(c)]
+        self._least = 1 if any(now % ALIGNED for now in varying) else ALIGNED
 
     def spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
         if isinstance(spec, ScalarSpec):
@@ -171,7 +174,7 @@ class _Opener:
             return now
         if column not in self._symbols:
             factor = gcd(*column)
-            multiple = min(factor & -factor, MOST_MULTIPLE)
+            multiple = max(min(factor & -factor, MOST_MULTIPLE), self._least)
             self._symbols[column] = symbol(self.ledger, now, multiple)
         return self._symbols[column]
 

@@ -177,7 +177,7 @@ class Variants:
             conditions.is_open,
             reason,
             conditions.symbols,
-            conditions.guards,
+            (*conditions.multiples, *conditions.guards),
             seconds=time.perf_counter() - started,
         )
         self._note(record, plan, split)
@@ -202,8 +202,8 @@ class Variants:
     def _reason(self, split: Split, kind: _Kind) -> str:
         """Why no variant takes a signature."""
         if kind.variants:
-            found = (v.conditions.failing(split.numbers) for v in kind.variants)
-            return next((text for text in found if text), "a better aligned variant is worth it")
+            found = [v.conditions.failing(split.numbers) for v in kind.variants]
+            return found[0] if all(found) else "a better aligned variant is worth it"
         if kind.seen:
             return self._reader.difference(split, kind.seen)
         if self._last is None:
