@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
@@ -291,23 +292,23 @@ for _name in LOOP_METHODS:
     setattr(TensorView, _name, _refused(_name))
 
 
-class Expr(Statement):
+class Expr(Statement, ABC):
     """What makes one thing of others: an op of a definition, or the split of a dim."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def op(self) -> Text:
         """Its name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inputs(self) -> list[Any]:
         """What it takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outputs(self) -> list[Any]:
         """What it makes."""
-        raise NotImplementedError
 
     def input(self, place: int) -> Any:
         """One of ``inputs()``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from ..ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value, live_nodes
 from ..ops.builder import as_call, missing_results
@@ -77,7 +78,7 @@ class _LegacyPrinter:
 
     def _value_text(self, param: Param, value: Arg | Attr) -> str:
         if not param.kind.is_operand:
-            return attr_text(value)  # type: ignore[arg-type]
+            return attr_text(cast("Attr", value))  # as its kind says
         if isinstance(value, tuple):
             return "[" + ", ".join(self._value_text(param, item) for item in value) + "]"
         assert isinstance(value, Value | Const)

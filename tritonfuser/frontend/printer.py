@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from ..ir import (
     DYNAMIC,
@@ -168,7 +169,7 @@ def is_default(param: Param, value: Arg | Attr) -> bool:
 
 def _value_text(param: Param, value: Arg | Attr, constants: dict[Const, str]) -> str:
     if not param.kind.is_operand:
-        return attr_text(value)  # type: ignore[arg-type]
+        return attr_text(cast("Attr", value))  # as its kind says
     if isinstance(value, tuple):
         return "[" + ", ".join(_value_text(param, item, constants) for item in value) + "]"
     if isinstance(value, Const):

@@ -83,6 +83,11 @@ def whole_tensors(problem: Problem) -> list[Stream]:
     return [s for s in full if 4 * s.total_bytes >= most]
 
 
+def whole_loads(problem: Problem) -> list[Stream]:
+    """Those of them that are read."""
+    return [s for s in whole_tensors(problem) if not s.is_store]
+
+
 def _together(stream: Stream) -> int:
     """Elements of a row that a thread can load at once: rows may begin anywhere in a line."""
     most = max(VECTOR // stream.item_bytes, 1)
@@ -191,8 +196,7 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
 
 def _in_lines(problem: Problem, facts: Columns) -> bool:
     """Whether rows begin at lines, or those of parts that take them in turn do, of so few."""
-    loads = [s for s in whole_tensors(problem) if not s.is_store]
-    steps = [s.r_stride * s.item_bytes for s in loads if s.r_stride]
+    steps = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
     parts = max((LINE // gcd(LINE, step) for step in steps), default=1)
     most = PROGRAMS // 2 * problem.device.sm_count
     return parts * ceil_div(problem.parallel, facts.line) <= most
@@ -217,7 +221,7 @@ def reduction_parts(problem: Problem) -> int:
 
 def begins_anywhere(problem: Problem) -> bool:
     """Whether rows that are read begin inside lines, of tensors worth more than a launch."""
-    loads = [s for s in whole_tensors(problem) if not s.is_store]
+    loads = whole_loads(problem)
     if problem.parallel * problem.reduced * sum(s.item_bytes for s in loads) <= SMALL:
         return False
     return any(s.r_stride is not None and s.r_stride * s.item_bytes % LINE for s in loads)
@@ -225,5 +229,5 @@ def begins_anywhere(problem: Problem) -> bool:
 
 def begins_at_vectors(problem: Problem, step: int = 1) -> bool:
     """Whether every ``step``-th row that is read begins at a vector where the first does."""
-    loads = [s for s in whole_tensors(problem) if not s.is_store and s.r_stride is not None]
-    return all(step * s.r_stride * s.item_bytes % VECTOR == 0 for s in loads if s.r_stride)
+    strides = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
+    return all(step * stride % VECTOR == 0 for stride in strides)

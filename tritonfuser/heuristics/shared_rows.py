@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from .params import InnerOuterPersistentParams
 from .problem import Problem, divisors
 from .rows import whole_row
+from .stages import loaded
 
 WARPS = 4
 PROGRAMS_PER_SM = 2
@@ -98,8 +99,7 @@ def _stages(problem: Problem, chosen: Shared) -> int:
     In bfloat16 3 stages took 608 us (16384 x 20480, two sums), 2 took 671, 1 took 918; in float32,
     where 2 nearly fill the memory, 1 was 5% faster.
     """
-    loads = [s for s in problem.streams if not s.is_store and s.along_x and s.along_r]
-    step = 2 * chosen.width * sum(s.item_bytes for s in loads)
+    step = 2 * chosen.width * sum(loaded(problem))
     room = problem.device.shared_bytes_per_sm // PROGRAMS_PER_SM - BESIDE
     if 2 * step <= room:
         return 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .columns import whole_tensors
-from .problem import Problem, Stream, ceil_div, next_power_of_2
+from .columns import whole_loads
+from .problem import Problem, ceil_div, next_power_of_2
 
 REGISTER_ROW = 17408
 """Elements of a tile that stay in registers: 32 a thread of 512, and short tails."""
@@ -55,13 +55,13 @@ def stays(problem: Problem, tile: int, warps: int) -> bool:
             return False
         numbers = tile * _bytes_an_element(problem) // 4
     else:
-        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in _loaded(problem)), 1)
+        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in whole_loads(problem)), 1)
     return tile <= REGISTER_ROW and 2 * (numbers + beside) <= device.registers_per_sm
 
 
 def _bytes_an_element(problem: Problem) -> int:
     """What is read for an element, as it lies in memory."""
-    return sum(s.item_bytes for s in _loaded(problem))
+    return sum(s.item_bytes for s in whole_loads(problem))
 
 
 def is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
@@ -87,11 +87,6 @@ def _stores(problem: Problem) -> int:
     return sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
 
 
-def _loaded(problem: Problem) -> list[Stream]:
-    """The tensors that are read over all elements."""
-    return [s for s in whole_tensors(problem) if not s.is_store]
-
-
 def step_of(problem: Problem) -> tuple[int, int]:
     """Elements of a step of a walk over a long row, and the warps that do it.
 
@@ -111,14 +106,14 @@ def step_of(problem: Problem) -> tuple[int, int]:
     if problem.together > 1:
         return TOGETHER
     if problem.draws and row > ROW_IN_L2 // 2:
-        widest = max((s.item_bytes for s in _loaded(problem)), default=2)
+        widest = max((s.item_bytes for s in whole_loads(problem)), default=2)
         return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
     if row <= TWO_STEPS:
         half = next_power_of_2(row) // 2
         return half, max(half // 512, 1)
     if problem.states > 1:
         # Of float32 a layer norm of 2048 x 73728 took 384 us by (16384, 32), 432 by (8192, 32).
-        row = row * max((s.item_bytes for s in _loaded(problem)), default=2) // 2
+        row = row * max((s.item_bytes for s in whole_loads(problem)), default=2) // 2
         steps = [(ROW_IN_L2, (4096, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
     else:
         steps = [(2 * ROW_IN_L2, (8192, 32))]
@@ -143,14 +138,14 @@ def end_of(problem: Problem) -> End | None:
     16384 x 36864 822 and 896 by half as long an end. What is kept is not drawn again either: a
     layer norm of a dropout of 16384 x 36864 took 1565 us so and 1690.
     """
-    row, loaded = problem.reduced, _loaded(problem)
+    row, loads = problem.reduced, whole_loads(problem)
     if row <= ROW_IN_L2 or not _may_keep(problem):
         return None
     long = row > 2 * ROW_IN_L2
     if problem.draws and problem.states > 1:
-        half = any(stream.item_bytes > 2 for stream in loaded)
+        half = any(stream.item_bytes > 2 for stream in loads)
         return End(16384 if half else 32768, 8192) if long else End(8192, 4096, 16)
-    if len(loaded) > 1 and _stores(problem) == 1:
+    if len(loads) > 1 and _stores(problem) == 1:
         return None if long or problem.states > 1 else End(16384, 4096)
     return End(32768, 8192) if long else None
 
@@ -158,7 +153,7 @@ def end_of(problem: Problem) -> End | None:
 def _may_keep(problem: Problem) -> bool:
     """Whether an end of rows fits in registers, 32 elements a thread; of some more would spill."""
     narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
-    few = len(_loaded(problem)) <= 2 and not (problem.draws and problem.reduced % WORDS)
+    few = len(whole_loads(problem)) <= 2 and not (problem.draws and problem.reduced % WORDS)
     once = problem.together == 1 and not problem.varies
     return narrow and few and once and problem.full_outputs
 

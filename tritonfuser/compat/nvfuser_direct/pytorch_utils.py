@@ -6,14 +6,15 @@ import functools
 import gc
 import unittest
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 
 from ... import device
 from ...dtypes import DataType, from_torch, of_python
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 _PYTHON: dict[Any, DataType] = {
     bool: DataType.Bool,
     int: DataType.Int,
@@ -51,11 +52,11 @@ def python_scalar_to_nvfuser_dtype(number: bool | int | float | complex) -> Data
     return of_python(number)
 
 
-def retry_on_oom_or_skip_test(function: _Function) -> _Function:
+def retry_on_oom_or_skip_test(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """Run a test once more when the GPU's memory ran out, then skip it."""
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
         try:
             return function(*args, **kwargs)
         except torch.OutOfMemoryError:
@@ -66,7 +67,7 @@ def retry_on_oom_or_skip_test(function: _Function) -> _Function:
         except torch.OutOfMemoryError as error:
             raise unittest.SkipTest(f"out of memory: {error}") from error
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 def __getattr__(name: str) -> Any:
