@@ -127,6 +127,8 @@ def opened(
     signature: InputSignature,
     seen: Sequence[Numbers],
     scalars: Collection[Value] = (),
+    *,
+    aligned: bool = False,
 ) -> Opened | None:
     """The signature with symbols for what differs between the numbers seen, the last its own.
 
@@ -137,8 +139,10 @@ def opened(
     ----------
     scalars : collection of Value
         Those that are among the numbers.
+    aligned : bool
+        Whether it is for aligned sizes, as all are now, whatever others were seen before.
     """
-    opener = _Opener(seen)
+    opener = _Opener(seen, aligned)
     pairs = zip(fusion.inputs, signature, strict=True)
     specs = tuple(opener.spec(spec, value in scalars) for value, spec in pairs)
     if not opener.ledger.atoms:
@@ -147,14 +151,12 @@ def opened(
 
 
 class _Opener:
-    def __init__(self, seen: Sequence[Numbers]) -> None:
+    def __init__(self, seen: Sequence[Numbers], aligned: bool) -> None:
         self.ledger = Ledger()
         self.numbers: list[int] = []
         self._columns = list(zip(*seen, strict=True))
         self._symbols: dict[tuple[int, ...], int] = {}
-        # What is aligned now is for aligned sizes, whatever others were seen before.
-        varying = [c[-1] for c in self._columns if c[-1] >= 2 and not _is_constant(c)]
-        self._least = 1 if any(now % ALIGNED for now in varying) else ALIGNED
+        self._aligned = aligned
 
     def spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
         if isinstance(spec, ScalarSpec):
@@ -174,7 +176,9 @@ class _Opener:
             return now
         if column not in self._symbols:
             factor = gcd(*column)
-            multiple = max(min(factor & -factor, MOST_MULTIPLE), self._least)
+            multiple = min(factor & -factor, MOST_MULTIPLE)
+            if self._aligned and now % ALIGNED == 0:
+                multiple = max(multiple, ALIGNED)
             self._symbols[column] = symbol(self.ledger, now, multiple)
         return self._symbols[column]
 

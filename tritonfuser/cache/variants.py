@@ -161,7 +161,10 @@ class Variants:
             return None
         numbers = [n for n in kind.seen if n != split.numbers]
         scalars = self._reader.scalars(split)
-        sizes = opened(self.fusion, request.signature(), [*numbers, split.numbers], scalars)
+        seen = [*numbers, split.numbers]
+        # Others take it already, without counting on what sizes are multiples of.
+        aligned = any(not v.conditions.failing(split.numbers) for v in kind.variants)
+        sizes = opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
         if sizes is None:
             return None
         started = time.perf_counter()
