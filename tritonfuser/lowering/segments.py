@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from ..affine import Affine, Axis
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Memory, Target
-from .reach import Read, loaded_by, read_as, target_of
+from ..symbolic.index_expr import Affine, Axis
+from .access.read_footprint import Read, loaded_by, read_as, target_of
 
 
 @dataclass(frozen=True)
