@@ -8,9 +8,10 @@ form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Union
 
 from .sizes import (
@@ -31,6 +32,11 @@ class Axis:
 
     name: str
     extent: int
+
+
+def extent(axes: Iterable[Axis]) -> int:
+    """How many positions a nest of axes has: 1 for none."""
+    return prod(axis.extent for axis in axes)
 
 
 @dataclass(frozen=True, slots=True)

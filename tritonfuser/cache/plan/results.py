@@ -15,9 +15,8 @@ import torch
 
 from ...dtypes import complex_dtype
 from ...ir import Output, Value
-from ...lowering.access.aliases import buffer_strides
+from ...lowering.access.aliases import Buffered, buffer_strides
 from ...lowering.pipeline import Lowered
-from ...lowering.segments import Buffered
 from ...shapes import Memory
 
 

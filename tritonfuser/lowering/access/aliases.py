@@ -11,7 +11,19 @@ from ...ops.builder import as_call
 from ...ops.table import Call, Library, View
 from ...shapes import Memory, contiguous_strides, strides_for_order
 from ...symbolic.sizes import integer
-from ..segments import Buffered
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """A value in memory: the buffer it lies in (an input or a segment's output), and how.
+
+    ``memory`` None means the whole buffer as it is allocated. ``pairs`` says that the buffer is
+    taken as complex numbers, by a last dim of two; then ``memory`` counts those.
+    """
+
+    root: Value
+    memory: Memory | None = None
+    pairs: bool = False
 
 
 def buffer_strides(fusion: Fusion, value: Value) -> tuple[int, ...]:

@@ -8,8 +8,7 @@ from math import prod
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.sizes import lesser
-from ..segments import Buffered
-from .aliases import buffer_strides
+from .aliases import Buffered, buffer_strides
 from .read_footprint import Read
 from .traffic import Traffic
 

@@ -13,8 +13,8 @@ from ...symbolic.index_expr import Axis, digit
 from ..kernel_source import Board
 from ..segments import Member, Segment, Store
 from ..tile.shared_nest import SharedNest
+from ..tile.tile import Tile
 from .eviction_hints import kept_until
-from .index_text import Tile
 from .kernel_body import KernelBody
 from .reduce_tile import give, row_total, work_dtype
 from .writer import Line, Name

@@ -19,9 +19,9 @@ from ..access.traffic import offset_of
 from ..fuse.online_pairs import online_pairs
 from ..segments import Member, Segment, Store
 from ..tile.nest import Nest
+from ..tile.tile import Tile
 from .eviction_hints import with_evictions
 from .expressions import cast_text, typed
-from .index_text import Tile
 from .online_softmax import Online
 from .prefetch import is_ahead, load_ahead
 from .reduce_tile import Finish

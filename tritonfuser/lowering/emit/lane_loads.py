@@ -13,7 +13,8 @@ from ...dtypes import DataType
 from ...shapes import Guard
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.sizes import is_size
-from .index_text import IndexWriter, Tile
+from ..tile.tile import Tile
+from .index_text import IndexWriter
 from .writer import Line, Name, Writer
 
 FEWEST = 4

@@ -13,8 +13,9 @@ from ...symbolic.sizes import surely_below
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from ..kernel_source import passed_dtype
+from ..tile.tile import Tile
 from .expressions import cast_text, load_text, triton_name
-from .index_text import IndexWriter, Tile
+from .index_text import IndexWriter
 from .lane_loads import LaneWriter, lanes_of
 from .writer import Line, Name, Writer
 

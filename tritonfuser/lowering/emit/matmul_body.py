@@ -22,7 +22,7 @@ from ..access.traffic import offset_of
 from ..segments import Segment, Store
 from ..tile.descriptors import Described, described
 from ..tile.nests import ProductNest, part_of
-from .index_text import Tile
+from ..tile.tile import Tile
 from .kernel_body import KernelBody
 from .writer import Line, Name
 

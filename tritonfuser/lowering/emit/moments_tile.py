@@ -8,7 +8,7 @@ from ...dtypes import DataType
 from ...ir import Value
 from ...ops.table import Moments
 from ...symbolic.sizes import is_size
-from .index_text import Tile
+from ..tile.tile import Tile
 from .online_softmax import lanes_of_row
 from .reduce_tile import Finish, accumulator, give, tails, work_dtype
 from .writer import Line, Name

@@ -13,7 +13,7 @@ from ...ops.builder import as_call
 from ...ops.table import Random
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.sizes import surely_multiple
-from .index_text import Tile
+from ..tile.tile import Tile
 
 LEAST_RUN = 512
 """Elements of a tile that are drawn in runs: of shorter ones a lane has one, and counts for it."""

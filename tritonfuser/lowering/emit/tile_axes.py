@@ -11,7 +11,7 @@ from ...shapes import Guard, Index
 from ..segments import Member
 from ..tile.alignment import Alignment
 from ..tile.nest import Nest
-from .index_text import Tile
+from ..tile.tile import Tile
 from .values import ValueWriter
 from .writer import Line, Name
 

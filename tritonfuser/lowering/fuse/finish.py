@@ -12,6 +12,7 @@ from ...heuristics.params import ExprEvalParams
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
+from ...symbolic.index_expr import extent
 from ..access.aliases import buffer_strides
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
 from ..access.read_footprint import Reach, is_scatter
@@ -20,7 +21,7 @@ from ..passes.split_reduction import Parts
 from ..segments import Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .grouper import Grouper
-from .grouping import Group, extent
+from .grouping import Group
 from .problems import crossing_axes
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...symbolic.index_expr import axes_in_order
+from ...symbolic.index_expr import axes_in_order, extent
 from ...symbolic.sizes import hint, is_size
-from .grouping import Group, Seed, extent
+from .grouping import Group, Seed
 
 SAME, ROWS, EXTENTS, TOGETHER = "same", "rows", "extents", "together"
 """How a seed fits a group: over its axes, over its rows, over as many positions, or over results of

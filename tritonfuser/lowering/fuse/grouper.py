@@ -11,11 +11,10 @@ from ...heuristics import schedulers
 from ...heuristics.problem import Problem
 from ...ir import Fusion, Node, Value
 from ...symbolic.sizes import hint
-from ..access.aliases import resolve
+from ..access.aliases import Buffered, resolve
 from ..access.read_footprint import Reach, ends_kernel, is_anchor, is_kept, is_library, is_scatter
 from ..passes.contractions_to_mma import is_product
 from ..passes.split_reduction import reduced_extents, splits_well
-from ..segments import Buffered
 from .fits import EXTENTS, ROWS, TOGETHER, fit, together
 from .grouping import Group, Seed
 from .groups import Groups, InMemory

@@ -6,22 +6,16 @@ is a kernel in the making.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 
 from ...ir import Node, Operand, Value
 from ...ops.builder import as_call
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Axis
+from ...symbolic.index_expr import Axis, extent
 from ..access.read_footprint import Reach, Read
 from ..passes.contractions_to_mma import is_product
 from ..segments import Member, Store
-
-
-def extent(axes: Iterable[Axis]) -> int:
-    return prod(a.extent for a in axes)
 
 
 @dataclass(frozen=True, slots=True)

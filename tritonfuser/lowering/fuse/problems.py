@@ -8,13 +8,13 @@ from ...device import DeviceProperties
 from ...heuristics.problem import Problem, Product, Stream, next_power_of_2
 from ...ops.builder import as_call
 from ...ops.table import Moments, Random
-from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.index_expr import Affine, Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.traffic import Traffic, fast_axes, order_axes
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
 from ..tile.shared_nest import unshareable
-from .grouping import Group, extent
+from .grouping import Group
 from .online_pairs import online_pairs
 from .product_facts import ProductFacts
 from .seed_maker import SeedMaker

@@ -11,13 +11,13 @@ from ...ops.builder import as_call
 from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan, View
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, digit, linear, unravel
+from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, unravel
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
 from ..access.read_footprint import NOTHING, Reach, Read, ends_kernel, is_anchor, reads, walk
 from ..access.traffic import Traffic, offset_of
 from ..segments import Member, Store
-from .grouping import Group, Seed, extent
+from .grouping import Group, Seed
 
 
 class SeedMaker:

@@ -31,8 +31,7 @@ from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
 from ...ops.complex.pairs import Pair, cast
 from ...ops.table import Call, Pointwise, View
 from ...ops.typing_rules import operand_types
-from ..access.aliases import asked_order, buffer_strides, resolve
-from ..segments import Buffered
+from ..access.aliases import Buffered, asked_order, buffer_strides, resolve
 from .simplify import Substitution, next_free
 
 VIEW, REAL, IMAG = "view_as_real", "real", "imag"

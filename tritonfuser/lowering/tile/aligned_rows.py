@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...symbolic.index_expr import Affine, Axis, digit
+from ...symbolic.index_expr import Affine, Axis, digit, extent
 from ...symbolic.sizes import is_size
 from ..access.traffic import Traffic
-from ..fuse.grouping import extent
 from .vector_width import VECTOR
 
 MOST = 0.6

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, digit
-from ..emit.index_text import Tile
+from .tile import Tile
 
 
 @dataclass(frozen=True)

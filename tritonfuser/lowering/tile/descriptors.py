@@ -10,7 +10,7 @@ from ...dtypes import DataType
 from ...ir import Value
 from ...symbolic.index_expr import Affine, Axis
 from ..access.bytes_moved import item_bytes
-from ..emit.index_text import Tile
+from .tile import Tile
 
 ALIGNMENT = 16
 """Bytes that the start and the rows of a described matrix are multiples of (CUDA driver API,

@@ -8,8 +8,8 @@ from math import prod
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, substitute
 from ...symbolic.sizes import is_size, surely_multiple
-from ..emit.index_text import Tile
 from .alignment import Alignment
+from .tile import Tile
 
 
 @dataclass(frozen=True)

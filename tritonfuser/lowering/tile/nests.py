@@ -20,11 +20,11 @@ from ...heuristics.problem import ceil_div
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, axes_in_order, substitute
 from ...symbolic.sizes import guarded, is_size
-from ..emit.index_text import Tile
 from ..segments import Segment
 from .alignment import Alignment
 from .nest import Nest, aligned_tiles, row_tiles, sides, spread, tile_over
 from .shared_nest import share_rows
+from .tile import Tile
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:

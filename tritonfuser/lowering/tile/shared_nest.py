@@ -12,9 +12,9 @@ from ...ops.builder import as_call
 from ...ops.table import Reduction
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, digit, substitute
-from ..emit.index_text import Tile
 from ..segments import Member, Segment
 from .nest import Nest, row_tiles, sides, spread, tile_over
+from .tile import Tile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from ...ir import Value
 from ...symbolic.sizes import surely_multiple
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
-from ..emit.index_text import Tile
+from .tile import Tile
 
 VECTOR = 16
 """Bytes a thread loads at once, where memory lies so."""
