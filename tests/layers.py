@@ -42,7 +42,7 @@ ROOMS = {
         {"builder"},
     ),
     "lowering": (
-        {"access", "device_lib", "kernel_source"},
+        {"access", "device_lib", "kernel_source", "product_policy"},
         {"passes", "segments"},
         {"tile"},
         {"fuse", "legality"},

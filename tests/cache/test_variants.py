@@ -14,7 +14,7 @@ from tritonfuser.cache import executor
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.keys.recompiles import Recompiles
 from tritonfuser.heuristics.params import PointwiseParams
-from tritonfuser.lowering.passes.contractions_to_mma import Products
+from tritonfuser.lowering.product_policy import ProductPolicy
 
 # --- what is compiled ----------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ def test_products_and_params_are_kept_apart() -> None:
     x = noise(4, 8)
     params = [PointwiseParams(block_x=16)]
     assert torch.equal(cache.execute([x], params=params)[0], x * 2)
-    assert torch.equal(cache.execute([x], products=Products.KERNELS)[0], x * 2)
+    assert torch.equal(cache.execute([x], products=ProductPolicy.KERNELS)[0], x * 2)
     assert kinds(cache) == ["static", "static", "dynamic", "static", "static"]
     assert cache.recompiles()[3].reason == "params were given"
     assert cache.recompiles()[4].reason == "products are computed by others"

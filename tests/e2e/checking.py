@@ -17,8 +17,8 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.heuristics.problem import next_power_of_2
 from tritonfuser.ir import Const, Node, Value
-from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.segments import Segment
 from tritonfuser.ops import registry
 
@@ -114,7 +114,7 @@ class Schedule:
 
     device: DeviceProperties
     shuffle: random.Random | None = None
-    products: Products = Products.AUTO
+    products: ProductPolicy = ProductPolicy.AUTO
 
     def run(self, fd: FusionDefinition, inputs: Sequence[Any]) -> list[torch.Tensor] | None:
         """The outputs of the kernels that the device would run, on CPU tensors.
@@ -144,7 +144,7 @@ class Schedule:
         found = {row.name for row in fields(params) if row.name.startswith("block_")}
         least = next_power_of_2(segment.parallel_extent // MOST_PROGRAMS).bit_length()
         # Rows that are reduced together are in one tile.
-        least = max(least, (math.prod(axis.extent for axis in segment.together) - 1).bit_length())
+        least = max(least, (math.prod(axis.extent for axis in segment.co_reduced) - 1).bit_length())
         changes: dict[str, Any] = {name: 1 << rng.randint(0, 6) for name in sorted(found)}
         if "block_x" in found:
             changes["block_x"] = 1 << rng.randint(least, least + 5)

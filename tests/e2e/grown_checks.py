@@ -14,7 +14,7 @@ from tests.e2e.resized import as_reals, check_resized
 from tritonfuser import TritonFuserError
 from tritonfuser.dtypes import Category
 from tritonfuser.frontend.inspect.oracle import reference
-from tritonfuser.lowering.passes.contractions_to_mma import Products
+from tritonfuser.lowering.product_policy import ProductPolicy
 
 
 def _cpu(given: Any) -> Any:
@@ -112,5 +112,5 @@ def schedules(rng: random.Random) -> list[Schedule]:
     """As on a large and on a small GPU, and with params that nobody would propose."""
     sms = rng.choice((1, 4, 132))
     few, shuffle = gpu(rng.choice((1, 2))), random.Random(rng.random())
-    products = rng.choice((Products.AUTO, Products.KERNELS))
+    products = rng.choice((ProductPolicy.AUTO, ProductPolicy.KERNELS))
     return [Schedule(gpu(sms)), Schedule(few, shuffle, products)]

@@ -96,7 +96,7 @@ def test_a_walk_over_columns_asks_the_cache_to_keep_what_it_can(columns, tensors
 @pytest.mark.parametrize(("columns", "of"), [(8192, 0), (8193, 64), (8194, 32), (8200, 8)])
 def test_parts_take_rows_in_turn(columns, of):
     """A step of all parts is a row then, which begins where a vector does."""
-    assert schedulers.turns(summed(8192, columns)) == of
+    assert schedulers.interleave(summed(8192, columns)) == of
     assert schedulers.split(summed(8192, columns)) == 8
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.heuristics.test_schedulers import COLUMN, CPU, FLAT, H200, norm
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import MAX_BLOCK, InnerPersistentParams
-from tritonfuser.heuristics.persistent import MOST_TOGETHER
+from tritonfuser.heuristics.persistent import MOST_CO_REDUCED
 from tritonfuser.heuristics.problem import next_power_of_2
 
 
@@ -21,18 +21,18 @@ def proposed(problem):
 
 
 @pytest.mark.parametrize("device", [H200, CPU], ids=["h200", "cpu"])
-@pytest.mark.parametrize("together", [2, 3, 10, 40, MOST_TOGETHER])
+@pytest.mark.parametrize("co_reduced", [2, 3, 10, 40, MOST_CO_REDUCED])
 @pytest.mark.parametrize("row", [1, 49, 3136, 3249, 12544, 65536])
-def test_the_tile_has_all_of_them(row, together, device):
-    params = proposed(norm(8192 * together, row, together=together, device=device))
-    assert params.block_x == next_power_of_2(together)
+def test_the_tile_has_all_of_them(row, co_reduced, device):
+    params = proposed(norm(8192 * co_reduced, row, co_reduced=co_reduced, device=device))
+    assert params.block_x == next_power_of_2(co_reduced)
     assert params.block_x * params.block_r <= MAX_BLOCK
     if params.persistent:
         assert params.block_r + sum(params.tails) >= row
 
 
 def test_they_share_what_a_program_takes_in_a_step():
-    two, four = (proposed(norm(4096 * n, 40000 // n, together=n)) for n in (2, 4))
+    two, four = (proposed(norm(4096 * n, 40000 // n, co_reduced=n)) for n in (2, 4))
     assert not two.persistent and not four.persistent
     assert two.block_r == 2 * four.block_r
     assert two.num_warps == four.num_warps
@@ -40,11 +40,11 @@ def test_they_share_what_a_program_takes_in_a_step():
 
 
 REFUSED = {
-    "65 rows are too many to reduce together": norm(65 * 512, 64, together=65),
-    "8 programs of 131072 elements a row leave 132 SMs idle": norm(64, 16384, together=8),
-    "it reduces over rows as well": norm(4096, 64, together=2, outer_members=1),
-    "it has a scan": norm(4096, 64, together=2, scans=True),
-    "rows lie across memory": norm(4096, 64, together=2, streams=(COLUMN,)),
+    "65 rows are too many to reduce together": norm(65 * 512, 64, co_reduced=65),
+    "8 programs of 131072 elements a row leave 132 SMs idle": norm(64, 16384, co_reduced=8),
+    "it reduces over rows as well": norm(4096, 64, co_reduced=2, outer_members=1),
+    "it has a scan": norm(4096, 64, co_reduced=2, scans=True),
+    "rows lie across memory": norm(4096, 64, co_reduced=2, streams=(COLUMN,)),
 }
 
 
@@ -54,6 +54,6 @@ def test_refused(reason):
 
 
 def test_no_other_scheduler_is_asked():
-    problem = replace(norm(4096, 64, together=2), streams=(FLAT,), levels=1)
+    problem = replace(norm(4096, 64, co_reduced=2), streams=(FLAT,), levels=1)
     problem = replace(problem, dependent_outputs=False)
     assert schedulers.reject_reason(problem) is not None

@@ -21,8 +21,8 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.dtypes import DataType
 from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.product_policy import ProductPolicy
 
 H200 = known("sm_90")
 BOTH = (H200, CPU)
@@ -58,7 +58,7 @@ def lowered(
     facts: DeviceProperties = H200,
     params: Sequence[HeuristicParams] | None = None,
     two_steps: bool = True,
-    products: Products = Products.AUTO,
+    products: ProductPolicy = ProductPolicy.AUTO,
     **changes: Any,
 ) -> Lowered:
     """The kernels for inputs like these.

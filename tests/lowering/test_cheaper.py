@@ -18,7 +18,7 @@ from tritonfuser.ir import check
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.random_masks import first_of_one, unit_of, words_below
 from tritonfuser.lowering.passes.simplify import simplify
-from tritonfuser.lowering.passes.strength_reduction import cheaper
+from tritonfuser.lowering.passes.strength_reduction import reduce_strength
 from tritonfuser.ops.creation import philox
 
 D = DataType
@@ -28,7 +28,7 @@ def ops(body, *inputs):
     """The ops that are left of a definition."""
     ir = record(body, inputs).fusion.ir
     concrete = concretize(ir, signature(ir, inputs, torch.device("cpu")))
-    return [node.op for node in check(cheaper(simplify(concrete))).nodes]
+    return [node.op for node in check(reduce_strength(simplify(concrete))).nodes]
 
 
 # --- 1 + tanh(x) ---------------------------------------------------------------------------------

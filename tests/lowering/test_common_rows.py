@@ -53,7 +53,7 @@ def test_images_are_read_once(shape, facts):
     assert schedulers(found) == TWO
     assert reads(found) == 1
     rows = found.segmented.segments[0]
-    assert rows.together and all(axis.extent == shape[2] for axis in rows.together)
+    assert rows.co_reduced and all(axis.extent == shape[2] for axis in rows.co_reduced)
 
 
 @pytest.mark.parametrize("shape", [(8, 4, 2, 128, 128), (8, 4, 3, 100, 110)])
@@ -76,7 +76,7 @@ def test_pieces_of_rows(block_r):
 def test_one_channel_a_group_needs_no_second_step_of_its_rows():
     found = backward((16, 32, 1, 4, 4))
     assert schedulers(found) == TWO
-    assert not found.segmented.segments[0].together
+    assert not found.segmented.segments[0].co_reduced
 
 
 @DEVICES
@@ -106,20 +106,20 @@ def test_images_that_lie_otherwise_in_memory():
     x, grad, *rest = drawn(*shape)
     last = [t.to(memory_format=torch.channels_last) for t in (x, grad)]
     found = check(group_norm_backward(shape), *last, *rest, tolerance=2e-4)
-    assert not any(piece.together for piece in found.segmented.segments)
+    assert not any(piece.co_reduced for piece in found.segmented.segments)
     apart = [t.transpose(2, 3).contiguous().transpose(2, 3) for t in (x, grad)]
     check(group_norm_backward(shape), *apart, *rest, tolerance=2e-4)
 
 
 def test_too_many_channels_a_group_are_left_apart():
     found = backward((8, 4, 100, 3, 3))
-    assert not any(piece.together for piece in found.segmented.segments)
+    assert not any(piece.co_reduced for piece in found.segmented.segments)
 
 
 def test_rows_of_which_nothing_is_saved_are_left_whole():
     """Sums of one pixel's channels are as large as what they are sums of."""
     found = backward((64, 4, 7, 1, 1))
-    assert not any(piece.together for piece in found.segmented.segments)
+    assert not any(piece.co_reduced for piece in found.segmented.segments)
 
 
 def with_statistics(shape):
@@ -215,16 +215,16 @@ def sums_alone(fd, x):
 def test_reductions_alone_begin_in_one_kernel():
     found = check(sums_alone, noise(16, 5, 3, 70), tolerance=1e-4)
     assert reads(found) == 1
-    assert not any(piece.together for piece in found.segmented.segments)
+    assert not any(piece.co_reduced for piece in found.segmented.segments)
 
 
 def test_a_kernel_more_must_save_the_bytes_that_are_moved_in_the_time_of_a_launch():
     segmented = lowered(sums_alone, [noise(16, 5, 3, 70)]).segmented
     first, *others = segmented.segments
-    cheaper = replace(first, bytes_read=first.bytes_read - LAUNCH)
-    assert cost(segmented) == cost(replace(segmented, segments=(cheaper, first, *others))) - (
-        first.bytes_read + first.bytes_written
-    )
+    reduce_strength = replace(first, bytes_read=first.bytes_read - LAUNCH)
+    assert cost(segmented) == cost(
+        replace(segmented, segments=(reduce_strength, first, *others))
+    ) - (first.bytes_read + first.bytes_written)
 
 
 def test_sums_of_parts_of_rows_need_no_second_step():

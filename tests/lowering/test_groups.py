@@ -9,7 +9,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Node, Value
 from tritonfuser.lowering.fuse.grouper import MOST_REASONS
-from tritonfuser.lowering.fuse.grouping import Group
+from tritonfuser.lowering.fuse.grouping import FusionGroup
 from tritonfuser.lowering.fuse.groups import Groups, bits, largest_first
 
 
@@ -19,7 +19,7 @@ def made(needs, libraries=()):
     node = Node("sort", (), (), (Value(0, None),))
     for number, needed in enumerate(needs):
         library = node if number in libraries else None
-        groups.start(Group(number, (), (), needs=frozenset(needed), library=library))
+        groups.start(FusionGroup(number, (), (), needs=frozenset(needed), library=library))
     return groups
 
 
@@ -41,7 +41,7 @@ def test_what_runs_before_a_group_is_all_that_its_needs_need():
 
 def test_what_a_group_comes_to_need_those_behind_it_need_too():
     groups = made([[], [], [0], [2]])
-    groups._link(Group(2, (), (), needs=frozenset({0, 1})))
+    groups._link(FusionGroup(2, (), (), needs=frozenset({0, 1})))
     assert numbers(groups.before(groups.listed[3])) == [0, 1, 2]
     assert numbers(groups.before(groups.listed[1])) == []
 
@@ -61,8 +61,8 @@ def test_as_a_search_would_find_them():
 def test_a_state_can_be_returned_to():
     groups = made([[], [0]])
     before = groups.copy()
-    groups.start(Group(2, (), (), needs=frozenset({1})))
-    groups._link(Group(0, (), (), needs=frozenset({2})))
+    groups.start(FusionGroup(2, (), (), needs=frozenset({1})))
+    groups._link(FusionGroup(0, (), (), needs=frozenset({2})))
     assert len(before) == 2 and before.kernels == bits([0, 1])
     assert numbers(before.up_to([1])) == [0, 1]
 

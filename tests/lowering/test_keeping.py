@@ -9,7 +9,7 @@ from tests.lowering.harness import BOTH, H200, check, lowered, record
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import default_device, signature
 from tritonfuser.lowering.passes.concretize import concretize
-from tritonfuser.lowering.passes.materialization import keep_shared
+from tritonfuser.lowering.passes.materialization import materialize_shared
 from tritonfuser.lowering.passes.simplify import simplify
 
 LAYERS = 12
@@ -91,14 +91,14 @@ def test_an_output_that_is_kept_is_stored_once():
 def test_what_is_computed_of_kept_values_is_no_reason_to_keep_more():
     one = simplified(residuals(4), noise(8, 16), noise(16, 16))
     both = simplified(residuals(4, again=True), noise(8, 16), noise(16, 16))
-    assert len(kept(keep_shared(one))) == 1
-    extra = len(kept(keep_shared(both))) - 1
+    assert len(kept(materialize_shared(one))) == 1
+    extra = len(kept(materialize_shared(both))) - 1
     assert extra <= 1
 
 
 def test_cheap_ones_are_computed_once_more():
     fusion = simplified(residuals(2), noise(8, 16), noise(16, 16))
-    assert keep_shared(fusion) is fusion
+    assert materialize_shared(fusion) is fusion
 
 
 def test_without_an_op_that_torch_runs_all_stays():
@@ -109,7 +109,7 @@ def test_without_an_op_that_torch_runs_all_stays():
         return fd.ops.sub(total, fd.ops.sum(total, [1], True))
 
     fusion = simplified(body, *(noise(8, 16) for _ in range(9)))
-    assert keep_shared(fusion) is fusion
+    assert materialize_shared(fusion) is fusion
 
 
 def test_small_tensors_make_nothing_dear():
@@ -121,7 +121,7 @@ def test_small_tensors_make_nothing_dear():
         return fd.ops.add(fd.ops.matmul(x, weight), x)
 
     fusion = simplified(body, noise(64, 16), noise(16, 16), *(noise(16) for _ in range(9)))
-    assert keep_shared(fusion) is fusion
+    assert materialize_shared(fusion) is fusion
 
 
 def test_long_chains_do_not_reach_a_limit():
@@ -133,7 +133,7 @@ def test_long_chains_do_not_reach_a_limit():
         return fd.ops.add(fd.ops.matmul(x, weight), x)
 
     fusion = simplified(body, noise(8, 16), noise(16, 16), *(noise(8, 16) for _ in range(5)))
-    assert len(kept(keep_shared(fusion))) == 1
+    assert len(kept(materialize_shared(fusion))) == 1
 
 
 def test_bfloat16_counts_half():
@@ -149,6 +149,6 @@ def test_bfloat16_counts_half():
     def found(count):
         inputs = [noise(8, 16).bfloat16(), noise(16, 16).bfloat16()]
         others = [noise(8, 16).bfloat16() for _ in range(count)]
-        return keep_shared(simplified(body, *inputs, *others))
+        return materialize_shared(simplified(body, *inputs, *others))
 
     assert [len(kept(found(count))) for count in (3, 6, 7)] == [0, 0, 1]

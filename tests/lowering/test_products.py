@@ -16,12 +16,12 @@ from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import MatmulParams
 from tritonfuser.lowering.backend.kernel_report import report
 from tritonfuser.lowering.build import KernelReport
-from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import lower
+from tritonfuser.lowering.product_policy import ProductPolicy
 
 BF16, FLOAT = DataType.BFloat16, DataType.Float
 CLOSE = 3e-2
-ALL = Products.KERNELS
+ALL = ProductPolicy.KERNELS
 
 
 def random(*shape: int) -> torch.Tensor:
@@ -129,7 +129,7 @@ def test_a_cpu_leaves_them_to_torch_unless_asked() -> None:
     spec = signature(fd.fusion.ir, [random(8, 8), random(8, 8)], torch.device("cpu"))
     facts = H200.__class__(**{**{f: getattr(H200, f) for f in H200.__slots__}, "arch": "cpu"})
     assert schedulers(lower(fd.fusion.ir, spec, facts)) == ["expr_eval", "pointwise"]
-    asked = lower(fd.fusion.ir, spec, facts, products=Products.KERNELS)
+    asked = lower(fd.fusion.ir, spec, facts, products=ProductPolicy.KERNELS)
     assert schedulers(asked) == ["matmul"]
 
 
@@ -236,7 +236,7 @@ def test_what_is_before_a_product_has_room_in_shared_memory(dtype: torch.dtype, 
     ]
     fd = record(much_before, inputs)
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
-    found = lower(fd.fusion.ir, spec, known(arch), products=Products.KERNELS)
+    found = lower(fd.fusion.ir, spec, known(arch), products=ProductPolicy.KERNELS)
     (source,) = found.sources
     assert source is not None
     made = report(source, "matmul", arch, (True,) * len(source.args))
@@ -251,7 +251,7 @@ def test_batches_beyond_32_bit_positions(arch: str) -> None:
     inputs = [meta(33, 8192, 8192)] * 3
     fd = record(added, inputs)
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
-    (source,) = lower(fd.fusion.ir, spec, known(arch), products=Products.KERNELS).sources
+    (source,) = lower(fd.fusion.ir, spec, known(arch), products=ProductPolicy.KERNELS).sources
     assert source is not None
     assert re.search(r"z = \(tile // \d+\)\.to\(tl\.int64\)", source.text)
     report(source, "matmul", arch, (True,) * len(source.args))

@@ -132,7 +132,7 @@ def test_a_norm_backward_of_long_rows_reads_them_once_from_memory():
     assert walk.params.parts == 4
     source = found.sources[0]
     assert source.grid == (256, 1, 1)
-    assert source.board.count == 16384 * 2 * 4 and source.board.dtype is DataType.Int32
+    assert source.workspace.count == 16384 * 2 * 4 and source.workspace.dtype is DataType.Int32
     policies = [line for line in source.text.splitlines() if "tv0 = tl.load" in line]
     assert all("evict_last" in line for line in policies)
 
@@ -141,8 +141,8 @@ def test_the_kernel_says_how_it_is_launched():
     text = long_rows().sources[0].text
     launch = text[text.index("def launch") :]
     assert "launch_cooperative_grid=True" in launch and "maxnreg=" in launch
-    assert "board = torch.full((131072,), -1, dtype=torch.int32" in launch
-    assert "board" not in launch.partition("):")[0]
+    assert "workspace = torch.full((131072,), -1, dtype=torch.int32" in launch
+    assert "workspace" not in launch.partition("):")[0]
     assert all(len(line) <= 100 for line in launch.splitlines())
 
 
@@ -153,7 +153,7 @@ def test_it_compiles_and_spills_nothing(case, arch):
     kernel = compile_kernel(source, arch, tuple(arg.is_tensor for arg in source.args))
     assert kernel.binary.metadata.launch_cooperative_grid
     assert kernel.binary.metadata.maxnreg == source.max_registers == 255
-    assert kernel.asm["ptx"].count("ld.relaxed.gpu") == len(source.text.split(" = heard(")) - 1
+    assert kernel.asm["ptx"].count("ld.relaxed.gpu") == len(source.text.split(" = wait_for(")) - 1
 
 
 def test_it_compiles_for_amd():

@@ -330,7 +330,7 @@ def test_a_definition_without_a_mesh_is_not_touched():
     fd.run([rand(3)])
     assert fd.fusion.shardings == ()
     assert fd.fec.get_output_shardings() == []
-    assert not isinstance(fd.fec.core, multidevice.executor.ShardedExecutor)
+    assert not isinstance(fd.fec.core, multidevice.sharded_executor.ShardedExecutor)
 
 
 def test_shardings_tell_fusions_apart():

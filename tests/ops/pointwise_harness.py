@@ -28,7 +28,7 @@ IMPORTS = """\
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
-from tritonfuser.lowering.library import *
+from tritonfuser.lowering.device_lib.functions import *
 """
 
 

@@ -16,8 +16,8 @@ from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead, report
 from ..lowering.kernel_source import KernelSource
 from ..lowering.passes.concretize import InputSignature
-from ..lowering.passes.contractions_to_mma import Products
 from ..lowering.pipeline import Lowered, lower
+from ..lowering.product_policy import ProductPolicy
 from ..lowering.segments import SegmentedFusion
 from ..symbolic.shape_env import Ledger
 from .calls.diagnosis import explain_mismatch
@@ -73,7 +73,7 @@ class FusionExecutorCache:
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
-        products: Products = Products.AUTO,
+        products: ProductPolicy = ProductPolicy.AUTO,
     ) -> list[torch.Tensor]:
         """Run the definition on flat inputs: tensors and Python numbers, in definition order.
 
@@ -86,7 +86,7 @@ class FusionExecutorCache:
         SchedulingError
             A matrix product that torch may not run cannot be a kernel.
         """
-        usual = params is None and device is None and products is Products.AUTO
+        usual = params is None and device is None and products is ProductPolicy.AUTO
         if usual and options.current() is self._settings:
             return self._last.run(inputs, self._looked_up)
         return self.plan(inputs, params=params, device=device, products=products).run(inputs)
@@ -109,7 +109,7 @@ class FusionExecutorCache:
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
-        products: Products = Products.AUTO,
+        products: ProductPolicy = ProductPolicy.AUTO,
     ) -> ExecutionPlan:
         """The bound plan for inputs like these, compiled if it is not yet."""
         where = self._checked(inputs, device)
@@ -121,7 +121,7 @@ class FusionExecutorCache:
         key = self._key(inputs)
         if params is not None or device is not None:
             key = (key, None if params is None else tuple(params), where)
-        if products is not Products.AUTO:
+        if products is not ProductPolicy.AUTO:
             key = (key, products)
         properties = devices.of(where)
 
@@ -221,7 +221,7 @@ class FusionExecutorCache:
         where: torch.device,
         properties: DeviceProperties,
         params: Sequence[HeuristicParams] | None,
-        products: Products = Products.AUTO,
+        products: ProductPolicy = ProductPolicy.AUTO,
     ) -> Lowered:
         found = signature(self.fusion, inputs, where)
         return lower(self.fusion, found, properties, params, self._two_steps, products)

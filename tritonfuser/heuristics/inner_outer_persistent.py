@@ -69,7 +69,7 @@ def split(problem: Problem) -> int:
     return max(2, min(programs, problem.parallel // ROWS_A_PROGRAM))
 
 
-def turns(problem: Problem) -> int:
+def interleave(problem: Problem) -> int:
     """What programs should be a multiple of: its every so many-th rows begin alike in vectors."""
     vector = align_of(problem)
     if vector == 1 or problem.on_cpu or not _fits(problem):

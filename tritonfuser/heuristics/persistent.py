@@ -27,7 +27,7 @@ from .walks import (
 LONG_ROW = 1 << 16
 """Elements of a row that are worth more launches when rows are few: some 3 us of one SM a pass."""
 
-MOST_TOGETHER = 64
+MOST_CO_REDUCED = 64
 """Rows that a program may have to reduce together: of more a step takes less than a line each."""
 
 SECTOR = 32
@@ -46,8 +46,8 @@ def reject_reason(problem: Problem, inner: bool) -> str | None:
         return "rows lie across memory" if inner else "rows lie along memory"
     if problem.levels < 2 and not problem.dependent_outputs:
         return "no result along the reduced axis depends on a reduction"
-    if problem.together > MOST_TOGETHER:
-        return f"{problem.together} rows are too many to reduce together"
+    if problem.co_reduced > MOST_CO_REDUCED:
+        return f"{problem.co_reduced} rows are too many to reduce together"
     return _too_few_rows(problem) or (None if inner else _pieces_of_lines(problem))
 
 
@@ -56,7 +56,7 @@ def _too_few_rows(problem: Problem) -> str | None:
     if problem.on_cpu:
         return None
     rows = problem.parallel if problem.inner else ceil_div(problem.parallel, _columns(problem))
-    rows, row = rows // problem.together, problem.reduced * problem.together
+    rows, row = rows // problem.co_reduced, problem.reduced * problem.co_reduced
     sms = problem.device.sm_count
     if rows * 4 < sms * 3 and row > LONG_ROW:
         return f"{rows} programs of {row} elements a row leave {sms} SMs idle"
@@ -90,7 +90,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
     warps = warps_of(problem, block_x * (block + sum(tails)), block_x)
-    if problem.together > 1:
+    if problem.co_reduced > 1:
         warps = min(warps, 8)
     if is_all_an_sm_holds(problem, block_x * (block + sum(tails))):
         warps = ALL_WARPS
@@ -121,7 +121,7 @@ def _walked(problem: Problem, block_x: int, most: int) -> HeuristicParams:
     chunk, warps = step_of(problem)
     chunk = min(chunk // block_x, next_power_of_2(problem.reduced))
     # Behind a single block the tails would be in registers along with it.
-    cut = problem.reduced >= 2 * chunk and problem.together == 1
+    cut = problem.reduced >= 2 * chunk and problem.co_reduced == 1
     tails = tails_of(problem.reduced, chunk, most) if cut else ()
     return InnerPersistentParams(
         block_x=block_x,
@@ -135,8 +135,8 @@ def _walked(problem: Problem, block_x: int, most: int) -> HeuristicParams:
 
 def _rows_together(problem: Problem, row: int) -> int:
     """Rows of a program: those that are reduced together, or several short ones."""
-    if problem.together > 1:
-        return next_power_of_2(problem.together)
+    if problem.co_reduced > 1:
+        return next_power_of_2(problem.co_reduced)
     rows = 1
     while rows * row < 1024 and ceil_div(problem.parallel, rows * 2) >= 4 * problem.device.sm_count:
         rows *= 2
@@ -173,12 +173,12 @@ def split_outer(problem: Problem) -> int:
         part = replace(problem, parallel=problem.parallel * parts, reduced=problem.reduced // parts)
         whole = whole_columns(part)
         lines = whole is not None and whole[0] * problem.narrowest >= LINE
-        if lines and parts % turns_outer(problem) == 0:
+        if lines and parts % interleave_outer(problem) == 0:
             return parts
     return 1
 
 
-def turns_outer(problem: Problem) -> int:
+def interleave_outer(problem: Problem) -> int:
     """What those parts should be a multiple of: then each begins at a vector."""
     vector = max(VECTOR // problem.narrowest, 1)
     return vector // gcd(vector, problem.parallel)

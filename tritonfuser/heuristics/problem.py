@@ -10,14 +10,24 @@ from ..device import DeviceProperties
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
-    """One tensor a kernel reads or writes.
+    """One tensor that a kernel reads or writes.
 
-    ``item_bytes`` is the storage of an element; ``along_x``/``along_r`` tell which of the
-    kernel's axes its elements run over; ``x_stride``/``r_stride`` the memory step in elements
-    from one position of the axis to the next, 0 where it does not run along it and None where
-    the step is not the same everywhere. ``run`` counts the positions of x that follow one another
-    in memory before the tensor begins again or jumps, 0 where all do. ``total_bytes`` is what all
-    its elements take.
+    Attributes
+    ----------
+    item_bytes : int
+        Bytes of an element in memory.
+    along_x, along_r : bool
+        Whether its elements run over the kernel's axes x and r.
+    x_stride, r_stride : int or None
+        Elements of memory from one position of the axis to the next: 0 where it does not run along
+        the axis, None where the step is not the same everywhere.
+    is_store : bool
+        It is written.
+    run : int
+        Positions of x that are neighbours in memory before the tensor begins again or jumps.
+        0 where all of them are.
+    total_bytes : int
+        Bytes of all its elements.
     """
 
     item_bytes: int
@@ -34,12 +44,23 @@ class Stream:
 class Product:
     """A matrix product ``[batch, m, k] x [batch, k, n]``.
 
-    ``left_bytes`` and ``right_bytes`` are fetched for each element of an operand, more than it
-    has where it is computed from wider tensors, or from several; ``descriptors`` whether the
-    device's copy engine can fetch both operands' tiles; ``partial`` whether it is one of the parts
-    that a longer sum was cut into. ``width`` columns are reduced behind it, 0 for none; ``beside``
-    counts the bytes that are read and written behind it for each element of the result, and
-    ``draws`` says whether random numbers are drawn for each.
+    Attributes
+    ----------
+    batch, m, n, k : int
+        Its extents.
+    left_bytes, right_bytes : int
+        Bytes fetched for each element of an operand: more than an element has where the operand is
+        computed from wider tensors, or from several.
+    descriptors : bool
+        The device's copy engine can fetch tiles of both operands.
+    partial : bool
+        It is one of the parts that a longer sum over k was cut into.
+    width : int
+        Columns that are reduced behind it. 0 for none.
+    beside : int
+        Bytes read and written behind it for each element of the result.
+    draws : bool
+        Random numbers are drawn for each element of the result.
     """
 
     batch: int
@@ -57,22 +78,51 @@ class Product:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """One segment as schedulers see it.
+    """One segment as schedulers see it. Extents are hints where sizes vary.
 
-    ``parallel`` positions (x) each reduce ``reduced`` elements (r); ``levels`` is how many
-    reductions depend on one another in a row; ``full_outputs`` whether results run over both
-    axes, ``dependent_outputs`` whether such results depend on a reduction of the kernel;
-    ``outer_members`` counts reductions over the rows instead, each keeping ``chunks`` partial
-    results a column; ``together`` positions of x have to be one program's, since results of theirs
-    are reduced further; ``crossing`` is the extent of a second axis along which some tensors lie in
-    memory (a transpose); ``work`` the number of ops an element takes; ``states`` the numbers that
-    a lane keeps of a row it walks over (two for a mean with its spread); ``told`` how many sums of
-    a row the programs that share it tell one another, 0 where they cannot; ``draws``
-    says whether random numbers are drawn for its elements; ``online`` whether its reductions are a
-    maximum and sums of exponentials below it; ``vector`` is how many elements a vector
-    of 16 bytes has, where rows lie one behind another and begin inside of vectors, else 1;
-    ``varies`` whether the length of rows does from run to run, so that they are not cut;
-    ``product`` is the matrix product that the rest goes with.
+    Attributes
+    ----------
+    parallel : int
+        Positions of axis x: results, or rows. At least 0.
+    reduced : int
+        Elements of axis r that each position reduces or scans. 1 where nothing is reduced.
+    levels : int
+        Longest chain of reductions along r that depend on one another. 0 without reductions.
+    full_outputs : bool
+        Some results run over both axes.
+    dependent_outputs : bool
+        Some results over both axes depend on a reduction of the kernel.
+    scans : bool
+        Some member is a scan.
+    outer_members : int
+        Reductions over the rows (x) rather than along them.
+    chunks : int
+        Partial results a column that each outer reduction keeps.
+    co_reduced : int
+        Neighbouring positions of x whose results are reduced once more, so that one program must
+        hold them all. 1 where there are none.
+    crossing : int
+        Extent of a second axis along which some tensors are contiguous (a transpose). 1 if none.
+    streams : tuple of Stream
+        The tensors that are read and written.
+    work : int
+        Ops that an element takes.
+    states : int
+        Numbers that a lane carries along a row that it walks over: 2 for mean and variance.
+    published_sums : int
+        Sums of a row that programs sharing it have to exchange. 0 where they cannot share rows.
+    draws : bool
+        Random numbers are drawn for each element.
+    online : bool
+        The reductions are a maximum and sums of exponentials below it (softmax).
+    vector : int
+        Elements of a 16-byte vector where rows are contiguous and begin inside vectors, else 1.
+    varies : bool
+        The length of a row varies from run to run, so that rows are not cut into tails.
+    product : Product or None
+        The matrix product that the rest is fused with.
+    device : DeviceProperties
+        The device to schedule for.
     """
 
     parallel: int
@@ -83,12 +133,12 @@ class Problem:
     scans: bool = False
     outer_members: int = 0
     chunks: int = 1
-    together: int = 1
+    co_reduced: int = 1
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
     work: int = 1
     states: int = 1
-    told: int = 0
+    published_sums: int = 0
     draws: bool = False
     online: bool = False
     vector: int = 1

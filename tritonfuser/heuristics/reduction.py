@@ -64,7 +64,7 @@ def split(problem: Problem) -> int:
     return max(1, min(wanted, worth))
 
 
-def turns(problem: Problem) -> int:
+def interleave(problem: Problem) -> int:
     """What the parts of columns should be a multiple of: a step of all of them is then in a row.
 
     Parts that have neighbouring rows each lie apart, and begin inside of vectors where rows do.
@@ -156,7 +156,7 @@ def cpu_tile(problem: Problem) -> tuple[int, int, bool]:
     limit = MAX_TILE // 4
     r = min(next_power_of_2(problem.reduced), limit)
     x = min(next_power_of_2(problem.parallel), max(limit // r, 1))
-    if problem.together > 1:
-        x = next_power_of_2(problem.together)
+    if problem.co_reduced > 1:
+        x = next_power_of_2(problem.co_reduced)
         r = min(r, max(limit // x, 1))
     return x, r, r >= problem.reduced

@@ -24,20 +24,20 @@ def _none(problem: Problem) -> int:
 class Scheduler:
     """A family of kernels: whether it takes a problem, with what params, in how many parts.
 
-    ``turns`` says whether rows go to the parts in turn: 0 where each has neighbours, else a number
-    that the parts should be a multiple of.
+    ``interleave`` says whether rows go to the parts in turn: 0 where each part has neighbouring
+    rows, else a number that the parts should be a multiple of.
     """
 
     name: str
     reject_reason: Callable[[Problem], str | None]
     propose: Callable[[Problem], HeuristicParams]
     split: Callable[[Problem], int] = _one
-    turns: Callable[[Problem], int] = _none
+    interleave: Callable[[Problem], int] = _none
 
 
 _OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
 
-_OF_ROWS_TOGETHER = (
+_OF_CO_REDUCED_ROWS = (
     Scheduler(
         "inner_persistent",
         partial(persistent.reject_reason, inner=True),
@@ -54,22 +54,22 @@ SCHEDULERS = (
         inner_outer_persistent.reject_reason,
         inner_outer_persistent.propose,
         inner_outer_persistent.split,
-        inner_outer_persistent.turns,
+        inner_outer_persistent.interleave,
     ),
-    *_OF_ROWS_TOGETHER,
+    *_OF_CO_REDUCED_ROWS,
     Scheduler(
         "outer_persistent",
         partial(persistent.reject_reason, inner=False),
         persistent.propose_outer,
         persistent.split_outer,
-        persistent.turns_outer,
+        persistent.interleave_outer,
     ),
     Scheduler(
         "reduction",
         reduction.reject_reason,
         reduction.propose,
         reduction.split,
-        reduction.turns,
+        reduction.interleave,
     ),
     Scheduler("transpose", pointwise.transpose_reject_reason, pointwise.propose_transpose),
     Scheduler("pointwise", pointwise.reject_reason, pointwise.propose),
@@ -81,7 +81,7 @@ def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
     """Those that can take it: what goes with a matrix product has only one, or none."""
     if problem.product is not None:
         return _OF_PRODUCTS
-    return _OF_ROWS_TOGETHER if problem.together > 1 else SCHEDULERS
+    return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS
 
 
 def _first(problem: Problem) -> tuple[Scheduler | None, list[str]]:
@@ -121,10 +121,10 @@ def propose(problem: Problem) -> tuple[str, HeuristicParams]:
     return scheduler.name, scheduler.propose(problem)
 
 
-def turns(problem: Problem) -> int:
+def interleave(problem: Problem) -> int:
     """What the parts should be a multiple of where rows go to them in turn, or 0."""
     scheduler, _ = _first(problem)
-    return 0 if scheduler is None else scheduler.turns(problem)
+    return 0 if scheduler is None else scheduler.interleave(problem)
 
 
 def split(problem: Problem) -> int:

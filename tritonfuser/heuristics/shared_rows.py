@@ -51,7 +51,7 @@ class Shared:
 def shared(problem: Problem) -> Shared | None:
     """The best way to share rows, in as many groups as there are if that is decided; or none."""
     usable = problem.device.arch.startswith("sm_") and problem.outer_members <= MOST_SUMS
-    if not problem.told or not usable:
+    if not problem.published_sums or not usable:
         return None
     room = problem.device.sm_count * PROGRAMS_PER_SM
     decided = [problem.chunks] if problem.chunks > 1 else divisors(problem.parallel)[1:]

@@ -35,7 +35,7 @@ another: of more too many results are wanted again behind them."""
 LONGEST_STEP = (16384, 32)
 """Elements of a step of the longest rows, and warps."""
 
-TOGETHER = (4096, 16)
+CO_REDUCED = (4096, 16)
 """Elements of a step, of all rows that are reduced together, and warps: the backward of a group
 norm of 256 x 64 x 112 x 112 took 536 us on an H200, and 712 by (4096, 32)."""
 
@@ -50,7 +50,7 @@ def stays(problem: Problem, tile: int, warps: int) -> bool:
     """
     device = problem.device
     beside = warps * device.warp_size * SPARE
-    if problem.together > 1 and problem.levels > 1:
+    if problem.co_reduced > 1 and problem.levels > 1:
         if problem.work > MOST_WORK:
             return False
         numbers = tile * _bytes_an_element(problem) // 4
@@ -100,11 +100,11 @@ def step_of(problem: Problem) -> tuple[int, int]:
     registers and fewer lanes: layernorm of a dropout of 16384 x 36864 took 1725 us by (4096, 16),
     2154 by (4096, 32).
     """
-    row = problem.reduced * problem.together
+    row = problem.reduced * problem.co_reduced
     if not problem.full_outputs:
         return 2048, 8
-    if problem.together > 1:
-        return TOGETHER
+    if problem.co_reduced > 1:
+        return CO_REDUCED
     if problem.draws and row > ROW_IN_L2 // 2:
         widest = max((s.item_bytes for s in whole_loads(problem)), default=2)
         return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
@@ -154,7 +154,7 @@ def _may_keep(problem: Problem) -> bool:
     """Whether an end of rows fits in registers, 32 elements a thread; of some more would spill."""
     narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
     few = len(whole_loads(problem)) <= 2 and not (problem.draws and problem.reduced % WORDS)
-    once = problem.together == 1 and not problem.varies
+    once = problem.co_reduced == 1 and not problem.varies
     return narrow and few and once and problem.full_outputs
 
 
@@ -167,7 +167,7 @@ def is_better_backwards(problem: Problem, step: int, kept: int = 0) -> bool:
     numbers a lane, 401 and 385.
     """
     device = problem.device
-    row = problem.reduced * problem.together - kept
+    row = problem.reduced * problem.co_reduced - kept
     rows = row * _bytes_an_element(problem) * device.sm_count
     longest = step >= LONGEST_STEP[0] and problem.states > 1
     return 2 * rows >= device.l2_bytes and not longest

@@ -40,7 +40,7 @@ class SizeArg:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class CooperativeWorkspace:
     """Memory by which the programs of a launch tell one another results, as an argument.
 
     It has ``count`` words of ``dtype``, all of them -1 before the kernel starts.
@@ -57,7 +57,7 @@ class Board:
         return f"torch.full(({self.count},), -1, dtype={self.dtype.info.torch}, device={{}})"
 
 
-Argument = Union[KernelArg, SizeArg, Board]
+Argument = Union[KernelArg, SizeArg, CooperativeWorkspace]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class KernelSource:
         Arguments that are not to be called aligned, even where they are.
     follows : bool
         Whether it waits by itself for the kernel before it, and may be started early.
-    board : Board or None
+    workspace : Board or None
         The last run-time argument, where programs wait for one another: all must run at a time.
     max_registers : int
         Most registers of a thread, 0 for as many as the compiler takes.
@@ -103,10 +103,10 @@ class KernelSource:
     sizes: tuple[SizeArg, ...] = ()
     unaligned: frozenset[str] = frozenset()
     follows: bool = False
-    board: Board | None = None
+    workspace: CooperativeWorkspace | None = None
     max_registers: int = 0
 
     @property
     def passed(self) -> tuple[Argument, ...]:
         """All run-time arguments, in order."""
-        return (*self.args, *self.sizes, *((self.board,) if self.board else ()))
+        return (*self.args, *self.sizes, *((self.workspace,) if self.workspace else ()))

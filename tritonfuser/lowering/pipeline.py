@@ -22,13 +22,13 @@ from .kernel_source import KernelSource
 from .legality.given_params import with_params
 from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
-from .passes.contractions_to_mma import Products
 from .passes.device_requirements import check_device
 from .passes.mark_softmax import mark_softmax
 from .passes.random_seeds import Seeds, seeded
 from .passes.simplify import simplify
 from .passes.split_complex import Part, split_complex
-from .passes.strength_reduction import cheaper
+from .passes.strength_reduction import reduce_strength
+from .product_policy import ProductPolicy
 from .segments import Segment, SegmentedFusion
 
 
@@ -54,7 +54,7 @@ def lower(
     device: DeviceProperties,
     params: Sequence[HeuristicParams] | None = None,
     two_steps: bool = True,
-    products: Products = Products.AUTO,
+    products: ProductPolicy = ProductPolicy.AUTO,
     ledger: Ledger | None = None,
 ) -> Lowered:
     """All passes.
@@ -86,7 +86,7 @@ def lower(
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = seeded(mark_softmax(fusion))
-    fusion = cheaper(fusion)
+    fusion = reduce_strength(fusion)
     check_device(check(fusion), device)
     dump("simplify", fusion)
     segmented = segment(fusion, device, two_steps, products, misaligned)

@@ -10,7 +10,7 @@ from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Target
 from ..symbolic.index_expr import Affine, Axis
-from .access.aliases import Buffered
+from .access.aliases import BufferView
 from .access.read_footprint import Read, loaded_by, read_as, target_of
 
 
@@ -95,9 +95,9 @@ class Segment:
         What it loads and stores.
     parallel, reduced : tuple of Axis
         The loop nest: axes every result has, and axes reduced (or scanned) along.
-    chunked : tuple of Axis
+    batch_axes : tuple of Axis
         Those of ``parallel`` that reductions over rows keep: one program each.
-    together : tuple of Axis
+    co_reduced : tuple of Axis
         Those of ``parallel`` that a program has whole: results of its rows are reduced over them.
     crossing : tuple of Axis
         Those of ``parallel`` that make up the second tile axis of a transpose.
@@ -132,14 +132,14 @@ class Segment:
     outputs: tuple[Value, ...]
     parallel: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
-    chunked: tuple[Axis, ...]
+    batch_axes: tuple[Axis, ...]
     crossing: tuple[Axis, ...]
     members: tuple[Member, ...]
     stores: tuple[Store, ...]
     params: HeuristicParams
     reason: str
-    together: tuple[Axis, ...] = ()
-    operands: tuple[Buffered, ...] = ()
+    co_reduced: tuple[Axis, ...] = ()
+    operands: tuple[BufferView, ...] = ()
     refusals: tuple[str, ...] = ()
     cut: str = ""
     bytes_read: int = 0
@@ -168,7 +168,7 @@ class SegmentedFusion:
 
     fusion: Fusion
     segments: tuple[Segment, ...]
-    results: tuple[Buffered, ...]
+    results: tuple[BufferView, ...]
     layouts: dict[Value, tuple[int, ...]]
     cuts: tuple[str, ...] = field(default=())
 

@@ -6,7 +6,7 @@ import torch
 
 from ..ir import TensorType
 from .shape_rules import ARG, tensor
-from .table import Call, Kept, Op
+from .table import Call, Materialize, Op
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
@@ -20,7 +20,7 @@ INTERNAL: tuple[Op, ...] = (
         (ARG,),
         "The operand, stored by the kernel that computes it.",
         "view",
-        Kept(),
+        Materialize(),
         _infer,
         torch.clone,
     ),

@@ -99,7 +99,7 @@ class Pointwise:
 
     ``variants`` is tried in order by the dtype of the first operand after casting; a key of
     None takes any. Names usable in an expression: ``tl``, ``libdevice`` and the functions of
-    ``lowering.library``; ``{dtype}`` is the Triton name of the computed dtype.
+    ``lowering.device_lib.functions``; ``{dtype}`` is the Triton name of the computed dtype.
     ``constants`` are cheaper expressions for when the last operand is a known number.
     """
 
@@ -183,7 +183,7 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Materialize:
     """``arg`` in memory: one kernel computes and stores it, later ones load it."""
 
 
@@ -196,7 +196,7 @@ class Factory:
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Philox random numbers: ``distribution`` names the function of ``lowering.library``.
+    """Philox random numbers: ``distribution`` names the function of ``lowering.device_lib``.
 
     The first two operands are (low, high) of a half-open range where ``bounded``, (mean, standard
     deviation) where only ``scaled``. ``neighbours`` says that the library has the function for
@@ -253,7 +253,7 @@ Form = Union[
     Scan,
     View,
     Scatter,
-    Kept,
+    Materialize,
     Factory,
     Random,
     Composite,

@@ -29,12 +29,12 @@ class CapturedGraph:
         The results; each replay writes them anew.
     """
 
-    def __init__(self, inputs: Sequence[Any], static: Sequence[Any], look: Look) -> None:
+    def __init__(self, inputs: Sequence[Any], static: Sequence[Any], peek: Look) -> None:
         self.inputs = tuple(inputs)
         self.outputs: list[torch.Tensor] = []
         self.graph = torch.cuda.CUDAGraph()
         self._static = tuple(static)
-        self._look = look
+        self._peek = peek
         self._shared = _sharing(static)
         self._storages = {_storage(x) for x in static if _is_tensor(x)}
 
@@ -57,7 +57,7 @@ class CapturedGraph:
         self.graph.replay()
 
     def _copy(self, inputs: Sequence[Any]) -> None:
-        pairs = list(zip(self.inputs, self._static, self._look(inputs), strict=True))
+        pairs = list(zip(self.inputs, self._static, self._peek(inputs), strict=True))
         for place, (own, _, given) in enumerate(pairs):
             if not isinstance(own, torch.Tensor) and not same_number(own, given):
                 raise InputError(
@@ -80,12 +80,12 @@ class CapturedGraph:
         return given.clone() if _storage(given) in self._storages else given
 
 
-def capture(bound: Bound, inputs: Sequence[Any], out: Outs | None, look: Look) -> CapturedGraph:
+def capture(bound: Bound, inputs: Sequence[Any], out: Outs | None, peek: Look) -> CapturedGraph:
     """Capture a run of a plan on inputs and into outputs that fit it.
 
     Parameters
     ----------
-    look : callable
+    peek : callable
         Gives the flat inputs of a later call, or raises.
 
     Raises
@@ -100,7 +100,7 @@ def capture(bound: Bound, inputs: Sequence[Any], out: Outs | None, look: Look) -
         static = [x.to(plan.device) if _is_tensor(x) and x.is_cpu else x for x in inputs]
         if any(step.source is None for step in plan.steps):
             _warm_up(bound, static)
-        found = CapturedGraph(inputs, static, look)
+        found = CapturedGraph(inputs, static, peek)
         # A stream of this device: torch keeps one for all devices. Other threads may go on.
         with torch.cuda.graph(found.graph, None, _stream(plan.device), "thread_local"):
             made = plan.plain(static) if out is None else bound.put(static, out)

@@ -81,16 +81,16 @@ def checked_text(body: Body, numbers: Sequence[str]) -> str:
         What has to hold of the inputs that are numbers.
     """
     names = [value.name for value in body.tensors]
-    look = _look(_unpacked(body), [_guarded(names), *numbers])
+    peek = _peek(_unpacked(body), [_guarded(names), *numbers])
     places = _addresses(_looked_at(body))
     odd = _misaligned([value.name for value in body.counted_on])
     run = [
-        *_leave(look, odd, places, "miss(inputs)"),
+        *_leave(peek, odd, places, "miss(inputs)"),
         *_at_home(body, "run(inputs, miss)"),
         *body.lines,
         *handed_out(body.results),
     ]
-    fits = [*_leave(look, odd, places, "False"), "return True"]
+    fits = [*_leave(peek, odd, places, "False"), "return True"]
     return _maker("guard", {"run(inputs, miss)": run, "fits(inputs)": fits})
 
 
@@ -110,7 +110,7 @@ def into_text(body: Body, numbers: Sequence[str], given: Sequence[bool]) -> str:
     real = [out for out, is_given in zip(outs, given, strict=True) if is_given]
     written = [o for o, r in zip(outs, shown, strict=True) if r.buffer and body.device]
     names = [value.name for value in body.tensors]
-    look = _look(
+    peek = _peek(
         [*_unpacked(body), f"[{', '.join(outs)}] = out"],
         [_guarded([*names, *real]), *(f"{o} is None" for o in outs if o not in real), *numbers],
     )
@@ -121,13 +121,13 @@ def into_text(body: Body, numbers: Sequence[str], given: Sequence[bool]) -> str:
     close = f"near.apart != ({starts},) and near(({starts},))" if real else "False"
     lines, results = put_into(body.results, body.lines, body.buffers, given)
     run = [
-        *_leave(look, odd, places, "miss(inputs, out)"),
+        *_leave(peek, odd, places, "miss(inputs, out)"),
         *([f"if {close}:", "    return miss(inputs, out)"] if real else []),
         *_at_home(body, "run(inputs, out, miss)"),
         *lines,
         *results,
     ]
-    fits = [*_leave(look, odd, places, "False"), f"return not ({close})"]
+    fits = [*_leave(peek, odd, places, "False"), f"return not ({close})"]
     return _maker("guard, near", {"run(inputs, out, miss)": run, "fits(inputs, out)": fits})
 
 
@@ -169,7 +169,7 @@ def _guarded(names: Sequence[str]) -> str:
     return f"guard({', '.join(names)})" if names else "True"
 
 
-def _look(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
+def _peek(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
     return [
         "try:",
         *_indented([*unpacked, f"fits = {' and '.join(conditions)}"]),
@@ -178,10 +178,10 @@ def _look(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
     ]
 
 
-def _leave(look: Sequence[str], odd: str, places: Sequence[str], way: str) -> list[str]:
+def _leave(peek: Sequence[str], odd: str, places: Sequence[str], way: str) -> list[str]:
     """Look, and leave by ``way`` where something does not fit."""
     aligned = [f"if {odd}:", f"    return {way}"] if odd else []
-    return [*look, "if not fits:", f"    return {way}", *places, *aligned]
+    return [*peek, "if not fits:", f"    return {way}", *places, *aligned]
 
 
 def _looked_at(body: Body) -> list[Value]:

@@ -247,9 +247,9 @@ class PlanWriter:
     def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
         sizes = [self.varying.atom(size.name) for size in source.sizes]
         names = [*(arg.value.name for arg in source.args), *sizes]
-        if source.board is not None:
-            self.lines.append(f"board = {source.board.made.format('device')}")
-            names.append("board")
+        if source.workspace is not None:
+            self.lines.append(f"workspace = {source.workspace.made.format('device')}")
+            names.append("workspace")
         started = time.perf_counter()
         if not self.on_gpu:
             self.scope[f"k{place}"] = interpreted(source)
@@ -272,8 +272,8 @@ class PlanWriter:
             self._address(arg.value) if arg.is_tensor else arg.value.name for arg in source.args
         ]
         grid = [self.varying.text(n) for n in source.grid]
-        board = ["board.data_ptr()"] if source.board is not None else []
-        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *board, *tails])
+        workspace = ["workspace.data_ptr()"] if source.workspace is not None else []
+        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *workspace, *tails])
         self._step(f"k{place}({given})", Step(piece, source, aligned, took))
 
     def _compile(self) -> None:

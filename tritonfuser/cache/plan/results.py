@@ -15,7 +15,7 @@ import torch
 
 from ...dtypes import complex_dtype
 from ...ir import Output, Value
-from ...lowering.access.aliases import Buffered, buffer_strides
+from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.pipeline import Lowered
 from ...shapes import Memory
 
@@ -110,7 +110,7 @@ def results_of(
 
 
 def view_text(
-    lies: Buffered,
+    lies: BufferView,
     name: Callable[[Value], str],
     anywhere: Collection[Value],
     numbers: Callable[[int | tuple[int, ...]], str],
@@ -128,10 +128,10 @@ def view_text(
     return f"{text}.as_strided({sizes}, {strides}, {offset})"
 
 
-def _layout(lowered: Lowered, output: Output, lies: Buffered) -> Layout:
+def _layout(lowered: Lowered, output: Output, lies: BufferView) -> Layout:
     segmented = lowered.segmented
     if output.alias_of is not None:
-        lies = Buffered(output.alias_of)
+        lies = BufferView(output.alias_of)
     root = lies.root
     strides = segmented.layouts.get(root) or buffer_strides(segmented.fusion, root)
     memory = Memory(root.tensor.sizes, strides)
@@ -146,7 +146,7 @@ def _layout(lowered: Lowered, output: Output, lies: Buffered) -> Layout:
 
 
 def _as_buffer(
-    lies: Buffered,
+    lies: BufferView,
     strides: tuple[int, ...],
     numbers: Callable[[int | tuple[int, ...]], str],
 ) -> str | None:

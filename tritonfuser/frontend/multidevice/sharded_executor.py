@@ -21,9 +21,9 @@ from ...ir import Fusion, Value
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
 from ...lowering.passes.concretize import concretize
-from ...lowering.passes.contractions_to_mma import Products
 from ...lowering.passes.simplify import simplify
 from ...lowering.pipeline import Lowered
+from ...lowering.product_policy import ProductPolicy
 from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Sharding, Shardings
 from ..vocabulary.unavailable import UnavailableError
@@ -74,7 +74,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
-        products: Products = Products.AUTO,
+        products: ProductPolicy = ProductPolicy.AUTO,
     ) -> list[torch.Tensor]:
         """Run this device's program on its parts, together with all devices of the mesh."""
         if params is not None:
@@ -143,7 +143,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
         *,
         params: Sequence[HeuristicParams] | None = None,
         device: torch.device | str | None = None,
-        products: Products = Products.AUTO,
+        products: ProductPolicy = ProductPolicy.AUTO,
     ) -> ExecutionPlan:
         """The plan, where all is done by one local run."""
         core, given = self._single(inputs)

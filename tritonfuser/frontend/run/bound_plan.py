@@ -15,7 +15,7 @@ from ...cache.plan.execution_plan import ExecutionPlan
 from ...heuristics.params import HeuristicParams
 from ...ir import Fusion
 from ...lowering.kernel_source import KernelSource
-from ...lowering.passes.contractions_to_mma import Products
+from ...lowering.product_policy import ProductPolicy
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flat, placing
 from ..record.recording import Recording
@@ -184,7 +184,7 @@ def bind(
     *,
     params: Sequence[HeuristicParams] | None = None,
     device: torch.device | None = None,
-    products: Products = Products.AUTO,
+    products: ProductPolicy = ProductPolicy.AUTO,
 ) -> BoundPlan:
     """The plan of a recorded definition for flat inputs; arguments as for the executor's.
 

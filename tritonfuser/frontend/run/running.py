@@ -12,7 +12,7 @@ from ...cache.executor import device_of
 from ...cache.plan.copies import copied
 from ...errors import ExecutionModeError, InputError
 from ...heuristics.params import HeuristicParams
-from ...lowering.passes.contractions_to_mma import Products
+from ...lowering.product_policy import ProductPolicy
 from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.repro import describe_inputs
 from ..record.inputs import Inputs, device_for, flat, placing
@@ -235,7 +235,7 @@ class Runnable(Recorded):
         params: Sequence[HeuristicParams] | HeuristicParams | None,
         device: Device,
         save_repro_inputs: bool,
-        products: Products,
+        products: ProductPolicy,
     ) -> list[torch.Tensor]:
         fusion = self._ready()
         if self._ke is not None:

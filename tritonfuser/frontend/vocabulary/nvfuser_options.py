@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import DefinitionError
-from ...lowering.passes.contractions_to_mma import Products
+from ...lowering.product_policy import ProductPolicy
 
 ENABLE = frozenset(
     {
@@ -31,7 +31,7 @@ DISABLE = frozenset(
 )  # fmt: skip
 
 
-def products_of(enable: Sequence[str], disable: Sequence[str]) -> Products:
+def products_of(enable: Sequence[str], disable: Sequence[str]) -> ProductPolicy:
     """Who computes matrix products under these options; the others steer what is not here.
 
     Raises
@@ -42,8 +42,8 @@ def products_of(enable: Sequence[str], disable: Sequence[str]) -> Products:
     _check(enable, ENABLE, "_enable_options")
     _check(disable, DISABLE, "_disable_options")
     if "matmul_expr_eval" in disable:
-        return Products.NO_TORCH
-    return Products.KERNELS if "fuse_matmul" in enable else Products.AUTO
+        return ProductPolicy.NO_TORCH
+    return ProductPolicy.KERNELS if "fuse_matmul" in enable else ProductPolicy.AUTO
 
 
 def _check(given: Sequence[str], known: frozenset[str], which: str) -> None:

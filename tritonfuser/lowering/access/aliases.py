@@ -14,7 +14,7 @@ from ...symbolic.sizes import integer
 
 
 @dataclass(frozen=True, slots=True)
-class Buffered:
+class BufferView:
     """A value in memory: the buffer it lies in (an input or a segment's output), and how.
 
     ``memory`` None means the whole buffer as it is allocated. ``pairs`` says that the buffer is
@@ -68,7 +68,7 @@ class _Chain:
     narrows: bool
 
 
-def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[Buffered, ...]:
+def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[BufferView, ...]:
     """For each value that must be in memory, what to materialise and how it lies in that buffer.
 
     A view of an input is a view of that buffer; ``permute(reshape(t))`` of a computed ``t`` is a
@@ -78,10 +78,10 @@ def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[Buffered, ...]:
     """
     chains = [_chain(fusion, value) for value in values]
     whole = {c.root for c in chains if not c.narrows}
-    results: list[Buffered] = []
+    results: list[BufferView] = []
     for value, chain in zip(values, chains, strict=True):
         if value in fusion.returned and chain.views and chain.root in fusion.written:
-            results.append(Buffered(value))
+            results.append(BufferView(value))
             continue
         stored = chain.root in fusion.given or chain.root in whole
         found = _through(fusion, chain) if stored or not chain.narrows else None
@@ -108,10 +108,10 @@ def _elements(type_: TensorType) -> int:
     return prod(1 if d.expanded else integer(d.size) for d in type_.dims)
 
 
-def _through(fusion: Fusion, chain: _Chain) -> Buffered | None:
+def _through(fusion: Fusion, chain: _Chain) -> BufferView | None:
     """The output in the root's buffer, or None where a view cannot be expressed by strides."""
     if not chain.views:
-        return Buffered(chain.root)
+        return BufferView(chain.root)
     memory: Memory | None = Memory(chain.root.tensor.sizes, buffer_strides(fusion, chain.root), 0)
     for node in chain.views:
         form = as_call(node).op.form
@@ -119,14 +119,14 @@ def _through(fusion: Fusion, chain: _Chain) -> Buffered | None:
         memory = form.alias(as_call(node), memory)
         if memory is None:
             return None
-    return Buffered(chain.root, memory)
+    return BufferView(chain.root, memory)
 
 
-def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> Buffered:
+def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> BufferView:
     """The output through as many of its last views as can be, its own buffer at worst."""
     node = fusion.producers[value]
     views: list[Node] = []
-    best = Buffered(value)
+    best = BufferView(value)
     while True:
         form = as_call(node).op.form
         operand = node.args[0]

@@ -16,7 +16,7 @@ from ...ops.builder import as_call
 from ...ops.table import (
     Call,
     Contraction,
-    Kept,
+    Materialize,
     Moments,
     Pointwise,
     Reduction,
@@ -153,7 +153,7 @@ class AxisMap:
             return [d for i, d in enumerate(self._dims[call.value("arg")]) if i not in dims]
         if isinstance(form, View):
             return self._view(call, out)
-        if isinstance(form, Kept):
+        if isinstance(form, Materialize):
             return list(self._dims[call.value("arg")])
         if isinstance(form, Scatter):
             return self._scatter(call)

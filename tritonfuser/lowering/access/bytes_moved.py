@@ -8,7 +8,7 @@ from math import prod
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.sizes import lesser
-from .aliases import Buffered, buffer_strides
+from .aliases import BufferView, buffer_strides
 from .read_footprint import Read
 from .traffic import Traffic
 
@@ -22,7 +22,7 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
     return sum(lesser(count, held_bytes(fusion, value)) for value, count in found.items())
 
 
-def library_bytes(fusion: Fusion, operands: Iterable[Buffered]) -> int:
+def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:
     """Bytes of the operands of a library call, a buffer given twice counted once."""
     found: dict[Value, int] = {}
     for operand in operands:

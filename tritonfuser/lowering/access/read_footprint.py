@@ -14,8 +14,8 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import (
     Contraction,
-    Kept,
     Library,
+    Materialize,
     Moments,
     Pointwise,
     Reduction,
@@ -46,7 +46,7 @@ class Read:
         return self._hash
 
 
-def is_anchor(node: Node) -> bool:
+def is_reducer(node: Node) -> bool:
     """Whether a node is computed at one place of a kernel only: reductions, scans, products."""
     return isinstance(as_call(node).op.form, Reduction | Moments | Scan | Contraction)
 
@@ -61,14 +61,14 @@ def is_scatter(node: Node) -> bool:
     return isinstance(as_call(node).op.form, Scatter)
 
 
-def is_kept(node: Node) -> bool:
+def is_materialize(node: Node) -> bool:
     """Whether a node puts its operand in memory, for later kernels."""
-    return isinstance(as_call(node).op.form, Kept)
+    return isinstance(as_call(node).op.form, Materialize)
 
 
 def ends_kernel(node: Node) -> bool:
     """Whether a node's results can be read from memory alone, by later kernels."""
-    return isinstance(as_call(node).op.form, Library | Scatter | Kept)
+    return isinstance(as_call(node).op.form, Library | Scatter | Materialize)
 
 
 def target_of(node: Node, read: Read) -> Target:
@@ -148,24 +148,24 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReadFootprint:
     """What a walk met: reductions at their own index, others, loads, and the nodes between.
 
-    ``anchors`` are all reads of reductions and scans, each at its index.
+    ``reducers`` are all reads of reductions and scans, each at its index.
     """
 
     native: frozenset[Value]
     foreign: frozenset[Value]
-    anchors: frozenset[Read]
+    reducers: frozenset[Read]
     loads: frozenset[Read]
     nodes: frozenset[Node]
 
-    def needing(self, value: Value) -> Reach:
+    def needing(self, value: Value) -> ReadFootprint:
         """The same, and a value that is not read, but must be in memory before."""
         return replace(self, foreign=self.foreign | {value})
 
 
-NOTHING = Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
+EMPTY_FOOTPRINT = ReadFootprint(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
 
 
 def walk(
@@ -174,7 +174,7 @@ def walk(
     places: Mapping[Value, Index],
     stored: Container[Value] = frozenset(),
     operands: Callable[[Node, Read], Iterable[Read]] = reads,
-) -> Reach:
+) -> ReadFootprint:
     """Pull from ``start`` down to inputs and anchors.
 
     Parameters
@@ -188,7 +188,7 @@ def walk(
     """
     native: set[Value] = set()
     foreign: set[Value] = set()
-    anchors: set[Read] = set()
+    reducers: set[Read] = set()
     loads: set[Read] = set()
     nodes: set[Node] = set()
     seen: set[Read] = set()
@@ -204,14 +204,14 @@ def walk(
         elif read.value in places:
             at_home = read.index == places[read.value] and not read.guards
             (native if at_home else foreign).add(read.value)
-            anchors.add(read)
+            reducers.add(read)
         else:
             nodes.add(node)
             stack.extend(operands(node, read))
-    return Reach(
+    return ReadFootprint(
         frozenset(native),
         frozenset(foreign),
-        frozenset(anchors),
+        frozenset(reducers),
         frozenset(loads),
         frozenset(nodes),
     )

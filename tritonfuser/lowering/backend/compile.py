@@ -178,7 +178,7 @@ def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], 
         for arg, flag in zip(source.args, aligned, strict=True)
     ]
     flags += [size.multiple % 16 == 0 for size in source.sizes]
-    flags += [True] if source.board else []
+    flags += [True] if source.workspace else []
     return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
 
 
@@ -188,7 +188,7 @@ def _options(source: KernelSource) -> dict[str, Any]:
         "num_stages": source.num_stages,
         "enable_fp_fusion": options.current().fma,
         **({"launch_pdl": True} if source.follows else {}),
-        **({"launch_cooperative_grid": True} if source.board else {}),
+        **({"launch_cooperative_grid": True} if source.workspace else {}),
         **({"maxnreg": source.max_registers} if source.max_registers else {}),
         # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
         "enable_reflect_ftz": False,

@@ -78,9 +78,11 @@ class Launcher:
             size = math.prod(self.source.grid) * scratch
             made = torch.empty(size, dtype=torch.uint8, device=device)
             head = tuple(made if item is SCRATCH else item for item in head)
-        board = self.source.board
-        if board is not None:
-            made = torch.full((board.count,), -1, dtype=board.dtype.info.torch, device=device)
+        workspace = self.source.workspace
+        if workspace is not None:
+            made = torch.full(
+                (workspace.count,), -1, dtype=workspace.dtype.info.torch, device=device
+            )
             args = (*args, made)
         given = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
         with torch.cuda.device(self.device_index):
@@ -107,7 +109,7 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
             binary._init_handles()
         except OutOfResources as error:
             raise LoweringError(f"kernel {source.name}: {error}") from error
-    if source.board is not None:
+    if source.workspace is not None:
         _check_resident(source, binary, of(torch.device("cuda", device_index)))
     prepared = prepare(binary, len(source.constants))
     return Launcher(source, device_index, prepared, binary.n_regs, binary.n_spills)

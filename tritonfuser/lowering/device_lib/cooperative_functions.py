@@ -24,7 +24,7 @@ def _float_of(word):
 
 
 @triton.jit
-def tell(place, number, mask):
+def publish(place, number, mask):
     """Put floats where other programs look for them."""
     word = number.to(tl.int64 if number.dtype == tl.float64 else tl.int32, bitcast=True)
     # A nan that an input brought along may have all bits set: another one says the same.
@@ -32,13 +32,13 @@ def tell(place, number, mask):
 
 
 @triton.jit
-def look(place, mask):
+def peek(place, mask):
     """The words that are there by now; 0 where the mask is off."""
     return tl.load(place, mask=mask, other=0, volatile=True)
 
 
 @triton.jit
-def heard(words, place):
+def wait_for(words, place):
     """The floats that other programs tell, from words that were looked at before.
 
     Those that were not there then are waited for. A loop of Triton's would keep the loop around

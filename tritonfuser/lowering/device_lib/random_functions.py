@@ -1,4 +1,4 @@
-"""Random numbers of the generated kernels: Philox4x32-10, to the bit as ``ops.philox`` has it.
+"""Random numbers of generated kernels: Philox4x32-10, to the bit as ``ops.creation.philox``.
 
 The functions are reached through ``library``, as the other helpers are.
 """

@@ -10,7 +10,7 @@ from ...ops.builder import as_call
 from ...ops.table import Reduction
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, digit
-from ..kernel_source import Board
+from ..kernel_source import CooperativeWorkspace
 from ..segments import Member, Segment, Store
 from ..tile.shared_nest import SharedNest
 from ..tile.tile import Tile
@@ -19,7 +19,7 @@ from .kernel_body import KernelBody
 from .reduce_tile import give, row_total, work_dtype
 from .writer import Line, Name
 
-BOARD = "board_ptr"
+WORKSPACE = "workspace_ptr"
 """Where programs tell one another what they reduced: one word for each row, result and part."""
 
 
@@ -43,7 +43,7 @@ class SharedBody(KernelBody):
     ) -> None:
         super().__init__(fusion, segment, nest, stored, outputs, wide_index)
         self.rows = nest
-        self.told = [m for m in segment.members if not self.walks(m)]
+        self.published = [m for m in segment.members if not self.walks(m)]
         self._late = False
 
     # -- places --------------------------------------------------------------
@@ -76,36 +76,36 @@ class SharedBody(KernelBody):
         within = super().part(tile, count)
         return f"part * {self.rows.width // count} + {within}"
 
-    # -- the board -----------------------------------------------------------
+    # -- the workspace -----------------------------------------------------------
 
-    def board(self) -> Board:
+    def workspace(self) -> CooperativeWorkspace:
         """The memory that the programs tell their results in."""
-        count = self.rows.grid[0][1] * self.rows.early.axis.extent * len(self.told)
-        return Board(BOARD, self._word(), count)
+        count = self.rows.grid[0][1] * self.rows.early.axis.extent * len(self.published)
+        return CooperativeWorkspace(WORKSPACE, self._word(), count)
 
     def _word(self) -> DataType:
-        wide = work_dtype(next(self.told[0].node.operands())) is DataType.Double
+        wide = work_dtype(next(self.published[0].node.operands())) is DataType.Double
         return DataType.Int if wide else DataType.Int32
 
     def _told_at(self, row: Tile, number: int, part: str) -> str:
-        """Where a part's result for a row is: ``board_ptr + s * 8192 + m * 16 + part``."""
+        """Where a part's result for a row is: ``workspace_ptr + s * 8192 + m * 16 + part``."""
         group, rows = self.rows.grid[0][0], self.rows.early.axis.extent
-        words = len(self.told) * self.rows.parts
+        words = len(self.published) * self.rows.parts
         position = (digit(group.axis) * rows + digit(row.axis)) * words
         position = position + digit(Axis(part, self.rows.parts)) + number * self.rows.parts
-        return f"{BOARD} + {self.index.text(position)}"
+        return f"{WORKSPACE} + {self.index.text(position)}"
 
     # -- the loop ------------------------------------------------------------
 
     def _pass(self, members: list[Member], stores: list[Store]) -> None:
         self.writer.open_loop("m", "n")
-        seen = [self._look(number, member) for number, member in enumerate(self.told)]
-        self._fetch(self.told)
-        for number, member in enumerate(self.told):
+        seen = [self._peek(number, member) for number, member in enumerate(self.published)]
+        self._fetch(self.published)
+        for number, member in enumerate(self.published):
             self._tell(number, member)
         early = len(self.writer.scopes[-1].lines)
         self._late = True
-        for number, (member, name) in enumerate(zip(self.told, seen, strict=True)):
+        for number, (member, name) in enumerate(zip(self.published, seen, strict=True)):
             self._hear(number, member, name)
         ends = [self._reduce(member) for member in members if self.walks(member)]
         for store in stores:
@@ -128,10 +128,10 @@ class SharedBody(KernelBody):
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"
         return f"for m in range({steps}):"
 
-    def _look(self, number: int, member: Member) -> Name:
-        """What is on the board by now: asked for early, as it takes as long as a load."""
+    def _peek(self, number: int, member: Member) -> Name:
+        """What is on the workspace by now: asked for early, as it takes as long as a load."""
         where = self._told_at(self.rows.late, number, "parts")
-        text = f"look({where}, n_mask)"
+        text = f"peek({where}, n_mask)"
         return self.define(member.node.out, text, frozenset("n"), self._word(), None, "_seen")
 
     def _tell(self, number: int, member: Member) -> None:
@@ -139,7 +139,7 @@ class SharedBody(KernelBody):
         assert isinstance(form, Reduction)
         total = row_total(self, member, form, "_part")
         where = self._told_at(self.rows.early, number, "part")
-        line = Line(f"tell({where}, {total.text}, m_mask)", member.node.loc)
+        line = Line(f"publish({where}, {total.text}, m_mask)", member.node.loc)
         self.writer.scopes[-1].lines.append(line)
 
     def _hear(self, number: int, member: Member, seen: Name) -> None:
@@ -148,7 +148,7 @@ class SharedBody(KernelBody):
         where = self._told_at(self.rows.late, number, "parts")
         dtype = work_dtype(next(member.node.operands()))
         loc, dims = member.node.loc, frozenset("n")
-        heard = f"heard({seen.text}, {where})"
-        parts = self.define(member.node.out, heard, dims, dtype, loc, "_parts")
+        wait_for = f"wait_for({seen.text}, {where})"
+        parts = self.define(member.node.out, wait_for, dims, dtype, loc, "_parts")
         text = form.across.format(x=parts.text, axis=0)
         give(self, member, member.node.out, self.define(member.node.out, text, dims, dtype, loc))

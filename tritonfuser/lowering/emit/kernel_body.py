@@ -109,8 +109,8 @@ class KernelBody(TileWriter):
         return levels[top.node.out]
 
     def _level(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
-        reach = walk(self.fusion, starts, self._places, self.stored)
-        return max((levels[v] + self._closes_pass(v) for v in reach.native), default=0)
+        footprint = walk(self.fusion, starts, self._places, self.stored)
+        return max((levels[v] + self._closes_pass(v) for v in footprint.native), default=0)
 
     def _closes_pass(self, value: Value) -> int:
         """1 for a result known when its loop is over: all but scans, and rows' own results."""
@@ -279,7 +279,7 @@ class KernelBody(TileWriter):
     def place_result(self, member: Member, out: Value, name: Name) -> None:
         self.bind(Read(out, self.place(member.index)), name)
 
-    def anchor(self, node: Node, read: Read) -> Name:
+    def reducer(self, node: Node, read: Read) -> Name:
         """A scan in a later loop than its own is done again there."""
         member = self.members[node.out]
         self._reduce(member)

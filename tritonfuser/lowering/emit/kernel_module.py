@@ -18,7 +18,7 @@ from ...shapes import INT32_LIMIT, Memory, index_dtype
 from ...symbolic.shape_env import Ledger
 from ...symbolic.size_text import atoms_in, computed
 from ..device_lib import functions
-from ..kernel_source import Argument, Board, KernelArg, KernelSource, SizeArg
+from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, KernelSource, SizeArg
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.nest import Nest
@@ -59,7 +59,7 @@ def emit(
     """
     nest = nest_of(segment)
     if isinstance(nest, SharedNest):
-        # Its board is filled right before it, and all its programs start together.
+        # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
     wide = _is_wide(nest, _memories(segment, inputs, outputs))
     if isinstance(nest, ProductNest):
@@ -73,8 +73,8 @@ def emit(
     name = kernel_name(segment)
     params = segment.params
     sizes = _sizes(body, wide, ledger)
-    board = writer.board() if isinstance(writer, SharedBody) else None
-    passed = (*args, *sizes, *((board,) if board else ()))
+    workspace = writer.workspace() if isinstance(writer, SharedBody) else None
+    passed = (*args, *sizes, *((workspace,) if workspace else ()))
     text, lines = _module(name, segment, nest, passed, body, ledger)
     return KernelSource(
         name=name,
@@ -87,7 +87,7 @@ def emit(
         lines=lines,
         sizes=sizes,
         follows=segment.follows,
-        board=board,
+        workspace=workspace,
         max_registers=params.max_registers,
         unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
     )
@@ -155,7 +155,7 @@ def _module(
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
-    if _makes_descriptors(body) or any(isinstance(a, Board) for a in args):
+    if _makes_descriptors(body) or any(isinstance(a, CooperativeWorkspace) for a in args):
         text.append("import torch")
     text += ["import triton", "import triton.language as tl"]
     if "libdevice" in used:
@@ -215,18 +215,20 @@ def _launch(
             "    triton.set_allocator(lambda n, *_: "
             'torch.empty(n, dtype=torch.int8, device="cuda"))',
         ]
-    for board in (a for a in args if isinstance(a, Board)):
-        memory += [f"    # {_BOARD_NOTE}", "    board = " + board.made.format('"cuda"')]
+    for workspace in (a for a in args if isinstance(a, CooperativeWorkspace)):
+        memory += [f"    # {_WORKSPACE_NOTE}", "    workspace = " + workspace.made.format('"cuda"')]
     given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
     constants = [f"{key}={value}" for key, value in nest.constants]
     options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
     options += ["launch_pdl=True"] if segment.follows else []
-    if any(isinstance(a, Board) for a in args):
+    if any(isinstance(a, CooperativeWorkspace) for a in args):
         options.append("launch_cooperative_grid=True")
     if segment.params.max_registers:
         options.append(f"maxnreg={segment.params.max_registers}")
     grid = ", ".join(repr(count) for count in _grid(nest))
-    tensors = [n for n, a in zip(given, args, strict=True) if not isinstance(a, Board)]
+    tensors = [
+        n for n, a in zip(given, args, strict=True) if not isinstance(a, CooperativeWorkspace)
+    ]
     symbols: list[str] = []
     lines: list[str] = []
     if ledger is not None:
@@ -249,7 +251,7 @@ def _launch(
 _INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
 
 
-_BOARD_NOTE = "Where programs tell one another what they reduced; all of them run at a time."
+_WORKSPACE_NOTE = "Where programs tell one another what they reduced; all of them run at a time."
 
 
 def _makes_descriptors(body: list[Line]) -> bool:

@@ -15,7 +15,7 @@ from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, V
 from ...ops.typing_rules import operand_types
 from ...shapes import Source, broadcast_index
 from ...symbolic.index_expr import Affine, linear, unbound
-from ..access.read_footprint import Read, is_anchor, merge_guards, reads, sources_of
+from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, number, triton_name, typed, zero
 from .loads import LoadWriter
 from .random_words import WORDS, Run, run_along, scaled
@@ -55,7 +55,7 @@ class ValueWriter(LoadWriter):
     def _operands(self, read: Read) -> Iterator[Read]:
         """What the value at an index is computed from here; nothing if it is loaded or reduced."""
         node = self.fusion.producers.get(read.value)
-        if node is None or read.value in self.stored or is_anchor(node):
+        if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
         return reads(node, read)
 
@@ -77,11 +77,11 @@ class ValueWriter(LoadWriter):
             name = self._indexed(node, form, read)
         else:
             assert isinstance(form, Reduction | Moments | Scan), node.op
-            name = self.anchor(node, read)
+            name = self.reducer(node, read)
         self.bind(read, name)
         return name
 
-    def anchor(self, node: Node, read: Read) -> Name:
+    def reducer(self, node: Node, read: Read) -> Name:
         """A reduction that is not written yet: kernels with loops know how."""
         raise AssertionError(f"{node.out.name} is read before it is reduced")
 

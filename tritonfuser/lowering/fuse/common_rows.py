@@ -14,35 +14,35 @@ from math import prod
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...symbolic.index_expr import Axis
-from ..access.read_footprint import Read, is_anchor
+from ..access.read_footprint import Read, is_reducer
 from ..passes.split_reduction import Parts
 from ..segments import Member
 from .grouper import Grouper
-from .grouping import Group
+from .grouping import FusionGroup
 
 
 @dataclass(frozen=True)
 class FirstSteps:
     """Reductions to do in two steps, and in how many parts, or which.
 
-    ``together`` are results whose last step the kernel of the first should do; ``cuts_rows`` says
+    ``co_reduced`` are results whose last step the kernel of the first should do; ``cuts_rows`` says
     whether a kernel's reductions begin along parts of its rows only for others to join them.
     """
 
     parts: dict[Value, Parts] = field(default_factory=dict)
-    together: frozenset[Value] = frozenset()
+    co_reduced: frozenset[Value] = frozenset()
     cuts_rows: bool = False
 
     def joined(self, other: FirstSteps) -> FirstSteps:
         """Both."""
         return FirstSteps(
             {**self.parts, **other.parts},
-            self.together | other.together,
+            self.co_reduced | other.co_reduced,
             self.cuts_rows or other.cuts_rows,
         )
 
 
-def common_rows(grouper: Grouper, group: Group, cut_rows: bool) -> FirstSteps:
+def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> FirstSteps:
     """The first steps of a group's reductions, and of those of a kernel on the same data.
 
     Parameters
@@ -64,11 +64,13 @@ def common_rows(grouper: Grouper, group: Group, cut_rows: bool) -> FirstSteps:
     return FirstSteps()
 
 
-def _is_plain(group: Group) -> bool:
+def _is_plain(group: FusionGroup) -> bool:
     return not group.scans and group.product is None and group.library is None
 
 
-def _has_data_of(grouper: Grouper, host: Group, group: Group, shared: frozenset[Axis]) -> bool:
+def _has_data_of(
+    grouper: Grouper, host: FusionGroup, group: FusionGroup, shared: frozenset[Axis]
+) -> bool:
     """Whether a kernel reduces, along some of a group's reduced axes, data that the group reads."""
     mine, others = host.loops, group.loops
     if not shared or mine.inner == others.inner or host.outer or not _is_plain(host):
@@ -85,7 +87,7 @@ def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
     return read.value.is_tensor and axes <= met
 
 
-def _kept_together(host: Group, parts: Iterable[Value]) -> frozenset[Value]:
+def _kept_together(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:
     """The host's results, where the elements of its rows need them."""
     if host.depth == 1 and not host.dependent_outputs:
         return frozenset()
@@ -98,7 +100,7 @@ def last_steps(fusion: Fusion, values: Iterable[Value]) -> frozenset[Value]:
     stack = list(values)
     while stack:
         node = fusion.producers.get(stack.pop())
-        if node is not None and is_anchor(node):
+        if node is not None and is_reducer(node):
             found.add(node.out)
         elif node is not None:
             stack.extend(node.operands())

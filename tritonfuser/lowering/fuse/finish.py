@@ -15,13 +15,13 @@ from ...ops.mma import product_sizes
 from ...symbolic.index_expr import extent
 from ..access.aliases import buffer_strides
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
-from ..access.read_footprint import Reach, is_scatter
+from ..access.read_footprint import ReadFootprint, is_scatter
 from ..access.traffic import order_axes
 from ..passes.split_reduction import Parts
 from ..segments import Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .grouper import Grouper
-from .grouping import Group
+from .grouping import FusionGroup
 from .problems import crossing_axes
 
 
@@ -84,7 +84,7 @@ def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
     return found
 
 
-def _order(groups: Sequence[Group]) -> list[int]:
+def _order(groups: Sequence[FusionGroup]) -> list[int]:
     """Each group behind those that it needs, and else as they are numbered."""
     missing = {g.number: set(g.needs) for g in groups}
     users: dict[int, list[int]] = {}
@@ -103,11 +103,11 @@ def _order(groups: Sequence[Group]) -> list[int]:
     return done
 
 
-def _loads(grouper: Grouper, closed: dict[int, Reach]) -> dict[Value, set[int]]:
+def _loads(grouper: Grouper, closed: dict[int, ReadFootprint]) -> dict[Value, set[int]]:
     """The groups that load a value; a result of the fusion is loaded by nobody's number."""
     found: dict[Value, set[int]] = {b.root: {_NOBODY} for b in grouper.buffers.values()}
-    for number, reach in closed.items():
-        for read in reach.loads:
+    for number, footprint in closed.items():
+        for read in footprint.loads:
             found.setdefault(read.value, set()).add(number)
     return found
 
@@ -126,7 +126,7 @@ def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
         outputs=node.outs,
         parallel=(),
         reduced=(),
-        chunked=(),
+        batch_axes=(),
         crossing=(),
         members=(),
         stores=(),
@@ -139,7 +139,7 @@ def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
 
 
 def _segment(
-    grouper: Grouper, number: int, name: str, own: Reach, loads: dict[Value, set[int]]
+    grouper: Grouper, number: int, name: str, own: ReadFootprint, loads: dict[Value, set[int]]
 ) -> Segment:
     group = grouper.groups[number]
     if group.library is not None:
@@ -170,8 +170,8 @@ def _segment(
         outputs=tuple(dict.fromkeys(s.value for s in stores)),
         parallel=order_axes(group.parallel, traffic),
         reduced=group.reduced if group.scans else order_axes(group.reduced, traffic),
-        chunked=group.chunked,
-        together=order_axes(group.together, traffic),
+        batch_axes=group.batch_axes,
+        co_reduced=order_axes(group.co_reduced, traffic),
         crossing=crossing_axes(group, traffic),
         members=members,
         stores=tuple(stores),
@@ -190,7 +190,7 @@ def _named(cut: str, names: dict[int, str]) -> str:
     return re.sub(r"@(\d+)", lambda m: names[int(m[1])], cut)
 
 
-def _reason(group: Group, ops: int, stores: Sequence[Store]) -> str:
+def _reason(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
     over = f"{extent(group.parallel)} x {extent(group.reduced)}"
     if group.product is not None:
         batch, *sizes = product_sizes(as_call(group.product))

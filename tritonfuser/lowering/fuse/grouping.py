@@ -1,6 +1,6 @@
-"""Seeds and groups: what wants to be computed, and the kernels-to-be it can join.
+"""Anchors and groups: what wants to be computed, and the kernels-to-be it can join.
 
-A *seed* is a reduction, a scan, or a value to store, with the loop nest it runs over. A *group*
+A *anchor* is a reduction, a scan, or a value to store, with the loop nest it runs over. A *group*
 is a kernel in the making.
 """
 
@@ -13,8 +13,8 @@ from ...ir import Node, Operand, Value
 from ...ops.builder import as_call
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, extent
-from ..access.read_footprint import Reach, Read
-from ..passes.contractions_to_mma import is_product
+from ..access.read_footprint import Read, ReadFootprint
+from ..passes.contract_to_mma import is_product
 from ..segments import Member, Store
 
 
@@ -33,7 +33,7 @@ class Loops:
 
 
 @dataclass(frozen=True)
-class Seed:
+class Anchor:
     """A reduction, scan or stored value, placed in a loop nest, with what it reads there.
 
     ``source``, ``scatter`` and ``start`` are those of its store.
@@ -43,7 +43,7 @@ class Seed:
     parallel: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
     index: Index
-    reach: Reach
+    footprint: ReadFootprint
     member: Member | None = None
     is_scan: bool = False
     guards: tuple[Guard, ...] = ()
@@ -86,11 +86,11 @@ class Seed:
 
 
 @dataclass(frozen=True)
-class Group:
+class FusionGroup:
     """A kernel in the making.
 
     ``outer`` are the members that reduce over its rows instead; ``stored`` what it finds in memory
-    though it could compute it; ``together`` the axes of its rows that a program has whole, since
+    though it could compute it; ``co_reduced`` the axes of its rows that a program has whole, since
     results of those rows are reduced further in it.
     """
 
@@ -110,7 +110,7 @@ class Group:
     scans: bool = False
     library: Node | None = None
     stored: frozenset[Value] = frozenset()
-    together: tuple[Axis, ...] = ()
+    co_reduced: tuple[Axis, ...] = ()
 
     @cached_property
     def loops(self) -> Loops:
@@ -131,7 +131,7 @@ class Group:
         return max(self.levels.values(), default=-1) + 1
 
     @property
-    def chunked(self) -> tuple[Axis, ...]:
+    def batch_axes(self) -> tuple[Axis, ...]:
         """The axes of the rows that the outer members keep."""
         if not self.outer:
             return ()
@@ -144,35 +144,35 @@ class Group:
             found.extend(member.reads)
         return found
 
-    def grown(self, seed: Seed, outer: bool, needs: frozenset[int]) -> Group:
-        """The group with the seed in it."""
+    def grown(self, anchor: Anchor, outer: bool, needs: frozenset[int]) -> FusionGroup:
+        """The group with the anchor in it."""
         group = replace(
             self,
             needs=self.needs | needs,
-            reads=self.reads | seed.reach.loads | self._from_elsewhere(seed),
-            nodes=self.nodes | seed.reach.nodes,
-            scans=self.scans or seed.is_scan,
+            reads=self.reads | anchor.footprint.loads | self._from_elsewhere(anchor),
+            nodes=self.nodes | anchor.footprint.nodes,
+            scans=self.scans or anchor.is_scan,
         )
-        if seed.member is None:
-            return group._with_store(seed)
-        places = {**self.places, **dict.fromkeys(seed.values, seed.index)}
+        if anchor.member is None:
+            return group._with_store(anchor)
+        places = {**self.places, **dict.fromkeys(anchor.values, anchor.index)}
         if outer:
-            return replace(group, outer=(*self.outer, seed.member), places=places)
-        level = max((self.levels.get(v, -1) for v in seed.reach.native), default=-1) + 1
-        levels = {**self.levels, **dict.fromkeys(seed.values, level)}
-        members = (*self.members, seed.member)
+            return replace(group, outer=(*self.outer, anchor.member), places=places)
+        level = max((self.levels.get(v, -1) for v in anchor.footprint.native), default=-1) + 1
+        levels = {**self.levels, **dict.fromkeys(anchor.values, level)}
+        members = (*self.members, anchor.member)
         return replace(group, members=members, places=places, levels=levels)
 
-    def _from_elsewhere(self, seed: Seed) -> frozenset[Read]:
-        """Results of other kernels that the seed reads."""
-        return frozenset(r for r in seed.reach.anchors if r.value not in self.places)
+    def _from_elsewhere(self, anchor: Anchor) -> frozenset[Read]:
+        """Results of other kernels that the anchor reads."""
+        return frozenset(r for r in anchor.footprint.reducers if r.value not in self.places)
 
-    def _with_store(self, seed: Seed) -> Group:
-        full = any(not item.axes().isdisjoint(self.reduced) for item in seed.index)
-        depends = full and not seed.reach.native.isdisjoint(self.places)
+    def _with_store(self, anchor: Anchor) -> FusionGroup:
+        full = any(not item.axes().isdisjoint(self.reduced) for item in anchor.index)
+        depends = full and not anchor.footprint.native.isdisjoint(self.places)
         return replace(
             self,
-            stores=(*self.stores, seed.store),
+            stores=(*self.stores, anchor.store),
             full_outputs=self.full_outputs or full,
             dependent_outputs=self.dependent_outputs or depends,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...ir import Value
 from ...symbolic.sizes import hint
-from .grouping import Group, Seed
+from .grouping import Anchor, FusionGroup
 
 
 def bits(numbers: Iterable[int]) -> int:
@@ -40,7 +40,7 @@ class Groups:
         Those that torch does not run, as bits.
     """
 
-    listed: list[Group] = field(default_factory=list)
+    listed: list[FusionGroup] = field(default_factory=list)
     owner: dict[Value, int] = field(default_factory=dict)
     writers: dict[Value, int] = field(default_factory=dict)
     kernels: int = 0
@@ -55,7 +55,7 @@ class Groups:
     def __len__(self) -> int:
         return len(self.listed)
 
-    def start(self, group: Group) -> None:
+    def start(self, group: FusionGroup) -> None:
         """Add a group; its number is the next one."""
         assert group.number == len(self.listed)
         self.listed.append(group)
@@ -64,16 +64,16 @@ class Groups:
             self.kernels |= 1 << group.number
         self._link(group)
 
-    def put(self, group: Group, seed: Seed) -> None:
-        """Exchange a group for itself with a seed in it."""
+    def put(self, group: FusionGroup, anchor: Anchor) -> None:
+        """Exchange a group for itself with an anchor in it."""
         self.listed[group.number] = group
-        self.owner.update(dict.fromkeys(seed.values, group.number))
-        if seed.member is None:
-            known = self.writers.get(seed.value, 0)
-            self.writers[seed.value] = known | 1 << group.number
+        self.owner.update(dict.fromkeys(anchor.values, group.number))
+        if anchor.member is None:
+            known = self.writers.get(anchor.value, 0)
+            self.writers[anchor.value] = known | 1 << group.number
         self._link(group)
 
-    def _link(self, group: Group) -> None:
+    def _link(self, group: FusionGroup) -> None:
         """Note what a group needs, for those behind it too."""
         number = group.number
         fresh = self.up_to(group.needs) & ~self._before[number]
@@ -84,7 +84,7 @@ class Groups:
             if before >> number & 1:
                 self._before[other] = before | fresh
 
-    def before(self, group: Group) -> int:
+    def before(self, group: FusionGroup) -> int:
         """The groups that have to run before one, as bits."""
         return self._before[group.number]
 
@@ -102,23 +102,23 @@ class Groups:
             found |= self.writers.get(value, 0)
         return frozenset(largest_first(found))
 
-    def owners(self, seed: Seed) -> frozenset[int]:
-        """The groups whose results a seed reads."""
-        reach = seed.reach
-        return frozenset(self.owner[v] for v in (*reach.native, *reach.foreign))
+    def owners(self, anchor: Anchor) -> frozenset[int]:
+        """The groups whose results an anchor reads."""
+        footprint = anchor.footprint
+        return frozenset(self.owner[v] for v in (*footprint.native, *footprint.foreign))
 
-    def possible(self, seed: Seed) -> int:
-        """The kernels that do not have to run before one that the seed reads, as bits."""
-        owners = self.owners(seed)
+    def possible(self, anchor: Anchor) -> int:
+        """The kernels that do not have to run before one that the anchor reads, as bits."""
+        owners = self.owners(anchor)
         found = self.kernels & ~self.up_to(owners)
         for number in owners:
             if self.kernels >> number & 1 and not self.up_to(owners - {number}) >> number & 1:
                 found |= 1 << number
         return found
 
-    def candidates(self, seed: Seed, among: int) -> Iterator[Group]:
-        """Kernels whose reductions a seed reads, and then the others, the latest first."""
-        touched = bits({self.owner[v] for v in seed.reach.native}) & among
+    def candidates(self, anchor: Anchor, among: int) -> Iterator[FusionGroup]:
+        """Kernels whose reductions an anchor reads, and then the others, the latest first."""
+        touched = bits({self.owner[v] for v in anchor.footprint.native}) & among
         for mask in (touched, among & ~touched):
             for number in largest_first(mask):
                 yield self.listed[number]
@@ -140,7 +140,7 @@ class InMemory:
     """
 
     groups: Groups
-    group: Group
+    group: FusionGroup
     places: Container[Value]
     size: int
 

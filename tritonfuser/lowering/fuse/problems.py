@@ -14,14 +14,14 @@ from ..access.traffic import Traffic, fast_axes, order_axes
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
 from ..tile.shared_nest import unshareable
-from .grouping import Group
+from .anchor_maker import AnchorMaker
+from .grouping import FusionGroup
 from .online_pairs import online_pairs
 from .product_facts import ProductFacts
-from .seed_maker import SeedMaker
 
 
 def problem_of(
-    group: Group, maker: SeedMaker, facts: ProductFacts, device: DeviceProperties
+    group: FusionGroup, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties
 ) -> Problem:
     """A kernel in the making as heuristics see it; of sizes that vary, in this run."""
     traffic = maker.traffic(group.reads, group.stores)
@@ -35,13 +35,13 @@ def problem_of(
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
-        chunks=hint(extent(group.chunked)),
-        together=hint(extent(group.together)),
+        chunks=hint(extent(group.batch_axes)),
+        co_reduced=hint(extent(group.co_reduced)),
         crossing=hint(extent(crossing_axes(group, traffic))),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         work=len(group.nodes),
-        states=sum(_states(m) for m in group.members if m.across != group.together),
-        told=_told(group),
+        states=sum(_states(m) for m in group.members if m.across != group.co_reduced),
+        published_sums=_published(group),
         draws=_draws(group),
         online=_online(group, maker),
         vector=_vector(group, traffic, facts, reduced),
@@ -52,25 +52,25 @@ def problem_of(
 
 
 def _vector(
-    group: Group, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
+    group: FusionGroup, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
 ) -> int:
     """The elements of a vector, where tiles can begin at vectors though rows do not."""
-    if group.scans or group.together or any(t.value in facts.misaligned for t in traffic):
+    if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
-    return vector_of_rows(traffic, group.parallel, reduced, group.chunked)
+    return vector_of_rows(traffic, group.parallel, reduced, group.batch_axes)
 
 
-def _told(group: Group) -> int:
+def _published(group: FusionGroup) -> int:
     """The floats of a row that programs can tell one another; none where sizes vary."""
     varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
     return 0 if varies or unshareable(group.members, group.depth) else len(group.members)
 
 
-def _draws(group: Group) -> bool:
+def _draws(group: FusionGroup) -> bool:
     return any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
 
 
-def _online(group: Group, maker: SeedMaker) -> bool:
+def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
     """Whether its reductions are a maximum and sums that can go along with it."""
     members = {member.node.out: member for member in group.members}
     pairs = online_pairs(maker.fusion, members) if group.depth == 2 else {}
@@ -87,7 +87,7 @@ def _row(length: int) -> int:
     return next_power_of_2(hint(length)) if is_size(length) else length
 
 
-def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
+def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
     if group.product is None:
         return None
     whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
@@ -104,7 +104,7 @@ def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Produ
     )
 
 
-def _fetched(group: Group, side: Affine, traffic: list[Traffic]) -> int:
+def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
     """Bytes that a product's kernel loads for each element of the operand on that side."""
     along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
     return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
@@ -114,7 +114,7 @@ CROSSING_SHARE = 0.15
 """Share of the bytes that must lie along another axis for a kernel to use square tiles."""
 
 
-def crossing_axes(group: Group, traffic: list[Traffic]) -> tuple[Axis, ...]:
+def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...]:
     """The axis along which many bytes lie in memory that is not the kernel's fastest one."""
     if group.reduced or not group.parallel:
         return ()

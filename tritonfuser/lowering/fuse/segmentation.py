@@ -5,9 +5,10 @@ from __future__ import annotations
 from ...device import DeviceProperties
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
-from ..passes.contractions_to_mma import Products, candidates, contract
-from ..passes.materialization import keep_shared
-from ..passes.split_reduction import rfactor
+from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..passes.materialization import materialize_shared
+from ..passes.split_reduction import split_reductions
+from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import FirstSteps, last_steps
 from .finish import before, finish
@@ -19,7 +20,7 @@ def segment(
     fusion: Fusion,
     device: DeviceProperties,
     two_steps: bool = True,
-    products: Products = Products.AUTO,
+    products: ProductPolicy = ProductPolicy.AUTO,
     misaligned: frozenset[Value] = frozenset(),
 ) -> SegmentedFusion:
     """Cut a simplified, concrete fusion into kernels for a device.
@@ -37,30 +38,30 @@ def segment(
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
     """
-    fusion = keep_shared(fusion)
+    fusion = materialize_shared(fusion)
     chosen = candidates(fusion, device, products)
-    fuse_all = products is not Products.AUTO
+    fuse_all = products is not ProductPolicy.AUTO
 
     def grouped() -> Grouper:
         found = Grouper(contracted.fusion, device, fuse_all, misaligned)
         parts = tile_parts(found) if two_steps else {}
         if not parts:
             return found
-        return Grouper(rfactor(contracted.fusion, parts), device, fuse_all, misaligned)
+        return Grouper(split_reductions(contracted.fusion, parts), device, fuse_all, misaligned)
 
-    contracted = contract(fusion, chosen)
+    contracted = contract_to_mma(fusion, chosen)
     grouper = grouped()
     while not fuse_all and (lost := losing(grouper)):
         chosen -= {contracted.products[value] for value in lost}
-        contracted = contract(fusion, chosen)
+        contracted = contract_to_mma(fusion, chosen)
         grouper = grouped()
 
     def stepped(steps: FirstSteps) -> SegmentedFusion:
         if not steps.parts:
             return finish(grouper)
-        whole = rfactor(grouper.fusion, steps.parts)
-        together = last_steps(whole, steps.together)
-        again = Grouper(whole, device, fuse_all, misaligned, together)
+        whole = split_reductions(grouper.fusion, steps.parts)
+        co_reduced = last_steps(whole, steps.co_reduced)
+        again = Grouper(whole, device, fuse_all, misaligned, co_reduced)
         return finish(again, before(grouper, again, steps.parts))
 
     if not two_steps:

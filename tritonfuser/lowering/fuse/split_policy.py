@@ -10,11 +10,11 @@ from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
 from ...symbolic.index_expr import axes_in_order
-from ..passes.split_reduction import Along, Parts, Turns
+from ..passes.split_reduction import Interleaved, Parts, WithMaximum
 from ..segments import Member
 from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
-from .grouping import Group
+from .grouping import FusionGroup
 from .online_pairs import online_pairs
 from .product_facts import bytes_of
 
@@ -38,19 +38,19 @@ def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
     return found
 
 
-def _shares(grouper: Grouper, group: Group) -> dict[Value, Parts]:
+def _shares(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     """Reductions of a group that are shared out over more programs, if any."""
     problem = grouper.problem(group)
-    parts, of = schedulers.split(problem), schedulers.turns(problem)
+    parts, of = schedulers.split(problem), schedulers.interleave(problem)
     members = group.members[:1] if group.product else group.outer or group.members
-    wanted: Parts = Turns(parts, of) if of else parts
+    wanted: Parts = Interleaved(parts, of) if of else parts
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online else ():
-        found[total] = Along(top.node.out)
+        found[total] = WithMaximum(top.node.out)
     return found if parts > 1 else {}
 
 
-def _pairs(grouper: Grouper, group: Group) -> dict[Value, Member]:
+def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:
     return online_pairs(grouper.fusion, {m.node.out: m for m in group.members})
 
 
@@ -73,7 +73,7 @@ def tile_parts(grouper: Grouper) -> dict[Value, int]:
     return found
 
 
-def _tile_parts(grouper: Grouper, group: Group, start: Group) -> dict[Value, int]:
+def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dict[Value, int]:
     assert start.product is not None
     columns = frozenset(axes_in_order(start.members[0].index[-1]))
     product = grouper.facts.product(start.product)
@@ -102,7 +102,7 @@ def losing(grouper: Grouper) -> frozenset[Value]:
     return frozenset(found)
 
 
-def _company(grouper: Grouper, group: Group, node: Node, parts: int) -> Company:
+def _company(grouper: Grouper, group: FusionGroup, node: Node, parts: int) -> Company:
     forms = (as_call(other).op.form for other in group.nodes)
     return Company(
         ops=sum(not isinstance(form, View | Contraction) for form in forms),

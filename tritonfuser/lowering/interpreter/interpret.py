@@ -50,7 +50,7 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
             ):
                 given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
                 # Programs run one after another: what they wait for is there the second time.
-                for _ in range(2 if source.board else 1):
+                for _ in range(2 if source.workspace else 1):
                     function[grid](*given, **constants)
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error

@@ -92,8 +92,8 @@ def _check_align(piece: Segment, params: HeuristicParams) -> None:
     reason: str | None = "it does not keep rows"
     if isinstance(params, _KeepsRows) and getattr(params, "persistent", True):
         walks = isinstance(params, InnerOuterPersistentParams)
-        walked = set(piece.parallel) - set(piece.chunked) if walks else ()
-        start = None if piece.together else piece.row_start
+        walked = set(piece.parallel) - set(piece.batch_axes) if walks else ()
+        start = None if piece.co_reduced else piece.row_start
         tiles = (params.block_r, params.tails, params.align)
         reason = unalignable(start, walked, piece.reduced_extent, *tiles)
     if reason is not None:
@@ -111,11 +111,11 @@ def _check_fit(piece: Segment, params: HeuristicParams) -> None:
     if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
         _check_parts(piece, params)
         return
-    together = prod(axis.extent for axis in piece.together)
-    if piece.together and getattr(params, "block_x", together) < together:
+    co_reduced = prod(axis.extent for axis in piece.co_reduced)
+    if piece.co_reduced and getattr(params, "block_x", co_reduced) < co_reduced:
         raise ParamsError(
-            f"segment {piece.name} ({piece.scheduler}) reduces {together} rows together, "
-            f"block_x={getattr(params, 'block_x', together)} is too small",
+            f"segment {piece.name} ({piece.scheduler}) reduces {co_reduced} rows together, "
+            f"block_x={getattr(params, 'block_x', co_reduced)} is too small",
             hint="Use a block_x of at least that many rows.",
         )
     if getattr(params, "align", 1) > 1:

@@ -28,11 +28,11 @@ Roots = frozenset[Value] | None
 """The tensors in memory that a value is computed from; None for too many."""
 
 
-def keep_shared(fusion: Fusion) -> Fusion:
+def materialize_shared(fusion: Fusion) -> Fusion:
     """Keep what is dear and used again behind an op that torch runs."""
     if not any(isinstance(as_call(node).op.form, Library) for node in fusion.nodes):
         return fusion
-    keeper = _Keeper(fusion)
+    keeper = _Materializer(fusion)
     for node in fusion.nodes:
         keeper.add(node)
     if not keeper.kept:
@@ -43,7 +43,7 @@ def keep_shared(fusion: Fusion) -> Fusion:
     return drop_dead(Fusion(fusion.inputs, tuple(keeper.builder.nodes), outputs))
 
 
-class _Keeper:
+class _Materializer:
     """Writes nodes once more; ``levels`` counts the ops that torch runs before a value is there."""
 
     def __init__(self, fusion: Fusion) -> None:

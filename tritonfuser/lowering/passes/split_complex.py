@@ -31,7 +31,7 @@ from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
 from ...ops.complex.pairs import Pair, cast
 from ...ops.table import Call, Pointwise, View
 from ...ops.typing_rules import operand_types
-from ..access.aliases import Buffered, asked_order, buffer_strides, resolve
+from ..access.aliases import BufferView, asked_order, buffer_strides, resolve
 from .simplify import Substitution, next_free
 
 VIEW, REAL, IMAG = "view_as_real", "real", "imag"
@@ -64,9 +64,9 @@ class Split:
 
     fusion: Fusion
     parts: tuple[Part, ...] = ()
-    results: tuple[Buffered | None, ...] = ()
+    results: tuple[BufferView | None, ...] = ()
 
-    def rejoined(self, results: tuple[Buffered, ...]) -> tuple[Buffered, ...]:
+    def rejoined(self, results: tuple[BufferView, ...]) -> tuple[BufferView, ...]:
         """Where the outputs lie, complex ones as complex numbers again."""
         if not self.results:
             return results
@@ -228,11 +228,11 @@ class _Splitter:
             return self.ops.full(list(type_.sizes), x, dtype)
         return x if x.tensor.sizes == type_.sizes else self.ops.expand(x, list(type_.sizes))
 
-    def _outputs(self) -> tuple[list[Output], list[Buffered | None]]:
+    def _outputs(self) -> tuple[list[Output], list[BufferView | None]]:
         """Outputs by what is in memory: for a complex one the buffer of pairs that it lies in."""
         places = resolve(self.fusion, [output.value for output in self.fusion.outputs])
         outputs: list[Output] = []
-        results: list[Buffered | None] = []
+        results: list[BufferView | None] = []
         for output, place in zip(self.fusion.outputs, places, strict=True):
             if not is_complex(output.value):
                 outputs.append(self.swap.output(output))

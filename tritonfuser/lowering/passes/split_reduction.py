@@ -27,7 +27,7 @@ POOR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class Interleaved:
     """About ``count`` partial results, of every so many-th element each; a multiple of ``of``."""
 
     count: int
@@ -35,24 +35,24 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class WithMaximum:
     """As the maximum ``top`` is: this is the sum of exponentials below it."""
 
     top: Value
 
 
-Parts = int | tuple[int, ...] | Turns | Along
+Parts = int | tuple[int, ...] | Interleaved | WithMaximum
 """About how many partial results a reduction is split into, of neighbours or in turn, or the factor
 of each reduced dim that the second step reduces; or how another one is."""
 
 
-def rfactor(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
+def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
     """Split each reduction named by its first result into partial ones."""
     builder = GraphBuilder(*next_free(fusion))
     firsts: dict[Value, First] = {}
     for node in fusion.nodes:
         wanted = parts.get(node.out, 1)
-        if isinstance(wanted, Along):
+        if isinstance(wanted, WithMaximum):
             done = wanted.top in firsts
             if done:
                 exponentials_along(node, wanted.top, firsts[wanted.top], builder)
@@ -81,10 +81,10 @@ def choose_split(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
     return tuple(outer) if prod(outer) < prod(extents) else (1,) * len(extents)
 
 
-def in_turn(extents: tuple[int, ...], wanted: Turns) -> tuple[int, ...]:
+def interleaved(extents: tuple[int, ...], wanted: Interleaved) -> tuple[int, ...]:
     """As ``choose_split`` for parts in turn: from the innermost extent on.
 
-    ``(4, 510), Turns(128, 2) -> (1, 102)``.
+    ``(4, 510), Interleaved(128, 2) -> (1, 102)``.
     """
     found: list[int] = []
     left, of = wanted.count, wanted.of
@@ -102,7 +102,7 @@ def splits_well(extents: tuple[int, ...], parts: int) -> bool:
 
 def _two_steps(
     node: Node,
-    wanted: int | tuple[int, ...] | Turns,
+    wanted: int | tuple[int, ...] | Interleaved,
     builder: GraphBuilder,
     firsts: dict[Value, First],
 ) -> bool:
@@ -120,16 +120,16 @@ def _two_steps(
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     if isinstance(wanted, tuple):
         split = wanted
-    elif isinstance(wanted, Turns) and prod(in_turn(reduced_extents(node), wanted)) > 1:
-        split = in_turn(reduced_extents(node), wanted)
+    elif isinstance(wanted, Interleaved) and prod(interleaved(reduced_extents(node), wanted)) > 1:
+        split = interleaved(reduced_extents(node), wanted)
     else:
-        wanted = wanted.count if isinstance(wanted, Turns) else wanted
+        wanted = wanted.count if isinstance(wanted, Interleaved) else wanted
         source, split = _split(source, node, wanted, builder)
         if prod(split) < 2:
             del builder.nodes[mark:]
             return False
     factors = dict(zip(dims, split, strict=True))
-    sizes, inner, outer = _cut(source.tensor.sizes, factors, isinstance(wanted, Turns))
+    sizes, inner, outer = _cut(source.tensor.sizes, factors, isinstance(wanted, Interleaved))
     if len(sizes) != operand.tensor.rank:
         source = builder.call("reshape", source, sizes)
     last = [d - sum(i < d for i in inner) for d in outer]
@@ -154,7 +154,7 @@ def _split(
 
 
 def _cut(
-    sizes: tuple[int, ...], factors: dict[int, int], in_turn: bool
+    sizes: tuple[int, ...], factors: dict[int, int], interleaved: bool
 ) -> tuple[list[int], list[int], list[int]]:
     """The shape with each named dim cut into (factor, rest), and which dims are rests, factors.
 
@@ -171,9 +171,9 @@ def _cut(
             (inner if factor == 1 else outer).append(len(cut))
             cut.append(size)
         else:
-            outer.append(len(cut) + in_turn)
-            inner.append(len(cut) + (not in_turn))
-            cut += [size // factor, factor] if in_turn else [factor, size // factor]
+            outer.append(len(cut) + interleaved)
+            inner.append(len(cut) + (not interleaved))
+            cut += [size // factor, factor] if interleaved else [factor, size // factor]
     return cut, inner, outer
 
 

@@ -12,7 +12,7 @@ from .random_masks import masks_of_words
 from .rewriting import is_float, rewritten, with_number
 
 
-def cheaper(fusion: Fusion) -> Fusion:
+def reduce_strength(fusion: Fusion) -> Fusion:
     """All rewrites of this kind, in order.
 
     ``1 + tanh(x)`` -> ``one_plus_tanh(x)``; ``x / 8`` -> ``x * 0.125``; ``uniform(0, 1) < 0.5``

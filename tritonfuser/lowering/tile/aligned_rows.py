@@ -60,18 +60,18 @@ def vector_of_rows(
     traffic: Iterable[Traffic],
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
-    chunked: tuple[Axis, ...],
+    batch_axes: tuple[Axis, ...],
 ) -> int:
     """Elements of a vector where rows begin inside of one and tiles could begin at one, else 1.
 
-    The rows that a program walks over must begin alike: those along all axes but ``chunked``.
+    The rows that a program walks over must begin alike: those along all axes but ``batch_axes``.
     """
     whole = _whole(traffic, parallel, reduced)
     start = row_start(whole, parallel, reduced)
     if start is None:
         return 1
     within = start.split(_vector(whole))[1]
-    apart = bool(chunked) and not within.axes() <= set(chunked)
+    apart = bool(batch_axes) and not within.axes() <= set(batch_axes)
     return 1 if apart or within == Affine() else _vector(whole)
 
 

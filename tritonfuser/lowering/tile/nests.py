@@ -60,21 +60,21 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
     # Rows that are reduced together are one program's, and no others with them.
-    apart = tuple(a for a in segment.parallel if a not in segment.together)
-    lone = params.block_x == 1 and not segment.together
+    apart = tuple(a for a in segment.parallel if a not in segment.co_reduced)
+    lone = params.block_x == 1 and not segment.co_reduced
     block_x = None if lone else params.block_x
-    x, x_axes = tile_over("x", segment.together or segment.parallel, block_x)
-    s, s_axes = tile_over("s", apart if segment.together else (), None)
+    x, x_axes = tile_over("x", segment.co_reduced or segment.parallel, block_x)
+    s, s_axes = tile_over("s", apart if segment.co_reduced else (), None)
     place = 0 if lone else 1
     tails = getattr(params, "tails", ())
     r, tails = row_tiles(segment.reduced, params.block_r, tails, place=place)
     whole = _is_whole(params, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
-    assert not segment.together or blocks <= 1
+    assert not segment.co_reduced or blocks <= 1
     found = Nest(
-        (s, x, r, *tails) if segment.together else (x, r, *tails),
+        (s, x, r, *tails) if segment.co_reduced else (x, r, *tails),
         None if whole else "r",
-        ((s, s.axis.extent),) if segment.together else ((x, blocks),),
+        ((s, s.axis.extent),) if segment.co_reduced else ((x, blocks),),
         {**s_axes, **x_axes, **spread(segment.reduced, r.axis)},
         sides(x, r, *tails),
         tuple({**s_axes, **x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
@@ -94,13 +94,13 @@ def _is_whole(params: _Rows, row: int) -> bool:
 
 
 def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
-    walked = tuple(a for a in segment.parallel if a not in segment.chunked)
+    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
     if params.parts > 1:
         return share_rows(segment, params)
     row = segment.reduced_extent
     assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
     guarded(not is_size(row) or SHORTEST * row >= params.block_r)
-    s, s_axes = tile_over("s", segment.chunked, None)
+    s, s_axes = tile_over("s", segment.batch_axes, None)
     lone = params.block_m == 1
     m, m_axes = tile_over("m", walked, None if lone else params.block_m)
     place = 0 if lone else 1

@@ -84,7 +84,7 @@ def unshareable(members: Iterable[Member], depth: int) -> str | None:
 
 def not_shared(segment: Segment) -> str | None:
     """None, or why programs cannot share the rows of a segment."""
-    walked = tuple(a for a in segment.parallel if a not in segment.chunked)
+    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
     if prod(a.extent for a in walked) < 2:
         return "a program has one row"
     rows = [m for m in segment.members if set(m.across) <= set(segment.reduced)]
@@ -93,8 +93,8 @@ def not_shared(segment: Segment) -> str | None:
 
 def share_rows(segment: Segment, params: InnerOuterPersistentParams) -> SharedNest:
     """The axes of a segment with rows shared by ``params.parts`` programs."""
-    walked = tuple(a for a in segment.parallel if a not in segment.chunked)
-    s, s_axes = tile_over("s", segment.chunked, None)
+    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
+    s, s_axes = tile_over("s", segment.batch_axes, None)
     m, m_axes = tile_over("m", walked, None)
     m = replace(m, masked=True)  # the loop goes on behind the last row, to finish those before
     n = replace(m, axis=Axis("n", m.axis.extent))

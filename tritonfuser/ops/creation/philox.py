@@ -1,6 +1,6 @@
 """The random numbers of the generated kernels, in plain torch: a Philox4x32-10 reference.
 
-Takes shape, seed and offset, gives the same bits (uniform) as ``lowering.library``'s
+Takes shape, seed and offset, gives the same bits (uniform) as ``lowering.device_lib.functions``'s
 ``philox_uniform``, and the same numbers up to the last places of log, sin and cos (normal).
 
 The generator is counter based: ``key = seed``, ``counter = (offset, subsequence)``, one counter

@@ -1,4 +1,4 @@
-"""Fusion in, seeds out: each value to compute placed in a loop nest, with what it reads there."""
+"""Fusion in, anchors out: each value to compute placed in a loop nest, with what it reads there."""
 
 from __future__ import annotations
 
@@ -14,14 +14,22 @@ from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, unravel
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
-from ..access.read_footprint import NOTHING, Reach, Read, ends_kernel, is_anchor, reads, walk
+from ..access.read_footprint import (
+    EMPTY_FOOTPRINT,
+    Read,
+    ReadFootprint,
+    ends_kernel,
+    is_reducer,
+    reads,
+    walk,
+)
 from ..access.traffic import Traffic, offset_of
 from ..segments import Member, Store
-from .grouping import Group, Seed
+from .grouping import Anchor, FusionGroup
 
 
-class SeedMaker:
-    """Makes seeds: places each value in its atoms' loop nest and walks what it reads."""
+class AnchorMaker:
+    """Makes anchors: places each value in its atoms' loop nest and walks what it reads."""
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
@@ -31,7 +39,7 @@ class SeedMaker:
         self.places = {
             out: self.axes.index(out)
             for node in fusion.nodes
-            if is_anchor(node) or ends_kernel(node)
+            if is_reducer(node) or ends_kernel(node)
             for out in node.outs
             if out.is_tensor
         }
@@ -41,8 +49,8 @@ class SeedMaker:
         start: Iterable[Read],
         places: Mapping[Value, Index],
         stored: Container[Value] = frozenset(),
-    ) -> Reach:
-        """What is reached from reads; see ``reach.walk``."""
+    ) -> ReadFootprint:
+        """What is reached from reads; see ``footprint.walk``."""
         return walk(self.fusion, start, places, stored, self._reads)
 
     def _reads(self, node: Node, read: Read) -> tuple[Read, ...]:
@@ -64,12 +72,12 @@ class SeedMaker:
         found: dict[Value, int] = {}
         for node in self.fusion.nodes:
             below = max((found.get(v, 0) for v in node.operands()), default=0)
-            ends = is_anchor(node) or ends_kernel(node)
+            ends = is_reducer(node) or ends_kernel(node)
             found.update(dict.fromkeys(node.outs, below + ends))
         return found
 
-    def anchor(self, node: Node) -> Seed:
-        """The seed of a reduction or scan, in the loop nest of its operand."""
+    def reducer(self, node: Node) -> Anchor:
+        """The anchor of a reduction or scan, in the loop nest of its operand."""
         call = as_call(node)
         operand = call.value("arg")
         atoms = self.axes.atoms(operand)
@@ -79,11 +87,11 @@ class SeedMaker:
         parallel = tuple(self.axes.axis(a) for a in domain if a not in reduced)
         across = tuple(self.axes.axis(a) for a in domain if a in reduced)
         member = Member(node, self.places[node.out], self.axes.index(operand), across)
-        reach = self.walk([Read(operand, member.operand_index)], self.places)
-        return Seed(node.out, parallel, across, member.index, reach, member, is_scan)
+        footprint = self.walk([Read(operand, member.operand_index)], self.places)
+        return Anchor(node.out, parallel, across, member.index, footprint, member, is_scan)
 
-    def product(self, node: Node, stored: frozenset[Value]) -> Seed:
-        """The seed of a matrix product, over its result's axes and one of its own."""
+    def product(self, node: Node, stored: frozenset[Value]) -> Anchor:
+        """The anchor of a matrix product, over its result's axes and one of its own."""
         call = as_call(node)
         index = self.places[node.out]
         inner = Axis(f"k{node.out.index}", product_sizes(call)[3])
@@ -92,75 +100,77 @@ class SeedMaker:
         left, right = (*batch, row, digit(inner)), (*batch, digit(inner), column)
         bias = () if product_bias(call) is None else ((column,),)
         member = Member(node, index, left, (inner,), (right, *bias))
-        reach = self.walk(member.reads, self.places, stored)
-        return Seed(node.out, parallel, (inner,), index, reach, member)
+        footprint = self.walk(member.reads, self.places, stored)
+        return Anchor(node.out, parallel, (inner,), index, footprint, member)
 
-    def store(self, value: Value) -> Seed:
-        """The seed of a value that is only stored."""
-        return self._seed(Store(value, self.axes.index(value)), value)
+    def store(self, value: Value) -> Anchor:
+        """The anchor of a value that is only stored."""
+        return self._anchor(Store(value, self.axes.index(value)), value)
 
-    def scatter(self, node: Node) -> tuple[Seed, Seed]:
-        """The seeds of a scatter: of the copy, and of the elements that are put into it."""
+    def scatter(self, node: Node) -> tuple[Anchor, Anchor]:
+        """The anchors of a scatter: of the copy, and of the elements that are put into it."""
         call = as_call(node)
         under, index = call.value("arg"), call.value("index")
         copy = Store(node.out, self.axes.index(under), source=under)
         put = Store(node.out, self.axes.index(index), (), call.operand("src"), node)
-        return self._seed(copy, under), self._seed(put, index)
+        return self._anchor(copy, under), self._anchor(put, index)
 
-    def kept(self, node: Node) -> Seed:
-        """The seed of a value put in memory: the operand is computed and stored."""
+    def materialized(self, node: Node) -> Anchor:
+        """The anchor of a value put in memory: the operand is computed and stored."""
         operand = as_call(node).value("arg")
-        return self._seed(Store(node.out, self.axes.index(operand), source=operand), operand)
+        return self._anchor(Store(node.out, self.axes.index(operand), source=operand), operand)
 
-    def parts(self, value: Value) -> list[Seed]:
-        """The seeds of a value's parts, where it is operands side by side."""
+    def parts(self, value: Value) -> list[Anchor]:
+        """The anchors of a value's parts, where it is operands side by side."""
         node = self.fusion.producers.get(value)
         form = None if node is None else as_call(node).op.form
         if node is None or not isinstance(form, View) or form.parts is None:
             return []
         found = [part for part in form.parts(as_call(node)) if part[0].tensor.numel]
         return [
-            self._seed(Store(value, self.axes.index(part), source=part, start=start), part)
+            self._anchor(Store(value, self.axes.index(part), source=part, start=start), part)
             for part, start in found
         ]
 
-    def _seed(self, store: Store, over: Value) -> Seed:
-        """The seed of a store in the loop nest of a value."""
+    def _anchor(self, store: Store, over: Value) -> Anchor:
+        """The anchor of a store in the loop nest of a value."""
         parallel = tuple(self.axes.axis(a) for a in self.axes.domain(over))
-        bare = Seed(store.value, parallel, (), store.index, NOTHING, None, False, store.guards)
-        seed = replace(bare, source=store.source, scatter=store.scatter, start=store.start)
-        return replace(seed, reach=self._reach(seed, self.places))
+        bare = Anchor(
+            store.value, parallel, (), store.index, EMPTY_FOOTPRINT, None, False, store.guards
+        )
+        anchor = replace(bare, source=store.source, scatter=store.scatter, start=store.start)
+        return replace(anchor, footprint=self._footprint(anchor, self.places))
 
-    def _reach(self, seed: Seed, places: Mapping[Value, Index]) -> Reach:
-        """What a seed reads; a scatter needs the copy to be there."""
-        found = self.walk(seed.starts, places)
-        return found if seed.scatter is None else found.needing(seed.value)
+    def _footprint(self, anchor: Anchor, places: Mapping[Value, Index]) -> ReadFootprint:
+        """What an anchor reads; a scatter needs the copy to be there."""
+        found = self.walk(anchor.starts, places)
+        return found if anchor.scatter is None else found.needing(anchor.value)
 
-    def moved(self, seed: Seed, group: Group) -> Seed:
-        """The seed over a group's axes, positions matched in row-major order.
+    def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor:
+        """The anchor over a group's axes, positions matched in row-major order.
 
         A value of fewer elements takes the first positions.
         """
         position = _position(group.parallel)
-        index = unravel(position, seed.sizes)
-        guard = Guard(position, 0, extent(seed.parallel))
+        index = unravel(position, anchor.sizes)
+        guard = Guard(position, 0, extent(anchor.parallel))
         member = None
-        if seed.member is not None:
-            operand = next(seed.member.node.operands()).tensor.sizes
-            dims = across_dims(seed.member.node)
+        if anchor.member is not None:
+            operand = next(anchor.member.node.operands()).tensor.sizes
+            dims = across_dims(anchor.member.node)
             inner = iter(unravel(_position(group.reduced), tuple(operand[d] for d in dims)))
             outer = iter(index)
             place = tuple(next(inner if d in dims else outer) for d in range(len(operand)))
-            member = Member(seed.member.node, index, place, group.reduced)
-        seed = replace(
-            seed,
+            member = Member(anchor.member.node, index, place, group.reduced)
+        anchor = replace(
+            anchor,
             index=index,
             member=member,
             parallel=group.parallel,
             reduced=group.reduced,
             guards=() if guard.always else (guard,),
         )
-        return replace(seed, reach=self._reach(seed, {**self.places, **group.places}))
+        return replace(anchor, footprint=self._footprint(anchor, {**self.places, **group.places}))
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
         """Loads and stores of tensors, as functions of the axes, in the values' order."""
@@ -176,11 +186,11 @@ class SeedMaker:
             self._moves[key] = Traffic(value, offset, is_store, self.ranks[value])
         return self._moves[key]
 
-    def runs_inner(self, seed: Seed) -> bool:
+    def runs_inner(self, anchor: Anchor) -> bool:
         """Whether the bytes a reduction reads lie along its reduced axes."""
         along = across = 0
-        for item in self.traffic(seed.reach.loads | seed.reach.anchors):
-            if item.fastest in seed.reduced:
+        for item in self.traffic(anchor.footprint.loads | anchor.footprint.reducers):
+            if item.fastest in anchor.reduced:
                 along += item.bytes
             elif item.fastest is not None:
                 across += item.bytes

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass
-from enum import Enum
 
 from ...device import DeviceProperties
 from ...dtypes import DataType
@@ -15,20 +14,9 @@ from ...errors import SchedulingError
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call
 from ...ops.table import Contraction, Library, View
+from ..product_policy import ProductPolicy
 from .combine_partials import rename
 from .simplify import next_free
-
-
-class Products(Enum):
-    """Who computes matrix products."""
-
-    AUTO = "auto"
-    """A generated kernel where that is expected to be faster, else torch."""
-    KERNELS = "kernels"
-    """A generated kernel wherever there can be one."""
-    NO_TORCH = "no torch"
-    """A generated kernel, or an error."""
-
 
 _DTYPES = frozenset({DataType.Half, DataType.BFloat16})
 """Tensor cores would round Float operands to TF32, which torch does not by default."""
@@ -39,7 +27,9 @@ def is_product(node: Node) -> bool:
     return isinstance(as_call(node).op.form, Contraction)
 
 
-def candidates(fusion: Fusion, device: DeviceProperties, products: Products) -> frozenset[Value]:
+def candidates(
+    fusion: Fusion, device: DeviceProperties, products: ProductPolicy
+) -> frozenset[Value]:
     """The products to try as kernels, by their results.
 
     Raises
@@ -53,9 +43,11 @@ def candidates(fusion: Fusion, device: DeviceProperties, products: Products) -> 
         if not isinstance(form, Library) or form.product is None:
             continue
         refused = _reject_reason(node, device)
-        if refused is None and (products is not Products.AUTO or _may_win(fusion, node, device)):
+        if refused is None and (
+            products is not ProductPolicy.AUTO or _may_win(fusion, node, device)
+        ):
             found.add(node.out)
-        elif products is Products.NO_TORCH:
+        elif products is ProductPolicy.NO_TORCH:
             error = SchedulingError(
                 f"Can not find a scheduler to schedule fusion segment: {node.op}: {refused}",
                 hint="Let torch run it: leave matmul_expr_eval out of _disable_options.",
@@ -102,7 +94,7 @@ class Contracted:
     products: dict[Value, Value]
 
 
-def contract(fusion: Fusion, chosen: Container[Value]) -> Contracted:
+def contract_to_mma(fusion: Fusion, chosen: Container[Value]) -> Contracted:
     """The fusion with the products named by their results as ``mma``."""
     builder = GraphBuilder(*next_free(fusion))
     products: dict[Value, Value] = {}
