@@ -169,7 +169,7 @@ def others(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
-        return [value * 2, value // 2] if value > 1 else [value + 1]
+        return [value * 2, value // 2] if value > 1 else [2 if value else 32]
     if isinstance(value, list | tuple):
         return [[]] if value else [[16]]
     return []

@@ -10,7 +10,7 @@ import torch
 from bench import definitions as recorded
 from bench import products as matrix_products
 from bench.cases import CASES, size_name
-from bench.definitions import RecordedDefinition, ScalarInput
+from bench.definitions import RecordedDefinition, ScalarInput, TensorInput
 from bench.select import DTYPES, Row
 from bench.shrink import OTHER_SIZES, SIZES, shrink
 from bench.symbolic import Table, resizable
@@ -42,13 +42,30 @@ def _row(row: Row) -> Entry:
 
 
 def open_sizes() -> Iterator[Entry]:
-    """Recorded definitions with no size written out, at the third of three sizes."""
+    """Programs with no size written out, at the third of three sizes."""
     for entry in recorded.load():
-        yield _resized(entry)
+        yield _resized(entry, (SIZES[entry.model], OTHER_SIZES[entry.model]))
+    for case in CASES:
+        for size in case.sizes.bfloat16[1:3]:
+            tables = tuple({n: n // part for n in size if n % part == 0} for part in (4, 2))
+            yield _resized(_as_recorded(Row(case.name, size, "bfloat16")), tables)
 
 
-def _resized(entry: RecordedDefinition) -> Entry:
-    tables: tuple[Table, ...] = (SIZES[entry.model], OTHER_SIZES[entry.model])
+def _as_recorded(row: Row) -> RecordedDefinition:
+    """A row of the suite as if a model had handed it over; ``index`` tells its size."""
+    inputs = row.of.inputs(row.size, row.torch_dtype, "meta")
+    given = tuple(
+        TensorInput(tuple(x.shape), tuple(x.stride()), x.dtype)
+        if isinstance(x, torch.Tensor)
+        else ScalarInput(x)
+        for x in inputs
+    )
+    place = row.of.sizes.of(row.dtype).index(row.size)
+    text = repr(row.of.record(row.size, row.torch_dtype))
+    return RecordedDefinition(row.case, place, text, given, calls=1)
+
+
+def _resized(entry: RecordedDefinition, tables: tuple[Table, ...]) -> Entry:
     made = resizable(entry, tables)
     *varying, now = (_specs_at(entry, table, made.at(table)) for table in (*tables, {}))
     return Entry("open sizes", entry.name, made.entry.text, now, mode=OPEN, varying=tuple(varying))

@@ -12,7 +12,7 @@ from tests.e2e.test_open_sizes import NARROW
 from tests.e2e.test_random_graphs import KINDS
 from tritonfuser.ops.registry import OPS
 
-from .entry import CPU, FUSED, OPEN, Entry, specs_of
+from .entry import CPU, FUSED, OPEN, Entry, Spec, specs_of
 
 NUMBERS = {"shape", "size"}
 """Ops whose results are no tensors."""
@@ -52,14 +52,16 @@ def random_open_sizes() -> Iterator[Entry]:
     for kind in (kind for kind in KINDS if KINDS[kind].dynamic):
         for seed in SEEDS:
             grown = _grown(kind, seed)
-            tables = (grown.sizes[0], grown.sizes[-1])
-            yield Entry(
-                "random open sizes",
-                f"{kind} {seed}",
-                repr(grown.fd),
-                specs_of(grown.inputs),
-                mode=OPEN,
-                varying=tuple(
-                    specs_of(made.resized(table) for made in grown.made) for table in tables
-                ),
+            now = specs_of(grown.inputs)
+            others = (
+                specs_of(made.resized(table) for made in grown.made)
+                for table in (grown.sizes[0], grown.sizes[-1])
             )
+            varying = tuple(tuple(map(_aligned_as, other, now)) for other in others)
+            name = f"{kind} {seed}"
+            yield Entry("random open sizes", name, repr(grown.fd), now, mode=OPEN, varying=varying)
+
+
+def _aligned_as(spec: Spec, other: Spec) -> Spec:
+    """The input where the other begins: what is aligned otherwise has kernels of its own."""
+    return {**spec, "offset": other["offset"]} if "offset" in spec else spec
