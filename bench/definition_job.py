@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition
-from tritonfuser.frontend.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation
 from tritonfuser.ir import Fusion, Node, Value
 from tritonfuser.lowering.segments import SegmentedFusion
 from tritonfuser.ops import registry

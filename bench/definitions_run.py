@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from tritonfuser.frontend.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation
 
 from .definition_job import DefinitionJob, brief, outline, shown
 from .definition_results import Result, rendered, summaries

@@ -23,7 +23,7 @@ from torch._inductor import metrics
 
 from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.cache.executor import FusionExecutorCache
-from tritonfuser.cache.recompiles import Recompiles
+from tritonfuser.cache.keys.recompiles import Recompiles
 
 from .options import add_commit
 from .provenance import described

@@ -13,7 +13,7 @@ import torch
 from tabulate import tabulate
 
 from tritonfuser.ir import Fusion, Node, Value
-from tritonfuser.lowering.report import KernelReport
+from tritonfuser.lowering.backend.kernel_report import KernelReport
 
 Flat = list[torch.Tensor]
 

@@ -22,8 +22,8 @@ HEAD = """\
 
 Written by docs/ops.py from the op table: every op of `fd.ops`, and of `tritonfuser.ops` for use
 under a `FusionGuard`. Operands are tensors and scalars of the definition, and Python numbers;
-all arguments may be given by name. What each may be is in `tritonfuser/frontend/operators.pyi`,
-and in `help(FusionDefinition.Operators)`.
+all arguments may be given by name. What each may be is in
+`tritonfuser/frontend/record/operators.pyi` and in `help(FusionDefinition.Operators)`.
 """
 
 SHOWN = (DataType.Float, DataType.Double, DataType.Int, DataType.Bool)

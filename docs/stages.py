@@ -11,12 +11,12 @@ import torch
 
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser import device as devices
-from tritonfuser.cache.plan import make_plan
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.ir import print_fusion
-from tritonfuser.lowering.concretize import concretize
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.simplify import simplify
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.simplify import simplify
 
 PAGE = Path(__file__).with_name("architecture.md")
 START = "<!-- stages: written by docs/stages.py -->"

@@ -1,4 +1,4 @@
-"""Writes ``tritonfuser/frontend/operators.pyi``: ``fd.ops`` as type checkers and editors see it.
+"""Writes ``frontend/record/operators.pyi``: ``fd.ops`` as type checkers and editors see it.
 
 ``python docs/stubs.py`` writes the file from the op table; a test compares.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tritonfuser.dtypes import DataType
-from tritonfuser.frontend.signatures import docstring_of
+from tritonfuser.frontend.record.op_signatures import docstring_of
 from tritonfuser.ir import Dim, ScalarType, TensorType, Value
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import REQUIRED, Call, HostScalar, Kind, Op, Param
 
-STUB = Path(__file__).parents[1] / "tritonfuser" / "frontend" / "operators.pyi"
+STUB = Path(__file__).parents[1] / "tritonfuser" / "frontend" / "record" / "operators.pyi"
 
 HEAD = '''\
 """``fd.ops``, typed: written by docs/stubs.py from the op table."""
@@ -23,7 +23,7 @@ HEAD = '''\
 from collections.abc import Callable, Sequence
 from typing import Any, Union, overload
 
-from ..dtypes import DataType
+from ...dtypes import DataType
 from .handles import TensorView, Val
 
 Scalar = Union[Val, bool, int, float, complex]

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.evaluate import Env, value
-from tritonfuser.affine import (
+from tritonfuser.symbolic.index_expr import (
     Affine,
     Axis,
     Digit,

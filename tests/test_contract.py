@@ -24,7 +24,7 @@ from tests.e2e.samples import DRAWN, SCALARS
 from tests.e2e.test_library import example, narrow_calls
 from tritonfuser import DataType, FusionDefinition, TensorView, Val
 from tritonfuser.errors import UnsupportedDeviceError
-from tritonfuser.frontend.operators import Operators
+from tritonfuser.frontend.record.operators import Operators
 from tritonfuser.ops import registry
 from tritonfuser.ops.builder import bind
 from tritonfuser.ops.table import Library

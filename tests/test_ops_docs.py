@@ -88,13 +88,13 @@ with FusionDefinition() as fd:
 """
 
 REVEALED = """\
-5: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
-6: note: Revealed type is "tritonfuser.frontend.handles.Val"
-7: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
-8: note: Revealed type is "tritonfuser.frontend.handles.TensorView"
-9: note: Revealed type is "tuple[tritonfuser.frontend.handles.TensorView, \
-tritonfuser.frontend.handles.TensorView]"
-10: note: Revealed type is "list[tritonfuser.frontend.handles.Val]"
+5: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
+6: note: Revealed type is "tritonfuser.frontend.record.handles.Val"
+7: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
+8: note: Revealed type is "tritonfuser.frontend.record.handles.TensorView"
+9: note: Revealed type is "tuple[tritonfuser.frontend.record.handles.TensorView, \
+tritonfuser.frontend.record.handles.TensorView]"
+10: note: Revealed type is "list[tritonfuser.frontend.record.handles.Val]"
 12: error: "Operators" has no attribute "nothing"
 13: error: No overload variant of "neg" of "Operators" matches argument type "str"
 """

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonfuser.affine import Axis, Loaded, constant, digit
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Dim
 from tritonfuser.shapes import (
@@ -27,6 +26,7 @@ from tritonfuser.shapes import (
     squeeze_alias,
     strides_for_order,
 )
+from tritonfuser.symbolic.index_expr import Axis, Loaded, constant, digit
 
 SIZES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from tritonfuser.ledger import Ledger
-from tritonfuser.polynomials import added, common_part, divided, least, multiplied, never_zero
-from tritonfuser.size_text import atoms_in, computed, guard_text, size_text
-from tritonfuser.sizes import (
+from tritonfuser.symbolic.polynomials import (
+    added,
+    common_part,
+    divided,
+    least,
+    multiplied,
+    never_zero,
+)
+from tritonfuser.symbolic.shape_env import Ledger
+from tritonfuser.symbolic.size_text import atoms_in, computed, guard_text, size_text
+from tritonfuser.symbolic.sizes import (
     common_factor,
     hint,
     integer,
@@ -24,7 +31,7 @@ from tritonfuser.sizes import (
     surely_multiple,
     symbol,
 )
-from tritonfuser.sizes import divided as divided_sizes
+from tritonfuser.symbolic.sizes import divided as divided_sizes
 
 
 def guards(ledger: Ledger) -> list[str]:

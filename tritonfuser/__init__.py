@@ -25,22 +25,23 @@ from .errors import (
     UnsupportedDeviceError,
 )
 from .frontend import multidevice
-from .frontend.audit import Audit
 from .frontend.definition import FusionDefinition
-from .frontend.domains import IterDomain, Merge, Split, TensorDomain
-from .frontend.enums import (
-    CacheOp,
-    CommunicatorBackend,
-    IdMappingMode,
-    LoadStoreOpType,
-    MemoryType,
-    ParallelType,
-    SchedulerType,
+from .frontend.inspect.audit import Audit
+from .frontend.inspect.explain import Explanation, SegmentReport
+from .frontend.inspect.printer import translate_fusion
+from .frontend.inspect.profiler import (
+    Profiler,
+    ProfilerError,
+    PythonProfiler,
+    get_fusion_profile,
+    reset_profiler,
 )
-from .frontend.executors import FusionExecutorCache, KernelExecutor
-from .frontend.explain import Explanation, SegmentReport
-from .frontend.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops
-from .frontend.handles import (
+from .frontend.inspect.profiles import FusionProfile, KernelProfile
+from .frontend.inspect.tolerances import ValidationError
+from .frontend.nvfuser.definition_cache import LRUCache, LruFusionCache
+from .frontend.nvfuser.launch_params import CompileParams, LaunchParams
+from .frontend.record.domains import IterDomain, Merge, Split, TensorDomain
+from .frontend.record.handles import (
     BroadcastOp,
     Expr,
     ReshapeOp,
@@ -49,23 +50,22 @@ from .frontend.handles import (
     TensorView,
     Val,
 )
-from .frontend.launch import CompileParams, LaunchParams
-from .frontend.layouts import compute_tensor_descriptor
-from .frontend.lru import LRUCache, LruFusionCache
-from .frontend.printer import translate_fusion
-from .frontend.profiler import (
-    Profiler,
-    ProfilerError,
-    PythonProfiler,
-    get_fusion_profile,
-    reset_profiler,
+from .frontend.record.layouts import compute_tensor_descriptor
+from .frontend.run.executors import FusionExecutorCache, KernelExecutor
+from .frontend.run.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops
+from .frontend.run.scheduler_queries import idm, schedule
+from .frontend.run.validation import get_val_tolerances, validate_with_auto_inferred_outputs
+from .frontend.vocabulary.enums import (
+    CacheOp,
+    CommunicatorBackend,
+    IdMappingMode,
+    LoadStoreOpType,
+    MemoryType,
+    ParallelType,
+    SchedulerType,
 )
-from .frontend.profiles import FusionProfile, KernelProfile
-from .frontend.schedule import idm, schedule
-from .frontend.tolerances import ValidationError
-from .frontend.unavailable import UnavailableError
-from .frontend.validation import get_val_tolerances, validate_with_auto_inferred_outputs
-from .frontend.version import __version__, version
+from .frontend.vocabulary.unavailable import UnavailableError
+from .frontend.vocabulary.version import __version__, version
 from .heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,

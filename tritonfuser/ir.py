@@ -18,7 +18,7 @@ import sympy
 
 from .dtypes import DataType, of_python
 from .errors import SourceLoc
-from .sizes import integer
+from .symbolic.sizes import integer
 
 Extent = Union[int, sympy.Expr]
 Number = Union[bool, int, float, complex]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .affine import Affine, constant, linear, unravel
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Value
-from .sizes import surely_below
+from .symbolic.index_expr import Affine, constant, linear, unravel
+from .symbolic.sizes import surely_below
 
 Index = tuple[Affine, ...]
 

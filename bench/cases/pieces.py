@@ -10,7 +10,7 @@ import torch
 
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import from_torch
-from tritonfuser.ops import philox
+from tritonfuser.ops.creation import philox
 
 from .case import Draw, Inputs, Run, Size
 

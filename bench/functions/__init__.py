@@ -20,7 +20,7 @@ import torch
 
 from tritonfuser.errors import DefinitionError
 from tritonfuser.ir import Arg, Const, Fusion, Node, Operand, Value, live_nodes
-from tritonfuser.lowering.constants import fold
+from tritonfuser.lowering.passes.constant_folding import fold
 from tritonfuser.ops import registry
 from tritonfuser.ops.builder import as_call
 from tritonfuser.ops.table import Kind, Random

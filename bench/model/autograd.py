@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from tritonfuser.ops import philox
+from tritonfuser.ops.creation import philox
 
 from .sizes import EPS, KEEP, Sizes
 

@@ -16,10 +16,10 @@ from tests.e2e.checking import copied
 from tests.e2e.every_op import calls_of
 from tests.e2e.samples import pointwise_calls, takes
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import DefinitionError
-from tritonfuser.frontend.oracle import Evaluation
-from tritonfuser.lowering.concretize import concretize
+from tritonfuser.frontend.inspect.oracle import Evaluation
+from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Pointwise
 

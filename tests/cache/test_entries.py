@@ -11,9 +11,11 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition, InputError, options
-from tritonfuser.cache import capture, executor, profiling
-from tritonfuser.cache.entries import Nowhere
+from tritonfuser.cache import executor
+from tritonfuser.cache.calls import profiling
+from tritonfuser.cache.calls.entries import Nowhere
 from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.plan import capture
 from tritonfuser.errors import CaptureError
 
 

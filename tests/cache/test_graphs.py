@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tritonfuser.cache import graphs
-from tritonfuser.cache.copies import memory_of, put
-from tritonfuser.cache.graphs import CapturedGraph, same_number
+from tritonfuser.cache.calls import cuda_graphs
+from tritonfuser.cache.calls.cuda_graphs import CapturedGraph, same_number
+from tritonfuser.cache.plan.copies import memory_of, put
 from tritonfuser.errors import CaptureError, InputError
 
 
@@ -143,9 +143,9 @@ def bound(device, writes_to_cpu=False):
 def test_what_cannot_be_captured(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     with pytest.raises(CaptureError, match="runs on cpu"):
-        graphs.capture(bound("cpu"), [], None, list)
+        cuda_graphs.capture(bound("cpu"), [], None, list)
     with pytest.raises(CaptureError, match="written into a 0-dim tensor on the CPU"):
-        graphs.capture(bound("cuda:0", True), [], None, list)
+        cuda_graphs.capture(bound("cuda:0", True), [], None, list)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     with pytest.raises(CaptureError, match="inside the capture"):
-        graphs.capture(bound("cuda:0"), [], None, list)
+        cuda_graphs.capture(bound("cuda:0"), [], None, list)

@@ -7,9 +7,9 @@ import random
 import pytest
 import torch
 
-from tritonfuser.cache import guards
-from tritonfuser.cache.guards import guard_for, plain_guard
-from tritonfuser.cache.memory import Near, is_apart, reach, share
+from tritonfuser.cache.calls import tensor_guards
+from tritonfuser.cache.calls.memory_overlap import Near, is_apart, reach, share
+from tritonfuser.cache.calls.tensor_guards import guard_for, plain_guard
 
 X = torch.zeros(3, 4)
 Z = torch.view_as_complex(torch.zeros(3, 4, 2))
@@ -78,13 +78,13 @@ def test_the_same_tensor_twice_makes_a_plain_guard():
 def test_without_torch_s_guards(monkeypatch):
     """They are no public interface: where they are gone, or blind, plain ones take over."""
     for stand_in in (None, lambda *tensors, **kwargs: Blind()):
-        guards._is_trusted.cache_clear()
+        tensor_guards._is_trusted.cache_clear()
         monkeypatch.setattr(torch._C._dynamo.guards, "TensorGuards", stand_in)
         guard = guard_for([X])
         assert guard(torch.ones(3, 4))
         assert not guard(torch.ones(4, 4))
     monkeypatch.undo()
-    guards._is_trusted.cache_clear()
+    tensor_guards._is_trusted.cache_clear()
 
 
 class Blind:

@@ -8,12 +8,12 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record, small
 from tritonfuser import DataType, FusionDefinition, options
-from tritonfuser.cache import plan_writer as plans
 from tritonfuser.cache.kernels import Loaded
-from tritonfuser.cache.plan import make_plan
-from tritonfuser.cache.random_state import draw
-from tritonfuser.cache.signature import signature
-from tritonfuser.lowering.launch import Prepared
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan import plan_writer as plans
+from tritonfuser.cache.plan.execution_plan import make_plan
+from tritonfuser.cache.plan.random_state import draw
+from tritonfuser.lowering.backend.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
 
 PRINTED = Loaded(Prepared(print, (), ()))

@@ -10,14 +10,14 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record
 from tritonfuser import DataType
-from tritonfuser.cache import plan_writer as plans
-from tritonfuser.cache import random_state
-from tritonfuser.cache.bound import Bound
-from tritonfuser.cache.plan import make_plan
-from tritonfuser.cache.plan_text import checked_text
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.calls.binding import Bound
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan import plan_writer as plans
+from tritonfuser.cache.plan import random_state
+from tritonfuser.cache.plan.execution_plan import make_plan
+from tritonfuser.cache.plan.function_text import checked_text
 from tritonfuser.errors import CaptureError, InputError
-from tritonfuser.lowering.launch import Prepared
+from tritonfuser.lowering.backend.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
 
 

@@ -11,16 +11,17 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record
-from tritonfuser.cache import clocks, profiling
-from tritonfuser.cache import plan_writer as plans
-from tritonfuser.cache.clocks import DEFAULT_STREAM, EventClock, HostClock
+from tritonfuser.cache.calls import profiling
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.kernels import Loaded
-from tritonfuser.cache.plan import make_plan
-from tritonfuser.cache.plan_text import timed_text
-from tritonfuser.cache.signature import signature
-from tritonfuser.cache.steps import Resources, resources
-from tritonfuser.lowering.launch import Prepared
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan import clocks
+from tritonfuser.cache.plan import plan_writer as plans
+from tritonfuser.cache.plan.clocks import DEFAULT_STREAM, EventClock, HostClock
+from tritonfuser.cache.plan.execution_plan import make_plan
+from tritonfuser.cache.plan.function_text import timed_text
+from tritonfuser.cache.plan.steps import Resources, resources
+from tritonfuser.lowering.backend.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.signature import is_aligned, key_maker, signature
-from tritonfuser.lowering.concretize import ScalarSpec, TensorSpec
+from tritonfuser.cache.keys.signature import is_aligned, key_maker, signature
+from tritonfuser.lowering.passes.concretize import ScalarSpec, TensorSpec
 
 CPU = torch.device("cpu")
 

@@ -16,8 +16,8 @@ import torch
 
 from tests.cache.varying import cache_of, doubling, kinds, noise, run
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache import plan_writer
 from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.plan import plan_writer
 
 # --- plans of a variant --------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from tests.cache.varying import cache_of, doubling, kinds, noise, run
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import executor
 from tritonfuser.cache.executor import FusionExecutorCache
-from tritonfuser.cache.recompiles import Recompiles
+from tritonfuser.cache.keys.recompiles import Recompiles
 from tritonfuser.heuristics.params import PointwiseParams
-from tritonfuser.lowering.contract import Products
+from tritonfuser.lowering.passes.contractions_to_mma import Products
 
 # --- what is compiled ----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tritonfuser.cache.copies import copied
+from tritonfuser.cache.plan.copies import copied
 from tritonfuser.compat.nvfuser_direct import DataType, FusionDefinition, TensorView
 
 Make = Callable[[FusionDefinition], Any]

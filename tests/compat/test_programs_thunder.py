@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.compat.programs import equal, noise, printed
-from tritonfuser.cache.copies import copied
+from tritonfuser.cache.plan.copies import copied
 from tritonfuser.compat.nvfuser_direct import (
     DataType,
     FusionDefinition,

@@ -9,7 +9,7 @@ from bench.definitions import load, make_inputs, record
 from bench.report import max_error
 from bench.shrink import shrink
 from tritonfuser import DataType
-from tritonfuser.frontend.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation
 
 ENTRIES = load()
 by_name = pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)

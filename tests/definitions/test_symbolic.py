@@ -11,7 +11,7 @@ from bench.symbolic import opened, resizable
 from tests.definitions.test_definitions import tolerance
 from tests.definitions.test_shrink import TOY
 from tests.e2e.checking import copied
-from tritonfuser.frontend.oracle import reference
+from tritonfuser.frontend.inspect.oracle import reference
 
 by_name = pytest.mark.parametrize("entry", load(), ids=lambda e: e.name)
 QUICK = [e for e in load() if e.index in (0, 1, 6)]

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.plan import make_plan
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.heuristics.problem import next_power_of_2
 from tritonfuser.ir import Const, Node, Value
-from tritonfuser.lowering.contract import Products
+from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.segments import Segment
 from tritonfuser.ops import registry

@@ -13,8 +13,8 @@ from tests.e2e.growing import Grown
 from tests.e2e.resized import as_reals, check_resized
 from tritonfuser import TritonFuserError
 from tritonfuser.dtypes import Category
-from tritonfuser.frontend.oracle import reference
-from tritonfuser.lowering.contract import Products
+from tritonfuser.frontend.inspect.oracle import reference
+from tritonfuser.lowering.passes.contractions_to_mma import Products
 
 
 def _cpu(given: Any) -> Any:

@@ -14,10 +14,10 @@ from tests.e2e.checking import CPU, MOST_PROGRAMS, copied, gpu
 from tests.e2e.growing import Grown
 from tests.e2e.resized import check_values, expectations
 from tritonfuser import FusionDefinition
-from tritonfuser.cache.conditions import Conditions
-from tritonfuser.cache.open_sizes import KeyReader, Split, opened
-from tritonfuser.cache.plan import ExecutionPlan, make_plan
-from tritonfuser.cache.signature import key_maker, signature
+from tritonfuser.cache.keys.conditions import Conditions
+from tritonfuser.cache.keys.open_sizes import KeyReader, Split, opened
+from tritonfuser.cache.keys.signature import key_maker, signature
+from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
 from tritonfuser.device import DeviceProperties, of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.lowering.pipeline import lower

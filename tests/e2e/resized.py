@@ -13,7 +13,7 @@ from tests.e2e.graphs import LIMIT, D
 from tests.e2e.growing import Grown
 from tritonfuser import FusionDefinition, TritonFuserError
 from tritonfuser.errors import DefinitionError
-from tritonfuser.frontend.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation
 from tritonfuser.ir import Fusion, Output, depth_first
 from tritonfuser.ops import registry
 

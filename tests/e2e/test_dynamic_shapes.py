@@ -11,7 +11,7 @@ import torch
 from tests.e2e.checking import Schedule, gpu, round_trip
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
-from tritonfuser.frontend.inputs import flat
+from tritonfuser.frontend.record.inputs import flat
 
 D = DataType
 SIZES = ((5, 7), (5, 1), (0, 7), (33, 17), (1, 7), (1, 1), (5, 0), (16, 64))

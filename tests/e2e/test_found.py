@@ -15,7 +15,7 @@ from tests.e2e.resized import expectations
 from tests.e2e.test_random_graphs import KINDS
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
-from tritonfuser.frontend.oracle import reference
+from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.ops.registry import OPS
 
 D = DataType

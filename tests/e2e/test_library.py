@@ -11,7 +11,7 @@ import torch
 from tests.e2e.checking import copied, round_trip
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError, UnsupportedDeviceError
-from tritonfuser.ops import narrow_torch
+from tritonfuser.ops.library import narrow_torch
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Library
 

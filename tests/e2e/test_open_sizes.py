@@ -15,7 +15,7 @@ from tests.e2e.opened import check_grown_open, check_open, compile_open
 from tests.e2e.samples import Call
 from tests.e2e.test_random_graphs import CHUNK, FIRST, GRAPHS, KINDS
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.signature import is_aligned
+from tritonfuser.cache.keys.signature import is_aligned
 from tritonfuser.device import DeviceProperties, of
 from tritonfuser.ops.registry import OPS
 

@@ -14,7 +14,7 @@ import torch
 
 from tests.e2e.checking import Schedule, gpu, round_trip
 from tritonfuser import DataType, FusionDefinition, TritonFuserError
-from tritonfuser.frontend.oracle import reference
+from tritonfuser.frontend.inspect.oracle import reference
 
 D = DataType
 _UNARY = """

@@ -10,9 +10,9 @@ import torch
 
 from bench.definitions import make_inputs, of_model, record
 from tritonfuser import DataType, FusionDefinition, ValidationError, get_val_tolerances
-from tritonfuser.frontend.deviation import deviation, ulp
-from tritonfuser.frontend.oracle import Evaluation
-from tritonfuser.frontend.tolerances import Tolerance, tolerance, tolerances
+from tritonfuser.frontend.inspect.deviation import deviation, ulp
+from tritonfuser.frontend.inspect.oracle import Evaluation
+from tritonfuser.frontend.inspect.tolerances import Tolerance, tolerance, tolerances
 
 EXACT = Tolerance(0.0, 0.0, "")
 NEAR = Tolerance(1e-6, 1e-6, "")

@@ -24,11 +24,11 @@ from tritonfuser import (
     multidevice,
     ops,
 )
-from tritonfuser.cache import profiling
-from tritonfuser.cache.bound import Bound
-from tritonfuser.cache.entries import GUARDS
+from tritonfuser.cache.calls import profiling
+from tritonfuser.cache.calls.binding import Bound
+from tritonfuser.cache.calls.entries import GUARDS
 from tritonfuser.compat import nvfuser_direct
-from tritonfuser.frontend.unavailable import UnavailableError
+from tritonfuser.frontend.vocabulary.unavailable import UnavailableError
 
 
 def summed():

@@ -15,7 +15,7 @@ from tritonfuser import (
     UnsupportedDeviceError,
     compute_tensor_descriptor,
 )
-from tritonfuser.cache.diagnose import explain_mismatch
+from tritonfuser.cache.calls.diagnosis import explain_mismatch
 
 
 def defined(*args, **kwargs):

@@ -7,8 +7,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tritonfuser import FusionDefinition
-from tritonfuser.cache.diagnose import explain_mismatch
-from tritonfuser.frontend.inputs import device_for
+from tritonfuser.cache.calls.diagnosis import explain_mismatch
+from tritonfuser.frontend.record.inputs import device_for
 
 TEXT = "KernelExecutor does not support the Fusion provided."
 

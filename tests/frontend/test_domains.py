@@ -20,7 +20,7 @@ from tritonfuser import (
     TensorDomain,
     multidevice,
 )
-from tritonfuser.frontend.handles import LOOP_METHODS
+from tritonfuser.frontend.record.handles import LOOP_METHODS
 
 X = ParallelType.mesh_x
 

@@ -9,9 +9,10 @@ import torch
 
 from tests.lowering.harness import H200
 from tritonfuser import DataType, FusionDefinition, ReductionParams
-from tritonfuser.cache import executor, profiling
+from tritonfuser.cache import executor
+from tritonfuser.cache.calls import profiling
 from tritonfuser.device import CPU
-from tritonfuser.frontend.explain import explain_lowered
+from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.heuristics.schedulers import SCHEDULERS
 
 
@@ -158,9 +159,9 @@ def gpu(monkeypatch):
         plan.plain(inputs)
         return {step.segment.name: 1e-6 for step in plan.steps}
 
-    monkeypatch.setattr("tritonfuser.frontend.running.measured", measured)
+    monkeypatch.setattr("tritonfuser.frontend.run.running.measured", measured)
     monkeypatch.setattr(
-        "tritonfuser.frontend.running.device_of", lambda inputs: torch.device("cuda", 0)
+        "tritonfuser.frontend.run.running.device_of", lambda inputs: torch.device("cuda", 0)
     )
     return seen
 

@@ -14,9 +14,9 @@ from tritonfuser import (
     get_val_tolerances,
     validate_with_auto_inferred_outputs,
 )
-from tritonfuser.frontend.oracle import Evaluation, reference
-from tritonfuser.frontend.tolerances import tolerances
-from tritonfuser.frontend.validation import copied
+from tritonfuser.frontend.inspect.oracle import Evaluation, reference
+from tritonfuser.frontend.inspect.tolerances import tolerances
+from tritonfuser.frontend.run.validation import copied
 
 
 def test_the_reference_runs_in_float64_or_in_the_fusions_dtypes():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bench.definitions import load, record
 from tritonfuser import DataType, Fusion, FusionDefinition, TensorView, translate_fusion
-from tritonfuser.frontend.legacy_printer import print_legacy_definition
-from tritonfuser.frontend.literals import float_text
+from tritonfuser.frontend.inspect.legacy_printer import print_legacy_definition
+from tritonfuser.frontend.vocabulary.literals import float_text
 
 
 def recorded(text):

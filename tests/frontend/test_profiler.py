@@ -21,10 +21,10 @@ from tritonfuser import (
     get_fusion_profile,
     reset_profiler,
 )
-from tritonfuser.cache import steps
+from tritonfuser.cache.plan import steps
 from tritonfuser.compat.nvfuser_direct import benchmark_utils
-from tritonfuser.frontend import profiles
-from tritonfuser.frontend.units import bytes_text, seconds_text
+from tritonfuser.frontend.inspect import profiles
+from tritonfuser.frontend.vocabulary.units import bytes_text, seconds_text
 
 
 def sums_of_sums():

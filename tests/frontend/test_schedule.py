@@ -15,7 +15,7 @@ from tritonfuser import (
     idm,
     schedule,
 )
-from tritonfuser.frontend.schedule import BY_HAND
+from tritonfuser.frontend.run.scheduler_queries import BY_HAND
 
 X = torch.randn(64, 32, generator=torch.Generator().manual_seed(0))
 

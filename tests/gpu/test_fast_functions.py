@@ -10,7 +10,7 @@ import torch
 from tests.gpu.test_pointwise import run
 from tests.ops.pointwise_harness import kernel
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.ops import philox
+from tritonfuser.ops.creation import philox
 
 pytestmark = pytest.mark.gpu
 D = DataType

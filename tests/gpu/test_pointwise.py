@@ -9,9 +9,9 @@ from tests.lowering.test_library import DISTRIBUTIONS, random_kernel
 from tests.ops.pointwise_harness import BY_NAME, INTEGERS, cases, kernel, operands, row_kernel
 from tests.ops.test_pointwise import TOLERANCE, reference
 from tritonfuser.dtypes import DataType
-from tritonfuser.lowering.kernel import KernelSource
-from tritonfuser.lowering.module import jit_function
-from tritonfuser.ops import philox
+from tritonfuser.lowering.backend.module_loader import jit_function
+from tritonfuser.lowering.kernel_source import KernelSource
+from tritonfuser.ops.creation import philox
 
 pytestmark = pytest.mark.gpu
 D = DataType

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition
-from tritonfuser.cache.plan import ExecutionPlan, make_plan
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
 from tritonfuser.device import CPU as CPU
 from tritonfuser.device import DeviceProperties, known
 from tritonfuser.dtypes import DataType
-from tritonfuser.frontend.oracle import reference
+from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering.contract import Products
+from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import Lowered, lower
 
 H200 = known("sm_90")

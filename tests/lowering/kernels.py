@@ -6,7 +6,7 @@ from textwrap import dedent
 
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Dim, ScalarType, TensorType, Value
-from tritonfuser.lowering.kernel import KernelArg, KernelSource
+from tritonfuser.lowering.kernel_source import KernelArg, KernelSource
 
 HEADER = "import triton\nimport triton.language as tl\n\n\n"
 

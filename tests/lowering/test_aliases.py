@@ -19,7 +19,7 @@ from tests.lowering.harness import (
     record,
     schedulers,
 )
-from tritonfuser.frontend.oracle import reference
+from tritonfuser.frontend.inspect.oracle import reference
 
 
 def run(body, *inputs, facts=CPU):

@@ -22,7 +22,7 @@ from tests.lowering.harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
-from tritonfuser.lowering.rfactor import Turns, in_turn
+from tritonfuser.lowering.passes.split_reduction import Turns, in_turn
 
 
 def widened(fd, x, w, b):

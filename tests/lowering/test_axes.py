@@ -7,11 +7,11 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import record
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Fusion, Value
-from tritonfuser.lowering.axes import AxisMap
-from tritonfuser.lowering.concretize import concretize
-from tritonfuser.lowering.simplify import simplify
+from tritonfuser.lowering.access.atomic_axes import AxisMap
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.simplify import simplify
 
 
 def mapped(body, *inputs) -> tuple[AxisMap, Fusion, list[Value]]:

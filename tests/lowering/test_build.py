@@ -19,8 +19,9 @@ from tests.lowering.kernels import HEADER, kernel, scalar, spilling, tensor, vec
 from tritonfuser import options
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import InputError, LoweringError, SourceLoc, UnsupportedDeviceError
-from tritonfuser.lowering import compile as compiling
-from tritonfuser.lowering import module as modules
+from tritonfuser.lowering.backend import compile as compiling
+from tritonfuser.lowering.backend import module_loader as modules
+from tritonfuser.lowering.backend.kernel_report import amd_widths, ptx_widths, ptxas_facts
 from tritonfuser.lowering.build import (
     compile_kernel,
     interpret_kernel,
@@ -28,7 +29,6 @@ from tritonfuser.lowering.build import (
     report,
     target_of,
 )
-from tritonfuser.lowering.report import amd_widths, ptx_widths, ptxas_facts
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 

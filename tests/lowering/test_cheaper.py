@@ -13,13 +13,13 @@ import torch
 from tests.lowering.graphs import gelu, noise
 from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import check
-from tritonfuser.lowering.cheaper import cheaper
-from tritonfuser.lowering.concretize import concretize
-from tritonfuser.lowering.random_masks import first_of_one, unit_of, words_below
-from tritonfuser.lowering.simplify import simplify
-from tritonfuser.ops import philox
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.random_masks import first_of_one, unit_of, words_below
+from tritonfuser.lowering.passes.simplify import simplify
+from tritonfuser.lowering.passes.strength_reduction import cheaper
+from tritonfuser.ops.creation import philox
 
 D = DataType
 

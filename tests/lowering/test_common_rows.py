@@ -10,7 +10,7 @@ import torch
 from tests.lowering.graphs import group_norm_backward, noise
 from tests.lowering.harness import CPU, H200, check, lowered, schedulers, small
 from tritonfuser.errors import ParamsError
-from tritonfuser.lowering.segment import LAUNCH, cost
+from tritonfuser.lowering.fuse.segmentation import LAUNCH, cost
 
 FEW = small(4)
 DEVICES = pytest.mark.parametrize("facts", [FEW, H200, CPU], ids=["few", "h200", "cpu"])

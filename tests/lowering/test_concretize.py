@@ -8,10 +8,10 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, lowered, planned
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import DefinitionError
 from tritonfuser.ir import Const, check
-from tritonfuser.lowering.concretize import concretize, shape_scalars
+from tritonfuser.lowering.passes.concretize import concretize, shape_scalars
 
 
 def concrete(fd, inputs):

@@ -11,9 +11,9 @@ import torch
 from tests.ops.pointwise_harness import EIGHTS, interpret, kernel
 from tritonfuser.dtypes import DataType, e4m3_saturates
 from tritonfuser.ir import Const
-from tritonfuser.lowering import interpreted
-from tritonfuser.lowering.compile import compile_kernel
-from tritonfuser.lowering.emit_text import cast_text, literal
+from tritonfuser.lowering.backend.compile import compile_kernel
+from tritonfuser.lowering.emit.expressions import cast_text, literal
+from tritonfuser.lowering.interpreter import language
 
 D = DataType
 TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
@@ -23,7 +23,7 @@ TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx942")
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """By torch, as the interpreter does it, and by the functions that a GPU runs."""
     if request.param == "as written":
-        monkeypatch.setattr(interpreted, "namespace", partial(interpreted.namespace, plain=True))
+        monkeypatch.setattr(language, "namespace", partial(language.namespace, plain=True))
     return str(request.param)
 
 
@@ -60,7 +60,7 @@ def test_from_float(dtype: DataType) -> None:
 
 def test_both_ways_to_round_what_e4m3_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """nan, as torch had it once; the largest number, as GPUs and a newer torch have it."""
-    monkeypatch.setattr(interpreted, "namespace", partial(interpreted.namespace, plain=True))
+    monkeypatch.setattr(language, "namespace", partial(language.namespace, plain=True))
     x = numbers(D.Float8_e4m3fn)
     plain = x.clamp(-448, 448).to(torch.float8_e4m3fn).float()
     for saturates in (True, False):

@@ -8,9 +8,9 @@ import re
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Node, Value
-from tritonfuser.lowering.grouper import MOST_REASONS
-from tritonfuser.lowering.grouping import Group
-from tritonfuser.lowering.groups import Groups, bits, largest_first
+from tritonfuser.lowering.fuse.grouper import MOST_REASONS
+from tritonfuser.lowering.fuse.grouping import Group
+from tritonfuser.lowering.fuse.groups import Groups, bits, largest_first
 
 
 def made(needs, libraries=()):

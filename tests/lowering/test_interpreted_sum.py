@@ -8,7 +8,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, lowered, planned
-from tritonfuser.lowering.interpreted_sum import tree_sum
+from tritonfuser.lowering.interpreter.pairwise_sum import tree_sum
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])

@@ -7,10 +7,10 @@ import pytest
 from tests.lowering.graphs import noise
 from tests.lowering.harness import BOTH, H200, check, lowered, record
 from tritonfuser import DataType
-from tritonfuser.cache.signature import default_device, signature
-from tritonfuser.lowering.concretize import concretize
-from tritonfuser.lowering.keeping import keep_shared
-from tritonfuser.lowering.simplify import simplify
+from tritonfuser.cache.keys.signature import default_device, signature
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.materialization import keep_shared
+from tritonfuser.lowering.passes.simplify import simplify
 
 LAYERS = 12
 SHAPES = ((8, 16), (16, 16))

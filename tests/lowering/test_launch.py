@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import triton
 
-from tritonfuser.lowering import launch
+from tritonfuser.lowering.backend import launch
 
 
 class CudaLauncher:

@@ -21,11 +21,11 @@ from tests.ops.pointwise_harness import (
 )
 from tests.ops.test_pointwise import TOLERANCE, reference
 from tritonfuser.dtypes import DataType
-from tritonfuser.lowering import interpreted
-from tritonfuser.lowering.compile import compile_kernel
-from tritonfuser.lowering.emit_text import cast_text
-from tritonfuser.lowering.kernel import KernelSource
-from tritonfuser.ops import philox
+from tritonfuser.lowering.backend.compile import compile_kernel
+from tritonfuser.lowering.emit.expressions import cast_text
+from tritonfuser.lowering.interpreter import language
+from tritonfuser.lowering.kernel_source import KernelSource
+from tritonfuser.ops.creation import philox
 
 D = DataType
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
@@ -35,7 +35,7 @@ COLUMNS = 16
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Interpreted kernels run the library as it is written."""
-    monkeypatch.setattr(interpreted, "namespace", partial(interpreted.namespace, plain=True))
+    monkeypatch.setattr(language, "namespace", partial(language.namespace, plain=True))
 
 
 _WRITTEN = frozenset(
@@ -302,11 +302,11 @@ def test_casts_compile(source: DataType, target: str) -> None:
 
 def test_a_session_leaves_triton_as_it_was() -> None:
     before = (tl.sum, tl.cumsum, interpreter.interpreter_builder)
-    with interpreted.session():
+    with language.session():
         assert tl.sum is not before[0]
     assert (tl.sum, tl.cumsum, interpreter.interpreter_builder) == before
 
 
 def test_every_library_function_has_a_name_under_the_interpreter() -> None:
-    assert set(interpreted.namespace()) == set(interpreted.namespace(plain=True))
-    assert {"tanh", "philox_uniform", "reduce_welford", "libdevice"} <= set(interpreted.namespace())
+    assert set(language.namespace()) == set(language.namespace(plain=True))
+    assert {"tanh", "philox_uniform", "reduce_welford", "libdevice"} <= set(language.namespace())

@@ -9,7 +9,7 @@ from bench.cases import BY_NAME
 from tests.lowering.graphs import softmax
 from tests.lowering.harness import lowered, record
 from tritonfuser.heuristics.params import OuterPersistentParams
-from tritonfuser.lowering.compile import compile_kernel
+from tritonfuser.lowering.backend.compile import compile_kernel
 
 
 def of_columns(x, block_x, block_r, warps):

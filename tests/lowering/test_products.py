@@ -10,14 +10,14 @@ import torch
 
 from tests.lowering.harness import H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.device import ARCHITECTURES, known
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import MatmulParams
+from tritonfuser.lowering.backend.kernel_report import report
 from tritonfuser.lowering.build import KernelReport
-from tritonfuser.lowering.contract import Products
+from tritonfuser.lowering.passes.contractions_to_mma import Products
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.report import report
 
 BF16, FLOAT = DataType.BFloat16, DataType.Float
 CLOSE = 3e-2

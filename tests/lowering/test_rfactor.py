@@ -11,7 +11,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
 from tritonfuser.heuristics.problem import divisors
-from tritonfuser.lowering.rfactor import choose_split, splits_well
+from tritonfuser.lowering.passes.split_reduction import choose_split, splits_well
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import torch
 from bench.cases import BY_NAME
 from tests.lowering.graphs import layer_norm_backward, noise
 from tests.lowering.harness import CPU, lowered, record
-from tritonfuser.cache.plan import make_plan
+from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
-from tritonfuser.lowering.compile import compile_kernel
+from tritonfuser.lowering.backend.compile import compile_kernel
 
 
 def layer_norm(fd, x, dy, w, mean, scale):

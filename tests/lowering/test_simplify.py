@@ -8,11 +8,11 @@ import torch
 from tests.lowering.graphs import noise, softmax
 from tests.lowering.harness import check, record
 from tritonfuser import DataType
-from tritonfuser.cache.signature import signature
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Const, Value
 from tritonfuser.ir import check as checked
-from tritonfuser.lowering.concretize import concretize
-from tritonfuser.lowering.simplify import drop_dead, merge_equal, simplify
+from tritonfuser.lowering.passes.concretize import concretize
+from tritonfuser.lowering.passes.simplify import drop_dead, merge_equal, simplify
 
 
 def concrete(body, *inputs):

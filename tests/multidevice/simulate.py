@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition, ParallelType
-from tritonfuser.frontend.mesh import DeviceMesh
-from tritonfuser.frontend.multidevice import executor as sharded
+from tritonfuser.frontend.multidevice import sharded_executor as sharded
 from tritonfuser.frontend.multidevice.communicator import _JOIN, Communicator
-from tritonfuser.frontend.multidevice.program import Exchange, Program
-from tritonfuser.frontend.multidevice.sharding import Shards
+from tritonfuser.frontend.multidevice.mesh_program import Exchange, Program
+from tritonfuser.frontend.record.device_mesh import DeviceMesh
+from tritonfuser.frontend.record.sharding import Shards
 
 
 def part_of(whole: torch.Tensor, shards: Shards, mesh: DeviceMesh, device: int) -> torch.Tensor:

@@ -13,8 +13,8 @@ from bench.shrink import shrink
 from tests.multidevice.cases import CASES, DeviceMesh, X, Y, cut
 from tests.multidevice.simulate import Simulation
 from tritonfuser import DataType
-from tritonfuser.frontend.multidevice.program import Exchange
-from tritonfuser.frontend.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation
+from tritonfuser.frontend.multidevice.mesh_program import Exchange
 
 
 def doubled(x):

@@ -12,13 +12,13 @@ from typing import Any
 import sympy
 import torch
 
-from tritonfuser.affine import Affine, Axis, Digit, Loaded, digit
 from tritonfuser.dtypes import DataType, from_torch
 from tritonfuser.ir import Const, Dim, Fusion, Output, TensorType, Value
-from tritonfuser.lowering.concretize import ScalarSpec, TensorSpec, concretize
+from tritonfuser.lowering.passes.concretize import ScalarSpec, TensorSpec, concretize
 from tritonfuser.ops.builder import GraphBuilder, as_call
 from tritonfuser.ops.table import View
 from tritonfuser.shapes import Pull
+from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, Loaded, digit
 
 Env = dict[str, int]
 

@@ -10,10 +10,10 @@ import torch
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import DefinitionError
 from tritonfuser.ir import Dim, TensorType, Value
-from tritonfuser.lowering import interpreted
-from tritonfuser.lowering.interpret import interpret_kernel
-from tritonfuser.lowering.kernel import KernelArg, KernelSource
-from tritonfuser.ops.pointwise import ROWS
+from tritonfuser.lowering.interpreter import language
+from tritonfuser.lowering.interpreter.interpret import interpret_kernel
+from tritonfuser.lowering.kernel_source import KernelArg, KernelSource
+from tritonfuser.ops.pointwise import binary, ternary, unary
 from tritonfuser.ops.table import Op, OperandType, Pointwise, Typing
 
 D = DataType
@@ -22,6 +22,7 @@ EIGHTS = (D.Float8_e4m3fn, D.Float8_e5m2)
 ALL_DTYPES = (*DTYPES, *EIGHTS)
 FLOATS = frozenset({D.Double, D.Float, D.Half, D.BFloat16, *EIGHTS})
 INTEGERS = frozenset({D.Int, D.Int32})
+ROWS = (*unary.ROWS, *binary.ROWS, *ternary.ROWS)
 BY_NAME = {op.name: op for op in ROWS}
 IMPORTS = """\
 import triton
@@ -110,7 +111,7 @@ def interpret(source: KernelSource, inputs: Sequence[torch.Tensor]) -> list[torc
         torch.empty(dict(source.constants)["N"], dtype=arg.dtype.info.torch)
         for arg in source.args[len(inputs) :]
     ]
-    with interpreted.session():
+    with language.session():
         interpret_kernel(source)(*inputs, *made)
     return made
 

@@ -11,9 +11,9 @@ from tests.ops.evaluate import add_tensor, concrete, inputs_for, run
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import DefinitionError
 from tritonfuser.ir import Const, ScalarType, Value
-from tritonfuser.lowering.simplify import decompose
-from tritonfuser.ops import philox
+from tritonfuser.lowering.passes.simplify import decompose
 from tritonfuser.ops.builder import GraphBuilder
+from tritonfuser.ops.creation import philox
 
 D = DataType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tritonfuser.ops import philox
+from tritonfuser.ops.creation import philox
 
 
 def test_known_answer_of_random123() -> None:

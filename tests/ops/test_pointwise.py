@@ -8,6 +8,7 @@ import torch
 from tests.ops.pointwise_harness import (
     BY_NAME,
     FLOATS,
+    ROWS,
     cases,
     interpret,
     kernel,
@@ -18,7 +19,6 @@ from tests.ops.pointwise_harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.ir import Const, Dim, TensorType
 from tritonfuser.ops.builder import GraphBuilder
-from tritonfuser.ops.pointwise import ROWS
 
 TOLERANCE = {
     torch.float64: 1e-13,

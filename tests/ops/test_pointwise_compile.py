@@ -10,8 +10,8 @@ import pytest
 
 from tests.ops.pointwise_harness import BY_NAME, cases, kernel, row_text, typing_of
 from tritonfuser.dtypes import DataType
-from tritonfuser.lowering.compile import CompiledKernel, compile_kernel
-from tritonfuser.lowering.kernel import KernelSource
+from tritonfuser.lowering.backend.compile import CompiledKernel, compile_kernel
+from tritonfuser.lowering.kernel_source import KernelSource
 
 D = DataType
 TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")

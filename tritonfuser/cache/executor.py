@@ -13,22 +13,22 @@ from ..device import DeviceProperties
 from ..errors import ExecutionModeError, InputError, SchedulingError
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
-from ..ledger import Ledger
 from ..lowering.build import KernelReport, digest_ahead, report
-from ..lowering.concretize import InputSignature
-from ..lowering.contract import Products
-from ..lowering.kernel import KernelSource
+from ..lowering.kernel_source import KernelSource
+from ..lowering.passes.concretize import InputSignature
+from ..lowering.passes.contractions_to_mma import Products
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.segments import SegmentedFusion
-from .capture import refuse_first_run
-from .diagnose import explain_mismatch
-from .entries import Checked, Nowhere, way_in
+from ..symbolic.shape_env import Ledger
+from .calls.diagnosis import explain_mismatch
+from .calls.entries import Checked, Nowhere, way_in
+from .calls.profiling import watched
+from .keys.open_sizes import KeyReader, Numbers, Opened, opened
+from .keys.recompiles import Recompiles
+from .keys.signature import default_device, is_aligned, key_maker, signature
 from .lru import LRU
-from .open_sizes import KeyReader, Numbers, Opened, opened
-from .plan import ExecutionPlan, make_plan
-from .profiling import watched
-from .recompiles import Recompiles
-from .signature import default_device, is_aligned, key_maker, signature
+from .plan.capture import refuse_first_run
+from .plan.execution_plan import ExecutionPlan, make_plan
 from .variants import Request, Variants
 
 _ODD = (AttributeError, TypeError, ValueError)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import options
+from ..lowering.backend.launcher_build import build_launcher, kinds
 from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
-from ..lowering.kernel import KernelSource
-from ..lowering.launchers import build_launcher, kinds
+from ..lowering.kernel_source import KernelSource
 from .lru import LRU
 
 Wanted = tuple[KernelSource, tuple[bool, ...]]

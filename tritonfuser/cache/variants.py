@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 from .. import options
 from ..ir import Fusion
-from ..ledger import Ledger
-from ..lowering.concretize import InputSignature
-from .conditions import Conditions
+from ..lowering.passes.concretize import InputSignature
+from ..symbolic.shape_env import Ledger
+from .keys.conditions import Conditions
+from .keys.open_sizes import KeyReader, Numbers, Split, opened
+from .keys.recompiles import Recompile
+from .keys.signature import Key
 from .lru import LRU
-from .open_sizes import KeyReader, Numbers, Split, opened
-from .plan import ExecutionPlan
-from .recompiles import Recompile
-from .signature import Key
+from .plan.execution_plan import ExecutionPlan
 
 STATIC = 2
 """Signatures of a kind that are compiled with their sizes written out before any are opened."""

@@ -8,7 +8,7 @@ from tritonfuser import *  # noqa: F403 - all of the names, by design
 from tritonfuser import TensorView, Val
 from tritonfuser import __all__ as _names
 
-from ..frontend.legacy import FusionCache, compute_contiguity
+from ..frontend.nvfuser.fusion_cache import FusionCache, compute_contiguity
 from .nvfuser_definition import FusionDefinition as FusionDefinition
 from .nvfuser_direct import benchmark_utils, pytorch_utils
 from .nvfuser_direct.nvfuser_direct_version import __version__ as __version__

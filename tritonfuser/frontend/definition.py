@@ -7,21 +7,21 @@ from typing import Any
 import torch
 
 from .. import options
-from ..cache.copies import copied
+from ..cache.plan.copies import copied
 from ..dtypes import DataType, from_torch
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
-from .fusion import Fusion, FusionGuard
-from .handles import TensorView, Val
-from .inputs import CPU_TEXT, Inputs, flat
-from .location import user_line
-from .operators import Operators
-from .printer import print_definition
-from .recording import outside
-from .repro import describe_inputs, repro_script
-from .schedule import Scheduling
-from .tolerances import ValidationError
-from .validation import Validated
-from .version import version
+from .inspect.printer import print_definition
+from .inspect.repro import describe_inputs, repro_script
+from .inspect.tolerances import ValidationError
+from .record.handles import TensorView, Val
+from .record.inputs import CPU_TEXT, Inputs, flat
+from .record.operators import Operators
+from .record.recording import outside
+from .run.fusion import Fusion, FusionGuard
+from .run.scheduler_queries import Scheduling
+from .run.validation import Validated
+from .vocabulary.location import user_line
+from .vocabulary.version import version
 
 REPORTED = 6
 """How many ops an exception in a ``with`` block shows, the last ones."""

@@ -9,10 +9,10 @@ from torch import distributed as dist
 
 from ..errors import ArgumentError, InputError
 from ..frontend.definition import FusionDefinition
-from ..frontend.handles import TensorView
-from ..frontend.location import user_line
-from ..frontend.mesh import MESH_TYPES, DeviceMesh
 from ..frontend.multidevice import Sharding
+from ..frontend.record.device_mesh import MESH_TYPES, DeviceMesh
+from ..frontend.record.handles import TensorView
+from ..frontend.vocabulary.location import user_line
 
 
 def execute_with_dtensors(fd: FusionDefinition, in_dtensors: Sequence[Any]) -> list[Any]:

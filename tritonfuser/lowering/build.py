@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-from .compile import CompiledKernel, Target, compile_kernel, digest_ahead, target_of
-from .interpret import interpret_kernel
-from .launch import Launcher, Prepared
-from .module import load_module
-from .report import KernelReport, report, report_of
+from .backend.compile import CompiledKernel, Target, compile_kernel, digest_ahead, target_of
+from .backend.kernel_report import KernelReport, report, report_of
+from .backend.launch import Launcher, Prepared
+from .backend.module_loader import load_module
+from .interpreter.interpret import interpret_kernel
 
 __all__ = [
     "CompiledKernel",

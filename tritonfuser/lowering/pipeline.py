@@ -13,23 +13,23 @@ from ..heuristics.params import (
     HeuristicParams,
 )
 from ..ir import Fusion, Value, check
-from ..ledger import Ledger
 from ..options import dump
-from .aliases import buffer_strides
-from .cheaper import cheaper
-from .complexes import Part, split_complex
-from .concretize import InputSignature, TensorSpec, concretize
-from .contract import Products
-from .emit_module import emit
-from .given_params import with_params
-from .kernel import KernelSource
-from .kinds import refuse_unheld
-from .requirements import check_device
-from .seeds import Seeds, seeded
-from .segment import segment
+from ..symbolic.shape_env import Ledger
+from .access.aliases import buffer_strides
+from .emit.kernel_module import emit
+from .fuse.segmentation import segment
+from .kernel_source import KernelSource
+from .legality.given_params import with_params
+from .legality.held_dtypes import refuse_unheld
+from .passes.concretize import InputSignature, TensorSpec, concretize
+from .passes.contractions_to_mma import Products
+from .passes.device_requirements import check_device
+from .passes.mark_softmax import mark_softmax
+from .passes.random_seeds import Seeds, seeded
+from .passes.simplify import simplify
+from .passes.split_complex import Part, split_complex
+from .passes.strength_reduction import cheaper
 from .segments import Segment, SegmentedFusion
-from .simplify import simplify
-from .softmax import mark_softmax
 
 
 @dataclass(frozen=True)

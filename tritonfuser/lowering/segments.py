@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from ..affine import Affine, Axis
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion, Node, Operand, Value
-from ..shapes import Guard, Index, Memory, Target
-from .reach import Read, loaded_by, read_as, target_of
+from ..shapes import Guard, Index, Target
+from ..symbolic.index_expr import Affine, Axis
+from .access.aliases import Buffered
+from .access.read_footprint import Read, loaded_by, read_as, target_of
 
 
 @dataclass(frozen=True)
@@ -76,19 +77,6 @@ class Store:
         if isinstance(self.source, Value):
             found.append(read_as(self.source, self.read))
         return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Buffered:
-    """A value in memory: the buffer it lies in (an input or a segment's output), and how.
-
-    ``memory`` None means the whole buffer as it is allocated. ``pairs`` says that the buffer is
-    taken as complex numbers, by a last dim of two; then ``memory`` counts those.
-    """
-
-    root: Value
-    memory: Memory | None = None
-    pairs: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,28 +5,20 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ..errors import DefinitionError
-from . import (
-    attention,
-    cheaper,
-    contractions,
-    factories,
-    grouped,
-    kept,
-    narrow,
-    pointwise,
-    products,
-    randoms,
-    reductions,
-    softmax,
-    sorting,
-    views,
-)
+from . import materialize, mma
+from .creation import factories, random_ops
+from .library import attention, contractions, grouped, narrow, sorting
+from .pointwise import approximations, binary, softmax_parts, ternary, unary
+from .reductions import sums
 from .table import Op
+from .views import rearranging
 
 _TABLES = (
-    pointwise.ROWS,
-    reductions.ROWS,
-    views.ROWS,
+    unary.ROWS,
+    binary.ROWS,
+    ternary.ROWS,
+    sums.ROWS,
+    rearranging.ROWS,
     factories.ROWS,
     contractions.ROWS,
     attention.ROWS,
@@ -39,11 +31,11 @@ OPS: MappingProxyType[str, Op] = MappingProxyType({op.name: op for rows in _TABL
 """What ``fd.ops`` has."""
 
 _INTERNAL = (
-    *products.INTERNAL,
-    *softmax.INTERNAL,
-    *kept.INTERNAL,
-    *cheaper.INTERNAL,
-    *randoms.INTERNAL,
+    *mma.INTERNAL,
+    *softmax_parts.INTERNAL,
+    *materialize.INTERNAL,
+    *approximations.INTERNAL,
+    *random_ops.INTERNAL,
 )
 _ALL = {**OPS, **{op.name: op for op in _INTERNAL}}
 

@@ -15,7 +15,7 @@ from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
 from ..shapes import Index, Source
-from ..sizes import integer
+from ..symbolic.sizes import integer
 from .table import Call, Kind, Param
 
 ARG = Param("arg", Kind.TENSOR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...frontend.timers import HostTimer, KernelTimer
+from ...frontend.inspect.timers import HostTimer, KernelTimer
 
 
 class CuptiTimer(KernelTimer):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from ...frontend import definition
-from ...frontend.executors import Params
-from ...frontend.inputs import Inputs
+from ...frontend.record.inputs import Inputs
+from ...frontend.run.executors import Params
 
 
 class FusionDefinition(definition.FusionDefinition):

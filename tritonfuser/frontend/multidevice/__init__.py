@@ -6,10 +6,10 @@ returned by it, as the part that this device has.
 
 from __future__ import annotations
 
-from ..enums import CommunicatorBackend
-from ..mesh import DeviceMesh
+from ..record.device_mesh import DeviceMesh
+from ..record.sharding import Sharding
+from ..vocabulary.enums import CommunicatorBackend
 from .communicator import Communicator
-from .parts import shard_tensor
-from .sharding import Sharding
+from .shard_tensor import shard_tensor
 
 __all__ = ["Communicator", "CommunicatorBackend", "DeviceMesh", "Sharding", "shard_tensor"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-from ...affine import Affine, Axis, Digit, Loaded, digit
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Pointwise, Reduction, View
 from ...shapes import Index, Pull, Source
+from ...symbolic.index_expr import Affine, Axis, Digit, Loaded, digit
 from .communicator import ADDED
 
 Label = Hashable

@@ -9,10 +9,10 @@ from ...errors import TritonFuserError
 from ...ir import Arg, Const, Dim, Node, Operand, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Kind
-from ..enums import ParallelType
-from ..mesh import DeviceMesh
+from ..record.device_mesh import DeviceMesh
+from ..record.sharding import Shards, parts
+from ..vocabulary.enums import ParallelType
 from .links import Label, Labels, Links, links_of, tensors_of, whole
-from .sharding import Shards, parts
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What is known already: keys of calls, compiled plans, ways into them."""

@@ -1,0 +1,1 @@
+"""Ways into a plan: guards, bound calls, CUDA graphs, profiling."""

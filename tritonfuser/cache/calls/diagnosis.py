@@ -1,0 +1,242 @@
+"""Why inputs do not fit a definition: called after the fast path refused them -> an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ...dtypes import from_torch, int_range, of_python
+from ...errors import InputError, SourceLoc
+from ...ir import Dim, Fusion, Layout, TensorType, Value
+
+_NO_KERNEL = "KernelExecutor does not support the Fusion provided."
+
+
+class InputMismatch(InputError):
+    """One input that does not fit; ``place`` says which."""
+
+    def __init__(
+        self, message: str, *, loc: SourceLoc | None = None, hint: str = "", place: int = -1
+    ) -> None:
+        self.place = place
+        super().__init__(message, loc=loc, hint=hint)
+
+
+def explain_mismatch(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+    """The first thing about the flat ``inputs`` that the definition does not take.
+
+    Returns
+    -------
+    InputError or None
+        With nvFuser's words; None where the inputs fit.
+    """
+    if len(inputs) != len(fusion.inputs):
+        return InputError(
+            f"Expected {len(fusion.inputs)} inputs but got {len(inputs)}",
+            hint=f"The definition takes, in order: {', '.join(input_names(fusion)) or 'nothing'}.",
+        )
+    names = input_names(fusion)
+    for place, (value, given) in enumerate(zip(fusion.inputs, inputs, strict=True)):
+        found = _tensor_problem(value, given) if value.is_tensor else _scalar_problem(value, given)
+        if found is not None:
+            message, hint = found
+            text = message.replace("INPUT", f"Expected input {place}, {names[place]},")
+            return InputMismatch(text, hint=hint, place=place)
+    return _device_problem(fusion, inputs)
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def input_names(fusion: Fusion) -> list[str]:
+    """The inputs as nvFuser names them: ``T0_g_float[iS0{i0}]``, ``d2``.
+
+    Scalars are numbered with the extents and with the zero and the one that dims share.
+    """
+    return list(_names(fusion))
+
+
+def _names(fusion: Fusion) -> Iterator[str]:
+    numbered, dims, tensors = 0, 0, 0
+    shared: set[int] = set()
+    for value in fusion.inputs:
+        if not isinstance(value.type, TensorType):
+            yield f"{value.dtype.info.letter}{numbered}"
+            numbered += 1
+            continue
+        texts: list[str] = []
+        for dim in value.type.dims:
+            known = isinstance(dim.size, int)
+            extent = f"{dim.size}" if known else f"i{numbered}"
+            if dim.size != 1 or 1 not in shared:
+                numbered += 1
+            if dim.size == 1:
+                shared.add(1)
+            texts.append(_dim_text(dim, dims, extent))
+            dims += 1
+        if texts and 0 not in shared:
+            shared.add(0)
+            numbered += 1
+        yield f"T{tensors}_g_{value.dtype.value}[{', '.join(texts)}]"
+        tensors += 1
+
+
+def _dim_text(dim: Dim, number: int, extent: str) -> str:
+    if dim.expanded:
+        return f"bS{number}{{1 ex {extent}}}"
+    return f"{'bS' if dim.size == 1 else 'iS'}{number}{{{extent}}}"
+
+
+def number_text(value: object) -> str:
+    """A number as C++ streams it: 2.0 is 2, 2 + 1j is (2,1)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, complex):
+        return f"({value.real:g},{value.imag:g})"
+    return f"{value}"
+
+
+# --- one input -------------------------------------------------------------------------------
+
+Problem = tuple[str, str]
+"""Message and hint; ``INPUT`` in the message stands for the input's place and name."""
+
+
+def _scalar_problem(value: Value, given: Any) -> Problem | None:
+    expected = value.dtype
+    if isinstance(given, torch.Tensor):
+        kind = _dtype_name(given.dtype)
+        return (
+            f"INPUT to be a scalar but got {kind} tensor of rank {given.dim()}",
+            "Pass a Python number, such as t.item().",
+        )
+    if not isinstance(given, bool | int | float | complex):
+        return f"INPUT to be a scalar but got {_type_name(given)}", "Pass a Python number."
+    own = of_python(given).info.category
+    wrong = expected.info.category < own
+    if wrong or (isinstance(given, int) and given not in int_range(expected)):
+        return (
+            f"Scalar value {number_text(given)} is not compatible with the expected data type: "
+            f"{expected.value}.",
+            f"The definition's scalar is of {expected}.",
+        )
+    return None
+
+
+def _tensor_problem(value: Value, given: Any) -> Problem | None:
+    type_ = value.tensor
+    if not isinstance(given, torch.Tensor):
+        is_number = isinstance(given, bool | int | float | complex)
+        got = f"scalar {number_text(given)}" if is_number else _type_name(given)
+        return f"INPUT to be an at::Tensor but got {got}", "Pass a torch.Tensor."
+    if given.layout is not torch.strided:
+        return f"INPUT to be a strided tensor, but got layout {given.layout}", "Pass t.to_dense()."
+    if type_.dtype.info.torch != given.dtype:
+        return (
+            f"INPUT to be bound to a tensor of dtype {type_.dtype.value}, but got a tensor of "
+            f"dtype {_dtype_name(given.dtype)}",
+            f"Convert it with .to({type_.dtype.info.torch}).",
+        )
+    if given.dim() != type_.rank:
+        return (
+            f"INPUT to be bound to a tensor of rank {type_.rank}, but got a tensor of rank "
+            f"{given.dim()}",
+            f"Its shape is {list(given.shape)}.",
+        )
+    for dim, (declared, size) in enumerate(zip(type_.shape, given.shape, strict=True)):
+        if isinstance(declared, int) and declared != size:
+            return (
+                f"INPUT to have size {declared} in dim {dim}, but got a tensor of shape "
+                f"{list(given.shape)}",
+                "Define the dim as -1 for a size that varies.",
+            )
+    return None if type_.layout is None else _layout_problem(type_.dims, type_.layout, given)
+
+
+def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) -> Problem | None:
+    """Whether the strides are what define_tensor promised; size-1 dims may have any."""
+    if not given.numel():
+        return None
+    rank = len(dims)
+    by_order = sorted(range(rank), key=lambda d: layout.stride_order[d])
+    expected: int | None = 1
+    shown = f"The tensor has shape {list(given.shape)} and strides {list(given.stride())}."
+    for place, dim in enumerate(by_order):
+        size, stride = given.size(dim), given.stride(dim)
+        promised = layout.contiguity[rank - 1 - place]
+        if size == 1:
+            # Nothing is promised of what lies behind it; its own stride says nothing of that.
+            expected = None if promised is False else expected
+            continue
+        if promised is None:
+            if stride:
+                return (
+                    f"INPUT to be expanded (stride 0) in dim {dim}, whose contiguity is None, "
+                    f"but found stride {stride}",
+                    shown,
+                )
+            continue
+        if promised and expected is not None and stride != expected:
+            return (
+                f"INPUT to be contiguous: Stride mismatch with contiguity info in dim {dim}: "
+                f"expected stride {expected}, but found {stride}",
+                f"{shown} Define it with contiguity False, or pass t.contiguous().",
+            )
+        expected = stride * size
+    return None
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    try:
+        return from_torch(dtype).value
+    except KeyError:
+        return str(dtype)
+
+
+def _type_name(given: Any) -> str:
+    return f"a value of type {type(given).__name__}"
+
+
+# --- where they are --------------------------------------------------------------------------
+
+
+def _device_problem(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+    """GPU tensors may stand beside 0-dim CPU ones, of which alone nothing may be computed."""
+    given = _tensors(fusion, inputs)
+    if all(tensor.device.type in ("cpu", "meta") for tensor in given.values()):
+        return None
+    for place, value in enumerate(fusion.inputs):
+        if value in given and given[value].device.type == "cpu" and given[value].dim():
+            return InputMismatch(
+                f"{_NO_KERNEL} Input {place} is on the CPU, others are on a GPU",
+                hint="Only 0-dim CPU tensors can be mixed with CUDA tensors.",
+                place=place,
+            )
+    return explain_cpu_scalars(fusion, inputs)
+
+
+def _tensors(fusion: Fusion, inputs: Sequence[Any]) -> dict[Value, torch.Tensor]:
+    pairs = zip(fusion.inputs, inputs, strict=True)
+    return {value: tensor for value, tensor in pairs if value.is_tensor}
+
+
+def explain_cpu_scalars(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+    """The first output that is computed of CPU scalars alone, in a run on a GPU."""
+    given = _tensors(fusion, inputs)
+    made = {value for value, tensor in given.items() if tensor.device.type == "cpu"}
+    for node in fusion.nodes:
+        tensors = [value for value in node.operands() if value.is_tensor]
+        if tensors and all(value in made for value in tensors):
+            made.update(node.outs)
+            for out in fusion.outputs:
+                if out.value in node.outs:
+                    return InputError(
+                        f"{_NO_KERNEL} {node.op} takes CPU scalars alone and gives an output",
+                        loc=node.loc,
+                        hint="Move one of its operands to the GPU.",
+                    )
+    return None

@@ -1,0 +1,1 @@
+"""What decides which compiled plan serves a call."""

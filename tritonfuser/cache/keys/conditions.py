@@ -1,0 +1,146 @@
+"""What the numbers of a key must be for a variant to take it, as one generated function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...symbolic.shape_env import Ledger
+from ...symbolic.size_text import atoms_in, computed, guard_text
+from ...symbolic.sizes import is_size, known_divisor
+from .open_sizes import ALIGNED, Numbers
+
+Bind = Callable[[Numbers], "list[int] | None"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition as Python text, and the lines that compute what it names."""
+
+    text: str
+    about: str
+
+
+class Conditions:
+    """The conditions of a variant.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        With all guards: the variant is made.
+    numbers : tuple of int
+        The numbers of a key as expressions.
+    words : sequence of str
+        What each of them is.
+
+    Attributes
+    ----------
+    bind : callable
+        What the ledger's atoms are where the numbers fit, else None.
+    symbols : dict
+        What each symbol is of the inputs: ``{"size0": "tv0.shape[1]"}``.
+    multiples : tuple of str
+        What sizes are multiples of: ``("size0 % 16 == 0",)``.
+    guards : tuple of str
+        What was decided by the sizes at hand.
+    """
+
+    def __init__(self, ledger: Ledger, numbers: Numbers, words: Sequence[str]) -> None:
+        self._ledger = ledger
+        self._words = list(words)
+        self.symbols: dict[str, str] = {}
+        self.guards = tuple(guard_text(ledger, guard) for guard in ledger.guards)
+        self._given: list[str] = []
+        self._exact: list[Condition] = []
+        self.multiples: tuple[str, ...] = ()
+        for place, number in enumerate(numbers):
+            self._expect(place, number)
+        names = [atom.name for atom in ledger.atoms]
+        self._computed = computed(ledger, names)[1]
+        text = self._text()
+        self.bind: Bind = _defined(text)["bind"]
+
+    def _expect(self, place: int, number: int) -> None:
+        text = repr(number)
+        if text in self.symbols or not is_size(number) or not text.isidentifier():
+            self._exact.append(Condition(f"n{place} == {text}", self._words[place]))
+            return
+        self.symbols[text] = self._words[place]
+        self._given.append(f"{text} = n{place}")
+        self._exact.append(Condition(f"{text} >= 2", self._words[place]))
+        multiple = known_divisor(number)
+        if multiple > 1:
+            of = f"{text} % {multiple} == 0"
+            self.multiples += (of,)
+            self._exact.append(Condition(of, self._words[place]))
+
+    def _text(self) -> str:
+        numbers = ", ".join(f"n{place}" for place in range(len(self._words)))
+        exact = " and ".join(condition.text for condition in self._exact)
+        guards = " and ".join(self.guards) or "True"
+        atoms = ", ".join(
+            a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in self._ledger.atoms
+        )
+        lines = [
+            f"{numbers}, = numbers",
+            *self._given,
+            f"if not ({exact}):",
+            "    return None",
+            "try:",
+            *(f"    {line}" for line in self._computed or ["pass"]),
+            "except ZeroDivisionError:",
+            "    return None",
+            f"return [{atoms}] if {guards} else None",
+        ]
+        return "\n".join(["def bind(numbers):", *(f"    {line}" for line in lines)]) + "\n"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any size may be another one than it was."""
+        return any(a.low < a.high for a in self._ledger.atoms if a.parts is None)
+
+    def misses_alignment(self, atoms: Sequence[int]) -> bool:
+        """Whether all symbols are aligned here, and the variant was made without counting on it."""
+        pairs = [(a, n) for a, n in zip(self._ledger.atoms, atoms, strict=True) if a.parts is None]
+        if all(atom.multiple % ALIGNED == 0 for atom, _ in pairs):
+            return False
+        return all(n * atom.multiple % ALIGNED == 0 for atom, n in pairs)
+
+    def failing(self, numbers: Numbers) -> str:
+        """The first condition that numbers do not fit, in words; empty where they fit."""
+        scope: dict[str, Any] = {f"n{place}": n for place, n in enumerate(numbers)}
+        exec("\n".join(self._given), scope)
+        for condition in self._exact:
+            if not eval(condition.text, scope):
+                return self._unfit(condition, scope)
+        try:
+            exec("\n".join(self._computed), scope)
+        except ZeroDivisionError:
+            return "a size is divided by zero"
+        for guard in self.guards:
+            if not eval(guard, scope):
+                return f"{guard} does not hold: {self._values(guard, scope)}"
+        return ""
+
+    def _unfit(self, condition: Condition, scope: dict[str, Any]) -> str:
+        left, sign, right = condition.text.partition(" == ")
+        if sign and left.startswith("n"):
+            wanted = eval(right, scope)
+            same = f" ({right})" if not right.isdigit() else ""
+            return f"{condition.about} was {wanted}{same}, now {scope[left]}"
+        return f"{condition.text} does not hold: {self._values(condition.text, scope)}"
+
+    def _values(self, text: str, scope: dict[str, Any]) -> str:
+        """What the sizes in a text are: ``size0 is 8192 (tv0.shape[1])``."""
+        found: list[str] = []
+        for atom in atoms_in(self._ledger, text):
+            about = self.symbols.get(atom.name)
+            found.append(f"{atom.name} is {scope[atom.name]}" + (f" ({about})" if about else ""))
+        return ", ".join(found)
+
+
+def _defined(text: str) -> dict[str, Any]:
+    scope: dict[str, Any] = {}
+    exec(compile(text, "<tritonfuser conditions>", "exec"), scope)
+    return scope

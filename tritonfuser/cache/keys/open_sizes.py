@@ -1,0 +1,206 @@
+"""Which sizes vary between signatures: the numbers of a key, and a signature with symbols in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from operator import ne
+from typing import Any
+
+from ...dtypes import Category
+from ...ir import Fusion, Value
+from ...lowering.passes.concretize import InputSignature, ScalarSpec, TensorSpec, shape_scalars
+from ...symbolic.shape_env import Ledger
+from ...symbolic.sizes import symbol
+from .signature import KEY_PARTS, Key, key_names
+
+Numbers = tuple[int, ...]
+"""Sizes and strides of all tensors, and the ints that shapes depend on, in the inputs' order."""
+
+MOST_TOLD = 3
+"""Differences that a reason names."""
+
+MOST_MULTIPLE = 128
+"""The largest power of two that sizes seen are taken to be multiples of in future."""
+
+ALIGNED = 16
+"""What sizes are multiples of where kernels gain by knowing: 16 bytes of 8 bits each."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A key in two: what may vary, and all else, which variants have in common.
+
+    ``family`` has the rank in the place of sizes and strides, and None in that of an int.
+    """
+
+    family: tuple[Any, ...]
+    numbers: Numbers
+
+
+class KeyReader:
+    """Takes keys of a definition apart."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        in_shapes = shape_scalars(fusion)
+        self._inputs: list[tuple[Value, int]] = []
+        self._names = key_names(fusion)
+        place = 0
+        for value in fusion.inputs:
+            if value.is_tensor:
+                self._inputs.append((value, place))
+                place += KEY_PARTS
+                continue
+            if value in in_shapes and value.dtype.info.category is Category.INT:
+                self._inputs.append((value, place + 1))
+            place += 2 + (value in in_shapes)
+
+    def split(self, key: Key) -> Split:
+        assert isinstance(key, tuple)
+        family = list(key)
+        numbers: list[int] = []
+        for value, place in self._inputs:
+            if value.is_tensor:
+                numbers += key[place]
+                numbers += key[place + 1]
+                family[place] = family[place + 1] = len(key[place])
+            elif type(key[place]) is int:
+                numbers.append(key[place])
+                family[place] = None
+        return Split(tuple(family), tuple(numbers))
+
+    def scalars(self, split: Split) -> frozenset[Value]:
+        """The scalars among the numbers."""
+        ours = ((v, place) for v, place in self._inputs if not v.is_tensor)
+        return frozenset(value for value, place in ours if split.family[place] is None)
+
+    def words(self, split: Split) -> list[str]:
+        """What each number is: ``tv0.shape[1]``."""
+        found: list[str] = []
+        scalars = self.scalars(split)
+        for value, _ in self._inputs:
+            if value.is_tensor:
+                dims = range(value.tensor.rank)
+                found += [f"{value.name}.shape[{d}]" for d in dims]
+                found += [f"{value.name}.stride({d})" for d in dims]
+            elif value in scalars:
+                found.append(value.name)
+        return found
+
+    def difference(self, split: Split, seen: Sequence[Numbers]) -> str:
+        """What differs from the most alike of some numbers, strides only if no size does."""
+        near = min(seen, key=lambda numbers: sum(map(ne, numbers, split.numbers)))
+        pairs = zip(self.words(split), near, split.numbers, strict=True)
+        found = [(word, f"{word} was {a}, now {b}") for word, a, b in pairs if a != b]
+        sizes = [text for word, text in found if ".stride(" not in word]
+        return "; ".join((sizes or [text for _, text in found])[:MOST_TOLD]) or "it was dropped"
+
+    def other_kind(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> str:
+        """What else differs: ``tv0.dtype was torch.float32, now torch.bfloat16``."""
+        found: list[str] = []
+        for name, a, b in zip(self._names, old, new, strict=True):
+            if a != b:
+                found.append(f"{name} was {a}, now {b}")
+        return "; ".join(found[:MOST_TOLD]) or "products are computed by others"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A signature with the sizes that vary as symbols of a ledger.
+
+    Attributes
+    ----------
+    signature : InputSignature
+        What to lower for.
+    numbers : tuple of int
+        The numbers of the key as expressions.
+    """
+
+    ledger: Ledger
+    signature: InputSignature
+    numbers: Numbers
+
+
+def opened(
+    fusion: Fusion,
+    signature: InputSignature,
+    seen: Sequence[Numbers],
+    scalars: Collection[Value] = (),
+    *,
+    aligned: bool = False,
+) -> Opened | None:
+    """The signature with symbols for what differs between the numbers seen, the last its own.
+
+    Sizes that were the same in each are one symbol. Strides that are a product of a size and a
+    stride of the tensor stay one. None where nothing differs, or what does is 0 or 1 now.
+
+    Parameters
+    ----------
+    scalars : collection of Value
+        Those that are among the numbers.
+    aligned : bool
+        Whether it is for aligned sizes, as all are now, whatever others were seen before.
+    """
+    opener = _Opener(seen, aligned)
+    pairs = zip(fusion.inputs, signature, strict=True)
+    specs = tuple(opener.spec(spec, value in scalars) for value, spec in pairs)
+    if not opener.ledger.atoms:
+        return None
+    return Opened(opener.ledger, specs, tuple(opener.numbers))
+
+
+class _Opener:
+    def __init__(self, seen: Sequence[Numbers], aligned: bool) -> None:
+        self.ledger = Ledger()
+        self.numbers: list[int] = []
+        self._columns = list(zip(*seen, strict=True))
+        self._symbols: dict[tuple[int, ...], int] = {}
+        self._aligned = aligned
+
+    def spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
+        if isinstance(spec, ScalarSpec):
+            return replace(spec, value=self._next()) if counted else spec
+        rank = len(spec.sizes)
+        sizes = tuple(self._next() for _ in range(rank))
+        return replace(spec, sizes=sizes, strides=self._strides(rank, sizes))
+
+    def _next(self) -> int:
+        """The next number: a constant, or a symbol where it differs."""
+        self.numbers.append(self._number(self._columns[len(self.numbers)]))
+        return self.numbers[-1]
+
+    def _number(self, column: tuple[int, ...]) -> int:
+        now = column[-1]
+        if now < 2 or _is_constant(column):
+            return now
+        if column not in self._symbols:
+            factor = gcd(*column)
+            multiple = min(factor & -factor, MOST_MULTIPLE)
+            if self._aligned and now % ALIGNED == 0:
+                multiple = max(multiple, ALIGNED)
+            self._symbols[column] = symbol(self.ledger, now, multiple)
+        return self._symbols[column]
+
+    def _strides(self, rank: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The smallest first: a larger one may be the product of a size and a smaller one."""
+        start = len(self.numbers)
+        size_columns = self._columns[start - rank : start]
+        columns = self._columns[start : start + rank]
+        found: dict[int, int] = {}
+        for dim in sorted(range(rank), key=lambda d: columns[d][-1]):
+            column = columns[dim]
+            inner = (d for d in found if column == _products(columns[d], size_columns[d]))
+            below = None if _is_constant(column) else next(inner, None)
+            found[dim] = self._number(column) if below is None else found[below] * sizes[below]
+        strides = tuple(found[dim] for dim in range(rank))
+        self.numbers += strides
+        return strides
+
+
+def _is_constant(column: tuple[int, ...]) -> bool:
+    return column.count(column[-1]) == len(column)
+
+
+def _products(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(x * y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,126 @@
+"""The key of a call: what of its inputs decides which compiled kernels serve it.
+
+Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type,
+whether its dtype holds it, and its value where a shape depends on it; torch's current device where
+no tensor says one. The function that makes the key is generated for each definition, so that a call
+pays for nothing but the attributes it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import torch
+
+from ...dtypes import Category, DataType, from_torch, int_range
+from ...ir import Fusion, Number, Value
+from ...lowering.passes.concretize import (
+    InputSignature,
+    InputSpec,
+    ScalarSpec,
+    TensorSpec,
+    shape_scalars,
+)
+from ...lowering.passes.constant_folding import as_number
+
+Key = Hashable
+KeyMaker = Callable[[Sequence[Any]], Key]
+
+ALIGNMENT = 16
+"""Bytes a pointer must be a multiple of for the widest loads of a GPU."""
+
+
+KEY_PARTS = 5
+"""Entries of a key for each tensor, the first its sizes and the second its strides."""
+
+
+def key_maker(fusion: Fusion) -> KeyMaker:
+    """A function of the flat inputs that gives their key.
+
+    It raises AttributeError, TypeError or ValueError for inputs of another number or kind: then
+    ``diagnose`` finds the words.
+    """
+    in_shapes = shape_scalars(fusion)
+    names = [f"i{place}" for place in range(len(fusion.inputs))]
+    parts: list[str] = []
+    for name, value in zip(names, fusion.inputs, strict=True):
+        parts.extend(_key_parts(name, value, value in in_shapes))
+    if not any(value.is_tensor for value in fusion.inputs):
+        parts.append("where()")
+    text = (
+        f"def key(inputs):\n"
+        f"    [{', '.join(names)}] = inputs\n"  # an empty list takes no inputs, and says so
+        f"    return ({', '.join(parts)},)\n"
+    )
+    scope: dict[str, Any] = {"where": default_device}
+    exec(text, scope)
+    maker: KeyMaker = scope["key"]
+    return maker
+
+
+def key_names(fusion: Fusion) -> list[str]:
+    """What each entry of a key is."""
+    in_shapes = shape_scalars(fusion)
+    found: list[str] = []
+    for value in fusion.inputs:
+        parts = ["rank", "rank", "dtype", "device", "alignment to 16 bytes"]
+        if not value.is_tensor:
+            parts = ["type", "value", "fit"] if value in in_shapes else ["type", "fit"]
+        found += [f"{value.name}'s {part}" for part in parts]
+    return found if any(v.is_tensor for v in fusion.inputs) else [*found, "torch's device"]
+
+
+def default_device() -> torch.device:
+    """Where a definition that takes no tensors runs: torch's current GPU, or the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
+    if value.is_tensor:
+        return [
+            f"{name}.shape",
+            f"{name}.stride()",
+            f"{name}.dtype",
+            f"{name}.get_device()",
+            f"{name}.data_ptr() & {ALIGNMENT - 1} == 0",
+        ]
+    parts = [f"type({name})", name] if in_shape else [f"type({name})"]
+    held = int_range(value.dtype)
+    return [*parts, f"type({name}) is not int or {held.start} <= {name} < {held.stop}"]
+
+
+def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> InputSignature:
+    """What lowering needs to know of inputs that fit the definition."""
+    in_shapes = shape_scalars(fusion)
+    return tuple(
+        _spec(value, given, value in in_shapes, device)
+        for value, given in zip(fusion.inputs, inputs, strict=True)
+    )
+
+
+def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> InputSpec:
+    if not value.is_tensor:
+        return ScalarSpec(value.dtype, _number(given, value.dtype) if in_shape else None)
+    dtype = DataType.Index if value.dtype is DataType.Index else from_torch(given.dtype)
+    return TensorSpec(
+        tuple(given.shape),
+        tuple(given.stride()),
+        dtype,
+        is_aligned(given),
+        given.device.type == "cpu" and device.type != "cpu",
+    )
+
+
+def _number(given: Any, dtype: DataType) -> Number:
+    """What a scalar of ``dtype`` is when it is given this number."""
+    return int(given) if dtype.info.category is Category.INT else as_number(given, dtype)
+
+
+def is_aligned(tensor: torch.Tensor) -> bool:
+    """Whether the data starts at a multiple of 16 bytes; meta tensors stand for ones that do."""
+    if tensor.is_meta:
+        return (tensor.storage_offset() * tensor.element_size()) % ALIGNMENT == 0
+    return tensor.data_ptr() % ALIGNMENT == 0

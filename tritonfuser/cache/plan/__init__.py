@@ -1,0 +1,1 @@
+"""An execution plan: allocations, launches and views as one generated function."""

@@ -1,0 +1,55 @@
+"""What no CUDA graph can record: the first run of a plan, and copies from and to the CPU."""
+
+from __future__ import annotations
+
+import torch
+
+from ...errors import CaptureError
+
+
+def refuse_first_run(device: torch.device) -> None:
+    """Called before anything is compiled or loaded.
+
+    Raises
+    ------
+    CaptureError
+        A graph is being captured.
+    """
+    if device.type != "cpu" and torch.cuda.is_current_stream_capturing():
+        raise CaptureError(
+            "the first run for inputs of this signature compiles and loads kernels, which cannot "
+            "be done inside the capture of a CUDA graph",
+            hint="Run it once with inputs like these before the capture.",
+        )
+
+
+def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The tensor on the GPU where kernels read it.
+
+    Raises
+    ------
+    CaptureError
+        A graph is being captured and the tensor is on the CPU.
+    """
+    if tensor.is_cpu and torch.cuda.is_current_stream_capturing():
+        raise CaptureError(
+            "a 0-dim tensor on the CPU cannot be read inside the capture of a CUDA graph",
+            hint="Move it to the GPU before, or capture with fd.plan(inputs).graph(inputs).",
+        )
+    return tensor.to(device)
+
+
+def to_cpu(target: torch.Tensor, made: torch.Tensor) -> None:
+    """Write into a tensor on the CPU what was made on a GPU.
+
+    Raises
+    ------
+    CaptureError
+        A graph is being captured.
+    """
+    if target.is_cpu and torch.cuda.is_current_stream_capturing():
+        raise CaptureError(
+            "a 0-dim tensor on the CPU cannot be written inside the capture of a CUDA graph",
+            hint="Move it to the GPU before.",
+        )
+    target.copy_(made)

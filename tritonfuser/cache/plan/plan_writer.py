@@ -1,0 +1,297 @@
+"""What a plan does, written line by line: what it allocates, frees, launches and hands out.
+
+``plan_text`` makes functions of it; ``TRITONFUSER_DUMP=plan`` prints the plain one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from ...device import DeviceProperties
+from ...dtypes import REDUCED_FLOATS
+from ...ir import Fusion, Value
+from ...lowering.kernel_source import KernelSource
+from ...lowering.pipeline import Lowered
+from ...lowering.segments import Segment
+from ..kernels import Loaded, interpreted, loaded
+from ..keys.signature import is_aligned
+from .capture import to_cpu, to_device
+from .copies import put
+from .function_text import Body
+from .kernel_operands import may_be_negated, resolve_neg, rounded, view_as_real
+from .random_state import draw
+from .results import results_of, view_text
+from .scope import calls_of_a_gpu, constants
+from .steps import Step
+from .torch_calls import library_call, scalar_call
+from .varying import Varying, varies
+
+
+class PlanWriter:
+    """Writes the body line by line; objects it uses are in ``scope``.
+
+    A tensor ``tv0`` that kernels read as it is has its address in ``tv0_at``.
+    """
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        inputs: Sequence[Any],
+        device: torch.device,
+        properties: DeviceProperties,
+    ) -> None:
+        self.lowered = lowered
+        self.fusion: Fusion = lowered.segmented.fusion
+        self.device = device
+        self.properties = properties
+        self.on_gpu = device.type != "cpu"
+        self.scope: dict[str, Any] = {
+            "torch": torch,
+            "draw": draw,
+            "device": device,
+            "to_cpu": to_cpu,
+            "put": put,
+            **(calls_of_a_gpu() if self.on_gpu else {}),
+        }
+        self.aligned = {
+            value: is_aligned(tensor)
+            for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
+            if value.is_tensor
+        }
+        for part in lowered.parts:
+            self.aligned[part.value] = self.aligned.get(part.source, False)
+        pieces = lowered.segmented.segments
+        self._read_inputs = {v for p in pieces for v in p.inputs} & set(self.fusion.inputs)
+        sources = (source for source in lowered.sources if source is not None)
+        self._uses = Counter(arg.value for s in sources for arg in s.args if arg.is_tensor)
+        # What has its address in a variable.
+        self._addressed = {v for v in self.fusion.inputs if v in self._uses and self.on_gpu}
+        # Tensors that start anywhere in their storage.
+        self.not_ours = set(self.fusion.inputs)
+        self.varying = Varying(lowered.ledger)
+        self.lines: list[str] = []
+        self.steps: list[Step] = []
+        self.step_lines: list[int] = []
+        self._loaded: dict[int, Loaded] = {}
+        self._buffers: dict[Value, int] = {}
+        self._counted_on: set[Value] = set()
+        self._needs_device = False
+
+    def body(self) -> Body:
+        """The lines, and what else functions are made of; to be asked for once."""
+        self._inputs()
+        self._random()
+        segmented = self.lowered.segmented
+        self._compile()
+        last = self._last_uses()
+        for place, (piece, source) in enumerate(
+            zip(segmented.segments, self.lowered.sources, strict=True)
+        ):
+            if piece.scheduler == "expr_eval":
+                self._library(place, piece)
+            else:
+                for value in piece.outputs:
+                    if value not in self._buffers:  # a scatter's result is written twice
+                        self._allocate(value)
+            if source is not None:
+                self._launch(place, piece, source)
+            gone = [v.name for v, use in last.items() if use == place]
+            if gone:
+                self.lines.append(f"del {', '.join(gone)}")
+        return self._body()
+
+    def _body(self) -> Body:
+        hidden = self._hidden()
+        given = tuple(v for v in self.fusion.inputs if v not in hidden)
+        results = results_of(
+            self.lowered, self._buffers, self._name, self.not_ours, self.on_gpu, self.varying.text
+        )
+        return Body(
+            inputs=given,
+            addressed=tuple(v for v in given if v in self._addressed),
+            counted_on=tuple(v for v in given if v in self._counted_on),
+            lines=tuple(self.lines),
+            step_lines=tuple(self.step_lines),
+            buffers=dict(self._buffers),
+            results=results,
+            device=self.device if self.on_gpu and self._needs_device else None,
+        )
+
+    def _step(self, line: str, step: Step) -> None:
+        self.step_lines.append(len(self.lines))
+        self.lines.append(line)
+        self.steps.append(step)
+        self._needs_device = True
+
+    # -- inputs --------------------------------------------------------------
+
+    def _inputs(self) -> None:
+        for part in self.lowered.parts:  # complex inputs as real ones
+            self._addressed.discard(part.value)
+            source = part.source.name
+            made = f"{source}.{part.how}"
+            if part.value.is_tensor:
+                self.scope[part.how] = view_as_real
+                made = f"{part.how}({source})"
+            self.lines.append(f"{part.value.name} = {made}")
+        for value in self.fusion.inputs:
+            if not value.is_tensor and value.dtype in REDUCED_FLOATS:
+                self.scope["rounded"] = rounded
+                dtype = value.dtype.info.torch
+                self.lines.append(f"{value.name} = rounded({value.name}, {dtype})")
+        for value in self.fusion.inputs:
+            copy = self._copy(value)
+            if copy is not None:
+                self._addressed.discard(value)
+                self.lines.append(f"{value.name}_given = {value.name}")
+                self.lines.append(f"{value.name} = {copy}")
+
+    def _hidden(self) -> set[Value]:
+        seeds = (value for pair in self.lowered.seeds for value in pair)
+        return {*seeds, *(part.value for part in self.lowered.parts)}
+
+    def _copy(self, value: Value) -> str | None:
+        """What kernels read in the place of an input, if not its own memory."""
+        if not value.is_tensor or value not in self._read_inputs:
+            return None
+        if self.on_gpu and value.tensor.is_cpu:
+            self.scope["to_device"] = to_device
+            self._needs_device = True
+            return f"to_device({value.name}, device)"
+        if may_be_negated(value.tensor):
+            self.scope["resolve_neg"] = resolve_neg
+            return f"resolve_neg({value.name})"
+        return None
+
+    def _name(self, value: Value) -> str:
+        """The tensor that was given, where kernels are given a copy."""
+        return value.name if self._copy(value) is None else f"{value.name}_given"
+
+    def _random(self) -> None:
+        seeds = self.lowered.seeds
+        if not seeds:
+            return
+        # What holds the seed in a captured graph has to live until it is read.
+        self.lines.append(f"seed, offset, held = draw(device, {len(seeds)})")
+        for place, (seed, offset) in enumerate(seeds):
+            self.lines.append(f"{seed.name} = seed")
+            self.lines.append(f"{offset.name} = offset + {place}")
+
+    # -- buffers -------------------------------------------------------------
+
+    def _last_uses(self) -> dict[Value, int]:
+        """The last segment that uses each buffer which is no result."""
+        kept = {r.root for r in self.lowered.segmented.results}
+        found: dict[Value, int] = {}
+        for place, piece in enumerate(self.lowered.segmented.segments):
+            for value in (*piece.inputs, *piece.outputs):
+                if value.is_tensor and value not in kept and value not in self.fusion.inputs:
+                    found[value] = place
+        return found
+
+    def _allocate(self, value: Value) -> None:
+        type_ = value.tensor
+        strides = self.lowered.segmented.layouts[value]
+        sizes, steps = self.varying.text(type_.sizes), self.varying.text(strides)
+        dtype = f"{type_.dtype.info.torch}"
+        if self.on_gpu:
+            short = dtype.replace(".", "_")  # torch.bool is not to hide Python's
+            self.scope[short] = type_.dtype.info.torch
+            made = f"empty({sizes}, {steps}, {short})"
+        else:
+            made = f"torch.empty_strided({sizes}, {steps}, dtype={dtype}, device=device)"
+        self._buffers[value] = len(self.lines)
+        self.lines.append(f"{value.name} = {made}")
+        if self.on_gpu and self._uses[value] > 1:
+            self._addressed.add(value)
+            self.lines.append(f"{value.name}_at = {value.name}.data_ptr()")
+        self.aligned[value] = True
+        self._needs_device = True
+
+    # -- steps ---------------------------------------------------------------
+
+    def _library(self, place: int, piece: Segment) -> None:
+        """A call into torch, on views of the buffers it reads."""
+        (node,) = piece.nodes
+        layouts = self.lowered.segmented.layouts
+        strides = tuple(layouts[out] for out in node.outs)
+        self.scope[f"k{place}"] = self.varying.make(f"k{place}", library_call, node, strides)
+        views = iter(piece.operands)
+        args = [
+            view_text(next(views), self._name, self.not_ours, self.varying.text)
+            if v.is_tensor
+            else self._scalar(v)
+            for v in node.operands()
+        ]
+        outs = ", ".join(out.name for out in node.outs)
+        self._step(f"{outs}, = k{place}({', '.join(args)})", Step(piece))
+        self.aligned.update(dict.fromkeys(node.outs, True))
+        self.not_ours.update(node.outs)
+
+    def _scalar(self, value: Value) -> str:
+        """A scalar as text: computed here, where it is no input."""
+        node = self.fusion.producers.get(value)
+        if node is not None and f"make_{value.name}" not in self.scope:
+            args = [self._scalar(operand) for operand in node.operands()]
+            name = f"make_{value.name}"
+            self.scope[name] = self.varying.make(name, scalar_call, node)
+            self.lines.append(f"{value.name} = make_{value.name}({', '.join(args)})")
+        return value.name
+
+    def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
+        sizes = [self.varying.atom(size.name) for size in source.sizes]
+        names = [*(arg.value.name for arg in source.args), *sizes]
+        if source.board is not None:
+            self.lines.append(f"board = {source.board.made.format('device')}")
+            names.append("board")
+        started = time.perf_counter()
+        if not self.on_gpu:
+            self.scope[f"k{place}"] = interpreted(source)
+            took = time.perf_counter() - started
+            if varies(source.grid):
+                names.append(f"grid={self.varying.text(source.grid)}")
+            line = f"k{place}({', '.join(names)})"
+            self._step(line, Step(piece, source, compile_seconds=took))
+            return
+        aligned = self._aligned(source)
+        self._count_on(arg.value for arg, is_so in zip(source.args, aligned, strict=True) if is_so)
+        (launch, head, tail, scratch), took = self._loaded[place]
+        self.scope[f"k{place}"] = launch
+        if scratch:
+            size = self.varying.text(math.prod(source.grid) * scratch)
+            self.lines.append(f"scratch = empty(({size},), (1,), torch.uint8)")
+        heads = constants(self.scope, f"k{place}_h", head)
+        tails = constants(self.scope, f"k{place}_t", tail)
+        args = [
+            self._address(arg.value) if arg.is_tensor else arg.value.name for arg in source.args
+        ]
+        grid = [self.varying.text(n) for n in source.grid]
+        board = ["board.data_ptr()"] if source.board is not None else []
+        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *board, *tails])
+        self._step(f"k{place}({given})", Step(piece, source, aligned, took))
+
+    def _compile(self) -> None:
+        """All kernels at a time, before the first of them is asked for."""
+        if self.on_gpu:
+            found = {n: s for n, s in enumerate(self.lowered.sources) if s is not None}
+            wanted = [(source, self._aligned(source)) for source in found.values()]
+            ready = loaded(wanted, self.properties.arch, self.device)
+            self._loaded.update(zip(found, ready, strict=True))
+
+    def _aligned(self, source: KernelSource) -> tuple[bool, ...]:
+        """Which arguments are aligned: what a run allocates is."""
+        return tuple(a.is_tensor and self.aligned.get(a.value, True) for a in source.args)
+
+    def _address(self, value: Value) -> str:
+        return f"{value.name}_at" if value in self._addressed else f"{value.name}.data_ptr()"
+
+    def _count_on(self, values: Iterable[Value]) -> None:
+        """Remember which inputs have to stay aligned, those that others are made of too."""
+        sources = {part.value: part.source for part in self.lowered.parts}
+        self._counted_on.update(sources.get(value, value) for value in values)

@@ -1,0 +1,223 @@
+"""What a run hands out: new buffers, views of them or of inputs, and inputs that were written.
+
+With ``out`` a result that has a buffer to itself is made in the tensor given for it. What else
+there is (a view of an input, of a buffer that another result has, what torch computes, an input
+that was written) is copied there when all is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+
+from ...dtypes import complex_dtype
+from ...ir import Output, Value
+from ...lowering.access.aliases import Buffered, buffer_strides
+from ...lowering.pipeline import Lowered
+from ...shapes import Memory
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A tensor to be given for a result: what of it is fixed."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    on_cpu: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output of a plan.
+
+    Attributes
+    ----------
+    view : str
+        The tensor, as an expression over the names of the body.
+    layout : Layout
+        How it lies in memory.
+    target : Value or None
+        The input that it is written into, and handed out as.
+    writing : str
+        How it is written there, with ``{}`` for the tensor; empty without a target.
+    handed : str
+        The name that it is handed out by, where that is the target's.
+    hidden : bool
+        Whether it is only written.
+    buffer : Value or None
+        What a tensor given for it can be, in the place of a new buffer.
+    as_buffer : str
+        How, with ``{}`` for the tensor.
+    """
+
+    view: str
+    layout: Layout
+    hidden: bool
+    target: Value | None = None
+    writing: str = ""
+    handed: str = ""
+    buffer: Value | None = None
+    as_buffer: str = "{}"
+
+
+def results_of(
+    lowered: Lowered,
+    buffers: Collection[Value],
+    name: Callable[[Value], str],
+    anywhere: Collection[Value],
+    on_gpu: bool,
+    numbers: Callable[[int | tuple[int, ...]], str],
+) -> tuple[Result, ...]:
+    """The outputs in order.
+
+    Parameters
+    ----------
+    buffers : collection of Value
+        What kernels write, each into memory made for it.
+    name : callable
+        The name of the tensor that a value is.
+    anywhere : collection of Value
+        Those that need not begin where their storage does.
+    on_gpu : bool
+        Whether the plan runs on a GPU, so that tensors of the CPU are elsewhere.
+    numbers : callable
+        Sizes as an expression.
+    """
+    segmented = lowered.segmented
+    taken: set[Value] = set()
+    results: list[Result] = []
+    for output, lies in zip(segmented.fusion.outputs, segmented.results, strict=True):
+        view = view_text(lies, name, anywhere, numbers)
+        layout = _layout(lowered, output, lies)
+        target = output.alias_of
+        if target is not None:
+            writing = "to_cpu({0}, {{}})" if on_gpu and target.tensor.is_cpu else "{0}.copy_({{}})"
+            own = name(target)
+            results.append(Result(view, layout, output.hidden, target, writing.format(own), own))
+            continue
+        made = lies.root in buffers and lies.root not in taken and not output.hidden
+        how = _as_buffer(lies, segmented.layouts[lies.root], numbers) if made else None
+        if how is None:
+            results.append(Result(view, layout, output.hidden))
+            continue
+        taken.add(lies.root)
+        results.append(Result(view, layout, False, buffer=lies.root, as_buffer=how))
+    return tuple(results)
+
+
+def view_text(
+    lies: Buffered,
+    name: Callable[[Value], str],
+    anywhere: Collection[Value],
+    numbers: Callable[[int | tuple[int, ...]], str],
+) -> str:
+    """A value in memory as an expression: a buffer, or a view of one."""
+    text = name(lies.root)
+    if lies.pairs:
+        text = f"torch.view_as_complex({text})"
+    if lies.memory is None:
+        return text
+    offset = numbers(lies.memory.offset)
+    if lies.root in anywhere:
+        offset = f"{text}.storage_offset() + {offset}"
+    sizes, strides = numbers(lies.memory.sizes), numbers(lies.memory.strides)
+    return f"{text}.as_strided({sizes}, {strides}, {offset})"
+
+
+def _layout(lowered: Lowered, output: Output, lies: Buffered) -> Layout:
+    segmented = lowered.segmented
+    if output.alias_of is not None:
+        lies = Buffered(output.alias_of)
+    root = lies.root
+    strides = segmented.layouts.get(root) or buffer_strides(segmented.fusion, root)
+    memory = Memory(root.tensor.sizes, strides)
+    dtype = root.dtype
+    if lies.pairs:
+        memory = Memory(memory.sizes[:-1], tuple(s // 2 for s in memory.strides[:-1]))
+        dtype = complex_dtype(dtype)
+    memory = memory if lies.memory is None else lies.memory
+    on_cpu = root in segmented.fusion.inputs and root.tensor.is_cpu
+    assert dtype.info.torch is not None
+    return Layout(memory.sizes, memory.strides, dtype.info.torch, on_cpu)
+
+
+def _as_buffer(
+    lies: Buffered,
+    strides: tuple[int, ...],
+    numbers: Callable[[int | tuple[int, ...]], str],
+) -> str | None:
+    """How a tensor that lies as a result does is the whole buffer, if it is."""
+    if lies.memory is None:
+        return "torch.view_as_real({})" if lies.pairs else "{}"
+    sizes = lies.root.tensor.sizes
+    whole = Memory(sizes, strides)
+    same = _is_dense(lies.memory) and _is_dense(whole) and lies.memory.offset == 0
+    if lies.pairs or not same or prod(lies.memory.sizes) != prod(sizes):
+        return None
+    return f"{{}}.as_strided({numbers(sizes)}, {numbers(strides)})"
+
+
+def _is_dense(memory: Memory) -> bool:
+    """Whether its elements are neighbours, each in a place of its own."""
+    dims = sorted((st, n) for n, st in zip(memory.sizes, memory.strides, strict=True) if n != 1)
+    reach = 1
+    for stride, size in dims:
+        if stride != reach:
+            return False
+        reach *= size
+    return True
+
+
+# --- as lines ------------------------------------------------------------------------------------
+
+
+def handed_out(results: Sequence[Result]) -> list[str]:
+    """The last lines of a run: write the inputs that are written, return what is not hidden."""
+    made = [f"out{place} = {result.view}" for place, result in enumerate(results)]
+    shown = [_handed(place, r) for place, r in enumerate(results) if not r.hidden]
+    return [*made, *_written(results), f"return [{', '.join(shown)}]"]
+
+
+def put_into(
+    results: Sequence[Result],
+    lines: Sequence[str],
+    buffers: Mapping[Value, int],
+    given: Sequence[bool],
+) -> tuple[list[str], list[str]]:
+    """The lines of a run, and the last ones, with results put into ``o0``, ``o1``, ...
+
+    Parameters
+    ----------
+    given : sequence of bool
+        For each result that is handed out whether there is a tensor to put it into.
+    """
+    changed = list(lines)
+    made: list[str] = []
+    copies: list[str] = []
+    shown: list[str] = []
+    for place, result in enumerate(results):
+        own = f"o{len(shown)}"
+        is_given = not result.hidden and given[len(shown)]
+        if not result.hidden:
+            shown.append(own if is_given else _handed(place, result))
+        if is_given and result.buffer is not None:
+            text = result.as_buffer.format(own)
+            changed[buffers[result.buffer]] = f"{result.buffer.name} = {text}"
+            continue
+        made.append(f"out{place} = {result.view}")
+        if is_given:
+            copies.append(f"put({own}, {_handed(place, result)})")
+    return changed, [*made, *_written(results), *copies, f"return [{', '.join(shown)}]"]
+
+
+def _handed(place: int, result: Result) -> str:
+    return result.handed or f"out{place}"
+
+
+def _written(results: Sequence[Result]) -> list[str]:
+    """All that is written is made before: inputs may be written crosswise."""
+    return [r.writing.format(f"out{p}") for p, r in enumerate(results) if r.target is not None]

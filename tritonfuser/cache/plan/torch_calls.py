@@ -1,0 +1,69 @@
+"""Library ops in a plan: a function of a node's operands that lets torch compute its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ...errors import TritonFuserError
+from ...ir import Arg, Const, Node, Value
+from ...ops.builder import as_call
+from ..keys.signature import is_aligned
+
+Strides = tuple[tuple[int, ...], ...]
+
+
+def library_call(node: Node, strides: Strides) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """The node as a function of its operands' tensors and numbers, in order.
+
+    Parameters
+    ----------
+    strides : tuple
+        The strides each result must have: kernels behind it count on them.
+    """
+    call = as_call(node)
+    dtypes = [out.dtype.info.torch for out in node.outs]
+
+    def run(*operands: Any) -> tuple[torch.Tensor, ...]:
+        given = iter(operands)
+        try:
+            found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        except TritonFuserError as error:
+            raise error.located(node.loc) from None
+        results = found if isinstance(found, tuple) else (found,)
+        return tuple(
+            _laid_out(result.to(dtype), wanted)
+            for result, dtype, wanted in zip(results, dtypes, strides, strict=True)
+        )
+
+    return run
+
+
+def scalar_call(node: Node) -> Callable[..., Any]:
+    """A node of scalars alone as a function of its operands' numbers, in order."""
+    call = as_call(node)
+
+    def run(*operands: Any) -> Any:
+        given = iter(operands)
+        found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        return found.item() if isinstance(found, torch.Tensor) else found
+
+    return run
+
+
+def _argument(arg: Arg, given: Iterator[Any]) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(_argument(item, given) for item in arg)
+    if isinstance(arg, Value):
+        return next(given)
+    return arg.value if isinstance(arg, Const) else None
+
+
+def _laid_out(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The tensor with these strides at a multiple of 16 bytes, copied only if it has others."""
+    if tensor.numel() == 0 or (tensor.stride() == strides and is_aligned(tensor)):
+        return tensor
+    laid = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return laid.copy_(tensor)

@@ -1,0 +1,1 @@
+"""Looking at a definition and its runs: printers, reports, references, profiles."""

@@ -1,0 +1,226 @@
+"""What a run would do, as data and as a report: its segments, why they are so, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+
+from tabulate import tabulate
+
+from ...device import DeviceProperties
+from ...errors import SourceLoc
+from ...heuristics.params import HeuristicParams
+from ...lowering.pipeline import Lowered
+from ...lowering.segments import Segment
+from ...symbolic.shape_env import Ledger
+from ...symbolic.size_text import guard_text
+from ...symbolic.sizes import hint
+from ..vocabulary.units import bytes_text, seconds_text
+
+
+@dataclass(frozen=True)
+class SegmentReport:
+    """One segment: a kernel, a call into torch, or nothing to launch.
+
+    Attributes
+    ----------
+    name : str
+        ``s0``, ``s1``, ...
+    kernel : str
+        The kernel's name; empty where torch runs it or nothing is launched.
+    scheduler : str
+        The first that takes it.
+    refusals : tuple of str
+        Why the schedulers before it do not: ``"scan: it has no scan"``.
+    reason : str
+        What is in it.
+    cut : str
+        Why it is not in a kernel before it; empty where there is no other to be in.
+    ops : tuple of str
+        Its ops by name, in recording order.
+    lines : tuple of SourceLoc
+        The lines of the program that recorded them, each once.
+    params : HeuristicParams
+        Tile sizes.
+    grid : tuple of int, optional
+        Programs along x, y, z; None where no kernel is launched.
+    bytes_read, bytes_written : int
+        Bytes of tensors it has to move, each element once.
+    predicted_seconds : float
+        Those bytes at the device's bandwidth: what a kernel bound by memory takes at least.
+    measured_seconds : float, optional
+        Median on the GPU, the L2 cache cold when the run starts; None where it was not measured.
+    """
+
+    name: str
+    kernel: str
+    scheduler: str
+    refusals: tuple[str, ...]
+    reason: str
+    cut: str
+    ops: tuple[str, ...]
+    lines: tuple[SourceLoc, ...]
+    params: HeuristicParams
+    grid: tuple[int, int, int] | None
+    bytes_read: int
+    bytes_written: int
+    predicted_seconds: float
+    measured_seconds: float | None = None
+
+    @property
+    def speed_of_light(self) -> float | None:
+        """Predicted by measured time: 1.0 moves its bytes as fast as a copy does."""
+        if not self.measured_seconds:
+            return None
+        return self.predicted_seconds / self.measured_seconds
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A definition for given inputs; ``print(explanation)`` shows all of it.
+
+    Attributes
+    ----------
+    device : DeviceProperties
+        What the kernels are for.
+    segments : tuple of SegmentReport
+        In the order they run.
+    cuts : tuple of str
+        Every decision to start another kernel, also those taken before a reduction was split.
+    guards : tuple of str
+        What sizes that are arguments of the kernels must be for the kernels to be used, beside
+        what is equal in all runs: ``"size0 <= 4096"``. Empty where all sizes are written out.
+    """
+
+    device: DeviceProperties
+    segments: tuple[SegmentReport, ...]
+    cuts: tuple[str, ...]
+    guards: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that all segments move."""
+        return sum(s.bytes_read + s.bytes_written for s in self.segments)
+
+    @property
+    def predicted_seconds(self) -> float:
+        """The sum over the segments."""
+        return sum(s.predicted_seconds for s in self.segments)
+
+    @property
+    def measured_seconds(self) -> float | None:
+        """The sum over the segments; None where they were not measured."""
+        found = [s.measured_seconds for s in self.segments if s.measured_seconds is not None]
+        return sum(found) if found else None
+
+    def __str__(self) -> str:
+        table = tabulate([_row(s) for s in self.segments], headers="keys", disable_numparse=True)
+        parts = [self._heading(), table, *(_details(s) for s in self.segments)]
+        told = {s.cut for s in self.segments}
+        others = [f"cut: {cut}" for cut in self.cuts if cut not in told]
+        guards = [f"guard: {guard}" for guard in self.guards]
+        return "\n\n".join([*parts, *("\n".join(lines) for lines in (others, guards) if lines)])
+
+    def _heading(self) -> str:
+        kernels = sum(s.grid is not None for s in self.segments)
+        count = f"{kernels} kernel{'' if kernels == 1 else 's'}"
+        speed = f"{self.device.bandwidth_bytes_per_s * 1e-9:.0f} GB/s"
+        return f"{count} for {self.device.name} ({self.device.arch}, {speed})"
+
+
+def explain_lowered(
+    lowered: Lowered, device: DeviceProperties, measured: Mapping[str, float] | None = None
+) -> Explanation:
+    """The report of a lowered fusion.
+
+    Parameters
+    ----------
+    measured : mapping, optional
+        Seconds of the segments that take any, by name.
+    """
+    times = measured or {}
+    segmented = lowered.segmented
+    pieces = zip(segmented.segments, lowered.sources, strict=True)
+    return Explanation(
+        device=device,
+        segments=tuple(
+            SegmentReport(
+                name=piece.name,
+                kernel="" if source is None else source.name,
+                scheduler=piece.scheduler,
+                refusals=piece.refusals,
+                reason=piece.reason,
+                cut=piece.cut,
+                ops=tuple(node.op for node in piece.nodes),
+                lines=_lines(piece),
+                params=piece.params,
+                grid=None if source is None else _counts(source.grid),
+                bytes_read=hint(piece.bytes_read),
+                bytes_written=hint(piece.bytes_written),
+                predicted_seconds=(hint(piece.bytes_read) + hint(piece.bytes_written))
+                / device.bandwidth_bytes_per_s,
+                measured_seconds=times.get(piece.name),
+            )
+            for piece, source in pieces
+        ),
+        cuts=segmented.cuts,
+        guards=() if lowered.ledger is None else _guards(lowered.ledger),
+    )
+
+
+def _counts(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Programs at the sizes of these inputs."""
+    x, y, z = grid
+    return hint(x), hint(y), hint(z)
+
+
+def _guards(ledger: Ledger) -> tuple[str, ...]:
+    symbols = (atom for atom in ledger.atoms if atom.parts is None and atom.multiple > 1)
+    multiples = (f"{atom.name} % {atom.multiple} == 0" for atom in symbols)
+    return (*multiples, *(guard_text(ledger, guard) for guard in ledger.guards))
+
+
+def _lines(piece: Segment) -> tuple[SourceLoc, ...]:
+    found = dict.fromkeys(node.loc for node in piece.nodes if node.loc is not None)
+    return tuple(sorted(found, key=lambda loc: (loc.file, loc.line)))
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _row(segment: SegmentReport) -> dict[str, str]:
+    cells = {
+        "segment": segment.name,
+        "scheduler": segment.scheduler,
+        "ops": str(len(segment.ops)),
+        "grid": "" if segment.grid is None else " x ".join(map(str, segment.grid)),
+        "read": bytes_text(segment.bytes_read),
+        "written": bytes_text(segment.bytes_written),
+        "predicted": seconds_text(segment.predicted_seconds),
+    }
+    if segment.measured_seconds is not None:
+        share = segment.speed_of_light
+        cells["measured"] = seconds_text(segment.measured_seconds)
+        cells["of speed of light"] = "" if share is None else f"{share:.0%}"
+    return cells
+
+
+def _details(segment: SegmentReport) -> str:
+    lines = [f"why: {segment.reason}", f"params: {segment.params}"]
+    lines.append(f"ops: {', '.join(segment.ops)}")
+    if segment.lines:
+        lines.append(f"recorded at: {_places(segment.lines)}")
+    if segment.cut:
+        lines.append(f"cut: {segment.cut}")
+    lines += [f"not {refusal}" for refusal in segment.refusals]
+    head = segment.name if not segment.kernel else f"{segment.name}: {segment.kernel}"
+    return f"{head}\n{indent(chr(10).join(lines), '  ')}"
+
+
+def _places(lines: Sequence[SourceLoc]) -> str:
+    """``model.py:12, 14, 15``, file by file."""
+    files: dict[str, list[int]] = {}
+    for loc in lines:
+        files.setdefault(loc.file, []).append(loc.line)
+    return "; ".join(f"{file}:{', '.join(map(str, found))}" for file, found in files.items())

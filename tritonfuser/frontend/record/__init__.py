@@ -1,0 +1,1 @@
+"""Recording a definition: handles, ops, layouts, domains, meshes."""

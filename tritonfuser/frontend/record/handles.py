@@ -1,0 +1,403 @@
+"""What a program holds of a definition: ``TensorView``, ``Val`` and ``Expr`` around the IR."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+
+from ...dtypes import DataType
+from ...errors import ArgumentError, DefinitionError
+from ...ir import Const, Fusion, Node, Operand, Value
+from ...ops import registry
+from ..vocabulary.location import user_line
+from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
+from .device_mesh import DeviceMesh
+
+Text = str
+"""``str`` where a class has a method of that name."""
+
+
+class HasFusion(Protocol):
+    """A frontend Fusion, or whatever else carries an IR fusion."""
+
+    @property
+    def ir(self) -> Fusion: ...
+
+
+class Home(HasFusion, Protocol):
+    """The recording that a handle belongs to; ``domain_of`` gives a tensor's TensorDomain."""
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
+
+    def domain_of(self, value: Value) -> Any: ...
+
+
+class Statement:
+    """A value or an expression of a definition."""
+
+    __slots__ = ("_home",)
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @property
+    def home(self) -> Home:
+        """The recording it was made in."""
+        return self._home
+
+    def str(self) -> Text:
+        """The same as ``str(statement)``."""
+        return repr(self)
+
+
+class Val(Statement):
+    """A scalar of a definition: an input, a constant or the result of an op.
+
+    Not made by hand: ``fd.define_scalar``, ``t.size(dim)`` and ops of scalars give one.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, home: Home, value: Operand) -> None:
+        super().__init__(home)
+        self._value = value
+
+    @property
+    def value(self) -> Operand:
+        """The value in the IR, or the constant."""
+        return self._value
+
+    def dtype(self) -> DataType:
+        """The element type."""
+        return self._value.dtype
+
+    def is_tensor(self) -> bool:
+        """Whether this is a TensorView."""
+        return isinstance(self._value, Value) and self._value.is_tensor
+
+    def is_symbolic(self) -> bool:
+        """Whether it is known only at run time."""
+        return isinstance(self._value, Value)
+
+    def definition(self) -> Expr | None:
+        """The op that makes it; None for inputs and constants."""
+        if isinstance(self._value, Const):
+            return None
+        node = self._home.ir.producers.get(self._value)
+        return None if node is None else expression(self._home, node)
+
+    def uses(self) -> list[Expr]:
+        """The ops that take it, in recording order."""
+        if isinstance(self._value, Const):
+            return []
+        nodes = self._home.ir.consumers.get(self._value, ())
+        return [expression(self._home, node) for node in nodes]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Val) and self._home is other._home and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> Text:
+        if isinstance(self._value, Const):
+            return repr(self._value)
+        return f"{self._value.dtype.info.letter}{self._value.index}"
+
+    def __add__(self, other: Any) -> Any:
+        return self._home.call("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._home.call("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._home.call("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._home.call("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._home.call("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._home.call("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._home.call("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._home.call("truediv", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._home.call("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._home.call("pow", other, self)
+
+    def __neg__(self) -> Any:
+        return self._home.call("neg", self)
+
+
+class TensorView(Val):
+    """A tensor of a definition: an input or the result of an op."""
+
+    __slots__ = ()
+    _value: Value
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return self._value.tensor.rank
+
+    def size(self, dim: int) -> Val:
+        """The extent of a dim: a constant where it is static, else known at run time."""
+        rank = self.ndim
+        if not -rank <= dim < rank:
+            raise DefinitionError(
+                f"size: The dimension requested is beyond the bounds of the shape: "
+                f"{dim} of {self._value.name} with {rank} dims"
+            )
+        extent = self._value.tensor.shape[dim]
+        if isinstance(extent, int):
+            return Val(self._home, Const.of(extent))
+        found: Val = self._home.call("size", self, dim % rank)
+        return found
+
+    def shape(self) -> list[Val]:
+        """The extents of all dims."""
+        return [self.size(dim) for dim in range(self.ndim)]
+
+    # --- dims and devices ------------------------------------------------------------------
+
+    def domain(self) -> Any:
+        """The ``TensorDomain``: logical dims, loops, mesh."""
+        return self._home.domain_of(self._value)
+
+    def axis(self, place: int) -> Any:
+        """The ``IterDomain`` of one loop, negative places from the last."""
+        return self.domain().axis(place)
+
+    def get_logical_domain(self) -> list[Any]:
+        """The dims as recorded, with those that the tensor's op reduces."""
+        found: list[Any] = self.domain().logical()
+        return found
+
+    def get_root_domain(self) -> list[Any]:
+        """The same as the logical domain: there is none before it."""
+        return self.get_logical_domain()
+
+    def get_loop_domain(self) -> list[Any]:
+        """The loops over the dims, after splits."""
+        found: list[Any] = self.domain().loop()
+        return found
+
+    def has_root(self) -> bool:
+        """False: a tensor has its logical dims only."""
+        return False
+
+    def set_device_mesh(self, mesh: DeviceMesh) -> None:
+        """Spread the tensor over the devices of a mesh, whole on each until a dim is put there.
+
+        ``outer_split(dim, mesh.size)`` and ``axis(dim).parallelize(ParallelType.mesh_x)`` then
+        give each device one part of a dim. Shapes in a definition are those of the whole tensor;
+        a run takes and returns each device's part.
+
+        Parameters
+        ----------
+        mesh : DeviceMesh
+            The same for all tensors of a definition.
+        """
+        if not isinstance(mesh, DeviceMesh):
+            raise ArgumentError(
+                "set_device_mesh(): incompatible function arguments: expected a DeviceMesh, "
+                f"got {mesh!r}"
+            )
+        self.domain().mesh = mesh
+
+    def get_device_mesh(self) -> DeviceMesh | None:
+        """The mesh it was put on."""
+        found: DeviceMesh | None = self.domain().mesh
+        return found
+
+    def has_device_mesh(self) -> bool:
+        """Whether it was put on a mesh."""
+        return self.get_device_mesh() is not None
+
+    def split(self, dim: int, factor: int | Val, inner_split: bool = True) -> TensorView:
+        """Cut a loop in two; ``factor`` is the extent of the inner part, or of the outer one."""
+        self.domain().split(dim, factor, inner_split)
+        return self
+
+    def outer_split(self, dim: int, factor: int | Val) -> TensorView:
+        """``[..., n, ...]`` -> ``[..., factor, n / factor, ...]``."""
+        return self.split(dim, factor, inner_split=False)
+
+    def inner_split(self, dim: int, factor: int | Val) -> TensorView:
+        """``[..., n, ...]`` -> ``[..., n / factor, factor, ...]``."""
+        return self.split(dim, factor, inner_split=True)
+
+    def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> TensorView:
+        """Loops in another order: ``{old: new}``, or all old places in their new order."""
+        self.domain().reorder(moves)
+        return self
+
+    def set_allocation_domain(
+        self, domain: Sequence[Any], new_contiguity: bool | Sequence[bool | None] = True
+    ) -> None:
+        """Say how a device's part lies in memory: row-major, which is what there is."""
+        self.domain().allocate(domain, new_contiguity)
+
+    def __repr__(self) -> Text:
+        fusion = self._home.ir
+        ends = (*fusion.inputs, *(out.value for out in fusion.outputs))
+        memory = "g" if self._value in ends else "l"
+        dims = ", ".join(map(repr, self.get_loop_domain()))
+        return f"T{self._value.index}_{memory}_{self._value.dtype.value}[{dims}]"
+
+
+LOOP_METHODS = (
+    "merge",
+    "rfactor",
+    "swizzle",
+    "inline_at",
+    "cache_before",
+    "cache_after",
+    "cache_fork",
+    "set_memory_type",
+    "circular_buffer",
+    "compute_with",
+    "promote_reuse",
+    "double_buffer",
+    "apply_mma_swizzle",
+)
+"""Methods of nvFuser's that schedule the loops of a kernel by hand."""
+
+
+def _refused(name: Text) -> Callable[..., NoReturn]:
+    def method(self: TensorView, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnavailableError(
+            f"TensorView.{name}() is not available in tritonfuser",
+            loc=user_line(),
+            hint=SCHEDULE_HINT,
+        )
+
+    method.__name__ = name
+    method.__qualname__ = f"TensorView.{name}"
+    method.__doc__ = f"Not available: {SCHEDULE_HINT}"
+    return method
+
+
+for _name in LOOP_METHODS:
+    setattr(TensorView, _name, _refused(_name))
+
+
+class Expr(Statement, ABC):
+    """What makes one thing of others: an op of a definition, or the split of a dim."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def op(self) -> Text:
+        """Its name."""
+
+    @abstractmethod
+    def inputs(self) -> list[Any]:
+        """What it takes."""
+
+    @abstractmethod
+    def outputs(self) -> list[Any]:
+        """What it makes."""
+
+    def input(self, place: int) -> Any:
+        """One of ``inputs()``."""
+        return self.inputs()[place]
+
+    def output(self, place: int) -> Any:
+        """One of ``outputs()``."""
+        return self.outputs()[place]
+
+
+class OpExpr(Expr):
+    """An op of a definition, as recorded."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, home: Home, node: Node) -> None:
+        super().__init__(home)
+        self._node = node
+
+    @property
+    def op(self) -> Text:
+        """The op's name under ``fd.ops``."""
+        return self._node.op
+
+    @property
+    def node(self) -> Node:
+        """The node in the IR."""
+        return self._node
+
+    def inputs(self) -> list[Val]:
+        """The values it takes, constants left out."""
+        return [wrap(self._home, value) for value in self._node.operands()]
+
+    def outputs(self) -> list[Val]:
+        """The values it makes."""
+        return [wrap(self._home, value) for value in self._node.outs]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpExpr) and self._node == other._node and self._home is other._home
+
+    def __hash__(self) -> int:
+        return hash((self._node.op, self._node.outs))
+
+    def __repr__(self) -> Text:
+        operands = ", ".join(repr(arg) for arg in self._node.args)
+        return f"{', '.join(out.name for out in self._node.outs)} = {self._node.op}({operands})"
+
+
+class BroadcastOp(OpExpr):
+    """New dims of size 1."""
+
+    __slots__ = ()
+
+
+class SqueezeOp(OpExpr):
+    """Dims of size 1 taken away."""
+
+    __slots__ = ()
+
+
+class ReshapeOp(OpExpr):
+    """The elements in another shape."""
+
+    __slots__ = ()
+
+
+_EXPRESSIONS = {cls.__name__: cls for cls in (BroadcastOp, SqueezeOp, ReshapeOp)}
+
+
+def expression(home: Home, node: Node) -> OpExpr:
+    """A node as a handle, of the class that nvFuser has for the op."""
+    return _EXPRESSIONS.get(registry.get(node.op).expression, OpExpr)(home, node)
+
+
+def wrap(home: Home, result: Any) -> Any:
+    """Values of the IR as handles, in tuples and lists too."""
+    if isinstance(result, tuple | list):
+        return type(result)(wrap(home, item) for item in result)
+    if isinstance(result, Value) and result.is_tensor:
+        return TensorView(home, result)
+    if isinstance(result, Value | Const):
+        return Val(home, result)
+    return result
+
+
+def unwrap(given: Any, check: Callable[[Val], Operand]) -> Any:
+    """Handles as values of the IR, in lists and tuples too; ``check`` sees each handle."""
+    if isinstance(given, Val):
+        return check(given)
+    if isinstance(given, tuple | list):
+        return [unwrap(item, check) for item in given]
+    return given

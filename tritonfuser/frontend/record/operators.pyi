@@ -1,0 +1,1770 @@
+"""``fd.ops``, typed: written by docs/stubs.py from the op table."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Union, overload
+
+from ...dtypes import DataType
+from .handles import TensorView, Val
+
+Scalar = Union[Val, bool, int, float, complex]
+Operand = Union[TensorView, Scalar]
+Size = Union[int, Val]
+Record = Callable[..., Any]
+
+class Operators:
+    """The ops of a definition: ``fd.ops.add(x, y)`` records an addition and returns its result."""
+
+    def __init__(self, record: Record) -> None: ...
+    @overload
+    def acos(self, x: TensorView) -> TensorView:
+        """Arc cosine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def acos(self, x: Scalar) -> Val: ...
+    @overload
+    def acosh(self, x: TensorView) -> TensorView:
+        """Inverse hyperbolic cosine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def acosh(self, x: Scalar) -> Val: ...
+    @overload
+    def asin(self, x: TensorView) -> TensorView:
+        """Arc sine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def asin(self, x: Scalar) -> Val: ...
+    @overload
+    def asinh(self, x: TensorView) -> TensorView:
+        """Inverse hyperbolic sine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def asinh(self, x: Scalar) -> Val: ...
+    @overload
+    def atan(self, x: TensorView) -> TensorView:
+        """Arc tangent.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def atan(self, x: Scalar) -> Val: ...
+    @overload
+    def atanh(self, x: TensorView) -> TensorView:
+        """Inverse hyperbolic tangent.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def atanh(self, x: Scalar) -> Val: ...
+    @overload
+    def cos(self, x: TensorView) -> TensorView:
+        """Cosine of an angle in radians.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def cos(self, x: Scalar) -> Val: ...
+    @overload
+    def cosh(self, x: TensorView) -> TensorView:
+        """Hyperbolic cosine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def cosh(self, x: Scalar) -> Val: ...
+    @overload
+    def exp(self, x: TensorView) -> TensorView:
+        """e to the power of x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def exp(self, x: Scalar) -> Val: ...
+    @overload
+    def exp2(self, x: TensorView) -> TensorView:
+        """2 to the power of x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def exp2(self, x: Scalar) -> Val: ...
+    @overload
+    def expm1(self, x: TensorView) -> TensorView:
+        """exp(x) - 1, exact near 0.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def expm1(self, x: Scalar) -> Val: ...
+    @overload
+    def erf(self, x: TensorView) -> TensorView:
+        """Error function.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def erf(self, x: Scalar) -> Val: ...
+    @overload
+    def erfc(self, x: TensorView) -> TensorView:
+        """Complementary error function.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def erfc(self, x: Scalar) -> Val: ...
+    @overload
+    def erfinv(self, x: TensorView) -> TensorView:
+        """Inverse error function.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def erfinv(self, x: Scalar) -> Val: ...
+    @overload
+    def erfcinv(self, x: TensorView) -> TensorView:
+        """Inverse complementary error function.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def erfcinv(self, x: Scalar) -> Val: ...
+    @overload
+    def lgamma(self, x: TensorView) -> TensorView:
+        """Logarithm of the absolute value of the gamma function.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def lgamma(self, x: Scalar) -> Val: ...
+    @overload
+    def log(self, x: TensorView) -> TensorView:
+        """Natural logarithm.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def log(self, x: Scalar) -> Val: ...
+    @overload
+    def log10(self, x: TensorView) -> TensorView:
+        """Logarithm to base 10.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def log10(self, x: Scalar) -> Val: ...
+    @overload
+    def log1p(self, x: TensorView) -> TensorView:
+        """log(1 + x), exact near 0.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def log1p(self, x: Scalar) -> Val: ...
+    @overload
+    def log2(self, x: TensorView) -> TensorView:
+        """Logarithm to base 2.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def log2(self, x: Scalar) -> Val: ...
+    @overload
+    def reciprocal(self, x: TensorView) -> TensorView:
+        """1 / x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def reciprocal(self, x: Scalar) -> Val: ...
+    @overload
+    def rsqrt(self, x: TensorView) -> TensorView:
+        """1 / sqrt(x).
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def rsqrt(self, x: Scalar) -> Val: ...
+    @overload
+    def sigmoid(self, x: TensorView) -> TensorView:
+        """1 / (1 + exp(-x)).
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sigmoid(self, x: Scalar) -> Val: ...
+    @overload
+    def sin(self, x: TensorView) -> TensorView:
+        """Sine of an angle in radians.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sin(self, x: Scalar) -> Val: ...
+    @overload
+    def sinh(self, x: TensorView) -> TensorView:
+        """Hyperbolic sine.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sinh(self, x: Scalar) -> Val: ...
+    @overload
+    def sqrt(self, x: TensorView) -> TensorView:
+        """Square root.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sqrt(self, x: Scalar) -> Val: ...
+    @overload
+    def tan(self, x: TensorView) -> TensorView:
+        """Tangent of an angle in radians.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def tan(self, x: Scalar) -> Val: ...
+    @overload
+    def tanh(self, x: TensorView) -> TensorView:
+        """Hyperbolic tangent.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def tanh(self, x: Scalar) -> Val: ...
+    @overload
+    def ceil(self, x: TensorView) -> TensorView:
+        """The smallest integer not below x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def ceil(self, x: Scalar) -> Val: ...
+    @overload
+    def floor(self, x: TensorView) -> TensorView:
+        """The greatest integer not above x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def floor(self, x: Scalar) -> Val: ...
+    @overload
+    def round(self, x: TensorView) -> TensorView:
+        """The nearest integer; halves go to even.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def round(self, x: Scalar) -> Val: ...
+    @overload
+    def trunc(self, x: TensorView) -> TensorView:
+        """The integer part of x, rounded towards zero.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def trunc(self, x: Scalar) -> Val: ...
+    @overload
+    def frac(self, x: TensorView) -> TensorView:
+        """What truncation takes away: x - trunc(x).
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def frac(self, x: Scalar) -> Val: ...
+    @overload
+    def relu(self, x: TensorView) -> TensorView:
+        """x where it is positive, else 0; nan stays nan.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def relu(self, x: Scalar) -> Val: ...
+    @overload
+    def silu(self, x: TensorView) -> TensorView:
+        """x * sigmoid(x), also called swish.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def silu(self, x: Scalar) -> Val: ...
+    @overload
+    def neg(self, x: TensorView) -> TensorView:
+        """Minus x.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def neg(self, x: Scalar) -> Val: ...
+    @overload
+    def abs(self, x: TensorView) -> TensorView:
+        """Absolute value.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def abs(self, x: Scalar) -> Val: ...
+    @overload
+    def sign(self, x: TensorView) -> TensorView:
+        """-1, 0 or 1; 0 for nan.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sign(self, x: Scalar) -> Val: ...
+    @overload
+    def logical_not(self, x: TensorView) -> TensorView:
+        """Whether x is zero.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def logical_not(self, x: Scalar) -> Val: ...
+    @overload
+    def bitwise_not(self, x: TensorView) -> TensorView:
+        """All bits inverted; of a Bool, logical not.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_not(self, x: Scalar) -> Val: ...
+    @overload
+    def set(self, x: TensorView) -> TensorView:
+        """A copy.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def set(self, x: Scalar) -> Val: ...
+    @overload
+    def segment_set(self, x: TensorView) -> TensorView:
+        """A copy, and a hint that kernels may be cut here.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def segment_set(self, x: Scalar) -> Val: ...
+    @overload
+    def real(self, x: TensorView) -> TensorView:
+        """The real part; a copy unless complex.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def real(self, x: Scalar) -> Val: ...
+    @overload
+    def imag(self, x: TensorView) -> TensorView:
+        """The imaginary part of a complex number.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def imag(self, x: Scalar) -> Val: ...
+    @overload
+    def isfinite(self, x: TensorView) -> TensorView:
+        """Whether x is neither infinite nor nan.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isfinite(self, x: Scalar) -> Val: ...
+    @overload
+    def isinf(self, x: TensorView) -> TensorView:
+        """Whether x is infinite.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isinf(self, x: Scalar) -> Val: ...
+    @overload
+    def isnan(self, x: TensorView) -> TensorView:
+        """Whether x is nan.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isnan(self, x: Scalar) -> Val: ...
+    @overload
+    def isneginf(self, x: TensorView) -> TensorView:
+        """Whether x is minus infinity.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isneginf(self, x: Scalar) -> Val: ...
+    @overload
+    def isposinf(self, x: TensorView) -> TensorView:
+        """Whether x is plus infinity.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isposinf(self, x: Scalar) -> Val: ...
+    @overload
+    def isreal(self, x: TensorView) -> TensorView:
+        """Whether x has no imaginary part.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def isreal(self, x: Scalar) -> Val: ...
+    @overload
+    def signbit(self, x: TensorView) -> TensorView:
+        """Whether the sign bit is set: true for -0.0.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def signbit(self, x: Scalar) -> Val: ...
+    @overload
+    def cast(self, arg: TensorView, dtype: DataType) -> TensorView:
+        """Conversion to a dtype; floats truncate to integers, anything but 0 is true.
+
+        Parameters
+        ----------
+        arg : TensorView | Val | bool | int | float | complex
+        dtype : DataType
+        """
+    @overload
+    def cast(self, arg: Scalar, dtype: DataType) -> Val: ...
+    @overload
+    def add(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Sum; of Bools, or.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def add(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def add(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def sub(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Difference; of Bools, exclusive or.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def sub(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def sub(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def mul(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Product; of Bools, and.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def mul(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def mul(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def pow(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Power; an integer to a negative power is 0 unless the base is 1 or -1.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def pow(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def pow(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def minimum(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """The smaller operand; nan where one is nan.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def minimum(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def minimum(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def maximum(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """The greater operand; nan where one is nan.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def maximum(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def maximum(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def div(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Quotient; of integers, truncated towards zero.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def div(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def div(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def truediv(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Quotient; of integers, a Float.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def truediv(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def truediv(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def atan2(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Angle of the point (rhs, lhs), in radians.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def atan2(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def atan2(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def fmod(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Remainder with the sign of the dividend.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def fmod(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def fmod(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def mod(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Remainder as C's %: with the sign of the dividend.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def mod(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def mod(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def remainder(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Remainder with the sign of the divisor, as Python's %.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def remainder(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def remainder(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def nextafter(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """The next floating-point number after lhs towards rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def nextafter(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def nextafter(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def gcd(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Greatest common divisor.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def gcd(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def gcd(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def hypot(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Length of the vector (lhs, rhs), without overflow on the way.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def hypot(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def hypot(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def complex(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """The complex number of a real and an imaginary part.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def complex(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def complex(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def eq(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs equals rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def eq(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def eq(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def ne(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs differs from rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def ne(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def ne(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def lt(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs is less than rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def lt(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def lt(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def le(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs is at most rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def le(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def le(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def gt(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs is greater than rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def gt(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def gt(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def ge(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether lhs is at least rhs.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def ge(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def ge(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def logical_and(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether both operands are not zero.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def logical_and(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def logical_and(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def logical_or(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Whether one of the operands is not zero.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def logical_or(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def logical_or(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def bitwise_and(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits set in both operands; of Bools, logical and.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_and(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def bitwise_and(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def bitwise_or(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits set in one of the operands; of Bools, logical or.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_or(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def bitwise_or(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def bitwise_xor(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits set in just one of the operands; of Bools, whether they differ.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_xor(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def bitwise_xor(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def bitwise_left_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits moved up; 0 where the shift is not below the number of bits.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_left_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def bitwise_left_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def bitwise_right_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits moved down, the sign kept.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def bitwise_right_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def bitwise_right_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def logical_right_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
+        """Bits moved down, zeros moved in; 0 where the shift is not below the number of bits.
+
+        Parameters
+        ----------
+        lhs : TensorView | Val | bool | int | float | complex
+        rhs : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def logical_right_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
+    @overload
+    def logical_right_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
+    @overload
+    def where(self, condition: TensorView, x: Operand, y: Operand) -> TensorView:
+        """x where the condition holds, else y.
+
+        Parameters
+        ----------
+        condition : TensorView | Val | bool | int | float | complex
+        x : TensorView | Val | bool | int | float | complex
+        y : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def where(self, condition: Operand, x: TensorView, y: Operand) -> TensorView: ...
+    @overload
+    def where(self, condition: Operand, x: Operand, y: TensorView) -> TensorView: ...
+    @overload
+    def where(self, condition: Scalar, x: Scalar, y: Scalar) -> Val: ...
+    @overload
+    def lerp(self, x: TensorView, y: Operand, weight: Operand) -> TensorView:
+        """x + weight * (y - x): linear interpolation between x and y.
+
+        Parameters
+        ----------
+        x : TensorView | Val | bool | int | float | complex
+        y : TensorView | Val | bool | int | float | complex
+        weight : TensorView | Val | bool | int | float | complex
+        """
+    @overload
+    def lerp(self, x: Operand, y: TensorView, weight: Operand) -> TensorView: ...
+    @overload
+    def lerp(self, x: Operand, y: Operand, weight: TensorView) -> TensorView: ...
+    @overload
+    def lerp(self, x: Scalar, y: Scalar, weight: Scalar) -> Val: ...
+    @overload
+    def clamp(
+        self,
+        input: TensorView,
+        min: Scalar | None = None,
+        max: Scalar | None = None,
+    ) -> TensorView:
+        """The input brought up to min and down to max, either of which may be None.
+
+        Parameters
+        ----------
+        input : TensorView | Val | bool | int | float | complex
+        min : Val | bool | int | float | complex, default None
+        max : Val | bool | int | float | complex, default None
+        """
+    @overload
+    def clamp(self, input: Scalar, min: Scalar | None = None, max: Scalar | None = None) -> Val: ...
+    @overload
+    def threshold(self, input: TensorView, threshold: Scalar, value: Scalar) -> TensorView:
+        """The value where the input is at most the threshold.
+
+        Parameters
+        ----------
+        input : TensorView | Val | bool | int | float | complex
+        threshold : Val | bool | int | float | complex
+        value : Val | bool | int | float | complex
+        """
+    @overload
+    def threshold(self, input: Scalar, threshold: Scalar, value: Scalar) -> Val: ...
+    @overload
+    def addcmul(self, i1: TensorView, i2: Operand, i3: Operand, alpha: Scalar) -> TensorView:
+        """i1 + i2 * i3 * alpha.
+
+        Parameters
+        ----------
+        i1 : TensorView | Val | bool | int | float | complex
+        i2 : TensorView | Val | bool | int | float | complex
+        i3 : TensorView | Val | bool | int | float | complex
+        alpha : Val | bool | int | float | complex
+        """
+    @overload
+    def addcmul(self, i1: Operand, i2: TensorView, i3: Operand, alpha: Scalar) -> TensorView: ...
+    @overload
+    def addcmul(self, i1: Operand, i2: Operand, i3: TensorView, alpha: Scalar) -> TensorView: ...
+    @overload
+    def addcmul(self, i1: Scalar, i2: Scalar, i3: Scalar, alpha: Scalar) -> Val: ...
+    @overload
+    def sum(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView:
+        """Sum over dims; bool and int add up to Int, half accumulates in Float.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple, default None
+        keepdim : bool, default False
+        dtype : DataType, default DataType.Null
+        """
+    @overload
+    def sum(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    @overload
+    def sum(
+        self,
+        arg: TensorView,
+        *,
+        dim: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def sum(
+        self,
+        arg: TensorView,
+        *,
+        axes: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def prod(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView:
+        """Product over dims; bool and int multiply to Int, half accumulates in Float.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple, default None
+        keepdim : bool, default False
+        dtype : DataType, default DataType.Null
+        """
+    @overload
+    def prod(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    @overload
+    def prod(
+        self,
+        arg: TensorView,
+        *,
+        dim: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def prod(
+        self,
+        arg: TensorView,
+        *,
+        axes: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def max(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView:
+        """Largest element over dims; NaN if there is one.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple, default None
+        keepdim : bool, default False
+        dtype : DataType, default DataType.Null
+        """
+    @overload
+    def max(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    @overload
+    def max(
+        self,
+        arg: TensorView,
+        *,
+        dim: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def max(
+        self,
+        arg: TensorView,
+        *,
+        axes: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def min(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int] | None = None,
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView:
+        """Smallest element over dims; NaN if there is one.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple, default None
+        keepdim : bool, default False
+        dtype : DataType, default DataType.Null
+        """
+    @overload
+    def min(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    @overload
+    def min(
+        self,
+        arg: TensorView,
+        *,
+        dim: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    @overload
+    def min(
+        self,
+        arg: TensorView,
+        *,
+        axes: int | Sequence[int],
+        keepdim: bool = False,
+        dtype: DataType = DataType.Null,
+    ) -> TensorView: ...
+    def welford(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int],
+    ) -> tuple[TensorView, TensorView, TensorView]:
+        """Mean, sum of squared deviations and element count over dims.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple
+        """
+    def var(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int],
+        correction: int = 1,
+        keepdim: bool = False,
+    ) -> TensorView:
+        """Variance over dims, divided by max(n - correction, 0).
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple
+        correction : int, default 1
+        keepdim : bool, default False
+        """
+    def var_mean(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int],
+        correction: int = 1,
+        keepdim: bool = False,
+    ) -> tuple[TensorView, TensorView]:
+        """Variance over dims, divided by max(n - correction, 0), and mean.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple
+        correction : int, default 1
+        keepdim : bool, default False
+        """
+    def cumsum(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
+        """Running sum along a dim, in the operand's dtype.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        init : Val | bool | int | float | complex, default None
+        """
+    def cumprod(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
+        """Running product along a dim, in the operand's dtype.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        init : Val | bool | int | float | complex, default None
+        """
+    def cummin(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
+        """Running minimum along a dim, without the indices; NaN from the first one on.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        init : Val | bool | int | float | complex, default None
+        """
+    def cummax(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
+        """Running maximum along a dim, without the indices; NaN from the first one on.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        init : Val | bool | int | float | complex, default None
+        """
+    def broadcast(self, arg: TensorView, is_broadcast_dim: Sequence[bool]) -> TensorView:
+        """New dims of size 1 where is_broadcast_dim is true.
+
+        Parameters
+        ----------
+        arg : TensorView
+        is_broadcast_dim : list[bool] | tuple
+        """
+    def broadcast_in_dim(
+        self,
+        arg: TensorView,
+        shape: Sequence[Size],
+        broadcast_dims: Sequence[int],
+    ) -> TensorView:
+        """The tensor's dims put at broadcast_dims of shape, and stretched to it.
+
+        Parameters
+        ----------
+        arg : TensorView
+        shape : list[int | Val] | tuple
+        broadcast_dims : list[int] | tuple
+        """
+    def expand(self, arg: TensorView, shape: Sequence[Size]) -> TensorView:
+        """Size-1 dims stretched to shape; -1 keeps a size, leading dims may be new.
+
+        Parameters
+        ----------
+        arg : TensorView
+        shape : list[int | Val] | tuple
+        """
+    def reshape(self, arg: TensorView, new_shape: Sequence[Size]) -> TensorView:
+        """The elements in row-major order in another shape; one size may be -1.
+
+        Parameters
+        ----------
+        arg : TensorView
+        new_shape : list[int | Val] | tuple
+        """
+    def permute(self, arg: TensorView, dims: Sequence[int]) -> TensorView:
+        """Dims in another order: dim i of the result is dim dims[i] of the operand.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : list[int] | tuple
+        """
+    def squeeze(
+        self,
+        arg: TensorView,
+        dims: int | Sequence[int],
+        squeeze_expanded: bool = False,
+    ) -> TensorView:
+        """Without the named dims, which must be of size 1, or expanded if that is allowed.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dims : int | list[int] | tuple
+        squeeze_expanded : bool, default False
+        """
+    def stride_order(self, arg: TensorView, stride_order: Sequence[int]) -> TensorView:
+        """The same values in a memory order: dim i is the stride_order[i]-th fastest.
+
+        Parameters
+        ----------
+        arg : TensorView
+        stride_order : list[int] | tuple
+        """
+    def size(self, arg: TensorView, dim: int) -> Val:
+        """The extent of one dim.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        """
+    def shape(self, arg: TensorView) -> list[Val]:
+        """The extents of all dims, as a list.
+
+        Parameters
+        ----------
+        arg : TensorView
+        """
+    def slice(
+        self,
+        arg: TensorView,
+        start_indices: Sequence[Size],
+        end_indices: Sequence[Size],
+        strides: Sequence[Size] | None = None,
+        manual_normalization: bool = False,
+    ) -> TensorView:
+        """The elements from start_indices up to end_indices, which are cut off at the sizes.
+
+        Parameters
+        ----------
+        arg : TensorView
+        start_indices : list[int | Val] | tuple
+        end_indices : list[int | Val] | tuple
+        strides : list[int | Val] | tuple, default None
+        manual_normalization : bool, default False
+        """
+    def pad(
+        self,
+        arg: TensorView,
+        pad_widths: Sequence[Size],
+        value: Scalar | None = None,
+    ) -> TensorView:
+        """The tensor with value (0) around it; widths are (before, after), innermost dim first.
+
+        Parameters
+        ----------
+        arg : TensorView
+        pad_widths : list[int | Val] | tuple
+        value : Val | bool | int | float | complex, default None
+        """
+    def cat(
+        self,
+        tensors: Sequence[TensorView],
+        dim: int = 0,
+        manual_padding: bool = False,
+    ) -> TensorView:
+        """Tensors joined along one dim.
+
+        Parameters
+        ----------
+        tensors : list[TensorView]
+        dim : int, default 0
+        manual_padding : bool, default False
+        """
+    def index_select(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
+        """The entries of one dim that an index tensor names; a 0-dim index keeps the dim.
+
+        Parameters
+        ----------
+        arg : TensorView
+        index : TensorView
+        dim : int
+        """
+    def select(self, arg: TensorView, index: Scalar, dim: int) -> TensorView:
+        """One entry of a dim, and the dim gone.
+
+        Parameters
+        ----------
+        arg : TensorView
+        index : Val | bool | int | float | complex
+        dim : int
+        """
+    def gather(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
+        """Element by element, the entry of one dim that an index tensor names.
+
+        Parameters
+        ----------
+        arg : TensorView
+        index : TensorView
+        dim : int
+        """
+    def take_along_axis(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
+        """As gather; tensor and index broadcast in the other dims.
+
+        Parameters
+        ----------
+        arg : TensorView
+        index : TensorView
+        dim : int
+        """
+    def scatter(self, arg: TensorView, index: TensorView, src: Val, dim: int) -> TensorView:
+        """A copy of a tensor with elements of src, or one number, where an index tensor says.
+
+        Parameters
+        ----------
+        arg : TensorView
+        index : TensorView
+        src : TensorView | Val
+        dim : int
+        """
+    def embedding_fwd(
+        self,
+        input: TensorView,
+        weight: TensorView,
+        padding_idx: Scalar | None = None,
+        max_norm: Scalar | None = None,
+        norm_type: Scalar | None = None,
+        scale_grad_by_freq: Scalar | None = None,
+        sparse: Scalar | None = None,
+    ) -> TensorView:
+        """Rows of the weight named by input, scaled down where they are longer than max_norm.
+
+        Parameters
+        ----------
+        input : TensorView
+        weight : TensorView
+        padding_idx : Val | bool | int | float | complex, default None
+        max_norm : Val | bool | int | float | complex, default None
+        norm_type : Val | bool | int | float | complex, default None
+        scale_grad_by_freq : Val | bool | int | float | complex, default None
+        sparse : Val | bool | int | float | complex, default None
+        """
+    def iota(
+        self,
+        length: Size,
+        start: Scalar | None = None,
+        step: Scalar | None = None,
+        dtype: DataType = DataType.Int,
+    ) -> TensorView:
+        """start, start + step, ..., length numbers; start is 0 and step 1 where not given.
+
+        Parameters
+        ----------
+        length : int | Val
+        start : Val | bool | int | float | complex, default None
+        step : Val | bool | int | float | complex, default None
+        dtype : DataType, default DataType.Int
+        """
+    def full(self, shape: Sequence[Size], fill_value: Scalar, dtype: DataType) -> TensorView:
+        """A tensor of one number.
+
+        Parameters
+        ----------
+        shape : list[int | Val] | tuple
+        fill_value : Val | bool | int | float | complex
+        dtype : DataType
+        """
+    def triu(self, arg: TensorView, diagonal: Scalar = 0) -> TensorView:
+        """The upper triangle of the last two dims, zeros below the diagonal.
+
+        Parameters
+        ----------
+        arg : TensorView
+        diagonal : Val | bool | int | float | complex, default 0
+        """
+    def uniform(
+        self,
+        minval: Scalar,
+        maxval: Scalar,
+        shape: Sequence[Size],
+        *,
+        rng_seed: Scalar | None = None,
+        rng_offset: Scalar | None = None,
+        dtype: DataType = DataType.Float,
+    ) -> TensorView:
+        """Random numbers spread evenly over [minval, maxval).
+
+        Parameters
+        ----------
+        minval : Val | bool | int | float | complex
+        maxval : Val | bool | int | float | complex
+        shape : list[int | Val] | tuple
+        rng_seed : Val | bool | int | float | complex, default None
+        rng_offset : Val | bool | int | float | complex, default None
+        dtype : DataType, default DataType.Float
+        """
+    def normal(
+        self,
+        mean: Scalar,
+        std: Scalar,
+        shape: Sequence[Size],
+        *,
+        rng_seed: Scalar | None = None,
+        rng_offset: Scalar | None = None,
+        dtype: DataType = DataType.Float,
+    ) -> TensorView:
+        """Normally distributed random numbers.
+
+        Parameters
+        ----------
+        mean : Val | bool | int | float | complex
+        std : Val | bool | int | float | complex
+        shape : list[int | Val] | tuple
+        rng_seed : Val | bool | int | float | complex, default None
+        rng_offset : Val | bool | int | float | complex, default None
+        dtype : DataType, default DataType.Float
+        """
+    def rand_like(self, x: TensorView) -> TensorView:
+        """Random numbers of [0, 1) in a tensor's shape.
+
+        Parameters
+        ----------
+        x : TensorView
+        """
+    def randn_like(self, x: TensorView) -> TensorView:
+        """Normal random numbers in a tensor's shape.
+
+        Parameters
+        ----------
+        x : TensorView
+        """
+    def matmul(self, arg1: TensorView, arg2: TensorView) -> TensorView:
+        """Matrix product with torch.matmul's ranks and broadcasting of batch dims.
+
+        Parameters
+        ----------
+        arg1 : TensorView
+        arg2 : TensorView
+        """
+    def linear(
+        self,
+        arg1: TensorView,
+        arg2: TensorView,
+        bias: TensorView | None = None,
+    ) -> TensorView:
+        """``arg1 @ transpose(arg2) + bias``.
+
+        Parameters
+        ----------
+        arg1 : TensorView
+        arg2 : TensorView
+        bias : TensorView, default None
+        """
+    def sdpfa_fwd(
+        self,
+        query: TensorView,
+        key: TensorView,
+        value: TensorView,
+        bias: TensorView | None = None,
+        mask: TensorView | None = None,
+        dropout_p: Scalar | None = None,
+        is_causal: Scalar | None = None,
+        scale: Scalar | None = None,
+    ) -> tuple[TensorView, TensorView, TensorView, TensorView]:
+        """Attention of (query, key, value): output, logsumexp of the scores, seed and offset.
+
+        Parameters
+        ----------
+        query : TensorView
+        key : TensorView
+        value : TensorView
+        bias : TensorView, default None
+        mask : TensorView, default None
+        dropout_p : Val | bool | int | float | complex, default None
+        is_causal : Val | bool | int | float | complex, default None
+        scale : Val | bool | int | float | complex, default None
+        """
+    def sdpfa_bwd(
+        self,
+        grad_output: TensorView,
+        query: TensorView,
+        key: TensorView,
+        value: TensorView,
+        output: TensorView,
+        logsumexp: TensorView,
+        dropout_p: Scalar,
+        is_causal: Scalar,
+        philox_seed: TensorView,
+        philox_offset: TensorView,
+        scale: Scalar | None = None,
+    ) -> tuple[TensorView, TensorView, TensorView]:
+        """Gradients of attention: of query, key and value.
+
+        Parameters
+        ----------
+        grad_output : TensorView
+        query : TensorView
+        key : TensorView
+        value : TensorView
+        output : TensorView
+        logsumexp : TensorView
+        dropout_p : Val | bool | int | float | complex
+        is_causal : Val | bool | int | float | complex
+        philox_seed : TensorView
+        philox_offset : TensorView
+        scale : Val | bool | int | float | complex, default None
+        """
+    def topk(
+        self,
+        arg: TensorView,
+        k: Size,
+        dim: int = -1,
+        largest: bool = True,
+        sorted: bool = False,
+    ) -> tuple[TensorView, TensorView]:
+        """The k largest elements along a dim, or the smallest, and their indices.
+
+        Parameters
+        ----------
+        arg : TensorView
+        k : int | Val
+        dim : int, default -1
+        largest : bool, default True
+        sorted : bool, default False
+        """
+    def argsort(
+        self,
+        arg: TensorView,
+        dim: int,
+        descending: bool = False,
+        stable: bool = False,
+    ) -> TensorView:
+        """The indices that sort a tensor along a dim.
+
+        Parameters
+        ----------
+        arg : TensorView
+        dim : int
+        descending : bool, default False
+        stable : bool, default False
+        """
+    def grouped_mm(
+        self,
+        mat1: TensorView,
+        mat2: TensorView,
+        offsets: TensorView,
+        scale1: TensorView | None = None,
+        scale2: TensorView | None = None,
+        alpha: TensorView | None = None,
+        bias: TensorView | None = None,
+        beta: TensorView | None = None,
+        dtype: DataType = DataType.BFloat16,
+        output_block_scale_size: int = 0,
+        output_block_scale_dtype: DataType = DataType.BFloat16,
+        output_gamma: bool = False,
+    ) -> Any:
+        """Matrix products of groups that end at offsets; (out, None, None) of scaled operands.
+
+        Parameters
+        ----------
+        mat1 : TensorView
+        mat2 : TensorView
+        offsets : TensorView
+        scale1 : TensorView, default None
+        scale2 : TensorView, default None
+        alpha : TensorView, default None
+        bias : TensorView, default None
+        beta : TensorView, default None
+        dtype : DataType, default DataType.BFloat16
+        output_block_scale_size : int, default 0
+        output_block_scale_dtype : DataType, default DataType.BFloat16
+        output_gamma : bool, default False
+        """
+    def scaled_mm(
+        self,
+        mat1: TensorView,
+        mat2: TensorView,
+        scale1: TensorView,
+        scale2: TensorView,
+        alpha: TensorView | None = None,
+        bias: TensorView | None = None,
+        beta: TensorView | None = None,
+        dtype: DataType = DataType.BFloat16,
+        output_block_scale_size: int = 0,
+        output_block_scale_dtype: DataType = DataType.BFloat16,
+        output_gamma: bool = False,
+    ) -> tuple[TensorView, TensorView | None, TensorView | None]:
+        """``alpha * (mat1 * scale1) @ (mat2 * scale2) + beta * bias``, as (out, None, None).
+
+        Parameters
+        ----------
+        mat1 : TensorView
+        mat2 : TensorView
+        scale1 : TensorView
+        scale2 : TensorView
+        alpha : TensorView, default None
+        bias : TensorView, default None
+        beta : TensorView, default None
+        dtype : DataType, default DataType.BFloat16
+        output_block_scale_size : int, default 0
+        output_block_scale_dtype : DataType, default DataType.BFloat16
+        output_gamma : bool, default False
+        """
+    def nv_block_quantize(
+        self,
+        input: TensorView,
+        global_scale: TensorView | None = None,
+        swizzle_block_scales: bool = False,
+        block_size: int = 16,
+        dtype: DataType = DataType.Float4_e2m1fn,
+    ) -> tuple[TensorView, TensorView]:
+        """Elements of 4 or 8 bits, and a scale for each block along the last dim.
+
+        Parameters
+        ----------
+        input : TensorView
+        global_scale : TensorView, default None
+        swizzle_block_scales : bool, default False
+        block_size : int, default 16
+        dtype : DataType, default DataType.Float4_e2m1fn
+        """
+    def nv_grouped_block_quantize(
+        self,
+        input: TensorView,
+        input_offsets: TensorView,
+        output_offsets: TensorView,
+        global_scale: TensorView | None = None,
+        block_size: int = 16,
+        dtype: DataType = DataType.Float4_e2m1fn,
+    ) -> tuple[TensorView, TensorView]:
+        """As for one matrix, with the scales of each group in tiles of their own.
+
+        Parameters
+        ----------
+        input : TensorView
+        input_offsets : TensorView
+        output_offsets : TensorView
+        global_scale : TensorView, default None
+        block_size : int, default 16
+        dtype : DataType, default DataType.Float4_e2m1fn
+        """
+    def preprocess_grouped_matmul_input_sf(
+        self,
+        input: TensorView,
+        input_offsets: TensorView,
+        output_offsets: TensorView,
+    ) -> TensorView:
+        """Scales put into the tiles that a grouped product wants them in.
+
+        Parameters
+        ----------
+        input : TensorView
+        input_offsets : TensorView
+        output_offsets : TensorView
+        """
+    def cutlass_nvfp4_grouped_mm(
+        self,
+        mat1: TensorView,
+        mat2: TensorView,
+        scale1: TensorView,
+        scale2: TensorView,
+        alpha: TensorView,
+        problem_sizes: TensorView,
+        expert_offsets: TensorView,
+        sf_offsets: TensorView,
+        dtype: DataType = DataType.BFloat16,
+    ) -> TensorView:
+        """Products of groups of rows of 4-bit elements, with a scale for each block of 16.
+
+        Parameters
+        ----------
+        mat1 : TensorView
+        mat2 : TensorView
+        scale1 : TensorView
+        scale2 : TensorView
+        alpha : TensorView
+        problem_sizes : TensorView
+        expert_offsets : TensorView
+        sf_offsets : TensorView
+        dtype : DataType, default DataType.BFloat16
+        """

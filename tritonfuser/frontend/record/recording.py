@@ -1,0 +1,273 @@
+"""A definition being recorded: inputs, ops and outputs as the user calls them -> ``ir.Fusion``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+import torch
+
+from ...dtypes import Category, DataType, of_python
+from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
+from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
+from ...ops import registry
+from ...ops.builder import GraphBuilder, bind
+from ...shapes import same_extent
+from ..vocabulary.location import user_line
+from .domains import TensorDomain, domain_of
+from .handles import TensorView, Val, unwrap, wrap
+from .layouts import define_tensor_type
+from .sharding import Shardings, sharding_of
+
+NUMBERS = (bool, int, float, complex)
+
+
+class Recording:
+    """Collects a definition; every step is whole or leaves nothing behind.
+
+    ``open`` counts the ``with`` blocks in which it may be added to; ``written_axes`` has the dims
+    of each reduction as the user wrote them, by its results.
+    """
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything recorded; handles made so far belong to nothing any more."""
+        self._builder = GraphBuilder()
+        self._symbols = 0
+        self._input_lines: dict[Value, SourceLoc] = {}
+        self._ir: Fusion | None = None
+        self.written_axes: dict[Value, Attr] = {}
+        self._domains: dict[Value, TensorDomain] = {}
+
+    @property
+    def ir(self) -> Fusion:
+        """What is recorded so far, frozen."""
+        if self._ir is None:
+            self._ir = self._builder.fusion()
+        return self._ir
+
+    def domain_of(self, value: Value) -> TensorDomain:
+        """The dims of a tensor, and what was done to them."""
+        if value not in self._domains:
+            self._domains[value] = domain_of(self, value)
+        return self._domains[value]
+
+    @property
+    def shardings(self) -> Shardings:
+        """How tensors are spread over a mesh, for those that are; in order of their numbers."""
+        meshed = ((v, d) for v, d in self._domains.items() if d.mesh is not None)
+        return tuple(sorted(((v, sharding_of(d)) for v, d in meshed), key=lambda p: p[0].index))
+
+    def line_of(self, value: Value) -> SourceLoc | None:
+        """The user's line that defined an input."""
+        return self._input_lines.get(value)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Record the op ``name``: handles and numbers in, handles out."""
+        with self._step(f"fd.ops.{name}") as builder:
+
+            def own(handle: Val) -> Operand:
+                return self._own(handle, f"fd.ops.{name}")
+
+            given = [unwrap(arg, own) for arg in args]
+            named = {key: unwrap(arg, own) for key, arg in kwargs.items()}
+            before = len(builder.nodes)
+            made = builder.call(name, *given, **named)
+            if registry.get(name).category == "reduction":
+                written = bind(registry.get(name), given, named).attrs["dims"]
+                added = builder.nodes[before:]
+                self.written_axes.update({n.out: written for n in added if n.op == name})
+            return wrap(self, made)
+
+    def new_tensor(self, *args: Any, **kwargs: Any) -> TensorView:
+        """A tensor that is no input yet; arguments as for ``define_tensor``."""
+        with self._step("define_tensor") as builder:
+            type_ = define_tensor_type(args, kwargs, self._new_symbol)
+            value = builder.new_value(type_)
+            self._input_lines[value] = user_line()
+            return TensorView(self, value)
+
+    def new_scalar(self, value: Any = None, dtype: DataType | None = None) -> Val:
+        """A constant, or a scalar that is no input yet; arguments as for ``define_scalar``."""
+        with self._step("define_scalar") as builder:
+            if isinstance(value, DataType):
+                value, dtype = None, value
+            if dtype is not None and not isinstance(dtype, DataType):
+                raise _incompatible("define_scalar", f"dtype must be a DataType, got {dtype!r}")
+            if dtype is DataType.Null:
+                raise DefinitionError("define_scalar: a scalar cannot be of DataType.Null")
+            if value is not None:
+                return Val(self, constant(value, dtype))
+            scalar = builder.new_value(ScalarType(dtype or DataType.Double))
+            self._input_lines[scalar] = user_line()
+            return Val(self, scalar)
+
+    def add_input(self, handle: Val) -> None:
+        """Make a tensor or a scalar that nothing computes the next input."""
+        with self._step("add_input") as builder:
+            value = self._own(handle, "add_input")
+            if isinstance(value, Const):
+                raise DefinitionError("add_input: a constant cannot be an input")
+            if value in builder.inputs:
+                raise DefinitionError(f"add_input: {value.name} is an input already")
+            if value in self.ir.producers:
+                raise DefinitionError(f"add_input: {value.name} is computed by an op")
+            builder.inputs.append(value)
+
+    def add_output(self, output: Any, alias_input: Any = None) -> None:
+        """Return a tensor, or write it into an input; see ``FusionDefinition.add_output``."""
+        with self._step("add_output") as builder:
+            value = self._tensor(output, "output")
+            if alias_input is None:
+                self._return(builder, value)
+            else:
+                target = self._aliased_input(builder, self._tensor(alias_input, "alias_input"))
+                self._write_back(builder, value, target)
+
+    # --- outputs ---------------------------------------------------------------------------
+
+    def _return(self, builder: GraphBuilder, value: Value) -> None:
+        alias = next((o.alias_of for o in builder.outputs if o.value == value), None)
+        # A hidden entry moves to the place of the plain one.
+        builder.outputs = [o for o in builder.outputs if not (o.hidden and o.value == value)]
+        builder.outputs.append(Output(value, alias))
+
+    def _aliased_input(self, builder: GraphBuilder, value: Value) -> Value:
+        if value in builder.inputs:
+            return value
+        node = self.ir.producers.get(value)
+        source = None if node is None or len(node.outs) > 1 else next(node.operands(), None)
+        # What a tracer calls the input may be its cast to another dtype.
+        if node is not None and source in builder.inputs and _is_cast(node.out, source):
+            return source
+        raise DefinitionError(
+            f"add_output: alias_input must be an input of the fusion, {value.name} is computed",
+            hint="Pass the tensor that define_tensor returned.",
+        )
+
+    def _write_back(self, builder: GraphBuilder, value: Value, target: Value) -> None:
+        into, made = target.tensor, value.tensor
+        fits = into.rank == made.rank and all(
+            same_extent(a, b) for a, b in zip(into.shape, made.shape, strict=True)
+        )
+        if not fits:
+            raise DefinitionError(
+                f"add_output: {value.name} of shape {list(made.shape)} cannot be written into "
+                f"{target.name} of shape {list(into.shape)}"
+            )
+        if any(o.alias_of == target and o.value != value for o in builder.outputs):
+            raise DefinitionError(f"add_output: {target.name} is written by another output")
+        if made.dtype is not into.dtype:
+            value = builder.call("cast", value, into.dtype)
+        elif value in builder.inputs:
+            value = builder.call("set", value)
+        listed = [o for o in builder.outputs if o.value == value]
+        if not listed:
+            builder.outputs.append(Output(value, target, hidden=True))
+            return
+        if any(o.alias_of not in (None, target) for o in listed):
+            raise DefinitionError(f"add_output: {value.name} is written into another input")
+        builder.outputs = [
+            Output(value, target, o.hidden) if o.value == value else o for o in builder.outputs
+        ]
+
+    # --- steps -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[GraphBuilder]:
+        """One call of the user's: refused outside ``with``, undone where it fails."""
+        line = user_line()
+        if not self.open:
+            raise outside(what, line)
+        builder = self._builder
+        mark, symbols = builder.mark(), self._symbols
+        builder.loc = line
+        self._ir = None
+        try:
+            yield builder
+        except TritonFuserError as error:
+            builder.rollback(mark)
+            self._symbols = symbols
+            name = what.rpartition(".")[2]
+            if name not in error.message:
+                error = type(error)(f"{name}: {error.message}", loc=error.loc, hint=error.hint)
+            raise error.located(line) from error.__cause__
+        except BaseException:
+            builder.rollback(mark)
+            self._symbols = symbols
+            raise
+        finally:
+            self._ir = None
+
+    def _new_symbol(self) -> sympy.Symbol:
+        self._symbols += 1
+        return sympy.Symbol(f"i{self._symbols - 1}", integer=True, nonnegative=True)
+
+    def _own(self, handle: Any, what: str) -> Operand:
+        if not isinstance(handle, Val):
+            raise _incompatible(what, f"expected a value of this definition, got {handle!r}")
+        value = handle.value
+        if isinstance(value, Const):
+            return value
+        if handle.home is not self or not self._builder.knows(value):
+            raise DefinitionError(
+                f"{what}: {value.name} belongs to another definition",
+                hint="Use values of the definition that is being recorded.",
+            )
+        return value
+
+    def _tensor(self, handle: Any, name: str) -> Value:
+        if not isinstance(handle, TensorView):
+            kind = "a scalar" if isinstance(handle, Val) else f"{handle!r}"
+            raise _incompatible("add_output", f"{name} must be a TensorView, got {kind}")
+        value = self._own(handle, "add_output")
+        assert isinstance(value, Value)
+        return value
+
+
+def outside(what: str, line: SourceLoc) -> DefinitionError:
+    """The error for recording where nothing is being recorded."""
+    return DefinitionError(
+        f"{what}() is used outside of a definition",
+        loc=line,
+        hint="Record inside `with FusionDefinition() as fd: ...`.",
+    )
+
+
+def _incompatible(name: str, what: str) -> ArgumentError:
+    return ArgumentError(f"{name}(): incompatible function arguments: {what}")
+
+
+def _is_cast(out: Value, source: Value) -> bool:
+    return out.is_tensor and out.tensor.shape == source.tensor.shape and out.dtype != source.dtype
+
+
+def constant(value: Any, dtype: DataType | None) -> Const:
+    """A Python number as a constant, converted to ``dtype`` where one is given."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, NUMBERS):
+        raise _incompatible("define_scalar", f"expected a number, got {value!r}")
+    if dtype is None:
+        return Const(value, of_python(value))
+    return Const(_converted(value, dtype), dtype)
+
+
+def _converted(value: Number, dtype: DataType) -> Number:
+    category = dtype.info.category
+    if category is Category.COMPLEX:
+        return complex(value)
+    real = value.real if isinstance(value, complex) else value
+    if category is Category.BOOL:
+        return bool(real)
+    if category is Category.INT:
+        return int(real)
+    if dtype.info.torch is None or dtype is DataType.Double:
+        return float(real)
+    rounded: float = torch.tensor(float(real), dtype=torch.float64).to(dtype.info.torch).item()
+    return rounded

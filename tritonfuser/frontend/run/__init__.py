@@ -1,0 +1,1 @@
+"""Running a definition: executors, bound plans, validation."""

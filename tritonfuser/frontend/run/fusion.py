@@ -1,0 +1,194 @@
+"""``Fusion``: a definition as an object of its own, and the guard that makes it the current one."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ... import options
+from ...cache import executor
+from ...dtypes import DataType
+from ...errors import DefinitionError, UndefinedFusionError
+from ...ir import TensorType, Value
+from ..inspect.legacy_printer import print_legacy_definition
+from ..record.handles import TensorView, Val, wrap
+from ..record.inputs import flat, placing, run_opened
+from ..record.operators import Operators
+from ..record.recording import Recording, outside
+from ..vocabulary.location import user_line
+from .bound_plan import BoundPlan, bind
+
+EXAMPLE_SIZE = 128
+"""What ``print_kernel`` takes for an extent that the definition leaves open."""
+
+
+class Fusion(Recording):
+    """A definition outside of a ``FusionDefinition``: recorded under a ``FusionGuard``.
+
+    ``Fusion()`` makes one, ``Fusion(id)`` finds the one whose ``id()`` that is.
+
+    >>> fusion = Fusion()
+    >>> with FusionGuard(fusion):
+    ...     t = define_tensor(shape=[-1], contiguity=True)
+    ...     fusion.add_input(t)
+    ...     fusion.add_output(ops.relu(t))
+    """
+
+    _by_id: dict[int, Fusion] = {}  # noqa: RUF012 - one table for all, by design
+
+    def __new__(cls, id: int | None = None) -> Fusion:
+        if id is None:
+            return super().__new__(cls)
+        if id not in cls._by_id:
+            raise DefinitionError(f"there is no Fusion of id {id}", loc=user_line())
+        return cls._by_id[id]
+
+    def __init__(self, id: int | None = None) -> None:
+        if id is None:
+            super().__init__()
+            self._id: int | None = None
+            self._executor: executor.FusionExecutorCache | None = None
+
+    def id(self) -> int:
+        """A number that ``Fusion(id)`` finds this one by; it is kept from then on."""
+        if self._id is None:
+            self._id = len(self._by_id)
+            self._by_id[self._id] = self
+        return self._id
+
+    def defined(self) -> bool:
+        """Whether it has outputs."""
+        return bool(self.ir.outputs)
+
+    def inputs(self) -> list[Val]:
+        """The inputs in order."""
+        return [wrap(self, value) for value in self.ir.inputs]
+
+    def outputs(self) -> list[TensorView]:
+        """The outputs in order, with those that are only written into an input."""
+        return [wrap(self, out.value) for out in self.ir.outputs]
+
+    def vals(self) -> list[Val]:
+        """All values in the order they came."""
+        made = [value for node in self.ir.nodes for value in node.outs]
+        return [wrap(self, value) for value in (*self.ir.inputs, *made)]
+
+    def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """Run it as ``FusionDefinition.run`` does."""
+        return run_opened(self._core().execute, self, inputs)
+
+    def plan(self, inputs: Sequence[Any]) -> BoundPlan:
+        """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
+        with placing(self):
+            return bind(self._core(), flat(inputs), self)
+
+    def _core(self) -> executor.FusionExecutorCache:
+        if self._executor is None:
+            if not self.defined():
+                raise UndefinedFusionError("Fusion is empty!", loc=user_line())
+            self.dump()
+            self._executor = executor.FusionExecutorCache(self.ir)
+        return self._executor
+
+    def dump(self) -> None:
+        """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``."""
+        if "python_definition" in options.dump_stages():
+            text = print_legacy_definition(self.ir, self.id(), self.written_axes)
+            options.dump("python_definition", text.rstrip("\n"))
+
+    def print(self) -> None:
+        """Print the ops; the same as ``print_math``."""
+        self.print_math()
+
+    def print_math(self) -> None:
+        """Print the inputs, the ops and the outputs, a line each."""
+        sys.stdout.write(f"{self.ir}\n")
+
+    def print_kernel(self, inputs: Sequence[Any] | None = None) -> None:
+        """Print the generated kernels.
+
+        Parameters
+        ----------
+        inputs : sequence, optional
+            What the kernels are made for. Without them, extents that the definition leaves open
+            are taken to be 128.
+        """
+        given = [example_input(value) for value in self.ir.inputs] if inputs is None else inputs
+        for kernel in executor.FusionExecutorCache(self.ir).kernels(given):
+            sys.stdout.write(f"{kernel.text}\n")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fusion):
+            return False
+        return self.ir == other.ir and self.shardings == other.shardings
+
+    def __str__(self) -> str:
+        return str(self.ir)
+
+
+def example_input(value: Value) -> torch.Tensor | int:
+    """An input that fits what the definition says of it."""
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return 1
+    sizes = [n if isinstance(n, int) else EXAMPLE_SIZE for n in type_.shape]
+    held = [1 if dim.expanded else n for dim, n in zip(type_.dims, sizes, strict=True)]
+    order = range(len(sizes))[::-1] if type_.layout is None else type_.layout.stride_order
+    outermost_first = sorted(range(len(sizes)), key=lambda d: -order[d])
+    storage = torch.empty([held[d] for d in outermost_first], dtype=type_.dtype.info.torch)
+    return storage.permute([outermost_first.index(d) for d in range(len(sizes))]).expand(sizes)
+
+
+class _Current(threading.local):
+    """The fusions being recorded in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Fusion] = []
+
+
+_current = _Current()
+
+
+class FusionGuard:
+    """Makes a fusion the one that ``define_tensor``, ``define_scalar`` and ``ops`` record into."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self._fusion = fusion
+
+    def __enter__(self) -> FusionGuard:
+        self._fusion.open += 1
+        _current.stack.append(self._fusion)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._fusion.open -= 1
+        _current.stack.pop()
+
+    @staticmethod
+    def get_current(what: str = "FusionGuard.get_current") -> Fusion:
+        """The innermost fusion being recorded."""
+        if not _current.stack:
+            raise outside(what, user_line())
+        return _current.stack[-1]
+
+
+def define_tensor(*args: Any, **kwargs: Any) -> TensorView:
+    """A tensor of the current fusion, not yet an input; as ``FusionDefinition.define_tensor``."""
+    return FusionGuard.get_current("define_tensor").new_tensor(*args, **kwargs)
+
+
+def define_scalar(value: Any = None, dtype: DataType | None = None) -> Val:
+    """A scalar of the current fusion, not yet an input; as ``FusionDefinition.define_scalar``."""
+    return FusionGuard.get_current("define_scalar").new_scalar(value, dtype)
+
+
+def _record(name: str, *args: Any, **kwargs: Any) -> Any:
+    return FusionGuard.get_current(f"ops.{name}").call(name, *args, **kwargs)
+
+
+ops = Operators(_record)
+"""The ops, recorded into the current fusion."""

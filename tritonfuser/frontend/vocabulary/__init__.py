@@ -1,0 +1,1 @@
+"""nvFuser's enumerations and option names, source locations, literals, units."""

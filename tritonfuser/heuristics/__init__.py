@@ -1,0 +1,29 @@
+"""Facts about a segment in, the params of its kernel out; the params classes by name."""
+
+from .params import (
+    ExprEvalParams,
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    MatmulParams,
+    NoOpParams,
+    OuterPersistentParams,
+    PointwiseParams,
+    ReductionParams,
+    ScanParams,
+    TransposeParams,
+)
+
+__all__ = [
+    "ExprEvalParams",
+    "HeuristicParams",
+    "InnerOuterPersistentParams",
+    "InnerPersistentParams",
+    "MatmulParams",
+    "NoOpParams",
+    "OuterPersistentParams",
+    "PointwiseParams",
+    "ReductionParams",
+    "ScanParams",
+    "TransposeParams",
+]

@@ -1,0 +1,1 @@
+"""A recorded fusion in, compiled kernels out: passes, fusing, tiles, kernel text, backends."""

@@ -1,0 +1,1 @@
+"""What a value reads and writes: read footprints, aliases, strides, bytes moved."""

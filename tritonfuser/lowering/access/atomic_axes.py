@@ -1,0 +1,257 @@
+"""Which dims of which values run together: every dim as a product of shared atomic axes.
+
+Reading a fusion node by node, dims of operands that meet in a pointwise op are the same axis, a
+reshape cuts axes into factors or joins them, a reduction drops them. Two values over the same
+atoms can be computed in one loop nest; their atoms say at which index of it each lies. A refused
+match only costs fusing, never correctness: kernels read operands through index maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import (
+    Call,
+    Contraction,
+    Kept,
+    Moments,
+    Pointwise,
+    Reduction,
+    Scan,
+    Scatter,
+    View,
+)
+from ...shapes import Pull
+from ...symbolic.index_expr import Affine, Axis, Loaded, digit
+
+Atoms = tuple[int, ...]
+
+
+class AxisMap:
+    """Atoms of every tensor of a concrete fusion: ``atoms(value)``, one tuple a dim."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self._extent: list[int] = []
+        self._parent: list[int] = []
+        self._parts: dict[int, tuple[int, int]] = {}
+        self._users: list[set[Value]] = []
+        self._dims: dict[Value, tuple[Atoms, ...]] = {}
+        for value in fusion.inputs:
+            if value.is_tensor:
+                self._place(value, [self._fresh(n) for n in value.tensor.sizes])
+        for node in fusion.nodes:
+            for out in node.outs:
+                if out.is_tensor:
+                    self._place(out, self._dims_of(node, out))
+
+    def atoms(self, value: Value) -> tuple[Atoms, ...]:
+        """The atoms of each dim, outermost first; a size-1 dim has none."""
+        return tuple(self._resolve(dim) for dim in self._dims[value])
+
+    def domain(self, value: Value) -> Atoms:
+        """All atoms of a value, dims in order."""
+        return tuple(atom for dim in self.atoms(value) for atom in dim)
+
+    def extent(self, atom: int) -> int:
+        return self._extent[atom]
+
+    def axis(self, atom: int) -> Axis:
+        return Axis(f"a{atom}", self._extent[atom])
+
+    def index(self, value: Value) -> tuple[Affine, ...]:
+        """Where a value lies in the loop nest of its atoms."""
+        return tuple(self._join(dim) for dim in self.atoms(value))
+
+    def _join(self, atoms: Atoms) -> Affine:
+        total = Affine()
+        for atom in atoms:
+            total = total * self._extent[atom] + digit(self.axis(atom))
+        return total
+
+    # -- atoms ---------------------------------------------------------------
+
+    def _fresh(self, extent: int) -> Atoms:
+        if extent == 1:
+            return ()
+        self._extent.append(extent)
+        self._parent.append(len(self._parent))
+        self._users.append(set())
+        return (len(self._parent) - 1,)
+
+    def _find(self, atom: int) -> int:
+        while self._parent[atom] != atom:
+            self._parent[atom] = self._parent[self._parent[atom]]
+            atom = self._parent[atom]
+        return atom
+
+    def _resolve(self, atoms: Sequence[int]) -> Atoms:
+        done: list[int] = []
+        for atom in atoms:
+            root = self._find(atom)
+            parts = self._parts.get(root)
+            done.extend(self._resolve(parts) if parts else (root,))
+        return tuple(done)
+
+    def _place(self, value: Value, dims: Sequence[Atoms]) -> None:
+        self._dims[value] = tuple(dims)
+        for atom in self.domain(value):
+            self._users[atom].add(value)
+
+    def _split(self, atom: int, inner: int) -> tuple[int, int]:
+        """Cut an atom into (outer, inner) of the given inner extent."""
+        outer = self._fresh(self._extent[atom] // inner)[0]
+        low = self._fresh(inner)[0]
+        self._parts[atom] = (outer, low)
+        for part in (outer, low):
+            self._users[part] |= self._users[atom]
+        return outer, low
+
+    def _unite(self, a: int, b: int) -> bool:
+        """Make two atoms one, unless some value has both."""
+        if a == b:
+            return True
+        if not self._users[a].isdisjoint(self._users[b]):
+            return False
+        keep, gone = (a, b) if len(self._users[a]) >= len(self._users[b]) else (b, a)
+        self._parent[gone] = keep
+        self._users[keep] |= self._users[gone]
+        return True
+
+    def _match(self, left: Sequence[int], right: Sequence[int]) -> bool:
+        """Match two factorizations of one extent, innermost first, splitting as needed."""
+        first, second = list(self._resolve(left)), list(self._resolve(right))
+        while first and second:
+            a, b = first.pop(), second.pop()
+            small = min(self._extent[a], self._extent[b])
+            if small == 0 or self._extent[a] % small or self._extent[b] % small:
+                return False
+            if a != b and not self._users[a].isdisjoint(self._users[b]):
+                return False
+            if self._extent[a] > small:
+                outer, a = self._split(a, small)
+                first.append(outer)
+            if self._extent[b] > small:
+                outer, b = self._split(b, small)
+                second.append(outer)
+            self._unite(a, b)
+        return True
+
+    # -- ops -----------------------------------------------------------------
+
+    def _dims_of(self, node: Node, out: Value) -> list[Atoms]:
+        call = as_call(node)
+        form = call.op.form
+        if isinstance(form, Pointwise):
+            return self._pointwise(node, out)
+        if isinstance(form, Scan):
+            return list(self._dims[call.value("arg")])
+        if isinstance(form, Reduction | Moments):
+            dims = call.dims()
+            return [d for i, d in enumerate(self._dims[call.value("arg")]) if i not in dims]
+        if isinstance(form, View):
+            return self._view(call, out)
+        if isinstance(form, Kept):
+            return list(self._dims[call.value("arg")])
+        if isinstance(form, Scatter):
+            return self._scatter(call)
+        if isinstance(form, Contraction):
+            left, right = self._dims[call.value("arg1")], self._dims[call.value("arg2")]
+            return self._distinct([*left[:-1], right[-1]], out)
+        return [self._fresh(n) for n in out.tensor.sizes]
+
+    def _scatter(self, call: Call) -> list[Atoms]:
+        """The copy runs along the tensor; the elements of ``src`` along those of ``index``."""
+        index, src = call.value("index"), call.operand("src")
+        if isinstance(src, Value) and src.is_tensor:
+            for dim, size in enumerate(index.tensor.sizes):
+                if size == src.tensor.sizes[dim]:
+                    self._match(self._dims[index][dim], self._dims[src][dim])
+        return list(self._dims[call.value("arg")])
+
+    def _pointwise(self, node: Node, out: Value) -> list[Atoms]:
+        result: list[Atoms] = [()] * out.tensor.rank
+        for value in node.operands():
+            if not value.is_tensor:
+                continue
+            offset = len(result) - value.tensor.rank
+            for place, dim in enumerate(self._dims[value]):
+                if value.tensor.sizes[place] == 1:
+                    continue
+                if result[offset + place]:
+                    self._match(result[offset + place], dim)
+                else:
+                    result[offset + place] = dim
+        return self._distinct(result, out)
+
+    def _distinct(self, dims: list[Atoms], out: Value) -> list[Atoms]:
+        """New axes for dims that would run along one axis twice, as in ``x[i] * x[j]``."""
+        seen: set[int] = set()
+        for place, dim in enumerate(dims):
+            atoms = self._resolve(dim)
+            if not seen.isdisjoint(atoms):
+                dims[place] = atoms = self._fresh(out.tensor.sizes[place])
+            seen.update(atoms)
+        return dims
+
+    def _view(self, call: Call, out: Value) -> list[Atoms]:
+        """Dims the view carries over keep their atoms; the others are new axes."""
+        assert isinstance(call.op.form, View)
+        if call.op.form.regroups:
+            return self._reshape(call.value("arg"), out)
+        flat = [item for a in call.args for item in (a if isinstance(a, tuple) else (a,))]
+        operand = next(item for item in flat if isinstance(item, Value) and item.is_tensor)
+        carried = _carried_dims(call, operand, out)
+        return [
+            self._dims[operand][carried[place]] if place in carried else self._fresh(size)
+            for place, size in enumerate(out.tensor.sizes)
+        ]
+
+    def _reshape(self, operand: Value, out: Value) -> list[Atoms]:
+        pool = [a for dim in self._dims[operand] for a in dim]
+        if 0 in out.tensor.sizes:
+            return [self._fresh(n) for n in out.tensor.sizes]
+        left = list(self._resolve(pool))
+        dims: list[Atoms] = []
+        for size in reversed(out.tensor.sizes):
+            taken = self._take(left, size)
+            if taken is None:
+                return [self._fresh(n) for n in out.tensor.sizes]
+            dims.insert(0, taken)
+        return dims
+
+    def _take(self, left: list[int], size: int) -> Atoms | None:
+        """Take atoms off the inner end that make up ``size``, splitting the last one."""
+        taken: list[int] = []
+        while (done := prod(self._extent[a] for a in taken)) < size:
+            if not left or size % done:
+                return None
+            atom, need = left.pop(), size // done
+            if self._extent[atom] > need:
+                if self._extent[atom] % need:
+                    return None
+                outer, atom = self._split(atom, need)
+                left.append(outer)
+            taken.insert(0, atom)
+        return tuple(taken) if done == size else None
+
+
+def _carried_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
+    """Result dim -> operand dim where the view's index map hands the index on unchanged."""
+    from_dims: dict[int, int] = {}
+    marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
+    form = call.op.form
+    assert isinstance(form, View)
+    sources = form.pull(call, Pull(marks, lambda value, index: digit(Loaded((value, index)))))
+    for source in sources[:1]:
+        if source.operand != operand:
+            continue
+        for place, item in enumerate(source.index):
+            for dim, mark in enumerate(marks):
+                if item != mark or not mark.terms:
+                    continue
+                if out.tensor.sizes[dim] == operand.tensor.sizes[place]:
+                    from_dims[dim] = place
+    return from_dims

@@ -1,0 +1,217 @@
+"""What computing a value at an index reads: the walk that segmenting and emitting share.
+
+Kernels are emitted by pulling: from a result and its index to the operands and theirs, through
+index maps, down to what is loaded from memory or reduced in the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import (
+    Contraction,
+    Kept,
+    Library,
+    Moments,
+    Pointwise,
+    Reduction,
+    Scan,
+    Scatter,
+    View,
+)
+from ...shapes import Guard, Index, Pull, Source, Target, broadcast_index
+from ...symbolic.index_expr import Affine, Bounded, Loaded, digit
+
+Guards = tuple[Guard, ...]
+
+
+@dataclass(frozen=True)
+class Read:
+    """A value at an index, needed only where the guards hold."""
+
+    value: Value
+    index: Index = ()
+    guards: Guards = ()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.value, self.index, self.guards))
+
+    def __hash__(self) -> int:
+        # Kept: walks meet the same reads over and over.
+        return self._hash
+
+
+def is_anchor(node: Node) -> bool:
+    """Whether a node is computed at one place of a kernel only: reductions, scans, products."""
+    return isinstance(as_call(node).op.form, Reduction | Moments | Scan | Contraction)
+
+
+def is_library(node: Node) -> bool:
+    """Whether a node is run by torch, between kernels."""
+    return isinstance(as_call(node).op.form, Library)
+
+
+def is_scatter(node: Node) -> bool:
+    """Whether a node's result is written by two kernels: a copy, and elements put into it."""
+    return isinstance(as_call(node).op.form, Scatter)
+
+
+def is_kept(node: Node) -> bool:
+    """Whether a node puts its operand in memory, for later kernels."""
+    return isinstance(as_call(node).op.form, Kept)
+
+
+def ends_kernel(node: Node) -> bool:
+    """Whether a node's results can be read from memory alone, by later kernels."""
+    return isinstance(as_call(node).op.form, Library | Scatter | Kept)
+
+
+def target_of(node: Node, read: Read) -> Target:
+    """Where a scatter puts the element at an index of its index tensor."""
+    form = as_call(node).op.form
+    assert isinstance(form, Scatter)
+    return form.push(as_call(node), Pull(read.index, _reader(read)))
+
+
+def loaded_by(place: Source | Target) -> list[Read]:
+    """The values whose elements the index and the guards of a place contain."""
+    found: list[Read] = []
+    for item in (*place.index, *(g.expr for g in place.guards)):
+        for loaded in item.loaded():
+            assert isinstance(loaded.key, Read)
+            found.append(loaded.key)
+    return found
+
+
+def read_as(operand: Value, read: Read) -> Read:
+    """An operand of an elementwise op where the op computes an element."""
+    if not operand.is_tensor:
+        return Read(operand)
+    return Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
+
+
+def _reader(read: Read) -> Callable[[Value, Index], Affine]:
+    """How the index map of an element names values that it reads."""
+    return lambda value, index: digit(Loaded(Read(value, index, read.guards)))
+
+
+def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
+    """The places a view's element comes from, sources that can never be read left out."""
+    form = as_call(node).op.form
+    assert isinstance(form, View)
+    found = form.pull(as_call(node), Pull(read.index, _reader(read)))
+    kept: list[Source] = []
+    for source in found:
+        guards = tuple(g for g in source.guards if not g.always)
+        if any(g.never for g in guards):
+            continue
+        index = tuple(_within(item, guards) for item in source.index)
+        kept.append(Source(source.operand, index, guards))
+        if not guards:
+            break
+    return tuple(kept)
+
+
+def _within(item: Affine, guards: Guards) -> Affine:
+    """An index that a guard bounds from 0 on, as an expression known to lie in those bounds."""
+    for guard in guards:
+        if guard.expr == item and guard.low == 0:
+            return digit(Bounded(item, guard.high))
+    return item
+
+
+def merge_guards(outer: Guards, inner: Guards) -> Guards:
+    return tuple(dict.fromkeys((*outer, *inner)))
+
+
+def reads(node: Node, read: Read) -> Iterator[Read]:
+    """The operands one element of a node needs, each at its index."""
+    form = as_call(node).op.form
+    if isinstance(form, View):
+        for source in sources_of(node, read):
+            guards = merge_guards(read.guards, source.guards)
+            yield from loaded_by(source)
+            if isinstance(source.operand, Value) and source.operand.is_tensor:
+                yield Read(source.operand, source.index, guards)
+            elif isinstance(source.operand, Value):
+                yield Read(source.operand)
+        return
+    for operand in node.operands():
+        if operand.is_tensor and not isinstance(form, Pointwise):
+            raise AssertionError(f"{node.op} is not computed element by element")
+        yield read_as(operand, read)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a walk met: reductions at their own index, others, loads, and the nodes between.
+
+    ``anchors`` are all reads of reductions and scans, each at its index.
+    """
+
+    native: frozenset[Value]
+    foreign: frozenset[Value]
+    anchors: frozenset[Read]
+    loads: frozenset[Read]
+    nodes: frozenset[Node]
+
+    def needing(self, value: Value) -> Reach:
+        """The same, and a value that is not read, but must be in memory before."""
+        return replace(self, foreign=self.foreign | {value})
+
+
+NOTHING = Reach(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
+
+
+def walk(
+    fusion: Fusion,
+    start: Iterable[Read],
+    places: Mapping[Value, Index],
+    stored: Container[Value] = frozenset(),
+    operands: Callable[[Node, Read], Iterable[Read]] = reads,
+) -> Reach:
+    """Pull from ``start`` down to inputs and anchors.
+
+    Parameters
+    ----------
+    places : mapping
+        The index at which each anchor's results are computed.
+    stored : container
+        Values to load from memory instead of computing them.
+    operands : callable
+        ``reads``, or what remembers its answers.
+    """
+    native: set[Value] = set()
+    foreign: set[Value] = set()
+    anchors: set[Read] = set()
+    loads: set[Read] = set()
+    nodes: set[Node] = set()
+    seen: set[Read] = set()
+    stack = list(start)
+    while stack:
+        read = stack.pop()
+        if read in seen:
+            continue
+        seen.add(read)
+        node = fusion.producers.get(read.value)
+        if node is None or read.value in stored:
+            loads.add(read)
+        elif read.value in places:
+            at_home = read.index == places[read.value] and not read.guards
+            (native if at_home else foreign).add(read.value)
+            anchors.add(read)
+        else:
+            nodes.add(node)
+            stack.extend(operands(node, read))
+    return Reach(
+        frozenset(native),
+        frozenset(foreign),
+        frozenset(anchors),
+        frozenset(loads),
+        frozenset(nodes),
+    )

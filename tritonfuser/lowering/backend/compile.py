@@ -1,0 +1,216 @@
+"""A kernel compiled by Triton for a GPU, which need not be in this machine."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Union
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.compiler.errors import CompilationError
+from triton.runtime import cache as triton_cache
+
+from ... import options
+from ...dtypes import Category
+from ...errors import LoweringError, UnsupportedDeviceError
+from ..kernel_source import Argument, KernelSource
+from .launch import Launcher, load
+from .module_loader import failure, jit_function
+from .triton_lock import LANGUAGE
+
+Target = Union[str, GPUTarget]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledKernel:
+    """The binary of a kernel for one kind of GPU.
+
+    Attributes
+    ----------
+    source : KernelSource
+        What was compiled.
+    target : GPUTarget
+        What for.
+    aligned : tuple of bool
+        For each argument of ``source.args``: whether it is a pointer to a multiple of 16 bytes.
+    binary : triton.compiler.CompiledKernel
+        Triton's own object; not loaded on a device.
+    """
+
+    source: KernelSource
+    target: GPUTarget
+    aligned: tuple[bool, ...]
+    binary: Any
+    _launchers: dict[int, Launcher] = field(default_factory=dict, repr=False)
+
+    def launcher(self, device_index: int) -> Launcher:
+        """The kernel loaded on a device of this machine; loaded once.
+
+        Raises
+        ------
+        LoweringError
+            It asks for more shared memory or threads than the device has.
+        """
+        found = self._launchers.get(device_index)
+        if found is None:
+            made = load(self.source, self.binary, device_index)
+            found = self._launchers.setdefault(device_index, made)
+        return found
+
+    @property
+    def asm(self) -> dict[str, Any]:
+        """Text and binary by kind: "ptx" and "cubin", or "amdgcn" and "hsaco"."""
+        return {kind: self.binary.asm[kind] for kind in _KINDS if kind in self.binary.asm}
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a program."""
+        return int(self.binary.metadata.shared)
+
+
+_KINDS = ("ptx", "cubin", "amdgcn", "hsaco")
+
+
+def target_of(arch: Target) -> GPUTarget:
+    """``"sm_90"`` or ``"gfx942"`` as Triton's target.
+
+    Raises
+    ------
+    UnsupportedDeviceError
+        ``arch`` names no GPU.
+    """
+    if isinstance(arch, GPUTarget):
+        return arch
+    if isinstance(arch, str):
+        if nvidia := re.fullmatch(r"sm_(\d+)", arch):
+            return GPUTarget("cuda", int(nvidia[1]), 32)
+        if re.fullmatch(r"gfx[0-9a-f]+", arch):
+            # CDNA and its forebears run 64 threads in step, RDNA (gfx10 and up) 32.
+            return GPUTarget("hip", arch, 64 if arch.startswith("gfx9") else 32)
+    raise UnsupportedDeviceError(
+        f"{arch!r} is no GPU architecture", hint="For example: sm_80, sm_90, sm_100, gfx942."
+    )
+
+
+def compile_kernel(
+    source: KernelSource, target: Target, aligned: tuple[bool, ...]
+) -> CompiledKernel:
+    """Compile a kernel for ``target``; several threads may do so at once.
+
+    Parameters
+    ----------
+    aligned : tuple of bool
+        One for each argument of ``source.args``: whether the pointer is a multiple of 16, which
+        lets Triton load 16 bytes at a time. Of no meaning for scalars.
+
+    Raises
+    ------
+    LoweringError
+        Triton refuses the kernel; with the kernel's line and the user's.
+    """
+    gpu = target_of(target)
+    if len(aligned) != len(source.args):
+        raise ValueError(f"{len(source.args)} arguments, but {len(aligned)} alignments")
+    started = time.perf_counter()
+    _digest_triton()
+    with LANGUAGE.shared():
+        function = jit_function(source)
+        try:
+            binary = triton.compile(
+                ASTSource(
+                    function, _signature(source), dict(source.constants), _attrs(source, aligned)
+                ),
+                target=gpu,
+                options=_options(source),
+            )
+        except Exception as error:
+            raise _refused(source, gpu, error) from error
+    took = time.perf_counter() - started
+    options.log("compile", f"{source.name} for {gpu.backend} {gpu.arch} in {took:.2f} s")
+    compiled = CompiledKernel(source, gpu, aligned, binary)
+    for kind in ("ptx", "amdgcn"):
+        if kind in compiled.asm:
+            options.dump("ptx", compiled.asm[kind])
+    return compiled
+
+
+@cache
+def digest_ahead() -> None:
+    """Begin with what the first compilation needs and no kernel is needed for, on a thread."""
+    threading.Thread(target=_digest_triton, name="tritonfuser digest", daemon=True).start()
+
+
+_digesting = threading.Lock()
+
+
+def _digest_triton() -> None:
+    """Have Triton digest its own files, for the keys of its cache: it takes a third of a second.
+
+    Triton keeps the answer, but every thread that asks before it is there would do it too.
+    """
+    digest = getattr(triton_cache, "triton_key", None)
+    if digest is not None:
+        with _digesting:
+            digest()
+
+
+def signature_of(source: KernelSource, arg: Argument) -> str:
+    """An argument's type as Triton writes it: ``*bf16``, ``i64``."""
+    info = arg.dtype.info
+    if info.torch is None or (info.category is Category.COMPLEX and not arg.is_tensor):
+        raise LoweringError(f"kernel {source.name}: no argument {arg.name} of {arg.dtype}")
+    return f"*{info.signature}" if arg.is_tensor else info.signature
+
+
+def _signature(source: KernelSource) -> dict[str, str]:
+    signature = {arg.name: signature_of(source, arg) for arg in source.passed}
+    return {**signature, **{name: "constexpr" for name, _ in source.constants}}
+
+
+def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], list[list[Any]]]:
+    flags = [
+        arg.is_tensor and flag and arg.name not in source.unaligned
+        for arg, flag in zip(source.args, aligned, strict=True)
+    ]
+    flags += [size.multiple % 16 == 0 for size in source.sizes]
+    flags += [True] if source.board else []
+    return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
+
+
+def _options(source: KernelSource) -> dict[str, Any]:
+    return {
+        "num_warps": source.num_warps,
+        "num_stages": source.num_stages,
+        "enable_fp_fusion": options.current().fma,
+        **({"launch_pdl": True} if source.follows else {}),
+        **({"launch_cooperative_grid": True} if source.board else {}),
+        **({"maxnreg": source.max_registers} if source.max_registers else {}),
+        # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
+        "enable_reflect_ftz": False,
+    }
+
+
+def _refused(source: KernelSource, gpu: GPUTarget, error: Exception) -> LoweringError:
+    """Triton's error with the innermost line of this kernel's text that it tells of."""
+    line = None
+    what = f"{type(error).__name__}: {error}"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CompilationError):
+            what = str(cause.error_message or what)
+            line = _line_of(source, cause) or line
+        cause = cause.__cause__
+    return failure(source, f"Triton cannot compile it for {gpu.backend} {gpu.arch}: {what}", line)
+
+
+def _line_of(source: KernelSource, error: CompilationError) -> int | None:
+    """The line in the whole text of an error that counts from its function's first line."""
+    start = source.text.find(error.src) if error.src else -1
+    if start < 0 or not hasattr(error.node, "lineno"):
+        return None
+    return source.text.count("\n", 0, start) + int(error.node.lineno)

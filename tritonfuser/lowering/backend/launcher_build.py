@@ -1,0 +1,44 @@
+"""What launches kernels: C that Triton writes and has built, which can start before the kernel.
+
+It depends on the kinds of a kernel's arguments alone, and takes as long as the kernel itself.
+"""
+
+from __future__ import annotations
+
+from triton.compiler import ASTSource
+from triton.runtime import driver
+
+from ... import options
+from ..kernel_source import KernelSource
+from .compile import signature_of
+from .module_loader import jit_function
+
+
+class _Anything:
+    """In the place of a compiled kernel's metadata, of which the C depends on nothing."""
+
+    tensordesc_meta = None
+
+    def __getattr__(self, name: str) -> int:
+        return 0
+
+
+def kinds(source: KernelSource) -> tuple[str, ...]:
+    """What the launcher of a kernel depends on: pointers are all alike."""
+    given = [signature_of(source, arg) for arg in source.passed]
+    pointers = ["*" if kind.startswith("*") else kind for kind in given]
+    return (*pointers, *("constexpr" for _ in source.constants))
+
+
+def build_launcher(source: KernelSource) -> None:
+    """Have Triton build the launcher of a kernel, which loading the kernel then finds on disk.
+
+    Where that fails, loading the kernel will fail as well, and say why.
+    """
+    names = [arg.name for arg in source.passed] + [name for name, _ in source.constants]
+    signature = dict(zip(names, kinds(source), strict=True))
+    try:
+        made = ASTSource(jit_function(source), signature, dict(source.constants))
+        driver.active.launcher_cls(made, _Anything())
+    except Exception as error:
+        options.log("compile", f"no launcher ahead of {source.name}: {error}")

@@ -1,0 +1,1 @@
+"""`@triton.jit` functions that generated kernels call."""

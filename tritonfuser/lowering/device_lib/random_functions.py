@@ -1,0 +1,244 @@
+"""Random numbers of the generated kernels: Philox4x32-10, to the bit as ``ops.philox`` has it.
+
+The functions are reached through ``library``, as the other helpers are.
+"""
+
+# Triton reads the annotations of a jitted function as types of its arguments.
+# ruff: noqa: ANN001, ANN201, ANN202
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from .power_functions import is_nvidia
+
+
+@triton.jit
+def drawn(seed, offset):
+    """Seed and offset of a run; where ``offset`` is negative, ``seed`` is where the seed lies.
+
+    So it is in a captured graph: what a replay draws is not known when it is launched.
+    """
+    is_place = offset < 0
+    held = tl.load(seed.to(tl.pointer_type(tl.int64)), mask=is_place, other=0)
+    return tl.where(is_place, held, seed), tl.where(is_place, -1 - offset, offset)
+
+
+@triton.jit
+def _product(word, factor, asm: tl.constexpr):
+    """Low and high word of a product: one instruction, which Triton's two products are not."""
+    if is_nvidia():
+        low, high = tl.inline_asm_elementwise(
+            asm, "=r,=r,r", [word], (tl.uint32, tl.uint32), is_pure=True, pack=1
+        )
+    else:
+        low, high = word * factor, tl.umulhi(word, tl.full(word.shape, factor, tl.uint32))
+    return low, high
+
+
+@triton.jit
+def philox_rounds(c0, c1, c2, c3, k0, k1):
+    """Ten rounds of Philox4x32 on uint32 words."""
+    for _ in tl.static_range(10):
+        low0, high0 = _product(
+            c0, 0xD2511F53, "{ .reg .b64 t; mul.wide.u32 t, $2, 0xD2511F53; mov.b64 {$0, $1}, t; }"
+        )
+        low1, high1 = _product(
+            c2, 0xCD9E8D57, "{ .reg .b64 t; mul.wide.u32 t, $2, 0xCD9E8D57; mov.b64 {$0, $1}, t; }"
+        )
+        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
+        k0 = k0 + 0x9E3779B9
+        k1 = k1 + 0xBB67AE85
+    return c0, c1, c2, c3
+
+
+@triton.jit
+def philox_words(seed, offset, subsequence):
+    """Four uint32 words of counter (offset, subsequence) under key seed."""
+    seed = tl.cast(seed, tl.uint64)
+    offset = tl.cast(offset, tl.uint64)
+    subsequence = tl.cast(subsequence, tl.uint64)
+    c2 = subsequence.to(tl.uint32)
+    c3 = (subsequence >> 32).to(tl.uint32)
+    c0 = tl.zeros_like(c2) + offset.to(tl.uint32)
+    c1 = tl.zeros_like(c2) + (offset >> 32).to(tl.uint32)
+    return philox_rounds(c0, c1, c2, c3, seed.to(tl.uint32), (seed >> 32).to(tl.uint32))
+
+
+@triton.jit
+def unsigned(index):
+    """A linear index without a sign: then neighbours visibly share a counter, drawn once."""
+    if index.dtype.primitive_bitwidth == 32:
+        bits = index.to(tl.uint32, bitcast=True)
+    else:
+        bits = index.to(tl.uint64, bitcast=True)
+    return bits
+
+
+@triton.jit
+def unit_float(word):
+    """A word as float32 in (0, 1]."""
+    return (word.to(tl.float32) + 0.5) * 2.3283064365386963e-10
+
+
+@triton.jit
+def unit_double(low, high):
+    """Two words as float64 in (0, 1]."""
+    mixed = low.to(tl.uint64) ^ (high.to(tl.uint64) << 21)
+    return (mixed.to(tl.float64) + 0.5) * 1.1102230246251565e-16
+
+
+@triton.jit
+def unit_below_one(word):
+    """A word as float32 in [0, 1)."""
+    unit = unit_float(word)
+    return tl.where(unit == 1.0, 0.0, unit)
+
+
+@triton.jit
+def word_of_index(seed, offset, index):
+    """The word of each linear index."""
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 2)
+    part = index & 3
+    return tl.where(part < 2, tl.where(part == 0, w0, w1), tl.where(part == 2, w2, w3))
+
+
+@triton.jit
+def words_by_four(seed, offset, subsequence, shape: tl.constexpr):
+    """Words of a tile of ``shape`` whose last axis has four elements a counter."""
+    w0, w1, w2, w3 = philox_words(seed, offset, unsigned(subsequence))
+    return tl.reshape(tl.join(tl.join(w0, w2), tl.join(w1, w3)), shape)
+
+
+@triton.jit
+def words_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
+    """Words of a tile whose rows begin anywhere, at the linear index ``start + 8 * eighth``.
+
+    Eight neighbours have words of three counters; which ones, depends on ``start % 4``.
+    """
+    first = (start >> 2) + eighth * 2
+    a0, a1, a2, a3 = philox_words(seed, offset, unsigned(first))
+    b0, b1, b2, b3 = philox_words(seed, offset, unsigned(first + 1))
+    c0, c1, c2, _ = philox_words(seed, offset, unsigned(first + 2))
+    far = ((start + eighth * 0) & 2) != 0
+    a0, a1, a2, a3 = _turned(far, a0, a1, a2, a3, a2, a3, b0, b1)
+    b0, b1, b2, b3 = _turned(far, b0, b1, b2, b3, b2, b3, c0, c1)
+    c0 = tl.where(far, c2, c0)
+    odd = ((start + eighth * 0) & 1) != 0
+    a0, a1, a2, a3 = _turned(odd, a0, a1, a2, a3, a1, a2, a3, b0)
+    b0, b1, b2, b3 = _turned(odd, b0, b1, b2, b3, b1, b2, b3, c0)
+    even = tl.join(tl.join(a0, b0), tl.join(a2, b2))
+    return tl.reshape(tl.join(even, tl.join(tl.join(a1, b1), tl.join(a3, b3))), shape)
+
+
+@triton.jit
+def _turned(which, p0, p1, p2, p3, q0, q1, q2, q3):
+    """The second four where ``which`` holds, else the first."""
+    return (
+        tl.where(which, q0, p0),
+        tl.where(which, q1, p1),
+        tl.where(which, q2, p2),
+        tl.where(which, q3, p3),
+    )
+
+
+@triton.jit
+def _signed(word):
+    return word.to(tl.int32, bitcast=True)
+
+
+@triton.jit
+def philox_word(seed, offset, index):
+    """The 32 random bits of each linear index, as int32."""
+    return _signed(word_of_index(seed, offset, index))
+
+
+@triton.jit
+def philox_word_by_four(seed, offset, subsequence, shape: tl.constexpr):
+    """``philox_word`` of a tile, from ``words_by_four``."""
+    return _signed(words_by_four(seed, offset, subsequence, shape))
+
+
+@triton.jit
+def philox_word_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
+    """``philox_word`` of a tile, from ``words_by_eight``."""
+    return _signed(words_by_eight(seed, offset, start, eighth, shape))
+
+
+@triton.jit
+def philox_uniform(seed, offset, index):
+    """float32 in [0, 1) for each linear index."""
+    return unit_below_one(word_of_index(seed, offset, index))
+
+
+@triton.jit
+def philox_uniform_by_four(seed, offset, subsequence, shape: tl.constexpr):
+    """``philox_uniform`` of a tile, from ``words_by_four``."""
+    return unit_below_one(words_by_four(seed, offset, subsequence, shape))
+
+
+@triton.jit
+def philox_uniform_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
+    """``philox_uniform`` of a tile, from ``words_by_eight``."""
+    return unit_below_one(words_by_eight(seed, offset, start, eighth, shape))
+
+
+@triton.jit
+def philox_uniform_double(seed, offset, index):
+    """float64 in [0, 1) for each linear index."""
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 1)
+    even = (index & 1) == 0
+    unit = unit_double(tl.where(even, w0, w2), tl.where(even, w1, w3))
+    return tl.where(unit == 1.0, 0.0, unit)
+
+
+@triton.jit
+def box_muller(u, v, even):
+    """A standard normal number from two uniform ones: the sine for even elements."""
+    angle = v * 6.283185307179586
+    turn = tl.where(even, libdevice.sin(angle), libdevice.cos(angle))
+    return libdevice.sqrt(-2.0 * libdevice.log(u)) * turn
+
+
+@triton.jit
+def philox_normal(seed, offset, index):
+    """float32 standard normal numbers, one for each linear index."""
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 2)
+    first = (index & 3) < 2
+    u = unit_float(tl.where(first, w0, w2))
+    v = unit_float(tl.where(first, w1, w3))
+    return box_muller(u, v, (index & 1) == 0)
+
+
+@triton.jit
+def philox_normal_double(seed, offset, index):
+    """float64 standard normal numbers, one for each linear index."""
+    index = unsigned(index)
+    w0, w1, w2, w3 = philox_words(seed, offset, index >> 1)
+    return box_muller(unit_double(w0, w1), unit_double(w2, w3), (index & 1) == 0)
+
+
+@triton.jit
+def round_below(x, high, dtype: tl.constexpr):
+    """``x`` in ``dtype``; what rounds up to ``high`` becomes the next number below it."""
+    rounded = x.to(dtype)
+    limit = tl.cast(high, dtype)
+    if dtype.primitive_bitwidth == 16:
+        bits = limit.to(tl.int16, bitcast=True)
+        tiny = tl.full(bits.shape, -32767, tl.int16)
+    elif dtype.primitive_bitwidth == 32:
+        bits = limit.to(tl.int32, bitcast=True)
+        tiny = tl.full(bits.shape, -2147483647, tl.int32)
+    else:
+        bits = limit.to(tl.int64, bitcast=True)
+        tiny = tl.full(bits.shape, -9223372036854775807, tl.int64)
+    wide = limit.to(tl.float64)
+    below = tl.where(wide == 0, tiny, tl.where(wide > 0, bits - 1, bits + 1))
+    below = below.to(dtype, bitcast=True)
+    return tl.where(rounded.to(tl.float64) >= wide, below, rounded)

@@ -1,0 +1,112 @@
+"""Functions of softmax kernels: exponentials below 1, and running sums of them."""
+
+# Triton reads the annotations of a jitted function as types of its arguments.
+# ruff: noqa: ANN001, ANN201, ANN202
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from .float_functions import quick_exp2
+
+
+@triton.jit
+def exp_below(x):
+    """e to the power of a number that is not above 0.
+
+    In float32 by the hardware's exp2: of results between 0 and 1 it misses 3e-8 at most, since
+    its relative error grows with ``x`` as the result falls. What is below 1.2e-38 is 0.
+    """
+    return quick_exp2(x * 1.4426950408889634) if x.dtype == tl.float32 else libdevice.exp(x)
+
+
+@triton.jit
+def share(x, total):
+    """``x / total`` for ``0 <= x <= 1 <= total``, rounded as a division is.
+
+    One reciprocal a row, and the remainder of the product with it put right (P. Markstein,
+    Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+    """
+    if x.dtype == tl.float32:
+        inverse = tl.div_rn(1.0, total)
+        near = x * inverse
+        result = tl.fma(tl.fma(-near, total, x), inverse, near)
+    else:
+        result = x / total
+    return result
+
+
+@triton.jit
+def _greater(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
+    """A tile with the numbers that share a lane along an axis of their own.
+
+    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where they are apart; the
+    tile of one row has no X.
+    """
+    lanes: tl.constexpr = x.shape[len(x.shape) - 1] // width
+    if len(x.shape) == 1:
+        if apart:
+            x = tl.reshape(x, [width, lanes])
+        else:
+            x = tl.reshape(x, [lanes, width])
+    else:
+        rows: tl.constexpr = x.shape[0]
+        if apart:
+            x = tl.reshape(x, [rows, width, lanes])
+        else:
+            x = tl.reshape(x, [rows, lanes, width])
+    return x
+
+
+@triton.jit
+def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the greatest of each lane's numbers, which a thread has."""
+    if width > 1:
+        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
+        x = tl.reduce(_by_lane(x, width, apart), axis, _greater)
+    return x
+
+
+@triton.jit
+def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R] -> [X, R // width]``: the sum of each lane's numbers."""
+    if width > 1:
+        axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
+        x = tl.sum(_by_lane(x, width, apart), axis, dtype=x.dtype)
+    return x
+
+
+@triton.jit
+def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R // width] -> [X, R]``: what to subtract before exp; 0 where all so far is -inf."""
+    base = tl.where(top == float("-inf"), 0.0, top)
+    if width > 1:
+        lanes: tl.constexpr = base.shape[len(base.shape) - 1]
+        if len(base.shape) == 1:
+            if apart:
+                each = tl.broadcast_to(base[None, :], [width, lanes])
+            else:
+                each = tl.broadcast_to(base[:, None], [lanes, width])
+            base = tl.reshape(each, [lanes * width])
+        else:
+            rows: tl.constexpr = base.shape[0]
+            if apart:
+                each = tl.broadcast_to(base[:, None, :], [rows, width, lanes])
+            else:
+                each = tl.broadcast_to(base[:, :, None], [rows, lanes, width])
+            base = tl.reshape(each, [rows, lanes * width])
+    return base
+
+
+@triton.jit
+def rescale(old, new):
+    """What a sum of exponentials over ``old`` is multiplied by to be one over ``new``."""
+    return exp_below(tl.where(old == new, 0.0, old - new))

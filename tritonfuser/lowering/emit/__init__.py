@@ -1,0 +1,1 @@
+"""Scheduled segment in, kernel text out."""

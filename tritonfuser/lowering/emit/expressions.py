@@ -1,0 +1,111 @@
+"""Numbers, conversions and calls as Triton text."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, e4m3_saturates
+from ...ir import Const, Node
+from ...ops.builder import as_call
+from ...ops.table import Pointwise
+from ...symbolic.sizes import is_size
+from .writer import Name
+
+
+def filled(
+    node: Node,
+    form: Pointwise,
+    names: list[Name],
+    dtypes: tuple[DataType, ...],
+    computed: DataType,
+) -> str:
+    """The expression with its operands' names put in."""
+    operands = zip(as_call(node).op.params, node.args, strict=False)
+    params = [param.name for param, arg in operands if arg is not None]
+    template = form.expression(dtypes[0], _last_value(node))
+    simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
+    texts = {
+        param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
+        for param, name in zip(params, names, strict=True)
+    }
+    return template.format(**texts, dtype=triton_name(computed))
+
+
+def _adapts(name: Name, beside_tensor: bool, template: str) -> bool:
+    """Whether Triton gives a bare number the operand's dtype by itself."""
+    infix = "(" not in template
+    return beside_tensor and (name.dtype is DataType.Float or (infix and _is_plain(name)))
+
+
+def _is_plain(name: Name) -> bool:
+    return name.dtype in (DataType.Int, DataType.Int32)
+
+
+def load_text(pointer: str, masks: list[str]) -> str:
+    if not masks:
+        return f"tl.load({pointer})"
+    return f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
+
+
+def zero(dtype: DataType) -> Name:
+    return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
+
+
+def number(const: Const, dtype: DataType) -> Name:
+    """A constant as an operand: written out, or an argument's where it is a size that varies."""
+    if is_size(const.value):
+        return Name(cast_text(f"{const.value}", DataType.Int32, dtype), dtype)
+    return Name(literal(const, dtype), dtype, literal=True)
+
+
+def typed(name: Name) -> str:
+    return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
+
+
+def _last_value(node: Node) -> object:
+    last = node.args[-1]
+    return last.value if isinstance(last, Const) else None
+
+
+def triton_name(dtype: DataType) -> str:
+    return f"tl.{dtype.info.triton}"
+
+
+def cast_text(text: str, source: DataType, target: DataType) -> str:
+    """A conversion of a name or a parenthesized expression."""
+    if source is target:
+        return text
+    if source in EIGHT_BIT_FLOATS:
+        return cast_text(f"{source.info.letter}_to_float({text})", DataType.Float, target)
+    if target in EIGHT_BIT_FLOATS:
+        number = cast_text(text, source, DataType.Float)
+        how = f", {e4m3_saturates()}" if target is DataType.Float8_e4m3fn else ""
+        return f"float_to_{target.info.letter}({number}{how})"
+    if not text.isidentifier():
+        text = f"({text})"
+    if target is DataType.Bool:
+        return f"{text} != 0"
+    return f"{text}.to({triton_name(target)})"
+
+
+def literal(const: Const, dtype: DataType) -> str:
+    """A constant as Triton text in a dtype: rounded to it as a cast would; bytes of eight bits."""
+    value = const.value
+    if isinstance(value, complex):
+        value = value.real
+    category = dtype.info.category
+    if category is Category.BOOL:
+        return str(bool(value))
+    if category is Category.INT:
+        if isinstance(value, float) and not math.isfinite(value):
+            return "0"
+        return str(int(value))
+    value = float(value)
+    if dtype in EIGHT_BIT_FLOATS:
+        return str(torch.tensor(value).to(dtype.info.torch).view(torch.uint8).item())
+    if value == 0 and math.copysign(1, value) < 0:
+        # Triton makes 0.0 of a literal -0.0.
+        return f"(tl.full([], 0.0, {triton_name(dtype)}) * -1.0)"
+    return repr(value) if math.isfinite(value) else f'float("{value}")'

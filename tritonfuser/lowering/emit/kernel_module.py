@@ -1,0 +1,256 @@
+"""Segment in, KernelSource out: a whole runnable module around the kernel's body."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from ...dtypes import DataType
+from ...errors import SourceLoc
+from ...ir import Fusion, Value
+from ...ops.builder import as_call
+from ...ops.table import View
+from ...shapes import INT32_LIMIT, Memory, index_dtype
+from ...symbolic.shape_env import Ledger
+from ...symbolic.size_text import atoms_in, computed
+from ..device_lib import functions
+from ..kernel_source import Argument, Board, KernelArg, KernelSource, SizeArg
+from ..passes.random_seeds import Seeds
+from ..segments import Segment
+from ..tile.nest import Nest
+from ..tile.nests import ProductNest, nest_of
+from ..tile.shared_nest import SharedNest
+from ..tile.vector_width import held_back
+from .cooperative_body import SharedBody
+from .kernel_body import KernelBody
+from .matmul_body import ProductBody
+from .writer import Line
+
+Strides = Mapping[Value, tuple[int, ...]]
+
+_LIBRARY = frozenset(n for n, f in vars(functions).items() if type(f).__name__ == "JITFunction")
+
+
+def emit(
+    fusion: Fusion,
+    segment: Segment,
+    inputs: Strides,
+    outputs: Strides,
+    misaligned: frozenset[Value] = frozenset(),
+    seeds: Seeds = (),
+    ledger: Ledger | None = None,
+) -> KernelSource:
+    """The kernel of a segment.
+
+    Parameters
+    ----------
+    inputs, outputs : mapping
+        Strides of the buffers of what it loads and stores, in elements.
+    misaligned : frozenset of Value
+        Those that do not start at a multiple of 16 bytes.
+    seeds : tuple of (Value, Value)
+        Seeds and offsets that a run draws; in a captured graph the kernel fetches them.
+    ledger : Ledger, optional
+        Of sizes that vary: those in the text become arguments.
+    """
+    nest = nest_of(segment)
+    if isinstance(nest, SharedNest):
+        # Its board is filled right before it, and all its programs start together.
+        segment = replace(segment, follows=False)
+    wide = _is_wide(nest, _memories(segment, inputs, outputs))
+    if isinstance(nest, ProductNest):
+        writer: KernelBody = ProductBody(fusion, segment, nest, inputs, outputs, wide, misaligned)
+    elif isinstance(nest, SharedNest):
+        writer = SharedBody(fusion, segment, nest, inputs, outputs, wide)
+    else:
+        writer = KernelBody(fusion, segment, nest, inputs, outputs, wide)
+    body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
+    args = _args(segment)
+    name = kernel_name(segment)
+    params = segment.params
+    sizes = _sizes(body, wide, ledger)
+    board = writer.board() if isinstance(writer, SharedBody) else None
+    passed = (*args, *sizes, *((board,) if board else ()))
+    text, lines = _module(name, segment, nest, passed, body, ledger)
+    return KernelSource(
+        name=name,
+        text=text,
+        args=args,
+        constants=nest.constants,
+        grid=_grid(nest),
+        num_warps=params.num_warps,
+        num_stages=params.num_stages,
+        lines=lines,
+        sizes=sizes,
+        follows=segment.follows,
+        board=board,
+        max_registers=params.max_registers,
+        unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
+    )
+
+
+def _overlap(segment: Segment) -> list[Line]:
+    """Start while the kernel before this one ends; let the one behind it do the same.
+
+    To wait is to wait for all of that kernel, and so for all that it has waited for.
+    """
+    lines = [Line("let_next_start()")] if segment.followed else []
+    return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
+
+
+def _sizes(body: list[Line], wide: bool, ledger: Ledger | None) -> tuple[SizeArg, ...]:
+    dtype = DataType.Int if wide else DataType.Int32
+    text = "\n".join(line.text for line in body)
+    found = () if ledger is None else atoms_in(ledger, text)
+    return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
+
+
+def _fetched(segment: Segment, seeds: Seeds) -> list[Line]:
+    pairs = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
+    return [Line(f"{pair} = drawn({pair})") for pair in pairs]
+
+
+def _is_wide(nest: Nest, memories: list[Memory]) -> bool:
+    """Whether positions in a tensor, or along an axis of the kernel, need 64 bits."""
+    long = any(tile.axis.extent >= INT32_LIMIT for tile in nest.tiles)
+    return long or index_dtype(memories) is not DataType.Int32
+
+
+def _memories(segment: Segment, inputs: Strides, outputs: Strides) -> list[Memory]:
+    found = [Memory(v.tensor.sizes, inputs[v]) for v in segment.inputs if v.is_tensor]
+    return found + [Memory(v.tensor.sizes, outputs[v]) for v in segment.outputs]
+
+
+def _grid(nest: Nest) -> tuple[int, int, int]:
+    counts = [count for _, count in nest.grid] + [1, 1]
+    return counts[0], counts[1], counts[2]
+
+
+def _args(segment: Segment) -> tuple[KernelArg, ...]:
+    return tuple(
+        KernelArg(f"{v.name}_ptr" if v.is_tensor else v.name, v, v.is_tensor)
+        for v in (*segment.inputs, *segment.outputs)
+    )
+
+
+def kernel_name(segment: Segment) -> str:
+    """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few telling ops."""
+    ops = [n.op for n in segment.nodes if not isinstance(as_call(n).op.form, View)]
+    telling = list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
+    return "_".join([segment.name, segment.scheduler, *telling]).lower()
+
+
+def _module(
+    name: str,
+    segment: Segment,
+    nest: Nest,
+    args: tuple[Argument, ...],
+    body: list[Line],
+    ledger: Ledger | None,
+) -> tuple[str, tuple[tuple[int, SourceLoc], ...]]:
+    used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
+    parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
+    text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
+    if _makes_descriptors(body) or any(isinstance(a, Board) for a in args):
+        text.append("import torch")
+    text += ["import triton", "import triton.language as tl"]
+    if "libdevice" in used:
+        text.append("from triton.language.extra import libdevice")
+    helpers = sorted(used & _LIBRARY)
+    if helpers:
+        text += ["", *_imported("tritonfuser.lowering.device_lib.functions", helpers)]
+    text += ["", "", "@triton.jit", *_signature(name, parameters)]
+    lines: list[tuple[int, SourceLoc]] = []
+    shown: SourceLoc | None = None
+    for line in body:
+        indent = "    " * (line.depth + 1)
+        if line.loc is not None and line.loc != shown:
+            shown = line.loc
+            text.append(f"{indent}# {place_text(shown)}")
+        text.append(indent + line.text)
+        if line.loc is not None:
+            lines.append((len(text), line.loc))
+    text += ["", "", *_launch(name, nest, args, segment, body, ledger)]
+    return "\n".join(text) + "\n", tuple(lines)
+
+
+def _imported(module: str, names: list[str]) -> list[str]:
+    """``from module import ...`` on one line, or one name a line where that is too long."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= 100:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in names), ")"]
+
+
+def _signature(name: str, parameters: list[str]) -> list[str]:
+    """``def name(...):`` on one line, or one parameter a line where that is too long."""
+    line = f"def {name}({', '.join(parameters)}):"
+    if len(line) <= 100:
+        return [line]
+    return [f"def {name}(", *(f"    {p}," for p in parameters), "):"]
+
+
+def place_text(loc: SourceLoc) -> str:
+    """``model.py:12``: the file's last part with nothing but harmless characters in it."""
+    file = re.sub(r"[^\w.<>-]", "_", PurePath(loc.file).name)
+    return f"{file}:{loc.line}"
+
+
+def _launch(
+    name: str,
+    nest: Nest,
+    args: tuple[Argument, ...],
+    segment: Segment,
+    body: list[Line],
+    ledger: Ledger | None,
+) -> list[str]:
+    memory = []
+    if _makes_descriptors(body):
+        memory = [
+            "    # Where Triton puts the descriptors.",
+            "    triton.set_allocator(lambda n, *_: "
+            'torch.empty(n, dtype=torch.int8, device="cuda"))',
+        ]
+    for board in (a for a in args if isinstance(a, Board)):
+        memory += [f"    # {_BOARD_NOTE}", "    board = " + board.made.format('"cuda"')]
+    given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
+    constants = [f"{key}={value}" for key, value in nest.constants]
+    options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
+    options += ["launch_pdl=True"] if segment.follows else []
+    if any(isinstance(a, Board) for a in args):
+        options.append("launch_cooperative_grid=True")
+    if segment.params.max_registers:
+        options.append(f"maxnreg={segment.params.max_registers}")
+    grid = ", ".join(repr(count) for count in _grid(nest))
+    tensors = [n for n, a in zip(given, args, strict=True) if not isinstance(a, Board)]
+    symbols: list[str] = []
+    lines: list[str] = []
+    if ledger is not None:
+        words = [a.name for a in args if isinstance(a, SizeArg)]
+        words += [atom.name for atom in atoms_in(ledger, grid)]
+        symbols, lines = computed(ledger, words)
+        tensors = tensors[: len(tensors) - sum(isinstance(a, SizeArg) for a in args)]
+    taken = ", ".join([*tensors, *symbols])
+    return [
+        f"def launch({taken}):",
+        f'    """Run the kernel on tensors: {taken}."""',
+        *memory,
+        *(f"    {line}" for line in lines),
+        f"    {name}[({grid})](",
+        *textwrap.wrap(", ".join([*given, *constants, *options]), 100, **_INDENTED),
+        "    )",
+    ]
+
+
+_INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
+
+
+_BOARD_NOTE = "Where programs tell one another what they reduced; all of them run at a time."
+
+
+def _makes_descriptors(body: list[Line]) -> bool:
+    return any("tl.make_tensor_descriptor" in line.text for line in body)

@@ -1,0 +1,96 @@
+"""Random ops as Triton text: Philox words for single elements, or for four neighbours at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from ...dtypes import DataType
+from ...ir import Const, Node
+from ...ops.builder import as_call
+from ...ops.table import Random
+from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.sizes import surely_multiple
+from ..tile.tile import Tile
+
+LEAST_RUN = 512
+"""Elements of a tile that are drawn in runs: of shorter ones a lane has one, and counts for it."""
+WORDS = 4
+"""Random words one Philox counter gives: elements of a tensor that share a counter."""
+PAIR = 2 * WORDS
+"""Elements that are drawn together where the first does not begin a counter."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbours along a tile that share counters: ``count`` of them at a time.
+
+    The position of the tile's elements is ``rest`` and how far they are along ``tile``.
+    """
+
+    tile: Tile
+    rest: Affine
+    count: int
+
+
+def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
+    """The tile along which a position grows one by one, if its elements lie in registers.
+
+    Four words are those of four neighbours where the position is a multiple of four at each start
+    of a tile; elsewhere eight neighbours have words of three counters.
+    """
+    blocked = [tile for tile in tiles if tile.block is not None]
+    last = max(blocked, key=lambda tile: tile.place, default=None)
+    if last is None or last.scattered:
+        return None
+    rest = without(position, last.axis)
+    if rest is None:
+        return None
+    aligned = all(
+        surely_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
+    )
+    count = WORDS if aligned else PAIR
+    short = last.width < (LEAST_RUN if last.start > 0 else count)
+    return Run(last, rest, count) if not short and last.start % count == 0 else None
+
+
+def without(position: Affine, axis: Axis) -> Affine | None:
+    """``position - axis``, or None where the axis does not enter once and whole."""
+    mine = [(d, c) for d, c in position.terms if d.base == axis]
+    if len(mine) != 1:
+        return None
+    digit, step = mine[0]
+    if step != 1 or digit.div != 1 or (digit.mod or axis.extent) < axis.extent:
+        return None
+    rest = Affine(tuple(t for t in position.terms if t[0] != digit), position.const)
+    return None if axis in rest.axes() else rest
+
+
+def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
+    """``unit`` scaled by (mean, std), or spread over [low, high) and rounded within it."""
+    if not form.scaled:
+        return unit
+    dtype = f"tl.{node.out.dtype.info.triton}"
+    first, second = bounds
+    if not form.bounded:
+        return f"({first} + {unit} * {second}).to({dtype})"
+    low, high = (as_call(node).args[i] for i in (0, 1))
+    spread = f"{first} + {unit} * ({second} - {first})"
+    if not isinstance(low, Const) or not isinstance(high, Const):
+        return f"round_below({spread}, {second}, {dtype})"
+    if (low.value, high.value) == (0.0, 1.0):
+        if node.out.dtype is DataType.Float:
+            return unit
+        spread = unit
+    limit = largest_below(float(high.value.real), node.out.dtype)
+    return f"tl.minimum({spread}, {limit!r}).to({dtype})"
+
+
+def largest_below(bound: float, dtype: DataType) -> float:
+    """The greatest number of ``dtype`` that is less than ``bound``."""
+    near = torch.tensor(bound, dtype=dtype.info.torch, device="cpu")
+    if near.item() < bound:
+        return float(near.item())
+    return float(torch.nextafter(near, torch.full_like(near, -math.inf)).item())

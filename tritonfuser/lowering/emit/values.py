@@ -1,0 +1,212 @@
+"""Values of a kernel as Triton text: pulled from a result to the loads it needs.
+
+A value at an index is written once, in the outermost scope where its axes run, under the name it
+has in the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...dtypes import EIGHT_BIT_FLOATS, DataType, compute_dtype
+from ...ir import Const, Node, Operand, Value
+from ...ops.builder import as_call
+from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
+from ...ops.typing_rules import operand_types
+from ...shapes import Source, broadcast_index
+from ...symbolic.index_expr import Affine, linear, unbound
+from ..access.read_footprint import Read, is_anchor, merge_guards, reads, sources_of
+from .expressions import cast_text, filled, number, triton_name, typed, zero
+from .loads import LoadWriter
+from .random_words import WORDS, Run, run_along, scaled
+from .writer import Name
+
+
+class ValueWriter(LoadWriter):
+    """Writes values of one kernel: loaded, or computed from others."""
+
+    def read(self, read: Read) -> Name:
+        """The value at an index, written if it is not yet."""
+        found = self.writer.find(read)
+        if found is not None:
+            return found
+        # Operands first, from a list: recursion would end at Python's limit in a long chain.
+        for missing in self._missing(read):
+            found = self._written(missing)
+        assert found is not None
+        return found
+
+    def _missing(self, read: Read) -> list[Read]:
+        """What is to be written for a value at an index, in an order of dependence."""
+        order: list[Read] = []
+        seen = {read}
+        stack = [(read, self._operands(read))]
+        while stack:
+            item, rest = stack[-1]
+            fresh = next((r for r in rest if r not in seen and self.writer.find(r) is None), None)
+            if fresh is None:
+                order.append(item)
+                stack.pop()
+            else:
+                seen.add(fresh)
+                stack.append((fresh, self._operands(fresh)))
+        return order
+
+    def _operands(self, read: Read) -> Iterator[Read]:
+        """What the value at an index is computed from here; nothing if it is loaded or reduced."""
+        node = self.fusion.producers.get(read.value)
+        if node is None or read.value in self.stored or is_anchor(node):
+            return iter(())
+        return reads(node, read)
+
+    def _written(self, read: Read) -> Name:
+        found = self.writer.find(read)
+        if found is not None:
+            return found
+        if read.value in self.stored or read.value not in self.fusion.producers:
+            return self._load(read)
+        return self._compute(self.fusion.producers[read.value], read)
+
+    def _compute(self, node: Node, read: Read) -> Name:
+        form = as_call(node).op.form
+        if isinstance(form, View):
+            name = self._view(node, read)
+        elif isinstance(form, Pointwise):
+            name = self._pointwise(node, form, read)
+        elif isinstance(form, Factory | Random):
+            name = self._indexed(node, form, read)
+        else:
+            assert isinstance(form, Reduction | Moments | Scan), node.op
+            name = self.anchor(node, read)
+        self.bind(read, name)
+        return name
+
+    def anchor(self, node: Node, read: Read) -> Name:
+        """A reduction that is not written yet: kernels with loops know how."""
+        raise AssertionError(f"{node.out.name} is read before it is reduced")
+
+    def _pointwise(self, node: Node, form: Pointwise, read: Read) -> Name:
+        given = [a for a in node.args if isinstance(a, Value | Const)]
+        typing = form.typing(operand_types(given))
+        if form.copies:
+            source = self.operand(given[0], given[0].dtype, read)
+            return self.cast(source, node.out.dtype, node.out, node.loc)
+        names = [
+            self.operand(arg, dtype, read)
+            for arg, dtype in zip(given, typing.operands, strict=True)
+        ]
+        out = node.out.dtype
+        text = filled(node, form, names, typing.operands, typing.computed)
+        if typing.computed is not out:
+            text = cast_text(text, typing.computed, out)
+        dims = frozenset[str]().union(*(n.dims for n in names))
+        return self.define(node.out, text, dims, out, node.loc)
+
+    def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
+        """An operand of an elementwise op, as ``dtype``."""
+        if isinstance(arg, Const):
+            return number(arg, dtype)
+        if not arg.is_tensor:
+            return self.cast(self.read(Read(arg)), dtype, arg, None)
+        place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
+        return self.cast(self.read(place), dtype, arg, None)
+
+    def _view(self, node: Node, read: Read) -> Name:
+        sources = sources_of(node, read)
+        if not sources:
+            return self._spelled(node, zero(node.out.dtype))
+        result = self._source(node, sources[-1], read)
+        for source in reversed(sources[:-1]):
+            chosen = self._source(node, source, read)
+            conditions = self.guards(source.guards)
+            if not conditions:  # of the axes as they are here, the guards say nothing
+                result = chosen
+                continue
+            if chosen.literal and result.literal:
+                result = self._spelled(node, result)
+            dims = chosen.dims | result.dims | self._guard_dims(source.guards)
+            text = f"tl.where({' & '.join(conditions)}, {chosen.text}, {result.text})"
+            result = self.define(node.out, text, dims, node.out.dtype, node.loc)
+        return self._spelled(node, result) if result.literal else result
+
+    def _spelled(self, node: Node, number: Name) -> Name:
+        """A number as a tensor of its dtype, which functions and casts take."""
+        return self.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
+
+    def _source(self, node: Node, source: Source, read: Read) -> Name:
+        dtype = node.out.dtype
+        if source.operand is None:
+            return zero(dtype)
+        if isinstance(source.operand, Const):
+            return number(source.operand, dtype)
+        if not source.operand.is_tensor:
+            return self.cast(self.read(Read(source.operand)), dtype, source.operand, None)
+        self._read_indices(*source.index)
+        guards = merge_guards(read.guards, source.guards)
+        return self.read(Read(source.operand, source.index, guards))
+
+    def _indexed(self, node: Node, form: Factory | Random, read: Read) -> Name:
+        call = as_call(node)
+        params = [p.name for p in call.op.params if p.kind.is_operand]
+        if isinstance(form, Random):
+            params = params[: 2 if form.scaled else 0]
+        operands = {
+            name: arg
+            for name, arg in zip(params, node.args, strict=False)
+            if isinstance(arg, Value | Const)
+        }
+        dtype = node.out.dtype
+        work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
+        texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
+        self._read_indices(*read.index)
+        position = unbound(linear(read.index, node.out.tensor.sizes))
+        dims = self.index.dims(position)
+        if isinstance(form, Factory):
+            where = f"({self.lanes.position(position)})"
+            varies = "{i0}" in form.triton and bool(dims or position.loaded())
+            if varies:
+                where = f"{where}.to({triton_name(work)})"
+            text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
+            dims = dims if varies else frozenset()
+            if not varies and not any(isinstance(a, Value) for a in operands.values()):
+                text = f"tl.full([], {text}, {triton_name(work)})"
+            return self.define(node.out, cast_text(text, work, dtype), dims, dtype, node.loc)
+        return self._random(node, form, texts, position, dims)
+
+    def _random(
+        self,
+        node: Node,
+        form: Random,
+        texts: Mapping[str, str],
+        position: Affine,
+        dims: frozenset[str],
+    ) -> Name:
+        """Random numbers at a linear position, scaled to their range and rounded."""
+        dtype = node.out.dtype
+        work = compute_dtype(dtype)
+        double = "_double" if work is DataType.Double else ""
+        seed, offset = (
+            self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
+            for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
+        )
+        run = run_along(position, self.index.met(position)) if form.neighbours else None
+        if run is not None and not double:
+            unit = self._run(form, run, f"{seed}, {offset}", self.index.shape(dims))
+        else:
+            where = self.index.text(position)
+            if not dims and not position.loaded():
+                where = f"tl.full([], {where}, tl.int64)"
+            unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
+        name = self.define(node.out, unit, dims, work, node.loc, "_unit")
+        text = scaled(node, form, name.text, list(texts.values()))
+        return name if text == name.text else self.define(node.out, text, dims, dtype, node.loc)
+
+    def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
+        """Random numbers of a tile's neighbours, several at a time."""
+        within = self.part(run.tile, run.count)
+        if run.count > WORDS:
+            start = self.index.text(run.rest)
+            return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
+        first = self.index.text(run.rest // WORDS)
+        plus = "" if first == "0" else f"{first} + "
+        return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"

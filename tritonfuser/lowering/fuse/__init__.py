@@ -1,0 +1,1 @@
+"""Fusion in, scheduled segments out: grouping, splits, problem facts."""

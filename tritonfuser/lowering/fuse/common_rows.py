@@ -1,0 +1,119 @@
+"""Groups in, reductions out that begin along rows in common, so that data is read once.
+
+Beside rows ``(n, c)`` over ``(h, w)``, a sum over ``(n, h, w)`` is a sum over ``n`` of theirs.
+Beside rows ``(n, g)`` over ``(c, h, w)``, both begin along ``(h, w)``: rows ``(n, g, c)``, of
+which a program takes all of a group together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+
+from ...ir import Fusion, Value
+from ...ops.builder import as_call
+from ...symbolic.index_expr import Axis
+from ..access.read_footprint import Read, is_anchor
+from ..passes.split_reduction import Parts
+from ..segments import Member
+from .grouper import Grouper
+from .grouping import Group
+
+
+@dataclass(frozen=True)
+class FirstSteps:
+    """Reductions to do in two steps, and in how many parts, or which.
+
+    ``together`` are results whose last step the kernel of the first should do; ``cuts_rows`` says
+    whether a kernel's reductions begin along parts of its rows only for others to join them.
+    """
+
+    parts: dict[Value, Parts] = field(default_factory=dict)
+    together: frozenset[Value] = frozenset()
+    cuts_rows: bool = False
+
+    def joined(self, other: FirstSteps) -> FirstSteps:
+        """Both."""
+        return FirstSteps(
+            {**self.parts, **other.parts},
+            self.together | other.together,
+            self.cuts_rows or other.cuts_rows,
+        )
+
+
+def common_rows(grouper: Grouper, group: Group, cut_rows: bool) -> FirstSteps:
+    """The first steps of a group's reductions, and of those of a kernel on the same data.
+
+    Parameters
+    ----------
+    cut_rows : bool
+        Whether that kernel's own reductions may be done in two steps too.
+    """
+    if group.depth != 1 or group.outer or group.dependent_outputs or not _is_plain(group):
+        return FirstSteps()
+    for host in grouper.groups:
+        shared = host.loops.inner & group.loops.inner
+        cuts = shared != host.loops.inner
+        if cuts > cut_rows or not _has_data_of(grouper, host, group, shared):
+            continue
+        members = [m for g in (host, group) if shared != g.loops.inner for m in g.members]
+        parts: dict[Value, Parts] = {m.node.out: _factors(grouper, m, shared) for m in members}
+        if all(parts.values()):
+            return FirstSteps(parts, _kept_together(host, parts), cuts)
+    return FirstSteps()
+
+
+def _is_plain(group: Group) -> bool:
+    return not group.scans and group.product is None and group.library is None
+
+
+def _has_data_of(grouper: Grouper, host: Group, group: Group, shared: frozenset[Axis]) -> bool:
+    """Whether a kernel reduces, along some of a group's reduced axes, data that the group reads."""
+    mine, others = host.loops, group.loops
+    if not shared or mine.inner == others.inner or host.outer or not _is_plain(host):
+        return False
+    if mine.rows | mine.inner != others.rows | others.inner:
+        return False
+    waits = grouper.made.up_to(host.needs) >> group.number & 1
+    return not waits and any(_runs_over(read, shared) for read in host.reads & group.reads)
+
+
+def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
+    """Whether what is read is a tensor that lies along all of the axes."""
+    met = frozenset(axis for item in read.index for axis in item.axes())
+    return read.value.is_tensor and axes <= met
+
+
+def _kept_together(host: Group, parts: Iterable[Value]) -> frozenset[Value]:
+    """The host's results, where the elements of its rows need them."""
+    if host.depth == 1 and not host.dependent_outputs:
+        return frozenset()
+    return frozenset(out for m in host.members if m.node.out in parts for out in m.node.outs)
+
+
+def last_steps(fusion: Fusion, values: Iterable[Value]) -> frozenset[Value]:
+    """The reductions that values are results of, or are computed from the results of."""
+    found: set[Value] = set()
+    stack = list(values)
+    while stack:
+        node = fusion.producers.get(stack.pop())
+        if node is not None and is_anchor(node):
+            found.add(node.out)
+        elif node is not None:
+            stack.extend(node.operands())
+    return frozenset(found)
+
+
+def _factors(grouper: Grouper, member: Member, shared: frozenset[Axis]) -> tuple[int, ...]:
+    """For each reduced dim what the second step reduces: 1 where the first one does all of it.
+
+    None unless there is something left for both.
+    """
+    atoms = grouper.maker.axes.atoms(next(member.node.operands()))
+    dims = [[grouper.maker.axes.axis(a) for a in atoms[d]] for d in as_call(member.node).dims()]
+    left = [[axis for axis in dim if axis not in shared] for dim in dims]
+    if any(dim[: len(outer)] != outer for dim, outer in zip(dims, left, strict=True)):
+        return ()
+    both = any(left) and any(axis in shared for dim in dims for axis in dim)
+    return tuple(prod(axis.extent for axis in outer) for outer in left) if both else ()

@@ -1,0 +1,157 @@
+"""Groups in, the facts that schedulers decide by out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...device import DeviceProperties
+from ...heuristics.problem import Problem, Product, Stream, next_power_of_2
+from ...ops.builder import as_call
+from ...ops.table import Moments, Random
+from ...symbolic.index_expr import Affine, Axis, extent
+from ...symbolic.sizes import hint, is_size
+from ..access.traffic import Traffic, fast_axes, order_axes
+from ..segments import Member
+from ..tile.aligned_rows import vector_of_rows
+from ..tile.shared_nest import unshareable
+from .grouping import Group
+from .online_pairs import online_pairs
+from .product_facts import ProductFacts
+from .seed_maker import SeedMaker
+
+
+def problem_of(
+    group: Group, maker: SeedMaker, facts: ProductFacts, device: DeviceProperties
+) -> Problem:
+    """A kernel in the making as heuristics see it; of sizes that vary, in this run."""
+    traffic = maker.traffic(group.reads, group.stores)
+    parallel = order_axes(group.parallel, traffic)
+    reduced = order_axes(group.reduced, traffic)
+    return Problem(
+        parallel=hint(extent(parallel)),
+        reduced=_row(extent(reduced)),
+        levels=group.depth,
+        full_outputs=group.full_outputs,
+        dependent_outputs=group.dependent_outputs,
+        scans=group.scans,
+        outer_members=len(group.outer),
+        chunks=hint(extent(group.chunked)),
+        together=hint(extent(group.together)),
+        crossing=hint(extent(crossing_axes(group, traffic))),
+        streams=tuple(_stream(t, parallel, reduced) for t in traffic),
+        work=len(group.nodes),
+        states=sum(_states(m) for m in group.members if m.across != group.together),
+        told=_told(group),
+        draws=_draws(group),
+        online=_online(group, maker),
+        vector=_vector(group, traffic, facts, reduced),
+        varies=is_size(extent(reduced)),
+        product=_product(group, traffic, facts),
+        device=device,
+    )
+
+
+def _vector(
+    group: Group, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
+) -> int:
+    """The elements of a vector, where tiles can begin at vectors though rows do not."""
+    if group.scans or group.together or any(t.value in facts.misaligned for t in traffic):
+        return 1
+    return vector_of_rows(traffic, group.parallel, reduced, group.chunked)
+
+
+def _told(group: Group) -> int:
+    """The floats of a row that programs can tell one another; none where sizes vary."""
+    varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
+    return 0 if varies or unshareable(group.members, group.depth) else len(group.members)
+
+
+def _draws(group: Group) -> bool:
+    return any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
+
+
+def _online(group: Group, maker: SeedMaker) -> bool:
+    """Whether its reductions are a maximum and sums that can go along with it."""
+    members = {member.node.out: member for member in group.members}
+    pairs = online_pairs(maker.fusion, members) if group.depth == 2 else {}
+    tops = {top.node.out for top in pairs.values()}
+    return len(tops) == 1 and set(members) == {*pairs, *tops}
+
+
+def _states(member: Member) -> int:
+    return 2 if isinstance(as_call(member.node).op.form, Moments) else 1
+
+
+def _row(length: int) -> int:
+    """A row that varies is taken for as long as the block it needs: it is not cut into pieces."""
+    return next_power_of_2(hint(length)) if is_size(length) else length
+
+
+def _product(group: Group, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
+    if group.product is None:
+        return None
+    whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
+    beside = sum(item.item_bytes for item in whole)
+    found = facts.product(group.product)
+    *_, row, column = group.members[0].index
+    return replace(
+        found,
+        left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
+        right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
+        width=group.width,
+        beside=beside,
+        draws=_draws(group),
+    )
+
+
+def _fetched(group: Group, side: Affine, traffic: list[Traffic]) -> int:
+    """Bytes that a product's kernel loads for each element of the operand on that side."""
+    along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
+    return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
+
+
+CROSSING_SHARE = 0.15
+"""Share of the bytes that must lie along another axis for a kernel to use square tiles."""
+
+
+def crossing_axes(group: Group, traffic: list[Traffic]) -> tuple[Axis, ...]:
+    """The axis along which many bytes lie in memory that is not the kernel's fastest one."""
+    if group.reduced or not group.parallel:
+        return ()
+    fastest = order_axes(group.parallel, traffic)[-1]
+    found = fast_axes(traffic)
+    total = sum(found.values())
+    others = {a: n for a, n in found.items() if a != fastest and hint(a.extent) >= 8}
+    best = max(others, key=lambda a: others[a], default=None)
+    if best is None or others[best] < CROSSING_SHARE * total or hint(fastest.extent) < 8:
+        return ()
+    return (best,)
+
+
+def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:
+    return Stream(
+        item_bytes=item.item_bytes,
+        along_x=item.runs_along(parallel),
+        along_r=item.runs_along(reduced),
+        x_stride=_step(item, parallel),
+        r_stride=_step(item, reduced),
+        is_store=item.is_store,
+        run=_run(item, parallel),
+        total_bytes=hint(item.bytes),
+    )
+
+
+def _run(item: Traffic, axes: tuple[Axis, ...]) -> int:
+    """Positions of the axes that are neighbours in memory too, 0 for all of them."""
+    run = 1
+    for axis in reversed(axes):
+        if hint(item.steps.get(axis, 0)) != run:
+            return run
+        run *= hint(axis.extent)
+    return 0
+
+
+def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
+    """Elements from one position of the innermost axis to the next."""
+    step = item.steps.get(axes[-1]) if axes else 0
+    return None if step is None else hint(step)

@@ -1,0 +1,126 @@
+"""Facts of matrix products in a fusion: sizes, what is fetched how, what is computed before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from ...device import DeviceProperties
+from ...dtypes import DataType
+from ...heuristics import matmul
+from ...heuristics.problem import Product, ceil_div
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.mma import product_sizes
+from ...ops.table import Pointwise, View
+from ...symbolic.sizes import hint
+from ..access.aliases import buffer_strides, resolve
+from ..access.bytes_moved import item_bytes
+from ..access.read_footprint import is_library
+from ..tile.descriptors import ALIGNMENT, has_descriptors
+
+MOST_TIMES = 2
+"""A prologue may be computed this often: once for each tile that its operand goes into."""
+
+
+class ProductFacts:
+    """Answers about the products of a fusion."""
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        device: DeviceProperties,
+        fuse_all: bool,
+        misaligned: frozenset[Value],
+    ) -> None:
+        self.fusion = fusion
+        self.device = device
+        self.fuse_all = fuse_all
+        self.misaligned = misaligned
+
+    def product(self, node: Node) -> Product:
+        """Sizes, and whether both operands can be fetched by descriptors."""
+        call = as_call(node)
+        found = self._sizes(node)
+        fetched = found.batch == 1 and has_descriptors(self.device)
+        operands = (call.value("arg1"), call.value("arg2"))
+        fetched = fetched and all(self._in_rows(node, value) for value in operands)
+        return replace(found, descriptors=fetched)
+
+    def _sizes(self, node: Node) -> Product:
+        call = as_call(node)
+        left, right = call.value("arg1"), call.value("arg2")
+        batch, m, n, k = product_sizes(call)
+        # Kernels have masks along the rows; along the columns and K they count on the sizes.
+        return Product(
+            batch=1 if batch == 1 else hint(batch),
+            m=hint(m),
+            n=int(n),
+            k=int(k),
+            left_bytes=item_bytes(left),
+            right_bytes=item_bytes(right),
+            partial=call.attrs["dtype"] is DataType.Float,
+        )
+
+    def _in_rows(self, node: Node, value: Value) -> bool:
+        """Whether a matrix lies in memory as descriptors describe it, when the product starts."""
+        (place,) = resolve(self.fusion, [value])
+        computed = self._makers(value) and self._takes_along(node, value)
+        if place.root in self.misaligned or computed or self._is_view(place.root):
+            return False
+        strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
+        rows = [s for s in strides[-2:] if s != 1]
+        return len(rows) == 1 and rows[0] * item_bytes(value) % ALIGNMENT == 0
+
+    def materialised(self, node: Node) -> list[Value]:
+        """The operands that must be in memory before the product starts."""
+        return [v for v in self._computed(node) if not self._takes_along(node, v)]
+
+    def computed(self, node: Node) -> list[Value]:
+        """The operands that are computed where they are read."""
+        return [v for v in self._computed(node) if self._takes_along(node, v)]
+
+    def _computed(self, node: Node) -> list[Value]:
+        call = as_call(node)
+        both = dict.fromkeys((call.value("arg1"), call.value("arg2")))
+        return [v for v in both if self._makers(v)]
+
+    def _makers(self, value: Value) -> frozenset[Value]:
+        """The elementwise results that a matrix consists of, through views; none in memory."""
+        found: set[Value] = set()
+        stack = [value]
+        while stack:
+            value = stack.pop()
+            node = self.fusion.producers.get(value)
+            if node is not None and self._is_view(value):
+                stack.extend(v for v in node.operands() if v.is_tensor and v.dtype is value.dtype)
+            elif node is not None and isinstance(as_call(node).op.form, Pointwise):
+                found.add(value)
+        return frozenset(found)
+
+    def _is_view(self, value: Value) -> bool:
+        node = self.fusion.producers.get(value)
+        return node is not None and isinstance(as_call(node).op.form, View)
+
+    @cached_property
+    def _kept(self) -> frozenset[Value]:
+        """What is in memory whoever computes the products."""
+        values = [out.value for out in self.fusion.outputs]
+        for node in filter(is_library, self.fusion.nodes):
+            values += [v for v in node.operands() if v.is_tensor]
+        return frozenset(place.root for place in resolve(self.fusion, values))
+
+    def _takes_along(self, node: Node, value: Value) -> bool:
+        if not self.fuse_all and self._makers(value) <= self._kept:
+            return False
+        call = as_call(node)
+        product = self._sizes(node)
+        block_m, block_n, *_ = matmul.tile(product, self.device)
+        times = ceil_div(product.n, block_n)
+        if value == call.value("arg2"):
+            times = ceil_div(product.m, block_m)
+        return self.fuse_all or times <= MOST_TIMES
+
+
+def bytes_of(value: Value) -> int:
+    return hint(value.tensor.numel) * item_bytes(value)

@@ -1,0 +1,201 @@
+"""Fusion in, seeds out: each value to compute placed in a loop nest, with what it reads there."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.mma import product_bias, product_sizes
+from ...ops.table import Scan, View
+from ...shapes import Guard, Index
+from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, unravel
+from ..access.aliases import buffer_strides
+from ..access.atomic_axes import AxisMap
+from ..access.read_footprint import NOTHING, Reach, Read, ends_kernel, is_anchor, reads, walk
+from ..access.traffic import Traffic, offset_of
+from ..segments import Member, Store
+from .grouping import Group, Seed
+
+
+class SeedMaker:
+    """Makes seeds: places each value in its atoms' loop nest and walks what it reads."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.axes = AxisMap(fusion)
+        self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
+        self._operands: dict[Read, tuple[Read, ...]] = {}
+        self.places = {
+            out: self.axes.index(out)
+            for node in fusion.nodes
+            if is_anchor(node) or ends_kernel(node)
+            for out in node.outs
+            if out.is_tensor
+        }
+
+    def walk(
+        self,
+        start: Iterable[Read],
+        places: Mapping[Value, Index],
+        stored: Container[Value] = frozenset(),
+    ) -> Reach:
+        """What is reached from reads; see ``reach.walk``."""
+        return walk(self.fusion, start, places, stored, self._reads)
+
+    def _reads(self, node: Node, read: Read) -> tuple[Read, ...]:
+        """Kept, since each group that a value is offered to is walked through anew."""
+        found = self._operands.get(read)
+        if found is None:
+            found = self._operands[read] = tuple(reads(node, read))
+        return found
+
+    @cached_property
+    def ranks(self) -> dict[Value, int]:
+        """Places of values in the fusion: the same in whatever order it was recorded."""
+        made = (out for node in self.fusion.nodes for out in node.outs)
+        return {value: rank for rank, value in enumerate((*self.fusion.inputs, *made))}
+
+    @cached_property
+    def depth(self) -> dict[Value, int]:
+        """How many reductions, library calls and scatters lie between a value and the inputs."""
+        found: dict[Value, int] = {}
+        for node in self.fusion.nodes:
+            below = max((found.get(v, 0) for v in node.operands()), default=0)
+            ends = is_anchor(node) or ends_kernel(node)
+            found.update(dict.fromkeys(node.outs, below + ends))
+        return found
+
+    def anchor(self, node: Node) -> Seed:
+        """The seed of a reduction or scan, in the loop nest of its operand."""
+        call = as_call(node)
+        operand = call.value("arg")
+        atoms = self.axes.atoms(operand)
+        is_scan = isinstance(call.op.form, Scan)
+        reduced = {a for d in across_dims(node) for a in atoms[d]}
+        domain = self.axes.domain(operand)
+        parallel = tuple(self.axes.axis(a) for a in domain if a not in reduced)
+        across = tuple(self.axes.axis(a) for a in domain if a in reduced)
+        member = Member(node, self.places[node.out], self.axes.index(operand), across)
+        reach = self.walk([Read(operand, member.operand_index)], self.places)
+        return Seed(node.out, parallel, across, member.index, reach, member, is_scan)
+
+    def product(self, node: Node, stored: frozenset[Value]) -> Seed:
+        """The seed of a matrix product, over its result's axes and one of its own."""
+        call = as_call(node)
+        index = self.places[node.out]
+        inner = Axis(f"k{node.out.index}", product_sizes(call)[3])
+        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(node.out))
+        *batch, row, column = index
+        left, right = (*batch, row, digit(inner)), (*batch, digit(inner), column)
+        bias = () if product_bias(call) is None else ((column,),)
+        member = Member(node, index, left, (inner,), (right, *bias))
+        reach = self.walk(member.reads, self.places, stored)
+        return Seed(node.out, parallel, (inner,), index, reach, member)
+
+    def store(self, value: Value) -> Seed:
+        """The seed of a value that is only stored."""
+        return self._seed(Store(value, self.axes.index(value)), value)
+
+    def scatter(self, node: Node) -> tuple[Seed, Seed]:
+        """The seeds of a scatter: of the copy, and of the elements that are put into it."""
+        call = as_call(node)
+        under, index = call.value("arg"), call.value("index")
+        copy = Store(node.out, self.axes.index(under), source=under)
+        put = Store(node.out, self.axes.index(index), (), call.operand("src"), node)
+        return self._seed(copy, under), self._seed(put, index)
+
+    def kept(self, node: Node) -> Seed:
+        """The seed of a value put in memory: the operand is computed and stored."""
+        operand = as_call(node).value("arg")
+        return self._seed(Store(node.out, self.axes.index(operand), source=operand), operand)
+
+    def parts(self, value: Value) -> list[Seed]:
+        """The seeds of a value's parts, where it is operands side by side."""
+        node = self.fusion.producers.get(value)
+        form = None if node is None else as_call(node).op.form
+        if node is None or not isinstance(form, View) or form.parts is None:
+            return []
+        found = [part for part in form.parts(as_call(node)) if part[0].tensor.numel]
+        return [
+            self._seed(Store(value, self.axes.index(part), source=part, start=start), part)
+            for part, start in found
+        ]
+
+    def _seed(self, store: Store, over: Value) -> Seed:
+        """The seed of a store in the loop nest of a value."""
+        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(over))
+        bare = Seed(store.value, parallel, (), store.index, NOTHING, None, False, store.guards)
+        seed = replace(bare, source=store.source, scatter=store.scatter, start=store.start)
+        return replace(seed, reach=self._reach(seed, self.places))
+
+    def _reach(self, seed: Seed, places: Mapping[Value, Index]) -> Reach:
+        """What a seed reads; a scatter needs the copy to be there."""
+        found = self.walk(seed.starts, places)
+        return found if seed.scatter is None else found.needing(seed.value)
+
+    def moved(self, seed: Seed, group: Group) -> Seed:
+        """The seed over a group's axes, positions matched in row-major order.
+
+        A value of fewer elements takes the first positions.
+        """
+        position = _position(group.parallel)
+        index = unravel(position, seed.sizes)
+        guard = Guard(position, 0, extent(seed.parallel))
+        member = None
+        if seed.member is not None:
+            operand = next(seed.member.node.operands()).tensor.sizes
+            dims = across_dims(seed.member.node)
+            inner = iter(unravel(_position(group.reduced), tuple(operand[d] for d in dims)))
+            outer = iter(index)
+            place = tuple(next(inner if d in dims else outer) for d in range(len(operand)))
+            member = Member(seed.member.node, index, place, group.reduced)
+        seed = replace(
+            seed,
+            index=index,
+            member=member,
+            parallel=group.parallel,
+            reduced=group.reduced,
+            guards=() if guard.always else (guard,),
+        )
+        return replace(seed, reach=self._reach(seed, {**self.places, **group.places}))
+
+    def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
+        """Loads and stores of tensors, as functions of the axes, in the values' order."""
+        found = [self._move(r.value, r.index, False) for r in reads if r.value.is_tensor]
+        found += [self._move(s.value, s.target.index, True) for s in stores]
+        return sorted(dict.fromkeys(found), key=lambda t: t.order)
+
+    def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
+        """One load or store; kept, since groups ask again for each value they are offered."""
+        key = value, index, is_store
+        if key not in self._moves:
+            offset = offset_of(index, buffer_strides(self.fusion, value))
+            self._moves[key] = Traffic(value, offset, is_store, self.ranks[value])
+        return self._moves[key]
+
+    def runs_inner(self, seed: Seed) -> bool:
+        """Whether the bytes a reduction reads lie along its reduced axes."""
+        along = across = 0
+        for item in self.traffic(seed.reach.loads | seed.reach.anchors):
+            if item.fastest in seed.reduced:
+                along += item.bytes
+            elif item.fastest is not None:
+                across += item.bytes
+        return along >= across
+
+
+def across_dims(node: Node) -> tuple[int, ...]:
+    """The operand's dims that a reduction or scan runs along."""
+    call = as_call(node)
+    if isinstance(call.op.form, Scan):
+        dim = call.attrs["dim"]
+        assert isinstance(dim, int)
+        return (dim,)
+    return call.dims()
+
+
+def _position(axes: tuple[Axis, ...]) -> Affine:
+    return linear(tuple(digit(a) for a in axes), tuple(a.extent for a in axes))

@@ -1,0 +1,1 @@
+"""Kernels run on CPU tensors by Triton's interpreter."""

@@ -1,0 +1,1 @@
+"""Graph rewrites: Fusion in, Fusion out."""

@@ -1,0 +1,196 @@
+"""Fusion and input signature in, the same Fusion with every extent a number out.
+
+Types are inferred anew from the actual sizes, so broadcasts, empty and size-1 extents come out as
+they are in this run; sizes of dims and the scalars that shapes depend on become constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Union
+
+from ...dtypes import DataType
+from ...errors import DefinitionError, TritonFuserError
+from ...ir import (
+    Arg,
+    Const,
+    Dim,
+    Fusion,
+    Layout,
+    Node,
+    Number,
+    Operand,
+    Output,
+    ScalarType,
+    TensorType,
+    Value,
+    depth_first,
+)
+from ...ops.builder import as_call
+from ...ops.table import Call, HostScalar, Kind, Op
+from ...symbolic.sizes import integer
+from .constant_folding import fold
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What is known of an input tensor: sizes and strides in elements, 16-byte alignment."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DataType
+    aligned: bool = True
+    is_cpu_scalar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSpec:
+    """An input scalar; ``value`` only where shapes depend on it."""
+
+    dtype: DataType
+    value: Number | None = None
+
+
+InputSpec = Union[TensorSpec, ScalarSpec]
+InputSignature = tuple[InputSpec, ...]
+
+
+def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
+    """The fusion at the sizes of ``signature``, in the same values' numbers.
+
+    Ops that no output needs are left out: nothing is asked of their sizes.
+
+    Raises
+    ------
+    DefinitionError
+        An op does not fit these sizes; it carries the op's line. Or what is written into an input
+        is of another shape, or the input is expanded.
+    """
+    known: dict[Value, Operand] = {}
+    inputs: list[Value] = []
+    for value, spec in zip(fusion.inputs, signature, strict=True):
+        concrete = _input(value, spec)
+        inputs.append(concrete)
+        known[value] = concrete
+        if isinstance(spec, ScalarSpec) and spec.value is not None:
+            known[value] = Const(spec.value, spec.dtype)
+    nodes: list[Node] = []
+    needed = {out for node in depth_first(fusion) for out in node.outs}
+    for node in fusion.nodes:
+        if needed.isdisjoint(node.outs):
+            continue
+        try:
+            nodes.extend(_node(node, known))
+        except TritonFuserError as error:
+            raise error.located(node.loc) from error.__cause__
+    outputs = tuple(
+        Output(_value(known[o.value]), _alias(o, known), o.hidden) for o in fusion.outputs
+    )
+    return Fusion(tuple(inputs), tuple(nodes), outputs)
+
+
+def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
+    """The input that an output is written into, which has its shape."""
+    if output.alias_of is None:
+        return None
+    made, into = _value(known[output.value]), _value(known[output.alias_of])
+    if made.tensor.sizes != into.tensor.sizes:
+        raise DefinitionError(
+            f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
+            f"{into.name} of shape {list(into.tensor.sizes)}"
+        )
+    if any(dim.expanded for dim in into.tensor.dims):
+        raise DefinitionError(
+            f"add_output: {made.name} cannot be written into {into.name}, which is expanded: "
+            "elements of it share memory",
+            hint="Pass t.contiguous().",
+        )
+    return into
+
+
+def _value(operand: Operand) -> Value:
+    if not isinstance(operand, Value):
+        raise DefinitionError("a scalar cannot be an output of a fusion")
+    return operand
+
+
+def _input(value: Value, spec: InputSpec) -> Value:
+    if isinstance(spec, ScalarSpec):
+        return value
+    declared = value.tensor
+    dims = tuple(
+        Dim(size, expanded=size > 1 and (stride == 0 or dim.expanded))
+        for size, stride, dim in zip(spec.sizes, spec.strides, declared.dims, strict=True)
+    )
+    layout = declared.layout or Layout((), ())
+    type_ = TensorType(
+        dims,
+        spec.dtype,
+        spec.is_cpu_scalar,
+        replace(layout, strides=spec.strides),
+        declared.weak,
+    )
+    return Value(value.index, type_)
+
+
+def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
+    """The node over concrete operands: none where its result is now a constant."""
+    call = as_call(node)
+    args = tuple(_arg(arg, param, known) for arg, param in _operand_params(call.op, node.args))
+    call = Call(call.op, args, call.attrs)
+    folded = _constant(call, node)
+    if folded is not None:
+        known[node.out] = folded
+        return []
+    types = call.op.infer(call)
+    outs = tuple(Value(o.index, t) for o, t in zip(node.outs, types, strict=True))
+    known.update(zip(node.outs, outs, strict=True))
+    return [Node(node.op, args, node.attrs, outs, node.loc)]
+
+
+def _operand_params(op: Op, args: tuple[Arg, ...]) -> list[tuple[Arg, Kind]]:
+    kinds = [p.kind for p in op.params if p.kind.is_operand]
+    return list(zip(args, kinds, strict=True))
+
+
+def _arg(arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
+    if isinstance(arg, tuple):
+        items = tuple(known[a] if isinstance(a, Value) else a for a in arg)
+        return tuple(_extent(item) for item in items) if kind is Kind.EXTENTS else items
+    found = known[arg] if isinstance(arg, Value) else arg
+    return _extent(found) if kind is Kind.EXTENT and found is not None else found
+
+
+def _extent(item: Operand) -> Operand:
+    """A shape entry as an integer: a Float scalar counts as a size too."""
+    if not isinstance(item, Const) or isinstance(item.value, complex):
+        return item
+    if not abs(item.value) < 2**63:
+        raise DefinitionError(f"a size must be a number of at most 63 bits, got {item.value}")
+    return Const(integer(item.value), DataType.Int)
+
+
+def _constant(call: Call, node: Node) -> Const | None:
+    if isinstance(call.op.form, HostScalar):
+        dim = call.attrs["dim"]
+        assert isinstance(dim, int)
+        size = call.value("arg").tensor.sizes[dim]
+        return Const(size, DataType.Int)
+    if isinstance(node.out.type, ScalarType):
+        return fold(call, node.out.dtype)
+    return None
+
+
+def shape_scalars(fusion: Fusion) -> frozenset[Value]:
+    """The input scalars that some extent depends on: their values belong to the signature."""
+    needed: set[Value] = set()
+    for node in reversed(fusion.nodes):
+        call = as_call(node)
+        reached = any(out in needed for out in node.outs)
+        for arg, kind in _operand_params(call.op, node.args):
+            if kind in (Kind.EXTENT, Kind.EXTENTS):
+                items = arg if isinstance(arg, tuple) else (arg,)
+                needed.update(a for a in items if isinstance(a, Value))
+            elif reached and isinstance(arg, Value) and not arg.is_tensor:
+                needed.add(arg)
+    return frozenset(needed.intersection(fusion.inputs))

@@ -1,0 +1,93 @@
+"""Constant folding: an op over constants alone, evaluated by its torch oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+from ...dtypes import Category, DataType, of_python
+from ...ir import Const, Number
+from ...ops.table import Call, Pointwise
+from ...symbolic.sizes import integer, is_size
+
+_UNSIGNED = range(2**63, 2**64)
+"""Ints that only an unsigned dtype holds."""
+
+
+def fold(call: Call, dtype: DataType) -> Const | None:
+    """The value of a call all of whose operands are constants, in ``dtype``; else None."""
+    consts = [arg for arg in call.args if isinstance(arg, Const)]
+    if not consts or len(consts) != len([a for a in call.args if a is not None]):
+        return None
+    size = _size(call, consts) if dtype is DataType.Int else None
+    if size is not None:
+        return Const(size, dtype)
+    operands = [_tensor(a) if isinstance(a, Const) else None for a in call.args]
+    with torch.device("cpu"):  # whatever the program's default device is
+        result = call.op.oracle(*operands, **call.attrs)
+        return Const(as_number(torch.as_tensor(result).item(), dtype), dtype)
+
+
+_OF_SIZES: dict[str, Callable[..., int]] = {
+    "int_div": lambda a, b: _where_natural(a, b)[0] // b,
+    "int_mod": lambda a, b: _where_natural(a, b)[0] % b,
+    "minimum": min,
+    "maximum": max,
+}
+"""What functions in expressions of ops mean for sizes that vary."""
+
+
+def _where_natural(a: int, b: int) -> tuple[int, int]:
+    """Operands for which rounding down is rounding towards zero."""
+    if a < 0 or b <= 0:
+        raise TypeError("not for sizes")
+    return a, b
+
+
+def _size(call: Call, consts: Sequence[Const]) -> int | None:
+    """An expression of integers some of which are sizes that vary, with those left open."""
+    form = call.op.form
+    whole = all(const.dtype.info.category is Category.INT for const in consts)
+    if not isinstance(form, Pointwise) or not whole or not any(is_size(c.value) for c in consts):
+        return None
+    names = {param.name: param.name for param in call.op.params}
+    values = {name: const.value for name, const in zip(names, consts, strict=False)}
+    text = form.expression(consts[0].dtype, consts[-1].value).format(**{**names, "dtype": "dtype"})
+    try:
+        found = eval(text, {"__builtins__": {}, **_OF_SIZES}, values)
+    except (NameError, TypeError, AttributeError):
+        return None  # the oracle knows, with the sizes of this run
+    return integer(found)
+
+
+def neutral(kind: str, dtype: DataType) -> Const:
+    """The neutral element of a reduction: "zero", "one", "lowest" or "highest" of a dtype."""
+    category = dtype.info.category
+    if kind in ("zero", "one"):
+        number: Number = int(kind == "one")
+    elif category is Category.FLOAT:
+        number = -math.inf if kind == "lowest" else math.inf
+    elif category is Category.BOOL:
+        number = int(kind == "highest")
+    else:
+        assert dtype.info.torch is not None
+        limits = torch.iinfo(dtype.info.torch or torch.int64)
+        number = limits.min if kind == "lowest" else limits.max
+    return Const(as_number(number, dtype), dtype)
+
+
+def _tensor(const: Const) -> torch.Tensor:
+    value = int(integer(const.value)) if is_size(const.value) else const.value
+    return torch.tensor(value, dtype=const.dtype.info.torch, device="cpu")
+
+
+def as_number(value: Number, dtype: DataType) -> Number:
+    """The Python number a constant of ``dtype`` holds: rounded, truncated or tested as a cast."""
+    # torch.tensor(0.1) alone is a float32.
+    # A float would be looked for number by number.
+    unsigned = isinstance(value, int) and value in _UNSIGNED
+    kind = DataType.UInt64 if unsigned else of_python(value)
+    exact = torch.tensor(value, dtype=kind.info.torch, device="cpu")
+    return exact.to(dtype.info.torch).item()

@@ -1,0 +1,1 @@
+"""The kernel axes of a segment: tiles, loops, grids, alignment."""

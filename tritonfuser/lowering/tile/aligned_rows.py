@@ -1,0 +1,109 @@
+"""Traffic in, where rows begin out: whether their tiles can begin at vectors, where rows do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...symbolic.index_expr import Affine, Axis, digit, extent
+from ...symbolic.sizes import is_size
+from ..access.traffic import Traffic
+from .vector_width import VECTOR
+
+MOST = 0.6
+"""Part of the bytes along rows that must begin alike: others are read element by element."""
+
+
+def row_start(
+    traffic: Iterable[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
+) -> Affine | None:
+    """Where rows begin, in elements; in a vector it is there for most of the memory along them.
+
+    None where too many tensors that run along the rows say otherwise, or sizes vary.
+    """
+    whole = _whole(traffic, parallel, reduced)
+    if is_size(extent(parallel)) or is_size(extent(reduced)) or _in_parts(traffic, reduced):
+        return None
+    places: dict[Affine, list[tuple[int, Affine]]] = {}
+    for item in whole:
+        start = _without(item.offset, reduced)
+        if start is not None and not start.axes() - set(parallel):
+            within = start.split(_vector(whole))[1]
+            places.setdefault(within, []).append((item.bytes, start))
+    best = max(places.values(), key=_bytes, default=[])
+    if not best or _bytes(best) < MOST * sum(item.bytes for item in whole):
+        return None
+    return max(best, key=lambda pair: pair[0])[1]
+
+
+def _in_parts(traffic: Iterable[Traffic], reduced: tuple[Axis, ...]) -> bool:
+    """Whether something runs along some of a row's axes only, as channels of a group do."""
+    axes = frozenset(reduced)
+    return any(item.offset.axes() & axes not in (axes, frozenset()) for item in traffic)
+
+
+def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
+    """Where a row begins, if its elements lie one behind another; axes are outermost first."""
+    step, rest = 1, offset
+    for axis in reversed(reduced):
+        if (step, axis) not in ((c, d.base) for d, c in rest.terms):
+            return None
+        rest = rest - digit(axis) * step
+        step *= axis.extent
+    return None if rest.axes() & frozenset(reduced) else rest
+
+
+def _bytes(found: Iterable[tuple[int, Affine]]) -> int:
+    return sum(count for count, _ in found)
+
+
+def vector_of_rows(
+    traffic: Iterable[Traffic],
+    parallel: tuple[Axis, ...],
+    reduced: tuple[Axis, ...],
+    chunked: tuple[Axis, ...],
+) -> int:
+    """Elements of a vector where rows begin inside of one and tiles could begin at one, else 1.
+
+    The rows that a program walks over must begin alike: those along all axes but ``chunked``.
+    """
+    whole = _whole(traffic, parallel, reduced)
+    start = row_start(whole, parallel, reduced)
+    if start is None:
+        return 1
+    within = start.split(_vector(whole))[1]
+    apart = bool(chunked) and not within.axes() <= set(chunked)
+    return 1 if apart or within == Affine() else _vector(whole)
+
+
+def _whole(
+    traffic: Iterable[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
+) -> list[Traffic]:
+    """What runs along rows and over them."""
+    return [t for t in traffic if t.runs_along(parallel) and t.runs_along(reduced)]
+
+
+def _vector(whole: Iterable[Traffic]) -> int:
+    """Elements of a vector of the narrowest tensor: of others they are several vectors."""
+    return VECTOR // min(item.item_bytes for item in whole)
+
+
+def unalignable(
+    start: Affine | None,
+    walked: Iterable[Axis],
+    row: int,
+    block: int,
+    tails: tuple[int, ...],
+    vector: int,
+) -> str | None:
+    """None, or why tiles of a row cannot begin at vectors."""
+    if start is None:
+        return "not most of its tensors have such rows, or its sizes vary"
+    if start.split(vector)[1].axes() & set(walked):
+        return "the rows of a program begin at different places of a vector"
+    held, edges = block + sum(tails[:-1]), tails[-1] if tails else 0
+    if held < row // vector * vector or edges < 2 * vector:
+        return (
+            f"block_r={block} and tails={tails} hold {held} elements in whole vectors and {edges} "
+            f"beside them, of {row // vector * vector} and {2 * vector}"
+        )
+    return None

@@ -1,0 +1,104 @@
+"""Tensor descriptors: which tiles of which buffers Hopper's copy engine (TMA) can move at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...device import DeviceProperties
+from ...dtypes import DataType
+from ...ir import Value
+from ...symbolic.index_expr import Affine, Axis
+from ..access.bytes_moved import item_bytes
+from .tile import Tile
+
+ALIGNMENT = 16
+"""Bytes that the start and the rows of a described matrix are multiples of (CUDA driver API,
+cuTensorMapEncodeTiled)."""
+
+LONGEST = 256
+"""Elements along a side of what is moved at once (ibid., boxDim)."""
+
+
+_MOVED = frozenset({DataType.Half, DataType.BFloat16, DataType.Float, DataType.Int32})
+"""Element types that descriptors are made of; rare ones take addresses."""
+
+
+def has_descriptors(device: DeviceProperties) -> bool:
+    """Whether the device has a tensor memory accelerator: NVIDIA's from Hopper on."""
+    found = re.fullmatch(r"sm_(\d+)", device.arch)
+    return found is not None and int(found[1]) >= 90
+
+
+@dataclass(frozen=True)
+class Described:
+    """A buffer as a matrix in rows, and the tile of it that is moved.
+
+    Attributes
+    ----------
+    value : Value
+        Whose buffer.
+    sizes : (int, int)
+        Rows, and elements in one.
+    step : int
+        Elements from a row to the next.
+    tiles : (Tile, Tile)
+        The kernel axes down the rows and along one.
+    turned : bool
+        Whether the kernel's tile has the rows along its second dim.
+    """
+
+    value: Value
+    sizes: tuple[int, int]
+    step: int
+    tiles: tuple[Tile, Tile]
+    turned: bool
+
+    @property
+    def text(self) -> str:
+        """The descriptor made in a kernel."""
+        blocks = ", ".join(str(tile.block) for tile in self.tiles)
+        return (
+            f"tl.make_tensor_descriptor({self.value.name}_ptr, {list(self.sizes)}, "
+            f"[{self.step}, 1], [{blocks}])"
+        )
+
+    @property
+    def place(self) -> str:
+        """Where the tile starts."""
+        first, second = (_start(tile) for tile in self.tiles)
+        return f"[{first}, {second}]"
+
+
+def _start(tile: Tile) -> str:
+    return "k_start" if tile.name == "kk" else f"{tile.name}_start"
+
+
+def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Described | None:
+    """The tile of a buffer at an offset over two kernel axes, or None: it takes addresses."""
+    steps = _steps(offset, down.axis, along.axis)
+    if steps is None or value.dtype not in _MOVED or max(down.width, along.width) > LONGEST:
+        return None
+    first, second = steps
+    turned = second != 1
+    if turned:
+        first, second, down, along = second, first, along, down
+    size = item_bytes(value)
+    fits = second == 1 and first >= along.axis.extent and first * size % ALIGNMENT == 0
+    if not fits or along.width * size < ALIGNMENT:
+        return None
+    return Described(value, (down.axis.extent, along.axis.extent), first, (down, along), turned)
+
+
+def _steps(offset: Affine, down: Axis, along: Axis) -> tuple[int, int] | None:
+    """The steps of ``down * a + along * b``, if that is all there is."""
+    found: dict[Axis, int] = {}
+    for digit, step in offset.terms:
+        whole = digit.div == 1 and isinstance(digit.base, Axis)
+        if not whole or (digit.mod is not None and digit.mod < digit.base.extent):  # type: ignore[union-attr]
+            return None
+        assert isinstance(digit.base, Axis)
+        found[digit.base] = step
+    if offset.const or found.keys() != {down, along}:
+        return None
+    return found[down], found[along]

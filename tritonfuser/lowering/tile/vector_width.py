@@ -1,0 +1,46 @@
+"""How wide the loads of a kernel can be, and which may not be wider than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...ir import Value
+from ...symbolic.sizes import surely_multiple
+from ..access.read_footprint import Read
+from ..access.traffic import offset_of
+from .tile import Tile
+
+VECTOR = 16
+"""Bytes a thread loads at once, where memory lies so."""
+
+
+def held_back(
+    reads: Iterable[Read], strides: Mapping[Value, tuple[int, ...]], tiles: tuple[Tile, ...]
+) -> frozenset[Value]:
+    """The tensors whose loads should not be vectors, since the loads beside them cannot be.
+
+    Triton gives a thread as many neighbours as the widest load of a kernel takes. Where rows
+    begin anywhere, as they do in a matrix of odd width, those neighbours are loaded one by one,
+    16 bytes apart between threads: eight times the accesses. So what is small (a row's weights)
+    is not said to be aligned.
+    """
+    found = [read for read in reads if read.value.is_tensor]
+    row = max((tile.place for tile in tiles if tile.block is not None), default=0)
+    whole = [read for read in found if len(places := _places(read, tiles)) > 1 and row in places]
+    if all(_is_wide(read, strides[read.value]) for read in whole):
+        return frozenset()
+    return frozenset(read.value for read in found) - {read.value for read in whole}
+
+
+def _places(read: Read, tiles: tuple[Tile, ...]) -> set[int]:
+    """The dims of a tile that a load runs over, and -1 if it differs from program to program."""
+    names = {axis.name for item in read.index for axis in item.axes()}
+    return {-1 if t.block is None else t.place for t in tiles if t.name in names}
+
+
+def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
+    """Whether neighbours begin at multiples of a vector, whatever row they are in."""
+    offset = offset_of(read.index, strides)
+    size = max(read.value.dtype.info.bits // 8, 1)
+    steps = [step for _, step in offset.terms if step != 1]
+    return all(surely_multiple(step * size, VECTOR) for step in (*steps, offset.const))

@@ -1,0 +1,1 @@
+"""Rules of complex numbers as pairs of reals."""

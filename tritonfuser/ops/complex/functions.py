@@ -1,0 +1,225 @@
+"""Rules of the functions of complex numbers: exponentials, powers, and their inverses.
+
+Branch cuts are C's. Infinite results keep the parts that are exactly zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .pairs import (
+    Pair,
+    Rule,
+    Term,
+    divide,
+    formula,
+    invert,
+    multiply,
+    times,
+)
+
+_FAR = 20.0
+"""From here on 1 - tanh(x) is less than an ulp of 1, and sinh(x)**4 is still finite in Float."""
+
+
+def _size(x: Pair) -> Any:
+    """The absolute value, without overflow on the way."""
+    return x.re.hypot(x.im)
+
+
+def _angle(x: Pair) -> Any:
+    return x.im.atan2(x.re)
+
+
+def _negative(x: Pair) -> Pair:
+    return Pair(-x.re, -x.im)
+
+
+def _turned(x: Pair) -> Pair:
+    """``i * x``."""
+    return Pair(-x.im, x.re)
+
+
+def _turned_back(x: Pair) -> Pair:
+    """``-i * x``."""
+    return Pair(x.im, -x.re)
+
+
+def _scaled(x: Pair, factor: float) -> Pair:
+    return Pair(x.re * factor, x.im * factor)
+
+
+def _choose(condition: Term, x: Pair, y: Pair) -> Pair:
+    return Pair(condition.where(x.re, y.re), condition.where(x.im, y.im))
+
+
+def _from_polar(size: Term, angle: Term) -> Pair:
+    return Pair(angle.cos() * size, times(angle.sin(), size))
+
+
+def on_turned(function: Rule) -> Rule:
+    """``-i f(i x)``: the sine of the hyperbolic sine, the tangent of the hyperbolic tangent."""
+    return lambda x: _turned_back(function(_turned(x)))
+
+
+# --- exponentials and logarithms -----------------------------------------------------------------
+
+
+def _exp(x: Pair) -> Pair:
+    return _from_polar(x.re.exp(), x.im)
+
+
+def _log(x: Pair) -> Pair:
+    return Pair(_size(x).log(), _angle(x))
+
+
+def _expm1(x: Pair) -> Pair:
+    """``expm1(re) cos(im) - 2 sin(im / 2)**2`` is exact near 0."""
+    half = (x.im * 0.5).sin()
+    return Pair(x.im.cos() * x.re.expm1() - half * half * 2.0, times(x.im.sin(), x.re.exp()))
+
+
+def _log1p(x: Pair) -> Pair:
+    """As a logarithm of a square near 0, where 1 + re would lose digits."""
+    squares = x.re * (x.re + 2.0) + x.im * x.im
+    shifted = Pair(x.re + 1.0, x.im)
+    near = x.re.abs().lt(0.5).logical_and(x.im.abs().lt(0.5))
+    return Pair(near.where(squares.log1p() * 0.5, _size(shifted).log()), _angle(shifted))
+
+
+def _sigmoid(x: Pair) -> Pair:
+    """``e / (1 + e)`` on the left, ``1 / (1 + e)`` on the right: e never overflows."""
+    left = x.re.lt(0.0)
+    power = _exp(_choose(left, x, _negative(x)))
+    top = Pair(left.where(power.re, 1.0), left.where(power.im, 0.0))
+    return divide(top, Pair(power.re + 1.0, power.im))
+
+
+exp = formula(_exp)
+log = formula(_log)
+expm1 = formula(_expm1)
+log1p = formula(_log1p)
+exp2 = formula(lambda x: _exp(_scaled(x, math.log(2))))
+log2 = formula(lambda x: _scaled(_log(x), 1 / math.log(2)))
+log10 = formula(lambda x: _scaled(_log(x), 1 / math.log(10)))
+sigmoid = formula(_sigmoid)
+silu = formula(lambda x: multiply(x, _sigmoid(x)))
+
+
+# --- powers --------------------------------------------------------------------------------------
+
+
+def _sqrt(x: Pair) -> Pair:
+    """The half sum of the sizes under a real root is never a difference: no digits are lost."""
+    root = (x.re.abs() * 0.5 + _size(x) * 0.5).sqrt()
+    rest = root.eq(0.0).where(x.im.abs(), x.im.abs() / (root * 2.0))
+    right = x.re.ge(0.0)
+    endless = x.im.isinf()
+    re = endless.where(x.im.abs(), right.where(root, rest))
+    im = endless.where(x.im.abs(), right.where(rest, root))
+    return Pair(re, x.im.signbit().where(-im, im))
+
+
+def _pow(x: Pair, y: Pair) -> Pair:
+    """Few multiplications for a small constant, else by absolute value and angle."""
+    constant = _EXPONENTS.get(y.re.number) if y.im.number == 0 else None
+    if constant is not None:
+        made: Pair = constant(x)
+        return made
+    size, angle = _size(x), _angle(x)
+    power = size.pow(y.re) * (-y.im * angle).exp()
+    # 0 has no logarithm; its powers are 0 where the exponent is on the right side.
+    gone = size.eq(0.0).logical_and(y.re.gt(0.0))
+    turn = gone.where(0.0, times(y.im, size.log()) + y.re * angle)
+    return _from_polar(power, turn)
+
+
+_EXPONENTS: dict[float, Rule] = {
+    0.0: lambda x: Pair(1.0, 0.0),
+    0.5: _sqrt,
+    1.0: lambda x: x,
+    2.0: lambda x: multiply(x, x),
+    3.0: lambda x: multiply(x, multiply(x, x)),
+    -0.5: lambda x: invert(_sqrt(x)),
+    -1.0: invert,
+    -2.0: lambda x: invert(multiply(x, x)),
+}
+
+sqrt = formula(_sqrt)
+rsqrt = formula(lambda x: invert(_sqrt(x)))
+power = formula(_pow)
+
+
+# --- circular and hyperbolic functions -----------------------------------------------------------
+
+
+def _sinh(x: Pair) -> Pair:
+    return Pair(times(x.re.sinh(), x.im.cos()), times(x.im.sin(), x.re.cosh()))
+
+
+def _cosh(x: Pair) -> Pair:
+    return Pair(x.re.cosh() * x.im.cos(), times(x.im.sin(), x.re.sinh()))
+
+
+def _tanh(x: Pair) -> Pair:
+    """Kahan: Branch cuts for complex elementary functions, 1987."""
+    tangent, sine = x.im.tan(), x.re.sinh()
+    beta = tangent * tangent + 1.0
+    below = beta * sine * sine + 1.0
+    near = Pair(beta * (sine * sine + 1.0).sqrt() * sine / below, tangent / below)
+    size = x.re.abs()
+    tail = x.im.sin() * x.im.cos() * (size * -2.0).exp() * 4.0
+    return _choose(size.gt(_FAR), Pair(x.re.sign(), tail), near)
+
+
+sinh = formula(_sinh)
+cosh = formula(_cosh)
+tanh = formula(_tanh)
+sin = formula(on_turned(_sinh))
+cos = formula(lambda x: _cosh(_turned(x)))
+tan = formula(on_turned(_tanh))
+
+
+# --- their inverses, after Kahan -----------------------------------------------------------------
+
+
+def _asin(x: Pair) -> Pair:
+    minus, plus = _sqrt(Pair(1.0 - x.re, -x.im)), _sqrt(Pair(x.re + 1.0, x.im))
+    return Pair(
+        x.re.atan2(minus.re * plus.re - minus.im * plus.im),
+        (minus.re * plus.im - minus.im * plus.re).asinh(),
+    )
+
+
+def _acos(x: Pair) -> Pair:
+    minus, plus = _sqrt(Pair(1.0 - x.re, -x.im)), _sqrt(Pair(x.re + 1.0, x.im))
+    return Pair(
+        minus.re.atan2(plus.re) * 2.0,
+        (plus.re * minus.im - plus.im * minus.re).asinh(),
+    )
+
+
+def _acosh(x: Pair) -> Pair:
+    minus, plus = _sqrt(Pair(x.re - 1.0, x.im)), _sqrt(Pair(x.re + 1.0, x.im))
+    return Pair(
+        (minus.re * plus.re + minus.im * plus.im).asinh(),
+        minus.im.atan2(plus.re) * 2.0,
+    )
+
+
+def _atanh(x: Pair) -> Pair:
+    """Half of log((1 + x) / (1 - x)), on the right side, where log1p is of what is positive."""
+    size, square = x.re.abs(), x.im * x.im
+    away = 1.0 - size
+    re = (size * 4.0 / (away * away + square)).log1p() * 0.25
+    im = (x.im * 2.0).atan2(away * (size + 1.0) - square) * 0.5
+    return Pair(x.re.lt(0.0).where(-re, re), im)
+
+
+asin = formula(_asin)
+acos = formula(_acos)
+acosh = formula(_acosh)
+atanh = formula(_atanh)
+asinh = formula(on_turned(_asin))
+atan = formula(on_turned(_atanh))

@@ -1,0 +1,1 @@
+"""Rows that make tensors from scalars: constants, ranges, random numbers."""

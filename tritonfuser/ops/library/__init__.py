@@ -1,0 +1,1 @@
+"""Rows that torch runs between kernels, with their torch sides."""

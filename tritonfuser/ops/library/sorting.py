@@ -1,0 +1,88 @@
+"""Rows of what torch sorts: topk, argsort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...dtypes import Category, DataType
+from ...ir import Dim, TensorType
+from ..shape_rules import ARG, extent, fail, int_attr, with_attrs, wrap_dim
+from ..table import Call, Kind, Library, Op, Param
+from . import linked_dims
+
+
+def _record(builder: Any, call: Call) -> Any:
+    """Append the node with its dim counted from the front."""
+    rank = call.value("arg").tensor.rank
+    return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
+
+
+def _infer_topk(call: Call) -> tuple[TensorType, ...]:
+    arg, place = call.value("arg").tensor, int_attr(call, "dim")
+    k = call.operand("k")
+    if k.dtype.info.category is not Category.INT:
+        raise fail(call.op.name, "an integer k", k.dtype)
+    count = extent(call.op.name, k)
+    size = arg.dims[place].size if arg.rank else 1
+    if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
+        raise fail(call.op.name, f"a k from 0 to {size}, the size of dim {place}", count)
+    dims = tuple(Dim(count if d == place else dim.size) for d, dim in enumerate(arg.dims))
+    return TensorType(dims, arg.dtype), TensorType(dims, DataType.Int)
+
+
+def _topk(
+    arg: torch.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    values, places = torch.topk(arg, k, dim, largest, sorted)
+    return values, places
+
+
+def _infer_argsort(call: Call) -> tuple[TensorType, ...]:
+    dims = tuple(Dim(dim.size) for dim in call.value("arg").tensor.dims)
+    return (TensorType(dims, DataType.Int),)
+
+
+def _argsort(
+    arg: torch.Tensor, dim: int, descending: bool = False, stable: bool = False
+) -> torch.Tensor:
+    return torch.argsort(arg, dim=dim, descending=descending, stable=stable)
+
+
+ROWS: tuple[Op, ...] = (
+    Op(
+        "topk",
+        (
+            ARG,
+            Param("k", Kind.EXTENT),
+            Param("dim", Kind.INT, -1),
+            Param("largest", Kind.BOOL, True),
+            Param("sorted", Kind.BOOL, False),
+        ),
+        "The k largest elements along a dim, or the smallest, and their indices.",
+        "library",
+        Library(),
+        _infer_topk,
+        _topk,
+        _record,
+        results=("values", "indices"),
+        axes=linked_dims.along,
+    ),
+    Op(
+        "argsort",
+        (
+            ARG,
+            Param("dim", Kind.INT),
+            Param("descending", Kind.BOOL, False),
+            Param("stable", Kind.BOOL, False),
+        ),
+        "The indices that sort a tensor along a dim.",
+        "library",
+        Library(),
+        _infer_argsort,
+        _argsort,
+        _record,
+        axes=linked_dims.along,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Rows of the op table that compute each element by itself."""

@@ -1,0 +1,31 @@
+"""Rows that a pass writes in the place of dearer ones: ``coarse`` ones are for 16-bit results."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import typing_rules as rules
+from ..table import Op, Samples
+from .constructors import binary, unary
+
+# A table: a row is one op, not a column of arguments.
+# fmt: off
+
+_TAILS = Samples(-9.0, 9.0)
+_POSITIVE = Samples(0.1, 99.0)
+
+INTERNAL: tuple[Op, ...] = (
+    unary("one_plus_tanh", rules.float_op, "one_plus_tanh({x})", lambda x: 1 + torch.tanh(x),
+          "1 + tanh(x), near -1 to as many places as elsewhere.", _TAILS),
+    unary("one_plus_erf", rules.float_op, "one_plus_erf({x})", lambda x: torch.erfc(-x),
+          "1 + erf(x), coarse.", _TAILS),
+    unary("coarse_exp", rules.float_op, "coarse_exp({x})", torch.exp, "e to the power of x.",
+          _TAILS),
+    unary("coarse_sigmoid", rules.float_op, "coarse_sigmoid({x})", torch.sigmoid,
+          "1 / (1 + exp(-x)).", _TAILS),
+    unary("coarse_reciprocal", rules.float_op, "1.0 / {x}", torch.reciprocal, "1 / x.", _POSITIVE),
+    unary("coarse_sqrt", rules.float_op, "tl.sqrt({x})", torch.sqrt, "Square root.", _POSITIVE),
+    binary("coarse_div", rules.float_op, "{lhs} / {rhs}", torch.div, "Quotient, to 2 ulp.",
+           Samples(ranges=(("rhs", 0.5, 10.0),))),
+)
+"""They are no members of ``fd.ops``."""

@@ -1,0 +1,103 @@
+"""Pointwise rows of two operands: arithmetic, comparisons, logic, bits."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import typing_rules as rules
+from ..complex import functions, pairs
+from ..table import Op, Samples
+from . import oracles
+from .constructors import binary, per
+
+# A table: a row is one op, not a column of arguments.
+# fmt: off
+
+_default = rules.default_op
+_compare = rules.compare_op
+_NOT_ZERO = Samples(ranges=(("rhs", 0.5, 10.0),))
+_SHIFTS = Samples(ranges=(("rhs", 0.0, 40.0),))
+
+ARITHMETIC: tuple[Op, ...] = (
+    binary("add", _default, per(boolean="{lhs} | {rhs}", other="{lhs} + {rhs}"), oracles.add,
+           "Sum; of Bools, or.", complex=pairs.each("add")),
+    binary("sub", _default, per(boolean="{lhs} ^ {rhs}", other="{lhs} - {rhs}"), oracles.sub,
+           "Difference; of Bools, exclusive or.", complex=pairs.each("sub")),
+    binary("mul", _default, per(boolean="{lhs} & {rhs}", other="{lhs} * {rhs}"), torch.mul,
+           "Product; of Bools, and.", complex=pairs.mul),
+    binary("pow", _default,
+           per(double="libdevice.pow({lhs}, {rhs})", floating="pow_float({lhs}, {rhs})",
+               integral="int_pow({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.power,
+           "Power; an integer to a negative power is 0 unless the base is 1 or -1.",
+           Samples(ranges=(("lhs", 0.1, 6.0), ("rhs", -4.0, 4.0))),
+           constants=((1, "{lhs}"), (2, "{lhs} * {lhs}"), (3, "{lhs} * {lhs} * {lhs}"),
+                      (0.5, "square_root({lhs})"), (-0.5, "libdevice.rsqrt({lhs})"),
+                      (-1, "inverse_power({lhs}, 1)"), (-2, "inverse_power({lhs}, 2)")),
+           complex=functions.power),
+    binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
+           torch.minimum, "The smaller operand; nan where one is nan."),
+    binary("maximum", _default, per(boolean="{lhs} | {rhs}", other="maximum({lhs}, {rhs})"),
+           torch.maximum, "The greater operand; nan where one is nan."),
+    binary("div", _default,
+           per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}",
+               integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,
+           "Quotient; of integers, truncated towards zero.", _NOT_ZERO, complex=pairs.div),
+    binary("truediv", rules.float_op, per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}"),
+           torch.div, "Quotient; of integers, a Float.", _NOT_ZERO, complex=pairs.div),
+    binary("atan2", rules.float_op, "libdevice.atan2({lhs}, {rhs})", torch.atan2,
+           "Angle of the point (rhs, lhs), in radians."),
+    *(
+        binary(name, _default,
+               per(floating="libdevice.fmod({lhs}, {rhs})", integral="int_mod({lhs}, {rhs})",
+                   boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.fmod, doc, _NOT_ZERO)
+        for name, doc in (
+            ("fmod", "Remainder with the sign of the dividend."),
+            ("mod", "Remainder as C's %: with the sign of the dividend."),
+        )
+    ),
+    binary("remainder", _default,
+           per(floating="float_remainder({lhs}, {rhs})", integral="int_remainder({lhs}, {rhs})",
+               boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.remainder,
+           "Remainder with the sign of the divisor, as Python's %.", _NOT_ZERO),
+    binary("nextafter", rules.nextafter_op, "libdevice.nextafter({lhs}, {rhs})", torch.nextafter,
+           "The next floating-point number after lhs towards rhs."),
+    binary("gcd", rules.integer_op, "gcd({lhs}, {rhs})", oracles.gcd, "Greatest common divisor."),
+    binary("hypot", rules.float_op, "libdevice.hypot({lhs}, {rhs})", torch.hypot,
+           "Length of the vector (lhs, rhs), without overflow on the way."),
+    binary("complex", rules.complex_op, (), torch.complex,
+           "The complex number of a real and an imaginary part.", complex=pairs.from_parts),
+)
+
+COMPARISONS: tuple[Op, ...] = (
+    binary("eq", _compare, "{lhs} == {rhs}", torch.eq, "Whether lhs equals rhs.",
+           complex=pairs.equal),
+    binary("ne", _compare, "{lhs} != {rhs}", torch.ne, "Whether lhs differs from rhs.",
+           complex=pairs.differ),
+    binary("lt", _compare, "{lhs} < {rhs}", torch.lt, "Whether lhs is less than rhs."),
+    binary("le", _compare, "{lhs} <= {rhs}", torch.le, "Whether lhs is at most rhs."),
+    binary("gt", _compare, "{lhs} > {rhs}", torch.gt, "Whether lhs is greater than rhs."),
+    binary("ge", _compare, "{lhs} >= {rhs}", torch.ge, "Whether lhs is at least rhs."),
+)
+
+BITS: tuple[Op, ...] = (
+    binary("logical_and", rules.logical_op, "{lhs} & {rhs}", torch.logical_and,
+           "Whether both operands are not zero.", complex=pairs.as_cast("logical_and")),
+    binary("logical_or", rules.logical_op, "{lhs} | {rhs}", torch.logical_or,
+           "Whether one of the operands is not zero.", complex=pairs.as_cast("logical_or")),
+    binary("bitwise_and", rules.bitwise_op, "{lhs} & {rhs}", torch.bitwise_and,
+           "Bits set in both operands; of Bools, logical and."),
+    binary("bitwise_or", rules.bitwise_op, "{lhs} | {rhs}", torch.bitwise_or,
+           "Bits set in one of the operands; of Bools, logical or."),
+    binary("bitwise_xor", rules.bitwise_op, "{lhs} ^ {rhs}", torch.bitwise_xor,
+           "Bits set in just one of the operands; of Bools, whether they differ."),
+    binary("bitwise_left_shift", rules.integer_op, "shift_left({lhs}, {rhs})", oracles.shift_left,
+           "Bits moved up; 0 where the shift is not below the number of bits.", _SHIFTS),
+    binary("bitwise_right_shift", rules.integer_op, "shift_right({lhs}, {rhs})",
+           oracles.shift_right, "Bits moved down, the sign kept.", _SHIFTS),
+    binary("logical_right_shift", rules.integer_op, "shift_right_logical({lhs}, {rhs})",
+           oracles.shift_right_logical,
+           "Bits moved down, zeros moved in; 0 where the shift is not below the number of bits.",
+           _SHIFTS),
+)
+
+ROWS: tuple[Op, ...] = (*ARITHMETIC, *COMPARISONS, *BITS)

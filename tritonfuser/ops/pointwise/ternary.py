@@ -1,0 +1,73 @@
+"""Pointwise rows of three operands and more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ...dtypes import DataType
+from ...ir import Const, Number
+from .. import typing_rules as rules
+from ..complex import pairs
+from ..table import Call, Kind, Op, Param, Samples
+from . import oracles
+from .constructors import per, pointwise
+
+# A table: a row is one op, not a column of arguments.
+# fmt: off
+
+
+def _params(*names: str) -> tuple[Param, ...]:
+    return tuple(Param(name, Kind.OPERAND) for name in names)
+
+
+def _record_clamp(builder: Any, call: Call) -> Any:
+    """A bound None is recorded as the lowest or highest number of the dtype."""
+    dtype = call.operand("input").dtype
+    args = list(call.args)
+    for place, bound in enumerate(_bounds(dtype), start=1):
+        if args[place] is None:
+            args[place] = Const(bound, dtype)
+    return builder.append(replace(call, args=tuple(args)))
+
+
+def _bounds(dtype: DataType) -> tuple[Number, Number]:
+    if dtype is DataType.Bool:
+        return False, True
+    found = dtype.info.torch
+    if found is None or found.is_floating_point or found.is_complex:
+        return -math.inf, math.inf
+    limits = torch.iinfo(found)
+    return limits.min, limits.max
+
+
+ROWS: tuple[Op, ...] = (
+    pointwise("where", _params("condition", "x", "y"), rules.where_op,
+              "tl.where({condition}, {x}, {y})", torch.where,
+              "x where the condition holds, else y.", complex=pairs.each("where")),
+    pointwise("lerp", _params("x", "y", "weight"), rules.default_op,
+              per(floating="lerp({x}, {y}, {weight})", integral="{x} + {weight} * ({y} - {x})",
+                  boolean="({weight} & {y}) | (~{weight} & {x})"), oracles.lerp,
+              "x + weight * (y - x): linear interpolation between x and y.",
+              Samples(ranges=(("weight", 0.0, 1.0),)), complex=pairs.lerp),
+    pointwise("clamp",
+              (Param("input", Kind.OPERAND), Param("min", Kind.SCALAR, None),
+               Param("max", Kind.SCALAR, None)), rules.same_op,
+              per(boolean="({input} | {min}) & {max}",
+                  other="minimum(maximum({input}, {min}), {max})"), oracles.clamp,
+              "The input brought up to min and down to max, either of which may be None.",
+              Samples(ranges=(("min", -4.0, -1.0), ("max", 1.0, 4.0))), record=_record_clamp),
+    pointwise("threshold",
+              (Param("input", Kind.OPERAND), Param("threshold", Kind.SCALAR),
+               Param("value", Kind.SCALAR)), rules.same_op,
+              "tl.where({input} <= {threshold}, {value}, {input})", oracles.threshold,
+              "The value where the input is at most the threshold."),
+    pointwise("addcmul", (*_params("i1", "i2", "i3"), Param("alpha", Kind.SCALAR)),
+              rules.default_op,
+              per(boolean="{i1} | ({i2} & ({i3} & {alpha}))",
+                  other="{i1} + {i2} * ({i3} * {alpha})"), oracles.addcmul,
+              "i1 + i2 * i3 * alpha.", complex=pairs.addcmul),
+)

@@ -1,0 +1,1 @@
+"""Rows of reductions, statistics and scans."""

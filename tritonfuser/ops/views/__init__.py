@@ -1,0 +1,1 @@
+"""Rows that are maps on indices: reshapes, slices, joins, gathers, scatters."""

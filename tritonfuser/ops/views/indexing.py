@@ -1,0 +1,232 @@
+"""Rows of the views whose index is read at run time: index_select, select, gather,
+
+take_along_axis; and, joined in, scatter and embedding_fwd.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...dtypes import DataType
+from ...ir import Const, Dim, TensorType, Value
+from ...shapes import Index, Memory, Pull, Source, broadcast_dims, broadcast_index
+from ...symbolic.index_expr import Affine, constant
+from ...symbolic.sizes import integer
+from ..shape_rules import (
+    ARG,
+    check_index,
+    fail,
+    int_attr,
+    source,
+    view_of,
+    with_attrs,
+    without,
+    wrap_dim,
+)
+from ..table import Call, Kind, Op, Param, View
+from . import embedding, scatters
+
+_INDEX = Param("index", Kind.TENSOR)
+_DIM = Param("dim", Kind.INT)
+
+
+def _record(builder: Any, call: Call) -> Any:
+    """Append the node with its dim counted from the front."""
+    rank = call.value("arg").tensor.rank
+    return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
+
+
+def _put(index: Index, place: int, item: Affine) -> Index:
+    return (*index[:place], item, *index[place + 1 :])
+
+
+# --- index_select, select --------------------------------------------------------------------
+
+
+def _infer_index_select(call: Call) -> tuple[TensorType, ...]:
+    arg, index, place = call.value("arg").tensor, check_index(call, "index"), int_attr(call, "dim")
+    if index.rank > 1 or not arg.rank:
+        raise fail(
+            "index_select",
+            "a tensor with dims and an index of rank 0 or 1",
+            f"ranks {arg.rank} and {index.rank}",
+        )
+    picked = Dim(index.dims[0].size if index.rank else 1)
+    return view_of(arg, [picked if d == place else dim for d, dim in enumerate(arg.dims)])
+
+
+def _pull_index_select(call: Call, pull: Pull) -> tuple[Source, ...]:
+    place, index = int_attr(call, "dim"), call.value("index")
+    where = pull.index[place : place + 1] if index.tensor.rank else ()
+    return source(call, _put(pull.index, place, pull.read(index, where)))
+
+
+def _index_select(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.index_select(arg, dim, index)
+
+
+def _record_select(builder: Any, call: Call) -> Any:
+    index = call.operand("index")
+    if index.dtype.info.category.value > DataType.Int.info.category.value:
+        raise fail("select", "an integer index", index.dtype)
+    if not call.value("arg").tensor.rank:
+        raise fail("select", "a tensor with dims", "a 0-dim tensor")
+    return _record(builder, call)
+
+
+def _infer_select(call: Call) -> tuple[TensorType, ...]:
+    arg, place = call.value("arg").tensor, int_attr(call, "dim")
+    size, index = arg.dims[place].size, call.operand("index")
+    if isinstance(size, int) and isinstance(index, Const):
+        position = _constant_index(index)
+        if not -size <= position < size:
+            raise fail("select", f"an index from {-size} to {size - 1} in dim {place}", position)
+    return view_of(arg, without(arg.dims, [place]))
+
+
+def _constant_index(index: Const) -> int:
+    assert not isinstance(index.value, complex)
+    return integer(index.value)
+
+
+def _selected(call: Call) -> int | None:
+    """The constant index, counted from the front; None for one read at run time."""
+    index, place = call.operand("index"), int_attr(call, "dim")
+    if isinstance(index, Value):
+        return None
+    return _constant_index(index) % call.value("arg").tensor.sizes[place]
+
+
+def _pull_select(call: Call, pull: Pull) -> tuple[Source, ...]:
+    place, position, index = int_attr(call, "dim"), _selected(call), call.operand("index")
+    if position is not None:
+        item = constant(position)
+    else:
+        assert isinstance(index, Value)
+        item = pull.read(index, ())
+    return source(call, (*pull.index[:place], item, *pull.index[place:]))
+
+
+def _alias_select(call: Call, memory: Memory) -> Memory | None:
+    place, position = int_attr(call, "dim"), _selected(call)
+    if position is None:
+        return None
+    sizes, strides = list(memory.sizes), list(memory.strides)
+    del sizes[place]
+    step = strides.pop(place)
+    return Memory(tuple(sizes), tuple(strides), memory.offset + position * step)
+
+
+def _select(arg: torch.Tensor, index: int | torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.select(arg, dim, int(index))
+
+
+# --- gather, take_along_axis -----------------------------------------------------------------
+
+
+def _same_rank(call: Call) -> tuple[TensorType, TensorType, int]:
+    arg, index = call.value("arg").tensor, check_index(call, "index")
+    if arg.rank != index.rank:
+        raise fail(call.op.name, f"an index of rank {arg.rank} as the tensor's", index.rank)
+    return arg, index, int_attr(call, "dim")
+
+
+def _infer_gather(call: Call) -> tuple[TensorType, ...]:
+    arg, index, place = _same_rank(call)
+    nothing = any(dim.size == 0 for dim in index.dims)
+    for d, (mine, other) in enumerate(zip(arg.dims, index.dims, strict=True)):
+        if d == place or nothing:
+            continue
+        if isinstance(mine.size, int) and isinstance(other.size, int) and other.size > mine.size:
+            raise fail("gather", f"an index of at most {mine.size} in dim {d}", other.size)
+    return view_of(arg, [Dim(dim.size) for dim in index.dims])
+
+
+def _pull_gather(call: Call, pull: Pull) -> tuple[Source, ...]:
+    if not pull.index:
+        return source(call, ())
+    found = pull.read(call.value("index"), pull.index)
+    return source(call, _put(pull.index, int_attr(call, "dim"), found))
+
+
+def _gather(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.gather(arg, dim, index.long())
+
+
+def _infer_take_along_axis(call: Call) -> tuple[TensorType, ...]:
+    arg, index, place = _same_rank(call)
+    if not arg.rank:
+        return view_of(arg, [])
+    others = broadcast_dims([without(arg.dims, [place]), without(index.dims, [place])])
+    dims: list[Dim] = []
+    for dim in others:
+        if not isinstance(dim, Dim):
+            raise fail(
+                "take_along_axis",
+                f"sizes that broadcast outside of dim {place}",
+                f"{list(arg.shape)} and {list(index.shape)}",
+            )
+        dims.append(dim)
+    dims.insert(place, Dim(index.dims[place].size))
+    return view_of(arg, dims)
+
+
+def _pull_take_along_axis(call: Call, pull: Pull) -> tuple[Source, ...]:
+    if not pull.index:
+        return source(call, ())
+    arg, index = call.value("arg"), call.value("index")
+    found = pull.read(index, broadcast_index(pull.index, index.tensor))
+    own = broadcast_index(pull.index, arg.tensor)
+    return source(call, _put(own, int_attr(call, "dim"), found))
+
+
+def _take_along_axis(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.take_along_dim(arg, index.long(), dim)
+
+
+ROWS: tuple[Op, ...] = (
+    Op(
+        "index_select",
+        (ARG, _INDEX, _DIM),
+        "The entries of one dim that an index tensor names; a 0-dim index keeps the dim.",
+        "indexing",
+        View(_pull_index_select),
+        _infer_index_select,
+        _index_select,
+        _record,
+    ),
+    Op(
+        "select",
+        (ARG, Param("index", Kind.SCALAR), _DIM),
+        "One entry of a dim, and the dim gone.",
+        "indexing",
+        View(_pull_select, _alias_select),
+        _infer_select,
+        _select,
+        _record_select,
+    ),
+    Op(
+        "gather",
+        (ARG, _INDEX, _DIM),
+        "Element by element, the entry of one dim that an index tensor names.",
+        "indexing",
+        View(_pull_gather),
+        _infer_gather,
+        _gather,
+        _record,
+    ),
+    Op(
+        "take_along_axis",
+        (ARG, _INDEX, _DIM),
+        "As gather; tensor and index broadcast in the other dims.",
+        "indexing",
+        View(_pull_take_along_axis),
+        _infer_take_along_axis,
+        _take_along_axis,
+        _record,
+    ),
+    *scatters.ROWS,
+    *embedding.ROWS,
+)

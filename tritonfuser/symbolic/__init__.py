@@ -1,0 +1,1 @@
+"""Sizes that vary between runs, shape guards, and integer index expressions."""

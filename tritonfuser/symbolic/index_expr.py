@@ -1,0 +1,443 @@
+"""Integer index expressions over kernel axes: affine sums of mixed-radix digits.
+
+An index is ``const + sum(coefficient * digit)`` where a digit is ``base // div % mod`` of an axis,
+of a value read at run time, or of a whole sub-expression. The few rules below keep one normal
+form, so that equal indices compare equal: ``(x // 768) * 768 + x % 768`` is ``x``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Union
+
+from .sizes import (
+    common_factor,
+    divided,
+    hint,
+    is_size,
+    lesser,
+    same,
+    surely_below,
+    surely_multiple,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop or grid variable of a kernel: ``0 <= name < extent``."""
+
+    name: str
+    extent: int
+
+
+def extent(axes: Iterable[Axis]) -> int:
+    """How many positions a nest of axes has: 1 for none."""
+    return prod(axis.extent for axis in axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A value read at run time and used as an index; ``key`` tells the reader which."""
+
+    key: Hashable
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """An expression that lies in ``0 .. extent - 1`` where it is used: a guard sees to that."""
+
+    expr: Affine
+    extent: int
+
+
+@dataclass(frozen=True)
+class Digit:
+    """``base // div % mod``; ``mod`` None means no modulus."""
+
+    base: Base
+    div: int = 1
+    mod: int | None = None
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.base, self.div, self.mod))
+
+    def __hash__(self) -> int:
+        # Kept: expressions share their parts, and are keys all over.
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        # By hash first: to compare sizes that vary may take a guard.
+        if not isinstance(other, Digit) or self._hash != other._hash:
+            return False
+        return (self.base, self.div, self.mod) == (other.base, other.div, other.mod)
+
+    @cached_property
+    def order(self) -> tuple[str, int, int, str]:
+        """What terms are sorted by: the same in any process."""
+        if isinstance(self.base, Axis):
+            name = f"a{self.base.name}"
+        else:
+            name = f"z{_digest(self.base)}"
+        varies = is_size(self.div) or is_size(self.mod)
+        mod = 0 if self.mod is None else hint(self.mod)
+        return name, -hint(self.div), mod, f"{self.div} {self.mod}" if varies else ""
+
+    @cached_property
+    def range(self) -> tuple[int, int] | None:
+        """Inclusive bounds, or None where they are not known."""
+        if isinstance(self.base, Axis | Bounded):
+            top = max(self.base.extent - 1, 0) // self.div
+            return 0, top if self.mod is None else lesser(top, self.mod - 1)
+        if self.mod is not None:
+            return 0, self.mod - 1
+        bounds = self.base.range if isinstance(self.base, Affine) else None
+        return None if bounds is None else (bounds[0] // self.div, bounds[1] // self.div)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``const + sum(coefficient * digit)``, terms in a fixed order, none zero."""
+
+    terms: tuple[tuple[Digit, int], ...] = ()
+    const: int = 0
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.const))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Affine) or self._hash != other._hash:
+            return False
+        return (self.terms, self.const) == (other.terms, other.const)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short text that stands for the expression."""
+        return _short(f"{[(item.order, c) for item, c in self.terms]} {self.const}")
+
+    @cached_property
+    def range(self) -> tuple[int, int] | None:
+        """Inclusive bounds, or None where a value read at run time is among the terms."""
+        low = high = self.const
+        for digit, coefficient in self.terms:
+            bounds = digit.range
+            if bounds is None:
+                return None
+            ends = (bounds[0] * coefficient, bounds[1] * coefficient)
+            if surely_below(coefficient, 0):
+                ends = ends[::-1]
+            elif not surely_below(-1, coefficient):
+                return None
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.terms, self.const + other)
+        sums = dict(self.terms)
+        for digit, coefficient in other.terms:
+            sums[digit] = sums.get(digit, 0) + coefficient
+        return _normal(sums, self.const + other.const)
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + other * -1
+
+    def __mul__(self, factor: int) -> Affine:
+        if same(factor, 0):
+            return Affine()
+        return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
+
+    def __floordiv__(self, n: int) -> Affine:
+        found = _quotient(self, n)
+        return _opaque_quotient(self, n) if found is None else found
+
+    def __mod__(self, n: int) -> Affine:
+        found = _residue(self, n)
+        return _opaque_residue(self, n) if found is None else found
+
+    def split(self, n: int) -> tuple[Affine, Affine]:
+        """``self == n * whole + rest`` with every coefficient of rest in ``1 .. n - 1``.
+
+        Of sizes that vary no more is in ``whole`` than is sure to be.
+        """
+        return self._split(n, divided)
+
+    def _split(
+        self, n: int, divide: Callable[[int, int], tuple[int, int]]
+    ) -> tuple[Affine, Affine]:
+        whole: dict[Digit, int] = {}
+        rest: dict[Digit, int] = {}
+        for digit, coefficient in self.terms:
+            whole[digit], rest[digit] = divide(coefficient, n)
+        consts = divide(self.const, n)
+        return _normal(whole, consts[0]), _normal(rest, consts[1])
+
+    def floored(self, n: int) -> tuple[Affine, Affine]:
+        """``split``, where ``rest`` must not be negative."""
+        return self._split(n, divmod)
+
+    def axes(self) -> frozenset[Axis]:
+        """The axes the value depends on, those inside sub-expressions too."""
+        return self._axes
+
+    @cached_property
+    def _axes(self) -> frozenset[Axis]:
+        found: set[Axis] = set()
+        for digit, _ in self.terms:
+            if isinstance(digit.base, Axis):
+                found.add(digit.base)
+            elif isinstance(digit.base, Affine):
+                found |= digit.base.axes()
+            elif isinstance(digit.base, Bounded):
+                found |= digit.base.expr.axes()
+        return frozenset(found)
+
+    def loaded(self) -> tuple[Loaded, ...]:
+        """The run-time values the index depends on, each once."""
+        return self._loaded
+
+    @cached_property
+    def _loaded(self) -> tuple[Loaded, ...]:
+        found: list[Loaded] = []
+        for digit, _ in self.terms:
+            if isinstance(digit.base, Loaded):
+                found.append(digit.base)
+            elif isinstance(digit.base, Affine):
+                found.extend(digit.base.loaded())
+            elif isinstance(digit.base, Bounded):
+                found.extend(digit.base.expr.loaded())
+        return tuple(dict.fromkeys(found))
+
+
+Base = Union[Axis, Loaded, Bounded, Affine]
+"""What a digit may be taken of."""
+
+
+def constant(value: int) -> Affine:
+    return Affine((), value)
+
+
+def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
+    """``base // div % mod`` as an expression, in normal form."""
+    if isinstance(base, Axis | Bounded):
+        span = -(-base.extent // div)
+        if mod is None or surely_below(span - 1, mod):
+            mod = span
+        if surely_below(mod, 2):
+            return Affine()
+    elif isinstance(base, Affine) and same(div, 1) and (mod is None or _fits(base, mod)):
+        return base
+    return Affine(((Digit(base, div, mod), 1),))
+
+
+def linear(index: tuple[Affine, ...], sizes: tuple[int, ...]) -> Affine:
+    """The row-major position of ``index`` in a shape."""
+    total = Affine()
+    for item, size in zip(index, sizes, strict=True):
+        total = total * size + item
+    return total
+
+
+def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
+    """The index in a shape of a row-major position; the inverse of ``linear``.
+
+    A shape without elements has no index: any will do.
+    """
+    index: list[Affine] = []
+    stride = 1
+    for place, size in reversed(list(enumerate(sizes))):
+        item = position // stride
+        index.append(item if place == 0 else item % max(size, 1))
+        stride *= max(size, 1)
+    return tuple(reversed(index))
+
+
+def _digest(base: Base) -> str:
+    if isinstance(base, Affine):
+        return base.digest
+    return _short(f"{base.expr.digest} {base.extent}" if isinstance(base, Bounded) else repr(base))
+
+
+def _short(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _normal(sums: dict[Digit, int], const: int) -> Affine:
+    """Drop zeros, join neighbouring digits of one base, and order the terms."""
+    terms = {d: c for d, c in sums.items() if not same(c, 0)}
+    while (pair := _neighbours(terms)) is not None:
+        high, low = pair
+        factor = terms.pop(low)
+        del terms[high]
+        mod = None if high.mod is None or low.mod is None else high.mod * low.mod
+        whole = _reduced(low.base, low.div, mod)
+        const += whole.const * factor
+        for item, coefficient in whole.terms:
+            terms[item] = terms.get(item, 0) + coefficient * factor
+            if same(terms[item], 0):
+                del terms[item]
+    ordered = sorted(terms.items(), key=lambda item: item[0].order)
+    return Affine(tuple(ordered), const)
+
+
+def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
+    """A pair (high, low) that makes up one digit."""
+    for low, factor in terms.items():
+        if low.mod is None:
+            continue
+        for high, coefficient in terms.items():
+            if (
+                high.base == low.base
+                and same(high.div, low.div * low.mod)
+                and same(coefficient, factor * low.mod)
+            ):
+                return high, low
+    return None
+
+
+def _fits(value: Affine, n: int) -> bool:
+    bounds = value.range
+    return bounds is not None and surely_below(-1, bounds[0]) and surely_below(bounds[1], n)
+
+
+def _reduced(base: Base, div: int, mod: int | None) -> Affine:
+    """``base // div % mod``, taken apart anew where the base is an expression."""
+    if not isinstance(base, Affine):
+        return digit(base, div, mod)
+    quotient = base // div
+    return quotient if mod is None else quotient % mod
+
+
+def _lone_digit(value: Affine) -> Digit | None:
+    """The digit of an expression that is one digit with coefficient 1."""
+    if same(value.const, 0) and len(value.terms) == 1 and same(value.terms[0][1], 1):
+        return value.terms[0][0]
+    return None
+
+
+def _quotient(value: Affine, n: int) -> Affine | None:
+    """``value // n`` by digits alone; None where the sum itself must be divided."""
+    if same(n, 1):
+        return value
+    whole, rest = value.split(n)
+    if _fits(rest, n):
+        return whole
+    lone = _lone_digit(rest)
+    if lone is not None and (lone.mod is None or surely_multiple(lone.mod, n)):
+        mod = None if lone.mod is None else lone.mod // n
+        return whole + _reduced(lone.base, lone.div * n, mod)
+    smaller = _smaller(rest, n)
+    part = None if smaller is None else _quotient(*smaller)
+    return None if part is None else whole + part
+
+
+def _opaque_quotient(value: Affine, n: int) -> Affine:
+    """``value // n`` with a sum as the base of a digit.
+
+    The sum is kept whole, so that digits of one position keep one base. A sum that may be
+    negative is first reduced to one that is not: generated code truncates, it does not floor.
+    """
+    if _may_be_negative(value):
+        whole, value = value.floored(n)
+        return whole + Affine(((Digit(value, n, None), 1),))
+    smaller = _smaller(value, n)
+    if smaller is not None:
+        return smaller[0] // smaller[1]
+    return Affine(((Digit(value, n, None), 1),))
+
+
+def _may_be_negative(value: Affine) -> bool:
+    return value.range is None or not surely_below(-1, value.range[0])
+
+
+def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
+    """``value // n`` as the quotient of a smaller sum by a smaller number."""
+    for factor, high, _ in _levels(value, n):
+        return high, n // factor
+    return None
+
+
+def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
+    """``value`` as ``factor * high + low`` with ``0 <= low < factor``, a divisor of ``n``."""
+    factors = {common_factor(n, c) for _, c in value.terms} - {1, n}
+    for factor in sorted(factors, key=hint, reverse=True):
+        high, low = _quotient(value, factor), _residue(value, factor)
+        if high is not None and low is not None:
+            yield factor, high, low
+
+
+def _residue(value: Affine, n: int) -> Affine | None:
+    """``value % n`` by digits alone; None where the sum itself must be divided."""
+    if same(n, 1):
+        return Affine()
+    rest = value.split(n)[1]
+    if _fits(rest, n):
+        return rest
+    lone = _lone_digit(rest)
+    if lone is not None and lone.mod is None:
+        return digit(lone.base, lone.div, n)
+    if lone is not None and lone.mod is not None and surely_multiple(lone.mod, n):
+        return _reduced(lone.base, lone.div, n)
+    for factor, high, low in _levels(rest, n):
+        part = _residue(high, n // factor)
+        if part is not None:
+            return part * factor + low
+    return None
+
+
+def _opaque_residue(value: Affine, n: int) -> Affine:
+    """``value % n`` with a sum as the base of a digit; the sum is never negative."""
+    if _may_be_negative(value):
+        value = value.floored(n)[1]
+    for factor, high, low in _levels(value, n):
+        return (high % (n // factor)) * factor + low
+    return Affine(((Digit(value, 1, n), 1),))
+
+
+def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
+    """The axes that enter as digits, those of the largest steps first."""
+    found = [(step, item.base) for item, step in expr.terms if isinstance(item.base, Axis)]
+    return tuple(axis for _, axis in sorted(found, key=lambda pair: -hint(pair[0])))
+
+
+def substitute(expr: Affine, axes: Mapping[Axis, Affine]) -> Affine:
+    """``expr`` with axes replaced by expressions; axes not named stay."""
+    total = Affine((), expr.const)
+    for item, coefficient in expr.terms:
+        total = total + _substitute_digit(item, axes) * coefficient
+    return total
+
+
+def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
+    base = item.base
+    if isinstance(base, Loaded):
+        return Affine(((item, 1),))
+    if isinstance(base, Bounded):
+        return digit(Bounded(substitute(base.expr, axes), base.extent), item.div, item.mod)
+    inner = axes.get(base, digit(base)) if isinstance(base, Axis) else substitute(base, axes)
+    found = inner // item.div
+    return found if item.mod is None else found % item.mod
+
+
+def unbound(expr: Affine) -> Affine:
+    """``expr`` with whole bounded expressions written out: what they are, not what they are within.
+
+    ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
+    """
+    total = Affine((), expr.const)
+    for item, coefficient in expr.terms:
+        base = item.base
+        whole = item.mod is None or (isinstance(base, Bounded) and same(item.mod, base.extent))
+        if isinstance(base, Bounded) and same(item.div, 1) and whole:
+            total = total + unbound(base.expr) * coefficient
+        else:
+            total = total + Affine(((item, coefficient),))
+    return total
