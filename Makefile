@@ -20,7 +20,7 @@ endif
 WORKERS = $(shell $(RUN) -c "import xdist; print('-n auto')" 2>/dev/null)
 ARGS ?=
 
-.PHONY: demo test test-slow test-random test-gpu lint format bench clean
+.PHONY: demo test test-slow test-random test-gpu lint format bench replay clean
 
 demo: $(READY)
 	$(RUN) -m bench.demo $(ARGS)
@@ -47,6 +47,11 @@ lint: $(READY)
 format: $(READY)
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
+
+# What differs between the kernels of a revision and those of the working tree.
+BASE ?= HEAD
+replay: $(READY)
+	$(RUN) -m bench.replay --base $(BASE) $(ARGS)
 
 bench: $(READY)
 	$(RUN) -m bench $(ARGS)

@@ -28,7 +28,7 @@ def output_of(command: Sequence[str], environment: Mapping[str, str], seconds: f
         process = subprocess.Popen(
             command, env=environment, stdout=out, stderr=errors, start_new_session=True
         )
-        with _ending(process):
+        with ending(process):
             code = _waited(process, seconds)
         out.seek(0)
         errors.seek(0)
@@ -45,7 +45,7 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> int:
 
 
 @contextmanager
-def _ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """While a process leads its group; behind it there is none of that group."""
     try:
         yield

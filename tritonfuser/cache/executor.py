@@ -23,6 +23,7 @@ from ..symbolic.shape_env import Ledger
 from .calls.diagnosis import explain_mismatch
 from .calls.entries import Checked, Nowhere, way_in
 from .calls.profiling import watched
+from .keys.open_sizes import KeyReader, Numbers, Opened, opened
 from .keys.recompiles import Recompiles
 from .keys.signature import default_device, is_aligned, key_maker, signature
 from .lru import LRU
@@ -158,17 +159,29 @@ class FusionExecutorCache:
         """The plan that ran last."""
         return self._plans.newest()
 
-    def segments(self, inputs: Sequence[Any], *, arch: str | None = None) -> SegmentedFusion:
+    def segments(
+        self,
+        inputs: Sequence[Any],
+        *,
+        arch: str | None = None,
+        varying: Sequence[Sequence[Any]] = (),
+    ) -> SegmentedFusion:
         """How the definition is cut for inputs like these, here or on another GPU."""
-        return self._lowered(inputs, arch).segmented
+        return self._lowered(inputs, arch, varying).segmented
 
     def heuristics(self, inputs: Sequence[Any]) -> list[HeuristicParams]:
         """The params that would be used, one a segment."""
         return [s.params for s in self.segments(inputs).segments]
 
-    def kernels(self, inputs: Sequence[Any], *, arch: str | None = None) -> list[KernelSource]:
+    def kernels(
+        self,
+        inputs: Sequence[Any],
+        *,
+        arch: str | None = None,
+        varying: Sequence[Sequence[Any]] = (),
+    ) -> list[KernelSource]:
         """The kernels' sources, in execution order."""
-        return [s for s in self._lowered(inputs, arch).sources if s is not None]
+        return [s for s in self._lowered(inputs, arch, varying).sources if s is not None]
 
     def compile_for(self, arch: str, inputs: Sequence[Any]) -> list[KernelReport]:
         """Compile the kernels for a GPU that need not be here.
@@ -197,12 +210,35 @@ class FusionExecutorCache:
         return reports
 
     def lowered(
-        self, inputs: Sequence[Any], *, arch: str | None = None
+        self,
+        inputs: Sequence[Any],
+        *,
+        arch: str | None = None,
+        varying: Sequence[Sequence[Any]] = (),
     ) -> tuple[Lowered, DeviceProperties]:
-        """All that is decided for inputs like these, and for which device."""
+        """All that is decided for inputs like these, and for which device.
+
+        Parameters
+        ----------
+        varying : sequence of sequences
+            Inputs of earlier runs: sizes that differ become arguments of the kernels.
+
+        Raises
+        ------
+        InputError
+            Earlier inputs differ in more than sizes.
+        """
         where = self._checked(inputs, None)
         properties = devices.of(where) if arch is None else devices.known(arch)
-        return self._lower(inputs, where, properties, None), properties
+        sizes = self._opened(inputs, where, varying)
+        if sizes is None:
+            found = signature(self.fusion, inputs, where)
+            return lower(self.fusion, found, properties, None, self._two_steps), properties
+        made = lower(
+            self.fusion, sizes.signature, properties, None, self._two_steps, ledger=sizes.ledger
+        )
+        sizes.ledger.close()
+        return made, properties
 
     # -- helpers -------------------------------------------------------------
 
@@ -212,19 +248,32 @@ class FusionExecutorCache:
             raise error
         return device_of(inputs, device)
 
-    def _lowered(self, inputs: Sequence[Any], arch: str | None) -> Lowered:
-        return self.lowered(inputs, arch=arch)[0]
-
-    def _lower(
-        self,
-        inputs: Sequence[Any],
-        where: torch.device,
-        properties: DeviceProperties,
-        params: Sequence[HeuristicParams] | None,
-        products: ProductPolicy = ProductPolicy.AUTO,
+    def _lowered(
+        self, inputs: Sequence[Any], arch: str | None, varying: Sequence[Sequence[Any]] = ()
     ) -> Lowered:
+        return self.lowered(inputs, arch=arch, varying=varying)[0]
+
+    def _opened(
+        self, inputs: Sequence[Any], where: torch.device, varying: Sequence[Sequence[Any]]
+    ) -> Opened | None:
+        """The signature with the sizes open that differ in earlier runs; None where none does."""
+        if not varying:
+            return None
+        reader = KeyReader(self.fusion)
+        now = reader.split(self._key(inputs))
+        seen: list[Numbers] = []
+        for place, earlier in enumerate(varying):
+            self._checked(earlier, None)
+            before = reader.split(self._key(earlier))
+            if before.family != now.family:
+                raise InputError(
+                    f"varying[{place}] differs from the inputs in more than sizes: "
+                    f"{reader.other_kind(before.family, now.family)}",
+                    hint="Give inputs of the same ranks, dtypes, device and alignment.",
+                )
+            seen.append(before.numbers)
         found = signature(self.fusion, inputs, where)
-        return lower(self.fusion, found, properties, params, self._two_steps, products)
+        return opened(self.fusion, found, [*seen, now.numbers], reader.scalars(now))
 
 
 def device_of(inputs: Sequence[Any], device: torch.device | str | None = None) -> torch.device:

@@ -84,7 +84,7 @@ class KernelSource:
         Arguments that are not to be called aligned, even where they are.
     follows : bool
         Whether it waits by itself for the kernel before it, and may be started early.
-    workspace : Board or None
+    workspace : CooperativeWorkspace or None
         The last run-time argument, where programs wait for one another: all must run at a time.
     max_registers : int
         Most registers of a thread, 0 for as many as the compiler takes.

@@ -65,7 +65,7 @@ def lower(
         To use instead of what the heuristics propose, one a segment.
     two_steps : bool
         Whether a reduction of few rows may take two kernels.
-    products : Products
+    products : ProductPolicy
         Who computes matrix products.
     ledger : Ledger, optional
         Of the sizes in the signature that vary.

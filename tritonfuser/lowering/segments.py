@@ -109,7 +109,7 @@ class Segment:
         Tile sizes.
     reason : str
         Why these nodes are together.
-    operands : tuple of Buffered
+    operands : tuple of BufferView
         For ``expr_eval``: where the tensors that torch is given lie, in the node's order.
     refusals : tuple of str
         Why each scheduler before the chosen one does not take it.

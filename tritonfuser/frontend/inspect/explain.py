@@ -13,6 +13,9 @@ from ...errors import SourceLoc
 from ...heuristics.params import HeuristicParams
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
+from ...symbolic.shape_env import Ledger
+from ...symbolic.size_text import guard_text
+from ...symbolic.sizes import hint
 from ..vocabulary.units import bytes_text, seconds_text
 
 
@@ -85,11 +88,15 @@ class Explanation:
         In the order they run.
     cuts : tuple of str
         Every decision to start another kernel, also those taken before a reduction was split.
+    guards : tuple of str
+        What sizes that are arguments of the kernels must be for the kernels to be used, beside
+        what is equal in all runs: ``"size0 <= 4096"``. Empty where all sizes are written out.
     """
 
     device: DeviceProperties
     segments: tuple[SegmentReport, ...]
     cuts: tuple[str, ...]
+    guards: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -112,7 +119,8 @@ class Explanation:
         parts = [self._heading(), table, *(_details(s) for s in self.segments)]
         told = {s.cut for s in self.segments}
         others = [f"cut: {cut}" for cut in self.cuts if cut not in told]
-        return "\n\n".join([*parts, *(["\n".join(others)] if others else [])])
+        guards = [f"guard: {guard}" for guard in self.guards]
+        return "\n\n".join([*parts, *("\n".join(lines) for lines in (others, guards) if lines)])
 
     def _heading(self) -> str:
         kernels = sum(s.grid is not None for s in self.segments)
@@ -147,17 +155,30 @@ def explain_lowered(
                 ops=tuple(node.op for node in piece.nodes),
                 lines=_lines(piece),
                 params=piece.params,
-                grid=None if source is None else source.grid,
-                bytes_read=piece.bytes_read,
-                bytes_written=piece.bytes_written,
-                predicted_seconds=(piece.bytes_read + piece.bytes_written)
+                grid=None if source is None else _counts(source.grid),
+                bytes_read=hint(piece.bytes_read),
+                bytes_written=hint(piece.bytes_written),
+                predicted_seconds=(hint(piece.bytes_read) + hint(piece.bytes_written))
                 / device.bandwidth_bytes_per_s,
                 measured_seconds=times.get(piece.name),
             )
             for piece, source in pieces
         ),
         cuts=segmented.cuts,
+        guards=() if lowered.ledger is None else _guards(lowered.ledger),
     )
+
+
+def _counts(grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Programs at the sizes of these inputs."""
+    x, y, z = grid
+    return hint(x), hint(y), hint(z)
+
+
+def _guards(ledger: Ledger) -> tuple[str, ...]:
+    symbols = (atom for atom in ledger.atoms if atom.parts is None and atom.multiple > 1)
+    multiples = (f"{atom.name} % {atom.multiple} == 0" for atom in symbols)
+    return (*multiples, *(guard_text(ledger, guard) for guard in ledger.guards))
 
 
 def _lines(piece: Segment) -> tuple[SourceLoc, ...]:

@@ -160,9 +160,14 @@ class ShardedExecutor(executor.FusionExecutorCache):
         return Recompiles(made for core in cores for made in core.recompiles())
 
     def lowered(
-        self, inputs: Sequence[Any], *, arch: str | None = None
+        self,
+        inputs: Sequence[Any],
+        *,
+        arch: str | None = None,
+        varying: Sequence[Sequence[Any]] = (),
     ) -> tuple[Lowered, DeviceProperties]:
         """What is decided for the local run, where all is done by one."""
+        _refuse_varying(varying)
         core, given = self._single(inputs)
         return core.lowered(given, arch=arch)
 
@@ -171,8 +176,15 @@ class ShardedExecutor(executor.FusionExecutorCache):
         found = [core.heuristics(given) for core, given in self._examples(inputs)]
         return [params for each in found for params in each]
 
-    def kernels(self, inputs: Sequence[Any], *, arch: str | None = None) -> list[KernelSource]:
+    def kernels(
+        self,
+        inputs: Sequence[Any],
+        *,
+        arch: str | None = None,
+        varying: Sequence[Sequence[Any]] = (),
+    ) -> list[KernelSource]:
         """The kernels of all local runs."""
+        _refuse_varying(varying)
         found = [core.kernels(given, arch=arch) for core, given in self._examples(inputs)]
         return [kernel for each in found for kernel in each]
 
@@ -325,3 +337,11 @@ def exchange(own: torch.Tensor, step: Exchange, mesh: DeviceMesh) -> torch.Tenso
             if mesh.size_of(kind) > 1:
                 own = line(mesh.fiber(device, kind)).joined(own, dim)
     return own
+
+
+def _refuse_varying(varying: Sequence[Sequence[Any]]) -> None:
+    if varying:
+        raise UnavailableError(
+            "sizes that vary of a definition over a mesh are not available in tritonfuser",
+            hint="Leave varying out: each size has its own kernels.",
+        )

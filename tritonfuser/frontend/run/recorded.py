@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -45,15 +45,43 @@ class Recorded:
         with placing(self._ready()):
             return self._core().heuristics(self._accepted(inputs))
 
-    def segments(self, inputs: Inputs, *, arch: str | None = None) -> SegmentedFusion:
-        """How ``run`` would cut the definition, with the reasons; here or on another GPU."""
-        with placing(self._ready()):
-            return self._core().segments(self._accepted(inputs), arch=arch)
+    def segments(
+        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+    ) -> SegmentedFusion:
+        """How ``run`` would cut the definition, with the reasons; here or on another GPU.
 
-    def kernels(self, inputs: Inputs, *, arch: str | None = None) -> list[KernelSource]:
-        """The kernels that ``run`` would launch, as Triton source, in order."""
+        Parameters
+        ----------
+        varying : list of inputs
+            As for ``kernels``.
+        """
         with placing(self._ready()):
-            return self._core().kernels(self._accepted(inputs), arch=arch)
+            given = self._accepted(inputs)
+            return self._core().segments(given, arch=arch, varying=[*map(flat, varying)])
+
+    def kernels(
+        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+    ) -> list[KernelSource]:
+        """The kernels that ``run`` would launch, as Triton source, in order.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            CPU or meta tensors stand for tensors on another GPU.
+        arch : str, optional
+            Another GPU, that need not be here: ``"sm_90"``.
+        varying : list of inputs
+            Inputs of earlier runs whose sizes differ: sizes that do become arguments of the
+            kernels.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit, or those of earlier runs differ in more than sizes.
+        """
+        with placing(self._ready()):
+            given = self._accepted(inputs)
+            return self._core().kernels(given, arch=arch, varying=[*map(flat, varying)])
 
     def compile_for(self, arch: str, inputs: Inputs) -> list[KernelReport]:
         """Compile the kernels for a GPU that need not be here; what came out, one a kernel.

@@ -196,7 +196,12 @@ class Runnable(Recorded):
         return kernel.run(given)
 
     def explain(
-        self, inputs: Inputs, measure: bool = True, *, arch: str | None = None
+        self,
+        inputs: Inputs,
+        measure: bool = True,
+        *,
+        arch: str | None = None,
+        varying: Sequence[Inputs] = (),
     ) -> Explanation:
         """What ``run`` would do with inputs like these, and why: to print, or to read as data.
 
@@ -212,6 +217,14 @@ class Runnable(Recorded):
             Whether to run it some twenty times on a GPU. On a CPU nothing is measured.
         arch : str, optional
             Explain for another GPU, that need not be here: ``"sm_90"``; nothing is measured.
+        varying : list of inputs
+            Inputs of earlier runs whose sizes differ: sizes that do become arguments of the
+            kernels, and what was decided by them is among ``guards``. Nothing is measured.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit, or those of earlier runs differ in more than sizes.
 
         Examples
         --------
@@ -222,8 +235,9 @@ class Runnable(Recorded):
         with placing(fusion):
             given = flat(inputs) if arch is not None else self._accepted(inputs)
             core = self._core()
-            if not measure or arch is not None or device_of(given).type == "cpu":
-                return explain_lowered(*core.lowered(given, arch=arch))
+            earlier = [*map(flat, varying)]
+            if not measure or earlier or arch is not None or device_of(given).type == "cpu":
+                return explain_lowered(*core.lowered(given, arch=arch, varying=earlier))
             plan = core.plan(given)
         writes = any(out.alias_of is not None for out in fusion.ir.outputs)
         times = measured(plan, copied(given) if writes else given)

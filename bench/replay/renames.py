@@ -1,0 +1,24 @@
+"""What has another name now, as plain data: applied to the base's side before it is compared.
+
+Every occurrence is replaced at once, so names may be swapped. Remove what no base needs any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+WORDS: Mapping[str, str] = {
+    "Board": "CooperativeWorkspace",
+    "board": "workspace",
+    "board_ptr": "workspace_ptr",
+    "heard": "wait_for",
+    "keep": "materialize",
+    "look": "peek",
+    "tell": "publish",
+}
+"""Old to new, whole identifiers or dotted names: functions of the device library, fields of params
+and of kernels, variables in kernels."""
+
+TEXTS: Mapping[str, str] = {}
+"""Old to new, any part of a text: of reasons, cuts, guards, messages, and of the names of kernels,
+which are made of the names of ops."""

@@ -1,0 +1,66 @@
+"""Kernels for sizes that vary, without a run: ``varying=`` of segments, kernels and explain."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition, InputError
+
+ARCH = "sm_90"
+
+
+def row_sums():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float)
+        fd.add_output(fd.ops.sum(fd.ops.exp(x), [1]))
+    return fd
+
+
+def matrix(rows, columns, dtype=torch.float32):
+    return [torch.empty(rows, columns, dtype=dtype, device="meta")]
+
+
+EARLIER = [matrix(16, 96), matrix(32, 512)]
+
+
+def test_sizes_that_differ_are_arguments_of_the_kernels():
+    fd = row_sums()
+    (kernel,) = fd.kernels(matrix(64, 1024), arch=ARCH, varying=EARLIER)
+    assert "size1" in kernel.text
+    (kernel,) = fd.kernels(matrix(64, 1024), arch=ARCH, varying=[matrix(32, 1024)])
+    assert "r_mask" not in kernel.text and "size0" in kernel.text
+    (kernel,) = fd.kernels(matrix(64, 1024), arch=ARCH, varying=[matrix(64, 1024)])
+    assert kernel.text == fd.kernels(matrix(64, 1024), arch=ARCH)[0].text
+
+
+def test_segments_are_those_of_the_kernels():
+    found = row_sums().segments(matrix(64, 1024), arch=ARCH, varying=EARLIER)
+    assert "size0 x size1" in found.segments[0].reason
+
+
+def test_guards_and_numbers_are_explained():
+    found = row_sums().explain(matrix(64, 1024), arch=ARCH, varying=EARLIER)
+    assert found.segments[0].grid == (64, 1, 1)
+    assert found.bytes == 4 * (64 * 1024 + 64)
+    assert "size1 % 32 == 0" in found.guards
+    assert "size1 <= 1024" in found.guards
+    assert "guard: size1 <= 1024" in str(found)
+    assert row_sums().explain(matrix(64, 1024), arch=ARCH).guards == ()
+
+
+def test_it_is_what_runs_of_these_sizes_compile():
+    fd = row_sums()
+    *_, plan = [fd.plan(given) for given in (*EARLIER, matrix(64, 1024))]
+    (kernel,) = fd.kernels(matrix(64, 1024), varying=EARLIER)
+    assert kernel.text == plan.kernels[0].text
+    guards = fd.explain_recompiles()[-1].guards
+    assert fd.explain(matrix(64, 1024), varying=EARLIER).guards == guards
+
+
+def test_earlier_inputs_that_differ_in_more_are_refused():
+    with pytest.raises(InputError, match=r"varying\[1\].*alignment to 16 bytes"):
+        odd = [torch.empty(16 * 96 + 1, device="meta")[1:].view(16, 96)]
+        row_sums().kernels(matrix(64, 1024), arch=ARCH, varying=[EARLIER[0], odd])
+    with pytest.raises(InputError, match="rank 2"):
+        row_sums().kernels(matrix(64, 1024), varying=[[torch.empty(4, device="meta")]])
