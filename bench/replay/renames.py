@@ -19,6 +19,8 @@ WORDS: Mapping[str, str] = {
 """Old to new, whole identifiers or dotted names: functions of the device library, fields of params
 and of kernels, variables in kernels."""
 
-TEXTS: Mapping[str, str] = {}
+TEXTS: Mapping[str, str] = {
+    "too few to keep partial results": "too few for partial results",
+}
 """Old to new, any part of a text: of reasons, cuts, guards, messages, and of the names of kernels,
 which are made of the names of ops."""

@@ -70,7 +70,7 @@ def test_those_before_it_say_why_not():
     ("problem", "reason"),
     [
         (norm(4096, 16384, outer_members=2), "do not fit in registers"),
-        (norm(32, 4096, outer_members=2), "32 rows are too few to keep partial results"),
+        (norm(32, 4096, outer_members=2), "32 rows are too few for partial results"),
         (norm(4096, 4096, outer_members=1, streams=(COLUMN,)), "rows lie across memory"),
         (norm(0, 4096, outer_members=1), "there are no elements to reduce"),
         (norm(4096, 0, outer_members=1), "there are no elements to reduce"),

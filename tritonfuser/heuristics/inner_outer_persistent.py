@@ -54,7 +54,7 @@ def reject_reason(problem: Problem) -> str | None:
         )
     rows = problem.parallel
     if rows < LEAST_ROWS:
-        return f"{rows} rows are too few to keep partial results"
+        return f"{rows} rows are too few for partial results"
     return None
 
 
