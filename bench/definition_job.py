@@ -192,5 +192,5 @@ def _least_bytes(cut: SegmentedFusion) -> int:
 
 def _moved(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[Value]) -> int:
     """What is read counts once where it is stretched; what is written is written whole."""
-    whole = sum(v.tensor.numel * v.dtype.info.bits // 8 for v in writes if v.is_tensor)
+    whole = sum(v.tensor.numel * v.dtype.info.bytes for v in writes if v.is_tensor)
     return moved_bytes(nodes, reads, ()) + whole

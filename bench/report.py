@@ -59,7 +59,7 @@ def tensor_bytes(value: Value) -> int:
         if not isinstance(dim.size, int):
             raise TypeError(f"{value.name} has an extent that is not known yet")
         elements *= 1 if dim.expanded else dim.size
-    return elements * value.dtype.info.bits // 8
+    return elements * value.dtype.info.bytes
 
 
 def minimum_bytes(fusion: Fusion) -> int:

@@ -56,9 +56,20 @@ class DataType(Enum):
 class DTypeInfo:
     """Facts of one DataType.
 
-    ``bits`` is the storage width; ``triton`` the name under ``tl``; ``signature`` Triton's name
-    in a kernel signature (``*fp32`` without the star); ``letter`` nvFuser's one-letter mark of a
-    scalar's type, as in ``d2``.
+    Attributes
+    ----------
+    category : Category
+        The promotion category.
+    bits : int
+        Width of one element. Bool takes a whole byte; an unpacked fp4 has 4 bits, Null none.
+    torch : torch.dtype or None
+        The torch dtype; None where torch has none.
+    triton : str
+        The name under ``tl``.
+    signature : str
+        Triton's name in a kernel signature: ``*fp32`` without the star.
+    letter : str
+        nvFuser's one-letter mark of a scalar's type, as in ``d2``.
     """
 
     category: Category
@@ -67,6 +78,11 @@ class DTypeInfo:
     triton: str
     signature: str
     letter: str
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one element takes in memory, rounded up to whole ones."""
+        return (self.bits + 7) // 8
 
 
 _C = Category

@@ -372,7 +372,7 @@ def test_aligned_pointers_are_read_16_bytes_at_a_time(target, dtype):
     assert wide.registers > 0 and wide.spill_bytes == 0
     assert wide.name == "vector_add" and wide.scheduler == "pointwise"
     mixed = report(source, "pointwise", target, (True, True, False))
-    assert mixed.max_load_bytes == 16 and mixed.max_store_bytes == dtype.info.bits // 8
+    assert mixed.max_load_bytes == 16 and mixed.max_store_bytes == dtype.info.bytes
 
 
 def test_unaligned_pointers_are_read_one_element_at_a_time():

@@ -30,19 +30,14 @@ def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:
         touched = whole
         if operand.memory is not None:
             items = _distinct(operand.memory.sizes, operand.memory.strides)
-            touched = items * item_bytes(operand.root) * (2 if operand.pairs else 1)
+            touched = items * operand.root.dtype.info.bytes * (2 if operand.pairs else 1)
         found[operand.root] = lesser(found.get(operand.root, 0) + touched, whole)
     return sum(found.values())
 
 
 def held_bytes(fusion: Fusion, value: Value) -> int:
     """Bytes of memory behind a tensor: a dim stretched by expand counts once."""
-    return item_bytes(value) * _distinct(value.tensor.sizes, buffer_strides(fusion, value))
-
-
-def item_bytes(value: Value) -> int:
-    """Bytes of one element in memory."""
-    return max(value.dtype.info.bits // 8, 1)
+    return value.dtype.info.bytes * _distinct(value.tensor.sizes, buffer_strides(fusion, value))
 
 
 def _distinct(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:

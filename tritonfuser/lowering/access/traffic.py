@@ -31,7 +31,8 @@ class Traffic:
 
     @property
     def item_bytes(self) -> int:
-        return max(self.value.dtype.info.bits // 8, 1)
+        """Bytes of one element in memory."""
+        return self.value.dtype.info.bytes
 
     @cached_property
     def bytes(self) -> int:

@@ -46,7 +46,7 @@ def lanes_of_row(body: KernelBody) -> Lanes:
     sides = dict(body.nest.constants)
     rows, row = sides.get("XBLOCK", 1), sides["RBLOCK"]
     tensors = (v for v in body.segment.inputs if v.is_tensor and v.tensor.rank > 1)
-    narrowest = min((v.dtype.info.bits // 8 for v in tensors), default=4)
+    narrowest = min((v.dtype.info.bytes for v in tensors), default=4)
     loaded = LANE_BYTES // max(narrowest, 2)
     params = body.segment.params
     if isinstance(params, OuterPersistentParams):

@@ -33,7 +33,7 @@ def is_ahead(body: KernelBody, read: Read) -> bool:
         return False
     met = frozenset(axis.name for item in read.index for axis in item.axes())
     widths = [t.width for t in body.nest.tiles if t.block is not None and t.name in met]
-    size = max(read.value.dtype.info.bits // 8, 1)
+    size = read.value.dtype.info.bytes
     narrow = bool(widths) and max(widths) * size < COPIED * LANES * params.num_warps
     loaded = any(item.loaded() for item in read.index)
     return loop.name in met and narrow and not loaded and size < COPIED

@@ -69,7 +69,7 @@ def _behind_product(anchor: Anchor, group: FusionGroup) -> str | None:
 def _as_part(anchor: Anchor, group: FusionGroup) -> str | None:
     """A value of a few elements rides along in a kernel over more: that saves a launch."""
     elements = anchor.loops.row_extent
-    small = hint(elements) * anchor.value.dtype.info.bits // 8 <= RIDER_BYTES
+    small = hint(elements) * anchor.value.dtype.info.bytes <= RIDER_BYTES
     return EXTENTS if small and 0 < elements < group.loops.row_extent else None
 
 

@@ -15,7 +15,6 @@ from ...ops.mma import product_sizes
 from ...ops.table import Pointwise, View
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides, resolve
-from ..access.bytes_moved import item_bytes
 from ..access.read_footprint import is_library
 from ..tile.descriptors import ALIGNMENT, has_descriptors
 
@@ -57,8 +56,8 @@ class ProductFacts:
             m=hint(m),
             n=int(n),
             k=int(k),
-            left_bytes=item_bytes(left),
-            right_bytes=item_bytes(right),
+            left_bytes=left.dtype.info.bytes,
+            right_bytes=right.dtype.info.bytes,
             partial=call.attrs["dtype"] is DataType.Float,
         )
 
@@ -70,7 +69,7 @@ class ProductFacts:
             return False
         strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
         rows = [s for s in strides[-2:] if s != 1]
-        return len(rows) == 1 and rows[0] * item_bytes(value) % ALIGNMENT == 0
+        return len(rows) == 1 and rows[0] * value.dtype.info.bytes % ALIGNMENT == 0
 
     def materialised(self, node: Node) -> list[Value]:
         """The operands that must be in memory before the product starts."""
@@ -123,4 +122,4 @@ class ProductFacts:
 
 
 def bytes_of(value: Value) -> int:
-    return hint(value.tensor.numel) * item_bytes(value)
+    return hint(value.tensor.numel) * value.dtype.info.bytes

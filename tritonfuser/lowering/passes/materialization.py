@@ -14,7 +14,6 @@ from ...ir import Fusion, Node, Output, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Factory, Library, Pointwise, Random, View
 from ...symbolic.sizes import hint
-from ..access.bytes_moved import item_bytes
 from ..access.read_footprint import ends_kernel
 from .simplify import drop_dead, next_free
 
@@ -118,8 +117,8 @@ class _Materializer:
         if roots is None:
             return True
         elements = hint(value.tensor.numel)
-        read = sum(min(hint(r.tensor.numel), elements) * item_bytes(r) for r in roots)
-        return read >= DEAR * elements * item_bytes(value)
+        read = sum(min(hint(r.tensor.numel), elements) * r.dtype.info.bytes for r in roots)
+        return read >= DEAR * elements * value.dtype.info.bytes
 
 
 def _is_free(node: Node) -> bool:

@@ -9,7 +9,6 @@ from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...ir import Value
 from ...symbolic.index_expr import Affine, Axis
-from ..access.bytes_moved import item_bytes
 from .tile import Tile
 
 ALIGNMENT = 16
@@ -83,7 +82,7 @@ def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Describe
     turned = second != 1
     if turned:
         first, second, down, along = second, first, along, down
-    size = item_bytes(value)
+    size = value.dtype.info.bytes
     fits = second == 1 and first >= along.axis.extent and first * size % ALIGNMENT == 0
     if not fits or along.width * size < ALIGNMENT:
         return None

@@ -41,6 +41,6 @@ def _places(read: Read, tiles: tuple[Tile, ...]) -> set[int]:
 def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
     """Whether neighbours begin at multiples of a vector, whatever row they are in."""
     offset = offset_of(read.index, strides)
-    size = max(read.value.dtype.info.bits // 8, 1)
+    size = read.value.dtype.info.bytes
     steps = [step for _, step in offset.terms if step != 1]
     return all(surely_multiple(step * size, VECTOR) for step in (*steps, offset.const))
