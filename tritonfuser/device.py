@@ -1,4 +1,4 @@
-"""What heuristics know of a device: frozen facts, also of GPUs that are not in this machine."""
+"""Facts of devices that decisions about kernels depend on, for GPUs present and absent."""
 
 from __future__ import annotations
 
@@ -9,6 +9,30 @@ from typing import Any
 import torch
 
 from .errors import UnsupportedDeviceError
+
+VECTOR_BYTES = 16
+"""Bytes of the widest load or store of one thread, on NVIDIA and AMD GPUs."""
+
+SECTOR_BYTES = 32
+"""Bytes of a sector, the least that a GPU moves between its L2 cache and memory."""
+
+CACHE_LINE_BYTES = 128
+"""Bytes of a line of the L1 and L2 caches: four sectors."""
+
+MAX_BLOCK_ELEMENTS = 1 << 20
+"""Most elements of one Triton block (``TRITON_MAX_TENSOR_NUMEL``)."""
+
+MAX_REGISTERS_PER_THREAD = 255
+"""32-bit registers that one thread of an NVIDIA GPU can address."""
+
+NVIDIA_WARP_SIZE = 32
+"""Threads of a warp of all NVIDIA GPUs."""
+
+AMD_WAVEFRONT_SIZE = 64
+"""Threads of a wavefront of AMD's CDNA GPUs."""
+
+LAUNCH_S = 2e-6
+"""Seconds that one more kernel in a plan takes beside its work (H200)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +48,20 @@ class DeviceProperties:
     sm_count : int
         Streaming multiprocessors (compute units on AMD).
     registers_per_sm : int
-        32-bit registers.
+        32-bit registers of a multiprocessor.
     max_threads_per_sm : int
-        Threads that can be resident at once.
-    shared_bytes_per_sm, shared_bytes_per_block : int
-        Shared memory of a multiprocessor, and what one program may take of it.
+        Threads that can be resident on a multiprocessor at once.
+    shared_bytes_per_sm : int
+        Shared memory of a multiprocessor, in bytes.
+    shared_bytes_per_block : int
+        Shared memory that one program may take, in bytes.
     l2_bytes : int
-        The cache that all multiprocessors share.
+        Bytes of the L2 cache that a program's multiprocessor reads through.
     warp_size : int
-        Threads that run in step.
+        Threads of a warp: 32 on NVIDIA, 64 on AMD.
     bandwidth_bytes_per_s : float
-        Memory traffic of a copy, read and written bytes counted: measured where it could be,
-        else from the specification.
+        Bytes a second that a copy reads and writes together. Measured on the H200; elsewhere from
+        the specification.
     """
 
     name: str
@@ -55,6 +81,14 @@ class DeviceProperties:
         return self.arch.startswith("sm_") and int(self.arch[3:]) >= 90
 
     @property
+    def product_flops_per_s(self) -> float:
+        """Floating-point operations a second of cuBLAS's products of Half and BFloat16.
+
+        Measured on the H200. Other GPUs are taken to differ from it as their bandwidths do.
+        """
+        return _H200_PRODUCT_FLOPS_PER_S * self.bandwidth_bytes_per_s / _H200_BANDWIDTH
+
+    @property
     def is_cpu(self) -> bool:
         """Whether kernels run in Triton's interpreter."""
         return self.arch == "cpu"
@@ -62,6 +96,9 @@ class DeviceProperties:
 
 _KIB = 1 << 10
 _MIB = 1 << 20
+
+_H200_BANDWIDTH = 4.27e12
+_H200_PRODUCT_FLOPS_PER_S = 770e12
 
 _A100 = DeviceProperties(
     name="NVIDIA A100-SXM4-80GB",
@@ -72,7 +109,7 @@ _A100 = DeviceProperties(
     shared_bytes_per_sm=164 * _KIB,
     shared_bytes_per_block=163 * _KIB,
     l2_bytes=40 * _MIB,
-    warp_size=32,
+    warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=2.04e12,
 )
 _H200 = replace(
@@ -83,7 +120,7 @@ _H200 = replace(
     shared_bytes_per_sm=228 * _KIB,
     shared_bytes_per_block=227 * _KIB,
     l2_bytes=60 * _MIB,
-    bandwidth_bytes_per_s=4.27e12,
+    bandwidth_bytes_per_s=_H200_BANDWIDTH,
 )
 _B200 = replace(
     _H200,
@@ -101,13 +138,13 @@ _MI300X = DeviceProperties(
     max_threads_per_sm=2048,
     shared_bytes_per_sm=64 * _KIB,
     shared_bytes_per_block=64 * _KIB,
-    # 4 MiB for each of its eight chiplets; a program sees its own chiplet's.
+    # Each of the eight chiplets has 4 MiB, and a program reads through its own chiplet's.
     l2_bytes=4 * _MIB,
-    warp_size=64,
+    warp_size=AMD_WAVEFRONT_SIZE,
     bandwidth_bytes_per_s=5.3e12,
 )
-# The interpreter runs one program after another, and each costs milliseconds: one processor,
-# and nothing to gain from small programs.
+# The interpreter runs programs one after another and takes milliseconds for each. So the CPU counts
+# as one multiprocessor, and small programs gain nothing.
 CPU = DeviceProperties(
     name="cpu",
     arch="cpu",
@@ -117,7 +154,7 @@ CPU = DeviceProperties(
     shared_bytes_per_sm=_MIB,
     shared_bytes_per_block=_MIB,
     l2_bytes=_MIB,
-    warp_size=32,
+    warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=1.0e10,
 )
 

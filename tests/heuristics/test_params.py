@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.codec import decode, encode
 from tritonfuser.heuristics.params import (
-    MAX_BLOCK,
     MAX_TAILS,
     PARAMS,
     HeuristicParams,
@@ -114,7 +114,7 @@ def test_error_tells_key_and_expectation():
 
 def test_a_tail_is_a_block_too():
     changes = {"block_r": 1024, "persistent": False}
-    for block_x, tail in ((1, 2 * MAX_BLOCK), (64, MAX_BLOCK)):
+    for block_x, tail in ((1, 2 * MAX_BLOCK_ELEMENTS), (64, MAX_BLOCK_ELEMENTS)):
         with pytest.raises(ParamsError, match="a block of Triton holds at most"):
             InnerPersistentParams(block_x=block_x, tails=(tail,), **changes)
 
@@ -173,11 +173,11 @@ def test_types_hold_in_the_constructor_too(bad):
 
 
 def test_tile_has_a_largest_size():
-    assert PointwiseParams(block_x=MAX_BLOCK).block_x == MAX_BLOCK
+    assert PointwiseParams(block_x=MAX_BLOCK_ELEMENTS).block_x == MAX_BLOCK_ELEMENTS
     with pytest.raises(ParamsError, match="block_x \\* block_y is 2097152"):
         TransposeParams(block_x=2048, block_y=1024)
     with pytest.raises(ParamsError, match="holds at most 1048576"):
-        InnerOuterPersistentParams(block_m=2, block_r=MAX_BLOCK)
+        InnerOuterPersistentParams(block_m=2, block_r=MAX_BLOCK_ELEMENTS)
 
 
 def test_params_are_frozen_and_take_keywords_only():

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonfuser.device import ARCHITECTURES, known
+from tritonfuser.device import ARCHITECTURES, MAX_BLOCK_ELEMENTS, known
 from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import schedulers
-from tritonfuser.heuristics.params import MAX_BLOCK, MAX_TAILS, PARAMS
+from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem, Stream, ceil_div, next_power_of_2
 from tritonfuser.heuristics.rows import most_tails, whole_row
 
@@ -143,7 +143,7 @@ def test_proposals_can_run(problem):
     tile = 1
     for side in (value for key, value in fields.items() if key.startswith("block_")):
         tile *= side
-    assert tile <= MAX_BLOCK
+    assert tile <= MAX_BLOCK_ELEMENTS
     tails = sum(fields.get("tails", ()))
     if fields.get("persistent") or name == "inner_outer_persistent":
         assert fields["block_r"] + tails >= problem.reduced

@@ -24,7 +24,7 @@ def backward(rows, columns, **changes):
         full_outputs=True,
         dependent_outputs=True,
         outer_members=2,
-        told=2,
+        published_sums=2,
         streams=(ROW, ROW, replace(ROW, is_store=True)),
         device=H200,
     )
@@ -61,7 +61,7 @@ def test_the_split_of_the_rows_and_the_params_go_together():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"told": 0},
+        {"published_sums": 0},
         {"outer_members": 3},
         {"reduced": 20481},
         {"parallel": 16411},  # a prime number of rows is not cut into groups

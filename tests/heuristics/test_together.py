@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.heuristics.test_schedulers import COLUMN, CPU, FLAT, H200, norm
+from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.heuristics import schedulers
-from tritonfuser.heuristics.params import MAX_BLOCK, InnerPersistentParams
+from tritonfuser.heuristics.params import InnerPersistentParams
 from tritonfuser.heuristics.persistent import MOST_CO_REDUCED
 from tritonfuser.heuristics.problem import next_power_of_2
 
@@ -26,7 +27,7 @@ def proposed(problem):
 def test_the_tile_has_all_of_them(row, co_reduced, device):
     params = proposed(norm(8192 * co_reduced, row, co_reduced=co_reduced, device=device))
     assert params.block_x == next_power_of_2(co_reduced)
-    assert params.block_x * params.block_r <= MAX_BLOCK
+    assert params.block_x * params.block_r <= MAX_BLOCK_ELEMENTS
     if params.persistent:
         assert params.block_r + sum(params.tails) >= row
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .columns import LINE, SMALL, VECTOR, WHOLE, Columns, columns_of
+from ..device import CACHE_LINE_BYTES, VECTOR_BYTES
+from .columns import SMALL, WHOLE, Columns, columns_of
 from .problem import Problem, ceil_div, next_power_of_2
 
 STEP = 64
@@ -60,12 +61,12 @@ def stay_in_l2(problem: Problem, block_x: int) -> bool:
 def widths(problem: Problem, facts: Columns) -> list[int]:
     """Numbers of columns a program may have, of the most first."""
     most = min(next_power_of_2(problem.parallel), facts.line)
-    least = min(max(VECTOR // facts.narrowest, 1), most)
+    least = min(max(VECTOR_BYTES // facts.narrowest, 1), most)
     return [most >> n for n in range(most.bit_length()) if most >> n >= least]
 
 
 def _share(problem: Problem, facts: Columns, block_x: int) -> float:
     """The share of the bandwidth that walks of so many columns a program get."""
-    contiguous = max(min(block_x * facts.narrowest, LINE), VECTOR)
+    contiguous = max(min(block_x * facts.narrowest, CACHE_LINE_BYTES), VECTOR_BYTES)
     programs = max(ceil_div(problem.parallel, block_x), 1)
     return SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)

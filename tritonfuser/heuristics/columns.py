@@ -9,16 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
 from .problem import Problem, Stream, ceil_div, next_power_of_2
-
-VECTOR = 16
-"""Bytes that a thread loads at once, where alignment lets it."""
-
-SECTOR = 32
-"""Bytes of the smallest piece of memory a GPU moves."""
-
-LINE = 128
-"""Bytes of a line of the caches."""
 
 SUM_STEP = 32
 """Those of a reduction that reads once: on an H200 sums of the columns of 16384 x 20480 took
@@ -47,12 +39,12 @@ class Columns:
     @property
     def line(self) -> int:
         """Columns of whole lines."""
-        return LINE // self.narrowest
+        return CACHE_LINE_BYTES // self.narrowest
 
     @property
     def sector(self) -> int:
         """Columns of a whole sector."""
-        return SECTOR // self.narrowest
+        return SECTOR_BYTES // self.narrowest
 
     def a_thread(self, size: int) -> int:
         """Elements of which a thread loads about ``size`` bytes, a power of two."""
@@ -71,8 +63,8 @@ def columns_of(problem: Problem) -> Columns:
     return Columns(
         read=max(sum(s.item_bytes for s in loads), 1),
         written=sum(s.item_bytes for s in full if s.is_store),
-        narrowest=min(narrowest, VECTOR),
-        together=min((_together(s) for s in full), default=VECTOR // 4),
+        narrowest=min(narrowest, VECTOR_BYTES),
+        together=min((_together(s) for s in full), default=VECTOR_BYTES // 4),
     )
 
 
@@ -90,7 +82,7 @@ def whole_loads(problem: Problem) -> list[Stream]:
 
 def _together(stream: Stream) -> int:
     """Elements of a row that a thread can load at once: rows may begin anywhere in a line."""
-    most = max(VECTOR // stream.item_bytes, 1)
+    most = max(VECTOR_BYTES // stream.item_bytes, 1)
     return most if stream.r_stride is None else gcd(stream.r_stride, most) or most
 
 
@@ -187,7 +179,7 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
     low, high = MIDDLING
     wave = PROGRAMS // 4 * problem.device.sm_count
-    in_turn = gcd(problem.reduced, VECTOR)  # of parts that take rows in turn
+    in_turn = gcd(problem.reduced, VECTOR_BYTES)  # of parts that take rows in turn
     few = ceil_div(problem.parallel, 2 * facts.line) <= wave and begins_at_vectors(problem, in_turn)
     if problem.full_outputs and begins_anywhere(problem):
         return False
@@ -197,7 +189,7 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
 def _in_lines(problem: Problem, facts: Columns) -> bool:
     """Whether rows begin at lines, or those of parts that take them in turn do, of so few."""
     steps = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
-    parts = max((LINE // gcd(LINE, step) for step in steps), default=1)
+    parts = max((CACHE_LINE_BYTES // gcd(CACHE_LINE_BYTES, step) for step in steps), default=1)
     most = PROGRAMS // 2 * problem.device.sm_count
     return parts * ceil_div(problem.parallel, facts.line) <= most
 
@@ -224,10 +216,12 @@ def begins_anywhere(problem: Problem) -> bool:
     loads = whole_loads(problem)
     if problem.parallel * problem.reduced * sum(s.item_bytes for s in loads) <= SMALL:
         return False
-    return any(s.r_stride is not None and s.r_stride * s.item_bytes % LINE for s in loads)
+    return any(
+        s.r_stride is not None and s.r_stride * s.item_bytes % CACHE_LINE_BYTES for s in loads
+    )
 
 
 def begins_at_vectors(problem: Problem, step: int = 1) -> bool:
     """Whether every ``step``-th row that is read begins at a vector where the first does."""
     strides = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
-    return all(step * stride % VECTOR == 0 for stride in strides)
+    return all(step * stride % VECTOR_BYTES == 0 for stride in strides)

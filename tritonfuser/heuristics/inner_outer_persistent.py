@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from math import gcd
 
+from ..device import MAX_BLOCK_ELEMENTS
 from .params import HeuristicParams, InnerOuterPersistentParams
-from .problem import MAX_TILE, Problem, next_power_of_2
+from .problem import Problem, next_power_of_2
 from .rows import align_of, row_tiles
 from .shared_rows import params_of, shared
 from .stages import loaded, most_stages
@@ -45,7 +46,7 @@ def reject_reason(problem: Problem) -> str | None:
     if not problem.inner:
         return "rows lie across memory"
     if problem.on_cpu:
-        fits = next_power_of_2(problem.reduced) <= MAX_TILE
+        fits = next_power_of_2(problem.reduced) <= MAX_BLOCK_ELEMENTS
         return None if fits else f"a row of {problem.reduced} is more than a block holds"
     if not _fits(problem) and shared(problem) is None:
         return (
@@ -81,7 +82,7 @@ def propose(problem: Problem) -> HeuristicParams:
     rows = max(problem.parallel // max(problem.chunks, 1), 1)
     if problem.on_cpu:
         row = next_power_of_2(problem.reduced)
-        block_m = min(next_power_of_2(rows), max(MAX_TILE // 4 // row, 1))
+        block_m = min(next_power_of_2(rows), max(MAX_BLOCK_ELEMENTS // 4 // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
     if not _fits(problem):
         chosen = shared(problem)

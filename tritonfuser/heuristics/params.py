@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
+from ..device import MAX_BLOCK_ELEMENTS
 from ..errors import ParamsError
 from .codec import decode, encode
-
-MAX_BLOCK = 1 << 20
-"""Most elements of one Triton block (``TRITON_MAX_TENSOR_NUMEL``)."""
 
 MAX_TAILS = 3
 """Most tiles for what is left of a row."""
@@ -71,10 +69,10 @@ class HeuristicParams:
             for name, size in sides.items():
                 self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
             total = math.prod(sides.values())
-            if total > MAX_BLOCK:
+            if total > MAX_BLOCK_ELEMENTS:
                 raise ParamsError(
                     f"{self.scheduler} params: {' * '.join(sides)} is {total}, "
-                    f"a block of Triton holds at most {MAX_BLOCK} elements"
+                    f"a block of Triton holds at most {MAX_BLOCK_ELEMENTS} elements"
                 )
         warps, stages = self.num_warps, self.num_stages
         fits = _is_power_of_two(warps) and warps <= MAX_WARPS

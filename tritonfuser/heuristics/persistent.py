@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import gcd
 
+from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
 from .column_walks import stay_in_l2, walked_columns, whole_columns
-from .columns import LINE, VECTOR, begins_anywhere
+from .columns import begins_anywhere
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
 from .problem import Problem, ceil_div, divisors, next_power_of_2
 from .reduction import cpu_tile
@@ -29,9 +30,6 @@ LONG_ROW = 1 << 16
 
 MOST_CO_REDUCED = 64
 """Rows that a program may have to reduce together: of more a step takes less than a line each."""
-
-SECTOR = 32
-"""Bytes of the smallest piece of memory a GPU moves."""
 
 
 def reject_reason(problem: Problem, inner: bool) -> str | None:
@@ -78,7 +76,7 @@ def _pieces_of_lines(problem: Problem) -> str | None:
 
 def _columns(problem: Problem) -> int:
     """Columns side by side that make up whole sectors."""
-    return min(next_power_of_2(problem.parallel), max(SECTOR // problem.narrowest, 8))
+    return min(next_power_of_2(problem.parallel), max(SECTOR_BYTES // problem.narrowest, 8))
 
 
 def propose_inner(problem: Problem) -> HeuristicParams:
@@ -172,7 +170,7 @@ def split_outer(problem: Problem) -> int:
     for parts in divisors(problem.reduced):
         part = replace(problem, parallel=problem.parallel * parts, reduced=problem.reduced // parts)
         whole = whole_columns(part)
-        lines = whole is not None and whole[0] * problem.narrowest >= LINE
+        lines = whole is not None and whole[0] * problem.narrowest >= CACHE_LINE_BYTES
         if lines and parts % interleave_outer(problem) == 0:
             return parts
     return 1
@@ -180,5 +178,5 @@ def split_outer(problem: Problem) -> int:
 
 def interleave_outer(problem: Problem) -> int:
     """What those parts should be a multiple of: then each begins at a vector."""
-    vector = max(VECTOR // problem.narrowest, 1)
+    vector = max(VECTOR_BYTES // problem.narrowest, 1)
     return vector // gcd(vector, problem.parallel)

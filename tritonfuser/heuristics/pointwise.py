@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..device import MAX_BLOCK_ELEMENTS
 from .params import HeuristicParams, PointwiseParams, TransposeParams
-from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
+from .problem import Problem, ceil_div, next_power_of_2
 
 MANY_LOADS = 5
 """Loads of an element from which on a thread takes a vector of each, and a program has more
@@ -39,7 +40,7 @@ def propose(problem: Problem) -> HeuristicParams:
     """
     n = problem.parallel
     if problem.on_cpu:
-        return PointwiseParams(block_x=min(next_power_of_2(n), MAX_TILE // 4))
+        return PointwiseParams(block_x=min(next_power_of_2(n), MAX_BLOCK_ELEMENTS // 4))
     items = min(64 // problem.narrowest, 32) if problem.narrowest < 4 else 8
     loads = sum(not stream.is_store for stream in problem.streams)
     factor = FEW // problem.narrowest if _scattered(problem) >= SCATTERED else 0
@@ -86,7 +87,7 @@ def propose_transpose(problem: Problem) -> HeuristicParams:
     y = next_power_of_2(problem.crossing)
     if problem.on_cpu:
         side_y = min(y, 512)
-        return TransposeParams(block_x=min(x, MAX_TILE // 4 // side_y), block_y=side_y)
+        return TransposeParams(block_x=min(x, MAX_BLOCK_ELEMENTS // 4 // side_y), block_y=side_y)
     few = problem.parallel < 4 * problem.device.sm_count * SIDE * SIDE
     side = SIDE if problem.widest <= (2 if few else 4) else SIDE // 2
     tall = problem.parallel >= TALL * problem.device.sm_count * side * 2 * side

@@ -182,7 +182,3 @@ def divisors(n: int) -> list[int]:
     """All divisors of a number, the smallest first."""
     small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
-
-
-MAX_TILE = 1 << 20
-"""Triton's limit on the elements of one block (TRITON_MAX_TENSOR_NUMEL)."""

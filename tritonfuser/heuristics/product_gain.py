@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import DeviceProperties
+from ..device import LAUNCH_S, DeviceProperties
 from .problem import Product
-
-RATE = 770e12
-"""cuBLAS's floating-point operations a second, of Half and BFloat16."""
-
-RATE_BANDWIDTH = 4.27e12
-"""That GPU's copy bandwidth, which the rates of other GPUs are taken to be in proportion to."""
 
 SLOWER = 0.045
 """Share of cuBLAS's time that a generated kernel takes longer: 185 us for 177 at 4096 cubed."""
@@ -27,9 +21,6 @@ BEHIND = 0.017e-12
 """Seconds that an element takes behind the product, times the square of the number of ops: one
 program a multiprocessor hides little latency, and values that wait take registers. Measured were
 0.9 to 1.1 ps an element with 7 ops, 5.8 ps with 15 and 21 ps with 31."""
-
-LAUNCH = 2e-6
-"""Seconds that a kernel more takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,16 +51,16 @@ def gain(product: Product, company: Company, device: DeviceProperties) -> float:
     elements = product.batch * product.m * product.n
     operands = product.left_bytes * product.m + product.right_bytes * product.n
     work = max(
-        2.0 * elements * product.k * RATE_BANDWIDTH / (RATE * bandwidth),
+        2.0 * elements * product.k / device.product_flops_per_s,
         product.batch * product.k * operands / bandwidth,
     )
     beside = elements * product.beside / bandwidth
     apart = 0.0
     if company.follows:
-        apart += LAUNCH + elements * product.left_bytes / bandwidth + beside
+        apart += LAUNCH_S + elements * product.left_bytes / bandwidth + beside
     if company.before_bytes:
-        apart += LAUNCH + 2 * company.before_bytes / bandwidth
+        apart += LAUNCH_S + 2 * company.before_bytes / bandwidth
     together = min(SLOWER * work, MOST_SLOWER) + max(BEHIND * company.ops**2 * elements, beside)
     if company.parts > 1:
-        together += LAUNCH + 8 * company.parts * elements / bandwidth
+        together += LAUNCH_S + 8 * company.parts * elements / bandwidth
     return apart - together

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import gcd
 
-from .columns import LINE, begins_at_vectors, long_run, reduction_parts, reduction_tile
+from ..device import CACHE_LINE_BYTES, MAX_BLOCK_ELEMENTS
+from .columns import begins_at_vectors, long_run, reduction_parts, reduction_tile
 from .params import HeuristicParams, ReductionParams
-from .problem import MAX_TILE, Problem, ceil_div, next_power_of_2
+from .problem import Problem, ceil_div, next_power_of_2
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
 from .stages import loaded, most_stages
 from .walks import REGISTER_ROW
@@ -71,7 +72,7 @@ def interleave(problem: Problem) -> int:
     """
     if problem.inner or problem.on_cpu:
         return 0
-    line = max(LINE // problem.narrowest, 1)
+    line = max(CACHE_LINE_BYTES // problem.narrowest, 1)
     of = line // gcd(line, problem.parallel)
     return of if of > 1 else 0
 
@@ -153,7 +154,7 @@ def _stages(problem: Problem, elements: int) -> int:
 
 def cpu_tile(problem: Problem) -> tuple[int, int, bool]:
     """(block_x, block_r, persistent): few, large programs, the interpreter pays by the program."""
-    limit = MAX_TILE // 4
+    limit = MAX_BLOCK_ELEMENTS // 4
     r = min(next_power_of_2(problem.reduced), limit)
     x = min(next_power_of_2(problem.parallel), max(limit // r, 1))
     if problem.co_reduced > 1:
