@@ -10,6 +10,7 @@ from .params import (
     OuterPersistentParams,
     PointwiseParams,
     ReductionParams,
+    RowTiling,
     ScanParams,
     TransposeParams,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "OuterPersistentParams",
     "PointwiseParams",
     "ReductionParams",
+    "RowTiling",
     "ScanParams",
     "TransposeParams",
 ]

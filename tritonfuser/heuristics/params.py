@@ -1,14 +1,14 @@
 """What a scheduler decides for one kernel: a frozen dataclass for each, to a plain dict and back.
 
-Sizes are in elements and powers of two, as Triton's blocks are. x runs over the positions of the
-output (of what stays), r over the elements that are reduced.
+Block sizes are in elements and powers of two, as Triton requires. Axis x runs over the positions of
+the output, axis r over the elements that are reduced.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from ..device import MAX_BLOCK_ELEMENTS
@@ -16,12 +16,46 @@ from ..errors import ParamsError
 from .codec import decode, encode
 
 MAX_TAILS = 3
-"""Most tiles for what is left of a row."""
+"""Most tail tiles of a row."""
 
 MAX_WARPS = 32
 """Most warps of one program: 1024 threads on NVIDIA."""
 
 _P = TypeVar("_P", bound="HeuristicParams")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowTiling:
+    """How params cut the rows of a kernel into tiles: the same facts for every scheduler with rows.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a tile.
+    block : int
+        Elements of a row in a whole block.
+    tails : tuple of int
+        Elements of the tail tiles behind the whole blocks.
+    align : int
+        Elements of a vector that tiles begin at. 1 where they begin wherever rows do.
+    can_align : bool
+        Whether kernels of this scheduler support an ``align`` above 1.
+    in_registers : bool
+        The whole row is held in registers. False where a program loops over blocks.
+    backwards : bool
+        Every second loop over a row runs from its end to its start.
+    evict_hints : bool
+        Loads of a row carry eviction hints for the L2 cache.
+    """
+
+    rows: int
+    block: int
+    tails: tuple[int, ...] = ()
+    align: int = 1
+    can_align: bool = False
+    in_registers: bool = False
+    backwards: bool = False
+    evict_hints: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +65,12 @@ class HeuristicParams:
     Attributes
     ----------
     num_warps : int
-        Warps of a program, a power of two up to 32.
+        Warps of a program. A power of two, 1 to 32.
     num_stages : int
-        Depth of the software pipeline of the kernel's loop: loads of how many steps are in
-        flight at once; 1 means none ahead.
+        Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 or more;
+        1 for no pipeline.
     max_registers : int
-        Most registers of a thread, 16 to 255; 0 for as many as the compiler takes.
+        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
     """
 
     scheduler: ClassVar[str] = ""
@@ -47,6 +81,11 @@ class HeuristicParams:
 
     def __post_init__(self) -> None:
         self.validate()
+
+    @property
+    def row_tiling(self) -> RowTiling | None:
+        """How rows are cut into tiles. None where the kernels have no rows."""
+        return None
 
     def validate(self) -> None:
         """Check types and limits.
@@ -60,11 +99,8 @@ class HeuristicParams:
         for row in fields(self):
             value = getattr(self, row.name)
             decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
-        for size in getattr(self, "tails", ()):
-            self._expect(_is_power_of_two(size), "tails", size, "powers of two, 1 or more")
-        self._expect(len(getattr(self, "tails", ())) <= MAX_TAILS, "tails", self, "3 at most")
-        align = getattr(self, "align", 1)
-        self._expect(_is_power_of_two(align), "align", align, "a power of two")
+        if self.row_tiling is not None:
+            self._check_rows(self.row_tiling)
         for sides in self._blocks():
             for name, size in sides.items():
                 self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
@@ -80,6 +116,12 @@ class HeuristicParams:
         self._expect(stages >= 1, "num_stages", stages, "1 or more")
         limit = self.max_registers
         self._expect(limit == 0 or 16 <= limit <= 255, "max_registers", limit, "0, or 16 to 255")
+
+    def _check_rows(self, tiling: RowTiling) -> None:
+        for size in tiling.tails:
+            self._expect(_is_power_of_two(size), "tails", size, "powers of two, 1 or more")
+        self._expect(len(tiling.tails) <= MAX_TAILS, "tails", self, "3 at most")
+        self._expect(_is_power_of_two(tiling.align), "align", tiling.align, "a power of two")
 
     def _blocks(self) -> list[dict[str, int]]:
         """The sides of each tile that a kernel has."""
@@ -136,14 +178,15 @@ class NoOpParams(HeuristicParams):
 
 @dataclass(frozen=True, kw_only=True)
 class PointwiseParams(HeuristicParams):
-    """Every program computes ``block_x`` elements of the flattened output.
+    """A program computes ``block_x`` elements of the flattened output.
 
     Attributes
     ----------
     block_x : int
         Elements a program.
     vectorization_factor : int
-        Most neighbouring elements of a lane; 0 for as many as its widest load takes.
+        Most neighbouring elements of a thread, a power of two. 0 for the width of its widest
+        vectorized load.
     """
 
     scheduler: ClassVar[str] = "pointwise"
@@ -160,14 +203,14 @@ class PointwiseParams(HeuristicParams):
 
 @dataclass(frozen=True, kw_only=True)
 class TransposeParams(HeuristicParams):
-    """Every program computes a tile over the two dims that lie fastest in some tensor.
+    """A program computes a tile over two axes, each of them contiguous in some tensor.
 
     Attributes
     ----------
     block_x : int
-        Side of the tile along the output's fastest dim, in elements.
+        Elements of the tile along the output's contiguous axis.
     block_y : int
-        Side along the dim that is fastest in the other tensors, in elements.
+        Elements along the axis that is contiguous in the other tensors.
     """
 
     scheduler: ClassVar[str] = "transpose"
@@ -177,27 +220,31 @@ class TransposeParams(HeuristicParams):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _XRParams(HeuristicParams):
-    """A program has ``block_x`` positions and takes ``block_r`` reduced elements of each at once.
+class _RowParams(HeuristicParams):
+    """A program has ``block_x`` rows and ``block_r`` reduced elements of each at a time.
 
     Attributes
     ----------
     block_x : int
-        Positions (rows) a program.
+        Rows a program.
     block_r : int
-        Reduced elements a step of the loop; the whole reduced extent, rounded up to a power of
-        two, where ``persistent``.
+        Reduced elements of a step of the loop. Where ``persistent``, the length of a row rounded
+        up to a power of two, or down where ``tails`` hold the rest.
     persistent : bool
-        True: all of the reduced elements are in registers at once, read once. False: a loop of
-        steps, and what is needed again is read again in each pass.
+        True: the whole row is in registers and read once. False: a program loops over the row,
+        and every further pass reads it again.
     tails : tuple of int
-        Elements of tiles for what whole blocks of ``block_r`` leave of a row, or more of its end,
-        one behind the other; none where a tile that reaches past the row's end wastes little.
-        They stay in registers where blocks are walked over.
+        Elements of up to three smaller tiles behind the whole blocks, in their order. They hold the
+        end of a row. Where a program loops over blocks, they stay in registers between passes.
+        Empty where the last block is masked instead.
     align : int
-        Elements of a vector where rows begin inside of one: tiles then begin at the first whole
-        vector of a row, and the last tail takes what lies before it and behind the last. Else 1.
+        Elements of a vector where rows begin inside of vectors, else 1. Above 1, tiles begin at the
+        first whole vector of a row. The last tail has the elements before it and those behind the
+        last whole vector.
     """
+
+    can_align: ClassVar[bool] = True
+    """Whether kernels of this scheduler support an ``align`` above 1."""
 
     block_x: int
     block_r: int
@@ -205,74 +252,93 @@ class _XRParams(HeuristicParams):
     tails: tuple[int, ...] = ()
     align: int = 1
 
+    @property
+    def row_tiling(self) -> RowTiling:
+        return RowTiling(
+            rows=self.block_x,
+            block=self.block_r,
+            tails=self.tails,
+            align=self.align,
+            can_align=self.can_align,
+            in_registers=self.persistent,
+        )
+
     def _blocks(self) -> list[dict[str, int]]:
         behind = [{"block_x": self.block_x, "tails": size} for size in self.tails]
         return [*super()._blocks(), *behind]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReductionParams(_XRParams):
-    """A reduction whose outputs are all reduced; nothing is read twice."""
+class ReductionParams(_RowParams):
+    """A reduction whose outputs are all reduced. Nothing is read twice."""
 
     scheduler: ClassVar[str] = "reduction"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AgainParams(_XRParams):
-    """What is reduced is used again: from registers where ``persistent``, else in further walks.
+class _RereadParams(_RowParams):
+    """Rows are reduced and used again: from registers where ``persistent``, else in more passes.
 
     Attributes
     ----------
     backwards : bool
-        Every second walk begins at the end of the row, which was read last and is still in the
-        L2 cache where whole rows are not; but for one that finds a mean with its spread by steps of
-        which the last is not full.
+        Every second pass runs from the end of a row to its start: the end was read last and is
+        still in the L2 cache. A pass that computes mean and variance with a masked last step runs
+        forwards all the same.
     evict_hints : bool
-        Ask the L2 cache to keep a row until its last walk.
+        Loads ask the L2 cache to keep a row until its last pass.
     """
 
     backwards: bool = False
     evict_hints: bool = True
 
+    @property
+    def row_tiling(self) -> RowTiling:
+        tiling = super().row_tiling
+        return replace(tiling, backwards=self.backwards, evict_hints=self.evict_hints)
+
 
 @dataclass(frozen=True, kw_only=True)
-class InnerPersistentParams(_AgainParams):
-    """Normalization along rows: reduced results are used with the rows they came from."""
+class InnerPersistentParams(_RereadParams):
+    """Normalization along contiguous rows: results are used with the rows they came from."""
 
     scheduler: ClassVar[str] = "inner_persistent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class OuterPersistentParams(_AgainParams):
-    """Normalization along columns: as inner_persistent, neighbours lie along x."""
+class OuterPersistentParams(_RereadParams):
+    """Normalization along columns: as ``inner_persistent``, with axis x contiguous in memory."""
 
     scheduler: ClassVar[str] = "outer_persistent"
+    can_align: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class InnerOuterPersistentParams(HeuristicParams):
-    """Both ways at once, as in the backward of a layer norm: rows are normalized while sums
+    """Reductions along rows and over rows in one pass, as in the backward of a layer norm.
 
-    over all rows are kept in registers, one partial sum a program.
+    A program loops over rows. It normalizes each, and keeps one partial sum per column in
+    registers.
 
     Attributes
     ----------
     block_m : int
-        Rows a step of a program's loop over its rows.
+        Rows of a step of the loop.
     block_r : int
-        Length of a row in elements, rounded up to a power of two, or down if there are tails.
+        Length of a row in elements, rounded up to a power of two, or down where ``tails`` hold the
+        rest. Where ``parts`` is above 1, the same of a program's part of a row.
     tails : tuple of int
-        Elements of smaller tiles for what ``block_r`` leaves of a row.
+        Elements of up to three smaller tiles for the rest of a row.
     parts : int
-        Programs that share a row, a power of two: each has ``block_r`` elements and the tails
-        of it, tells the others what it sums up, and reads its part again to finish it. 1 where a
-        row is one program's.
+        Programs that share a row, a power of two. 1 where a program has whole rows. Above 1, each
+        program reduces its part, publishes its sums to the others, and reads its part again to
+        finish the row.
     delay : int
-        Steps between a shared row's sums and its results: while they pass, the programs hear
-        from one another. All programs must be on the device at a time.
+        Steps of the loop between the sums of a shared row and its results, 1 or more. The sums of
+        the other programs arrive in that time. All programs must be resident at a time.
     align : int
-        Elements of a vector where rows begin inside of one, as in ``InnerPersistentParams``; a
-        program's rows then all begin at the same place of a vector.
+        Elements of a vector, as in ``InnerPersistentParams``. All rows of a program must begin at
+        the same place of a vector.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
@@ -284,6 +350,17 @@ class InnerOuterPersistentParams(HeuristicParams):
     delay: int = 1
     align: int = 1
 
+    @property
+    def row_tiling(self) -> RowTiling:
+        return RowTiling(
+            rows=self.block_m,
+            block=self.block_r,
+            tails=self.tails,
+            align=self.align,
+            can_align=True,
+            in_registers=True,
+        )
+
     def validate(self) -> None:
         super().validate()
         self._expect(_is_power_of_two(self.parts), "parts", self.parts, "a power of two")
@@ -292,14 +369,14 @@ class InnerOuterPersistentParams(HeuristicParams):
 
 @dataclass(frozen=True, kw_only=True)
 class ScanParams(HeuristicParams):
-    """Running results along r, carried from step to step.
+    """Scans along r. The state is carried from one step of the loop to the next.
 
     Attributes
     ----------
     block_x : int
         Rows a program.
     block_r : int
-        Elements a step.
+        Elements of a step of the loop.
     """
 
     scheduler: ClassVar[str] = "scan"
@@ -307,10 +384,14 @@ class ScanParams(HeuristicParams):
     block_x: int
     block_r: int
 
+    @property
+    def row_tiling(self) -> RowTiling:
+        return RowTiling(rows=self.block_x, block=self.block_r)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MatmulParams(HeuristicParams):
-    """A matrix product: every tile of the result is summed along K in a loop, in registers.
+    """A matrix product: a program loops over K and accumulates a tile of the result in registers.
 
     Attributes
     ----------
@@ -319,13 +400,14 @@ class MatmulParams(HeuristicParams):
     block_k : int
         Elements of K a step, 16 or more.
     group_m : int
-        Rows of tiles that are taken together, so that they share columns of the right operand.
+        Rows of tiles in a group, 1 or more. Programs finish a group before the next one, so that
+        its tiles share columns of the right operand in the L2 cache.
     programs : int
-        Programs that walk over the tiles; 0 for one a tile.
+        Persistent programs that loop over the tiles. 0 for one program a tile.
     parts : int
-        1 or 2: in how many column parts of a tile what follows the product is computed.
+        Parts, 1 or 2, that the columns of a tile are cut into for the epilogue.
     descriptors : bool
-        Let the copy engine (TMA) fetch operands and write results, where their layout allows it.
+        Loads and stores go through the copy engine (TMA) where layouts allow it.
     """
 
     scheduler: ClassVar[str] = "matmul"
@@ -354,7 +436,7 @@ class MatmulParams(HeuristicParams):
 
 @dataclass(frozen=True, kw_only=True)
 class ExprEvalParams(HeuristicParams):
-    """The segment is run by torch: nothing to decide."""
+    """torch runs the segment: nothing to decide."""
 
     scheduler: ClassVar[str] = "expr_eval"
 

@@ -10,9 +10,8 @@ from ...errors import ParamsError
 from ...heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
-    InnerPersistentParams,
     MatmulParams,
-    ReductionParams,
+    RowTiling,
 )
 from ...symbolic.index_expr import axes_in_order
 from ...symbolic.sizes import is_size
@@ -84,22 +83,19 @@ def _check_parts(piece: Segment, params: InnerOuterPersistentParams) -> None:
         )
 
 
-_KeepsRows = InnerPersistentParams | InnerOuterPersistentParams | ReductionParams
-
-
-def _check_align(piece: Segment, params: HeuristicParams) -> None:
+def _check_align(piece: Segment, params: HeuristicParams, tiling: RowTiling) -> None:
     """Tiles that begin at vectors hold a whole row of tensors whose rows begin alike."""
     reason: str | None = "it does not keep rows"
-    if isinstance(params, _KeepsRows) and getattr(params, "persistent", True):
+    if tiling.can_align and tiling.in_registers:
         walks = isinstance(params, InnerOuterPersistentParams)
         walked = set(piece.parallel) - set(piece.batch_axes) if walks else ()
         start = None if piece.co_reduced else piece.row_start
-        tiles = (params.block_r, params.tails, params.align)
+        tiles = (tiling.block, tiling.tails, tiling.align)
         reason = unalignable(start, walked, piece.reduced_extent, *tiles)
     if reason is not None:
         raise ParamsError(
             f"segment {piece.name} ({piece.scheduler}): tiles of its rows cannot begin at vectors "
-            f"of {params.to_dict()['align']} elements, {reason}",
+            f"of {tiling.align} elements, {reason}",
             hint="Use align=1.",
         )
 
@@ -111,29 +107,31 @@ def _check_fit(piece: Segment, params: HeuristicParams) -> None:
     if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
         _check_parts(piece, params)
         return
+    if params.row_tiling is not None:
+        _check_rows(piece, params, params.row_tiling)
+
+
+def _check_rows(piece: Segment, params: HeuristicParams, tiling: RowTiling) -> None:
     co_reduced = prod(axis.extent for axis in piece.co_reduced)
-    if piece.co_reduced and getattr(params, "block_x", co_reduced) < co_reduced:
+    if piece.co_reduced and tiling.rows < co_reduced:
         raise ParamsError(
             f"segment {piece.name} ({piece.scheduler}) reduces {co_reduced} rows together, "
-            f"block_x={getattr(params, 'block_x', co_reduced)} is too small",
+            f"block_x={tiling.rows} is too small",
             hint="Use a block_x of at least that many rows.",
         )
-    if getattr(params, "align", 1) > 1:
-        _check_align(piece, params)
+    if tiling.align > 1:
+        _check_align(piece, params, tiling)
         return
-    block_r = getattr(params, "block_r", None)
-    persistent = getattr(params, "persistent", hasattr(params, "block_m"))
-    tails = getattr(params, "tails", ())
-    if tails and piece.reduced_extent % max(block_r or 1, 1) > sum(tails):
+    block, tails = tiling.block, tiling.tails
+    if tails and piece.reduced_extent % block > sum(tails):
         raise ParamsError(
             f"segment {piece.name} ({piece.scheduler}) has rows of {piece.reduced_extent} "
-            f"elements, of which tails={tails} do not hold what blocks of {block_r} leave",
+            f"elements, of which tails={tails} do not hold what blocks of {block} leave",
             hint="Use tails=() for a last block that reaches past the row.",
         )
-    held = (block_r or 0) + sum(tails)
-    if block_r is not None and persistent and held < piece.reduced_extent:
+    if tiling.in_registers and block + sum(tails) < piece.reduced_extent:
         raise ParamsError(
             f"segment {piece.name} ({piece.scheduler}) keeps rows of {piece.reduced_extent} "
-            f"elements in registers, block_r={block_r} is too small",
+            f"elements in registers, block_r={block} is too small",
             hint="Use persistent=False, or a block_r of at least the row.",
         )

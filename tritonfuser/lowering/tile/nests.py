@@ -13,6 +13,7 @@ from ...heuristics.params import (
     OuterPersistentParams,
     PointwiseParams,
     ReductionParams,
+    RowTiling,
     ScanParams,
     TransposeParams,
 )
@@ -66,9 +67,9 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     x, x_axes = tile_over("x", segment.co_reduced or segment.parallel, block_x)
     s, s_axes = tile_over("s", apart if segment.co_reduced else (), None)
     place = 0 if lone else 1
-    tails = getattr(params, "tails", ())
-    r, tails = row_tiles(segment.reduced, params.block_r, tails, place=place)
-    whole = _is_whole(params, r.end)
+    tiling = params.row_tiling
+    r, tails = row_tiles(segment.reduced, params.block_r, tiling.tails, place=place)
+    whole = _is_whole(tiling, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.co_reduced or blocks <= 1
     found = Nest(
@@ -78,19 +79,19 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         {**s_axes, **x_axes, **spread(segment.reduced, r.axis)},
         sides(x, r, *tails),
         tuple({**s_axes, **x_axes, **spread(segment.reduced, tail.axis)} for tail in tails),
-        backwards=getattr(params, "backwards", False),
-        evict_hints=getattr(params, "evict_hints", True),
+        backwards=tiling.backwards,
+        evict_hints=tiling.evict_hints,
     )
-    return _aligned(found, segment, params, place)
+    return _aligned(found, segment, params.row_tiling, place)
 
 
-def _is_whole(params: _Rows, row: int) -> bool:
+def _is_whole(tiling: RowTiling, row: int) -> bool:
     """Whether a row fits a block; one that varies may be short, where its kernel has a loop."""
     if is_size(row):
-        if not getattr(params, "persistent", False):
+        if not tiling.in_registers:
             return False
-        guarded(SHORTEST * row >= params.block_r)
-    return params.block_r >= row
+        guarded(SHORTEST * row >= tiling.block)
+    return tiling.block >= row
 
 
 def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
@@ -114,19 +115,17 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         sides(m, r, *tails),
         tuple({**rows, **spread(segment.reduced, tail.axis)} for tail in tails),
     )
-    return _aligned(found, segment, params, place)
+    return _aligned(found, segment, params.row_tiling, place)
 
 
-def _aligned(
-    nest: Nest, segment: Segment, params: _Rows | InnerOuterPersistentParams, place: int
-) -> Nest:
+def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:
     """The same, with tiles of the rows that begin at vectors."""
-    vector = getattr(params, "align", 1)
+    vector = tiling.align
     if vector == 1:
         return nest
     assert segment.row_start is not None
     row = segment.reduced_extent
-    tiles = aligned_tiles(row, params.block_r, getattr(params, "tails", ()), vector, place)
+    tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place)
     start = substitute(segment.row_start, nest.axes).split(vector)[1]
     alignment = Alignment(vector, row, start, tuple(tiles))
     rows = {axis: at for axis, at in nest.axes.items() if axis not in segment.reduced}
