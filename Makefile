@@ -33,8 +33,8 @@ test-slow: $(READY)
 
 # Random definitions against torch; TRITONFUSER_GRAPHS_FROM=400 tries others.
 test-random: $(READY)
-	$(RUN) -m pytest $(WORKERS) -m slow tests/e2e/test_random_graphs.py \
-		tests/e2e/test_random_scalars.py -v $(ARGS)
+	$(RUN) -m pytest $(WORKERS) -m slow tests/e2e/graphs/test_random_graphs.py \
+		tests/e2e/graphs/test_random_scalars.py -v $(ARGS)
 
 test-gpu: $(READY)
 	$(RUN) -m pytest -m gpu $(ARGS)

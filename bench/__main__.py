@@ -10,17 +10,18 @@ from pathlib import Path
 
 import torch
 
-from .against import changes, comparison, worse
 from .options import limits_of, parse
-from .plot import check_plot, save_plot
-from .records import Results, load, save_csv
-from .report import save_json, table
-from .select import Row, rows, selected
-from .static import compile_rows, shown, static_changes
-from .suite import run_suite
-from .summary import summary
-from .tables import provenance, suite_tables
-from .workers import forget
+from .processes.workers import forget
+from .suite.compile_only import compile_rows, shown, static_changes
+from .suite.selection import Row, rows, selected
+from .suite.suite_run import run_suite
+from .tables.comparison import changes, comparison, worse
+from .tables.files import save_json
+from .tables.formatting import table
+from .tables.plot import check_plot, save_plot
+from .tables.records import Results, load, save_csv
+from .tables.suite_tables import provenance, suite_tables
+from .tables.summary import summary
 
 
 def main() -> int:

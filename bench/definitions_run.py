@@ -18,18 +18,20 @@ import torch
 
 from tritonfuser.frontend.inspect.oracle import Evaluation
 
-from .definition_job import DefinitionJob, brief, outline, shown
-from .definition_results import Result, rendered, summaries
-from .definitions import RecordedDefinition, load, make_inputs, record
-from .jobs import Outcome
+from .measure.errors import max_error
+from .measure.timing import copy_bandwidth
 from .options import add_workers, limits_of
-from .progress import Progress
-from .provenance import described
-from .records import OURS
-from .report import machine_code, max_error, save_json
-from .shrink import shrink
-from .timing import copy_bandwidth
-from .workers import Limits, forget, run_jobs
+from .processes.jobs import Outcome
+from .processes.progress import Progress
+from .processes.workers import Limits, forget, run_jobs
+from .recorded.definition_job import DefinitionJob, brief, outline, shown
+from .recorded.definition_results import Result, rendered, summaries
+from .recorded.definitions import RecordedDefinition, load, make_inputs, record
+from .recorded.shrink import shrink
+from .tables.files import save_json
+from .tables.formatting import machine_code
+from .tables.provenance import described
+from .tables.records import OURS
 
 Keep = Callable[[Sequence[Result]], None]
 """Takes the results so far."""

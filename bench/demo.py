@@ -11,12 +11,13 @@ import torch
 
 from tritonfuser import DataType, FusionDefinition
 
-from .definition_job import segment_lines
-from .definitions import RecordedDefinition, load, make_inputs, of_model, record
 from .definitions_run import ARCH, run_on_cpu, run_on_gpu
-from .report import max_error, table
-from .timing import copy_bandwidth
-from .workers import PROCESSES, Limits
+from .measure.errors import max_error
+from .measure.timing import copy_bandwidth
+from .processes.workers import PROCESSES, Limits
+from .recorded.definition_job import segment_lines
+from .recorded.definitions import RecordedDefinition, load, make_inputs, of_model, record
+from .tables.formatting import table
 
 LLAMA = "hf-llama3-block"
 SHOWN = 6

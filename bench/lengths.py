@@ -25,10 +25,11 @@ from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.keys.recompiles import Recompiles
 
+from .measure.timing import interleaved, synchronize
 from .options import add_commit
-from .provenance import described
-from .report import save_json, table
-from .timing import interleaved, synchronize
+from .tables.files import save_json
+from .tables.formatting import table
+from .tables.provenance import described
 
 LENGTHS = range(128, 12801, 128)
 WIDTH = 1024

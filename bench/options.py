@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import select
-from .against import TOLERATED
-from .records import PEERS
-from .workers import PROCESSES, Limits
+from .processes.workers import PROCESSES, Limits
+from .suite import selection
+from .tables.comparison import TOLERATED
+from .tables.records import PEERS
 
 EPILOG = """\
 On a machine without CUDA the rows are compiled for sm_90, and the table says what the kernels are
@@ -25,7 +25,7 @@ def parse() -> argparse.Namespace:
         description="Time the suite on a GPU beside its peers, or compile it for one.",
         epilog=EPILOG,
     )
-    select.add_arguments(parser.add_argument_group("rows"))
+    selection.add_arguments(parser.add_argument_group("rows"))
     _add_run(parser.add_argument_group("run"))
     _add_output(parser.add_argument_group("output"))
     return parser.parse_args()

@@ -21,10 +21,10 @@ import torch
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.executor import FusionExecutorCache
 
-from . import blocks
-from .model import REAL
-from .report import save_json, table
-from .stopwatch import STAGES, Stopwatch
+from .measure.stopwatch import STAGES, Stopwatch
+from .model import REAL, blocks
+from .tables.files import save_json
+from .tables.formatting import table
 
 ARCH = "sm_90"
 WIDTH = 1024

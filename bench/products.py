@@ -18,8 +18,9 @@ import torch.nn.functional as F
 from tritonfuser import DataType, FusionDefinition
 
 from .cases import size_name
-from .report import human_ratio, machine_code, save_json, table
-from .timing import interleaved
+from .measure.timing import interleaved
+from .tables.files import save_json
+from .tables.formatting import human_ratio, machine_code, table
 
 Size = tuple[int, int, int]
 SIZES: tuple[Size, ...] = (

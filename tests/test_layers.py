@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.layers import HOUSE, ROOMS, circle, faults, level_in, module_of
 
 ROOT = Path(next(iter(tritonfuser.__path__)))
 FILES = sorted(ROOT.rglob("*.py"))
+REPOSITORY = Path(__file__).parents[1]
 MOST = 25
 """Modules in a folder."""
 
@@ -33,10 +35,21 @@ def test_imports_point_down(path):
     assert not found, "\n".join(f"{path}:{line}: {what}" for line, what in found)
 
 
-def test_folders_are_small_and_say_what_they_hold():
-    for folder in {path.parent for path in FILES}:
-        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        assert len(modules) <= MOST, f"{folder} has {len(modules)} modules"
+def folders(name):
+    """The folders of the repository's top-level folder that have modules, largest first."""
+    return Counter(path.parent for path in (REPOSITORY / name).rglob("*.py")).most_common()
+
+
+@pytest.mark.parametrize("name", ["tritonfuser", "bench", "tests"])
+def test_folders_are_small(name):
+    for folder, count in folders(name):
+        modules = count - (folder / "__init__.py").exists()
+        assert modules <= MOST, f"{folder} has {modules} modules"
+
+
+@pytest.mark.parametrize("name", ["tritonfuser", "bench"])
+def test_packages_say_what_they_hold(name):
+    for folder, _ in folders(name):
         first = folder / "__init__.py"
         assert first.exists() and first.read_text().startswith('"""'), folder
 

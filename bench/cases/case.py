@@ -12,7 +12,7 @@ import torch
 
 from tritonfuser import FusionDefinition
 
-from ..report import minimum_bytes
+from ..measure.ideal_bytes import minimum_bytes
 
 Size = tuple[int, ...]
 Input = Union[torch.Tensor, int]

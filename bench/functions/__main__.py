@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..definitions import load, record
+from ..recorded.definitions import load, record
 from . import write
 
 

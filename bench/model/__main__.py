@@ -8,11 +8,12 @@ from pathlib import Path
 
 import torch
 
+from ..measure.timing import copy_bandwidth
 from ..options import add_stop
-from ..provenance import described
-from ..report import save_json, table
-from ..timing import copy_bandwidth
-from ..workers import Limits
+from ..processes.workers import Limits
+from ..tables.files import save_json
+from ..tables.formatting import table
+from ..tables.provenance import described
 from .run import PEERS, compiled_kernels, rows, run_steps
 from .sizes import REAL, SMALL
 

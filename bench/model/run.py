@@ -13,13 +13,13 @@ import torch
 from tritonfuser import FusionDefinition
 
 from ..functions import TorchFunction, write
-from ..inductor import compiled, tune_alone
-from ..jobs import Outcome, Shop
-from ..kernel_times import KernelTimes, kernel_times, warm_up
-from ..records import OURS
-from ..report import human_ratio, human_seconds, machine_code, table
-from ..timing import synchronize
-from ..workers import Limits, run_jobs
+from ..measure.inductor import compiled, tune_alone
+from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
+from ..measure.timing import synchronize
+from ..processes.jobs import Outcome, Shop
+from ..processes.workers import Limits, run_jobs
+from ..tables.formatting import human_ratio, human_seconds, machine_code, table
+from ..tables.records import OURS
 from .autograd import training_step
 from .sizes import Sizes, make_inputs
 from .step import record

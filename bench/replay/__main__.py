@@ -12,7 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from bench.report import save_json, table
+from bench.tables.files import save_json
+from bench.tables.formatting import table
 
 from .compare import Comparison, ReplayError
 from .corpus import PARTS, entries

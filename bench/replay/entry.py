@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from bench.definitions import Input, ScalarInput
+from bench.recorded.definitions import Input, ScalarInput
 
 Spec = dict[str, Any]
 """An input: ``{"shape", "stride", "dtype", "offset"}``, ``{"scalar"}`` or ``{"complex"}``."""

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import torch
 
-from bench import definitions as recorded
 from bench import products as matrix_products
 from bench.cases import CASES, size_name
-from bench.definitions import RecordedDefinition, ScalarInput, TensorInput
-from bench.select import DTYPES, Row
-from bench.shrink import OTHER_SIZES, SIZES, shrink
-from bench.symbolic import Table, resizable
+from bench.recorded import definitions as recorded
+from bench.recorded.definitions import RecordedDefinition, ScalarInput, TensorInput
+from bench.recorded.resizable import Table, resizable
+from bench.recorded.shrink import OTHER_SIZES, SIZES, shrink
+from bench.suite.selection import DTYPES, Row
 
 from .entry import CPU, FUSED, GIVEN, OPEN, Entry, Spec, recorded_specs, specs_of
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from tests.e2e.calls import record
-from tests.e2e.every_op import calls_of
-from tests.e2e.growing import Grown
+from tests.e2e.graphs.growing import Grown
+from tests.e2e.graphs.test_random_graphs import KINDS
+from tests.e2e.ops.calls import record
+from tests.e2e.ops.every_op import calls_of
 from tests.e2e.test_open_sizes import NARROW
-from tests.e2e.test_random_graphs import KINDS
 from tritonfuser.ops.registry import OPS
 
 from .entry import CPU, FUSED, OPEN, Entry, Spec, specs_of

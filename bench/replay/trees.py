@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.children import ending, ending_tidily
-from bench.progress import Progress
+from bench.processes.child_process import ending, ending_tidily
+from bench.processes.progress import Progress
 
 from .compare import Comparison, ReplayError, compare, load
 from .entry import Entry

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from bench.cases import BY_NAME, CASES, SUITES, Case, Size, size_name
-from bench.report import flat, max_error
-from bench.select import Row
+from bench.measure.errors import flat, max_error
+from bench.suite.selection import Row
 
 by_name = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 

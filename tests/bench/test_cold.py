@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import cold
-from bench.children import ChildError
-from bench.cold import TORCH, Limits, Trial, rows, trials
-from bench.cold_cases import CASES, DEFAULT
-from bench.records import OURS
+from bench.cold import __main__ as command
+from bench.cold import trials as runner
+from bench.cold.cases import CASES, DEFAULT
+from bench.cold.trials import TORCH, Limits, Trial, rows, trials
+from bench.processes.child_process import ChildError
+from bench.tables.records import OURS
 from tests.lowering.harness import H200, lowered
 
 KERNELS = {"layernorm_bwd": (2, 3), "block": (4, 8)}
@@ -75,7 +76,7 @@ def ran(monkeypatch):
         total = {OURS: 0.5, TORCH: 2.0}[peer]
         return f"warning\n{json.dumps({'total': total, 'imports': 0.1, 'compiled': 1.0})}\n"
 
-    monkeypatch.setattr(cold, "output_of", output_of)
+    monkeypatch.setattr(runner, "output_of", output_of)
     return seen
 
 
@@ -122,9 +123,9 @@ def test_the_table_has_medians_and_the_bar():
 def test_the_command_without_a_gpu(ran, tmp_path, monkeypatch, capsys):
     path = tmp_path / "cold.json"
     words = ["--cases", "bias_gelu", "softmax", "--rounds", "2", "--json", str(path)]
-    monkeypatch.setattr(cold.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(command.torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(sys, "argv", ["cold", *words, "--commit", "abc"])
-    cold.main()
+    command.main()
     text = capsys.readouterr().out
     assert "no GPU here" in text
     assert text.index("round 1, softmax") < text.index("round 2, bias_gelu")
@@ -132,5 +133,5 @@ def test_the_command_without_a_gpu(ran, tmp_path, monkeypatch, capsys):
     assert found["run"]["commit"] == "abc"
     assert [t["case"] for t in found["trials"]] == ["bias_gelu", "softmax"] * 2
     monkeypatch.setattr(sys, "argv", ["cold", *words, "--deadline", "-1"])
-    cold.main()
+    command.main()
     assert "4 runs left out, out of time" in capsys.readouterr().out

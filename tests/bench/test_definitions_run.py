@@ -10,16 +10,17 @@ import sys
 import pytest
 import torch
 
-from bench import definition_job, definitions_run
-from bench.definition_job import DefinitionJob
-from bench.definition_results import COMPILED, EAGER, Result, rendered, summaries
-from bench.definitions import load
+from bench import definitions_run
 from bench.definitions_run import failed, run_on_cpu, run_on_gpu
-from bench.jobs import Outcome, Shop
-from bench.kernel_times import KernelTimes
-from bench.records import OURS, SKIPPED
-from bench.shrink import shrink
-from bench.workers import Limits
+from bench.measure.kernel_times import KernelTimes
+from bench.processes.jobs import Outcome, Shop
+from bench.processes.workers import Limits
+from bench.recorded import definition_job
+from bench.recorded.definition_job import DefinitionJob
+from bench.recorded.definition_results import COMPILED, EAGER, Result, rendered, summaries
+from bench.recorded.definitions import load
+from bench.recorded.shrink import shrink
+from bench.tables.records import OURS, SKIPPED
 from tritonfuser import FusionDefinition
 
 SHOP = Shop(contextlib.nullcontext())

@@ -9,8 +9,8 @@ import pytest
 
 import bench
 from bench import demo
-from bench.definitions import of_model
-from bench.shrink import shrink
+from bench.recorded.definitions import of_model
+from bench.recorded.shrink import shrink
 
 TOOLS = [found.name for found in pkgutil.walk_packages(bench.__path__, "bench.")]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.definitions import load, make_inputs, record
 from bench.functions import unseeded, write
 from bench.functions.forms import FORMS
-from bench.report import max_error
-from bench.shrink import shrink
+from bench.measure.errors import max_error
+from bench.recorded.definitions import load, make_inputs, record
+from bench.recorded.shrink import shrink
 from tests.definitions.test_definitions import tolerance
-from tests.e2e.calls import record as record_calls
 from tests.e2e.checking import copied
-from tests.e2e.every_op import calls_of
-from tests.e2e.samples import pointwise_calls, takes
+from tests.e2e.ops.calls import record as record_calls
+from tests.e2e.ops.every_op import calls_of
+from tests.e2e.ops.samples import pointwise_calls, takes
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import DefinitionError

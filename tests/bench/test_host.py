@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
-from bench import host
-from bench.host import Outcome, Row, measure, outcome, report, row
-from bench.host_calls import BARS, COMPILED, EAGER, RUN, Bar, Call, _chained, all_calls
+from bench.host import __main__ as command
+from bench.host.call_times import Outcome, Row, measure, outcome, report, row
+from bench.host.calls import BARS, COMPILED, EAGER, RUN, Bar, Call, _chained, all_calls
 
 
 def test_the_calls_compute_the_same():
@@ -60,7 +60,7 @@ def test_the_tables():
 
 def test_the_whole_on_a_cpu(tmp_path, capsys):
     path = tmp_path / "host.json"
-    host.main(["--json", str(path), "--rounds", "3", "--calls", "1"])
+    command.main(["--json", str(path), "--rounds", "3", "--calls", "1"])
     assert "fd.run([a, b])" in capsys.readouterr().out
     found = json.loads(path.read_text())
     assert found["bars"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.kernel_times import KernelTimes, busy, kernel_times
+from bench.measure.kernel_times import KernelTimes, busy, kernel_times
 
 
 def test_several_calls():

@@ -7,12 +7,12 @@ import contextlib
 import pytest
 import torch
 
-from bench.jobs import Outcome, Shop
-from bench.kernel_times import KernelTimes
+from bench.measure.errors import max_error
+from bench.measure.kernel_times import KernelTimes
 from bench.model import SMALL, make_inputs, record, reference, training_step
 from bench.model import run as runner
 from bench.model.run import OURS, PEERS, StepJob, StepTimes, rows
-from bench.report import max_error
+from bench.processes.jobs import Outcome, Shop
 
 
 def counted(run):

@@ -8,10 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from bench import blocks, passes
-from bench.model import SMALL
+from bench import passes
+from bench.measure.stopwatch import STAGES, Stopwatch
+from bench.model import SMALL, blocks
 from bench.model.sizes import EPS
-from bench.stopwatch import STAGES, Stopwatch
 
 F32 = torch.float32
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from bench.progress import EVERY, Progress
+from bench.processes.progress import EVERY, Progress
 
 
 class Terminal(io.StringIO):

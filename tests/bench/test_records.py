@@ -6,13 +6,13 @@ import csv
 
 import pytest
 
-from bench.against import changes, comparison, worse
-from bench.plot import drawing, save_plot
-from bench.records import Record, Results, load, save_csv
-from bench.report import geomean
-from bench.summary import bars, better_ratio, summary
-from bench.tables import suite_tables
-from bench.timing import Times, quartiles
+from bench.measure.timing import Times, quartiles
+from bench.tables.comparison import changes, comparison, worse
+from bench.tables.formatting import geomean
+from bench.tables.plot import drawing, save_plot
+from bench.tables.records import Record, Results, load, save_csv
+from bench.tables.suite_tables import suite_tables
+from bench.tables.summary import bars, better_ratio, summary
 
 MIB = 1 << 20
 

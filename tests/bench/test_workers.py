@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from bench import workers
-from bench.workers import Limits, run_jobs
-from tests.bench.test_children import gone
+from bench.processes import workers
+from bench.processes.workers import Limits, run_jobs
+from tests.bench.test_child_process import gone
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.definitions import load, make_inputs, record
-from bench.report import max_error
-from bench.shrink import shrink
+from bench.measure.errors import max_error
+from bench.recorded.definitions import load, make_inputs, record
+from bench.recorded.shrink import shrink
 from tritonfuser import DataType
 from tritonfuser.frontend.inspect.oracle import Evaluation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.definitions import (
+from bench.recorded.definitions import (
     RecordedDefinition,
     ScalarInput,
     TensorInput,
@@ -14,7 +14,7 @@ from bench.definitions import (
     make_inputs,
     record,
 )
-from bench.shrink import shrink
+from bench.recorded.shrink import shrink
 
 TOY = RecordedDefinition(
     model="nanogpt",

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from tests.e2e.checking import CPU, MOST_PROGRAMS, copied, gpu
-from tests.e2e.growing import Grown
-from tests.e2e.resized import check_values, expectations
+from tests.e2e.graphs.growing import Grown
+from tests.e2e.graphs.resized import check_values, expectations
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.conditions import Conditions
 from tritonfuser.cache.keys.open_sizes import KeyReader, Split, opened

@@ -10,11 +10,11 @@ import random
 import pytest
 import torch
 
-from tests.e2e import calls as many
-from tests.e2e.samples import CALLS, pointwise_calls, reduction_calls, scan_calls
-from tests.e2e.test_ops_pointwise import CASES, ON_GPU
-from tests.e2e.test_ops_reductions import REDUCED, SCANNED
-from tests.e2e.test_random_graphs import KINDS
+from tests.e2e.graphs.test_random_graphs import KINDS
+from tests.e2e.ops import calls as many
+from tests.e2e.ops.samples import CALLS, pointwise_calls, reduction_calls, scan_calls
+from tests.e2e.ops.test_ops_pointwise import CASES, ON_GPU
+from tests.e2e.ops.test_ops_reductions import REDUCED, SCANNED
 from tests.ops.pointwise_harness import ALL_DTYPES
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.ops import registry

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from tests.e2e.checking import CPU, gpu
-from tests.e2e.every_op import calls_of
+from tests.e2e.graphs.test_random_graphs import CHUNK, FIRST, GRAPHS, KINDS
 from tests.e2e.opened import check_grown_open, check_open, compile_open
-from tests.e2e.samples import Call
-from tests.e2e.test_random_graphs import CHUNK, FIRST, GRAPHS, KINDS
+from tests.e2e.ops.every_op import calls_of
+from tests.e2e.ops.samples import Call
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import is_aligned
 from tritonfuser.device import DeviceProperties, of

@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from bench.definitions import make_inputs, of_model, record
+from bench.recorded.definitions import make_inputs, of_model, record
 from tritonfuser import DataType, FusionDefinition, ValidationError, get_val_tolerances
 from tritonfuser.frontend.inspect.deviation import deviation, ulp
 from tritonfuser.frontend.inspect.oracle import Evaluation

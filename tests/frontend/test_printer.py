@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.definitions import load, record
+from bench.recorded.definitions import load, record
 from tritonfuser import DataType, Fusion, FusionDefinition, TensorView, translate_fusion
 from tritonfuser.frontend.inspect.legacy_printer import print_legacy_definition
 from tritonfuser.frontend.vocabulary.literals import float_text

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.e2e.resized import check_values, expectations
+from tests.e2e.graphs.resized import check_values, expectations
 from tests.e2e.test_open_sizes import CHOSEN, define, noise
 from tritonfuser import DataType, FusionDefinition
 

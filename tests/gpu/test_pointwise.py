@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.lowering.test_library import DISTRIBUTIONS, random_kernel
+from tests.lowering.device_lib.test_functions import DISTRIBUTIONS, random_kernel
 from tests.ops.pointwise_harness import BY_NAME, INTEGERS, cases, kernel, operands, row_kernel
 from tests.ops.test_pointwise import TOLERANCE, reference
 from tritonfuser.dtypes import DataType

@@ -9,7 +9,7 @@ import torch
 
 from bench.cases import BY_NAME
 from tests.lowering.harness import record
-from tests.lowering.test_shared_rows import inputs_of, layer_norm
+from tests.lowering.tile.test_shared_rows import inputs_of, layer_norm
 from tritonfuser import LoweringError
 
 pytestmark = pytest.mark.gpu

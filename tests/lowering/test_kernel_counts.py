@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bench import cases
-from bench.definitions import load, make_inputs, record
+from bench.recorded.definitions import load, make_inputs, record
 from tritonfuser import DataType, FusionDefinition
 
 ARCH = "sm_90"

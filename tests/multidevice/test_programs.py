@@ -7,9 +7,9 @@ import random
 import pytest
 import torch
 
-from bench.definitions import load, make_inputs, record
-from bench.report import max_error
-from bench.shrink import shrink
+from bench.measure.errors import max_error
+from bench.recorded.definitions import load, make_inputs, record
+from bench.recorded.shrink import shrink
 from tests.multidevice.cases import CASES, DeviceMesh, X, Y, cut
 from tests.multidevice.simulate import Simulation
 from tritonfuser import DataType

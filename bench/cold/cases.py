@@ -1,0 +1,61 @@
+"""The functions whose first run is timed: the cases of the suite, and a transformer block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from tritonfuser import FusionDefinition
+
+from ..cases import BY_NAME, Case, Inputs
+from ..functions import write
+from ..model import REAL, blocks
+
+DTYPE = torch.bfloat16
+DEFAULT = ("bias_gelu", "layernorm", "layernorm_bwd", "block")
+"""A kernel without a reduction, one with, one whose weights' gradients follow, and several."""
+
+
+@dataclass(frozen=True)
+class ColdCase:
+    """What is recorded, and inputs that hold no numbers."""
+
+    name: str
+    record: Callable[[], FusionDefinition]
+    inputs: Callable[[], Inputs]
+
+    def told(self, device: str) -> dict[str, Any]:
+        """The case for a process that knows nothing of ours: a function's text, what it takes.
+
+        Tensors are given by shape and dtype; ``places`` says which of the inputs are arguments.
+        """
+        function = write(self.record().fusion.ir, device)
+        inputs = [
+            [list(x.shape), str(x.dtype).removeprefix("torch.")]
+            if isinstance(x, torch.Tensor)
+            else x
+            for x in self.inputs()
+        ]
+        given = {"inputs": inputs, "places": function.places}
+        return {"case": self.name, "text": function.text, **given}
+
+
+def _of_suite(case: Case) -> ColdCase:
+    """The second of its sizes: compiling takes about as long at any."""
+    size = case.sizes.bfloat16[1]
+    given = partial(case.inputs, size, DTYPE, "meta")
+    return ColdCase(case.name, partial(case.record, size, DTYPE), given)
+
+
+def _block_inputs() -> Inputs:
+    return [*blocks.make_inputs(REAL, 1, DTYPE, "meta")]
+
+
+CASES = {
+    **{name: _of_suite(case) for name, case in BY_NAME.items()},
+    "block": ColdCase("block", partial(blocks.record, 1, dtype=DTYPE), _block_inputs),
+}

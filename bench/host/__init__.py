@@ -1,0 +1,1 @@
+"""What a call costs on the host."""

@@ -1,0 +1,47 @@
+"""``python -m bench.host``: what a call costs on the host, against eager torch and torch.compile.
+
+Contenders take turns, round by round, and each round starts with an idle device and makes few
+enough calls that its queue never fills. A bar is the median of the ratios of each round.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from ..options import add_commit
+from ..tables.files import save_json
+from ..tables.provenance import described
+from .call_times import CALLS, ON_CPU, ROUNDS, measure, outcome, report, row
+from .calls import BARS, all_calls
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables; write them as data where ``--json`` says so."""
+    parser = argparse.ArgumentParser(prog="python -m bench.host", description=__doc__)
+    parser.add_argument("--json", type=Path, help="a file for the figures")
+    parser.add_argument("--rounds", type=int, help="how many rounds, one more than are counted")
+    parser.add_argument("--calls", type=int, help="calls a round")
+    add_commit(parser)
+    given = parser.parse_args(argv)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    count, rounds = (CALLS, ROUNDS) if device == "cuda" else ON_CPU
+    calls = all_calls(device)
+    times = measure(calls, device, given.calls or count, given.rounds or rounds)
+    rows = [row(call, times[call.name]) for call in calls]
+    # In the interpreter a call computes: its time says nothing.
+    tried = (outcome(bar, times) for bar in BARS if device == "cuda")
+    outcomes = [found for found in tried if found is not None]
+    where = torch.cuda.get_device_name() if device == "cuda" else "cpu (the interpreter)"
+    print(report(rows, outcomes, where))
+    if given.json is not None:
+        calls_and_bars = {"calls": [asdict(r) for r in rows], "bars": [asdict(o) for o in outcomes]}
+        save_json(given.json, {**described(given.commit), **calls_and_bars})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Clocks, kernel times, errors and bytes: how a figure is taken."""

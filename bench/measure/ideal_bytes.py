@@ -1,0 +1,36 @@
+"""Bytes that a kernel has to move: each tensor once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tritonfuser.ir import Fusion, Node, Value
+
+
+def tensor_bytes(value: Value) -> int:
+    """Bytes of memory behind a value: a dim stretched by expand counts once."""
+    if not value.is_tensor:
+        return 0
+    elements = 1
+    for dim in value.tensor.dims:
+        if not isinstance(dim.size, int):
+            raise TypeError(f"{value.name} has an extent that is not known yet")
+        elements *= 1 if dim.expanded else dim.size
+    return elements * value.dtype.info.bytes
+
+
+def minimum_bytes(fusion: Fusion) -> int:
+    """Every input read once and every output written once."""
+    return moved_bytes(fusion.nodes, fusion.inputs, {out.value for out in fusion.outputs})
+
+
+def moved_bytes(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[Value]) -> int:
+    """Bytes that one kernel of ``nodes`` moves: each tensor once, of a table what is picked."""
+    return sum(_read_bytes(v, nodes) for v in reads) + sum(map(tensor_bytes, writes))
+
+
+def _read_bytes(value: Value, nodes: Sequence[Node]) -> int:
+    readers = [node for node in nodes if value in node.operands()]
+    if readers and all(n.op == "index_select" and n.args[0] == value for n in readers):
+        return min(tensor_bytes(value), sum(tensor_bytes(n.out) for n in readers))
+    return tensor_bytes(value)

@@ -1,0 +1,1 @@
+"""Jobs shared out over processes, one at a time on the GPU."""

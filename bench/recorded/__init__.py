@@ -1,0 +1,1 @@
+"""Fusion definitions recorded from real models, as recorded and at other sizes."""

@@ -1,0 +1,197 @@
+"""One recorded definition on a GPU: ours, the function in eager, the function compiled by torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+
+from tritonfuser import FusionDefinition
+from tritonfuser.frontend.inspect.oracle import Evaluation
+from tritonfuser.ir import Fusion, Node, Value
+from tritonfuser.lowering.segments import SegmentedFusion
+from tritonfuser.ops import registry
+from tritonfuser.ops.table import Random
+
+from ..functions import TorchFunction, write
+from ..measure.errors import max_error
+from ..measure.ideal_bytes import moved_bytes
+from ..measure.inductor import compiled, tune_alone
+from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
+from ..measure.timing import free
+from ..processes.jobs import Shop
+from ..tables.records import OURS, SKIPPED
+from .definition_results import COMPILED, EAGER, Result, SegmentLine
+from .definitions import RecordedDefinition, make_inputs, record
+
+_LONGEST = 300
+"""Characters of an error that are kept."""
+Run = Callable[..., list[torch.Tensor]]
+
+
+@dataclass
+class DefinitionJob:
+    """A job for a worker: prepare compiles, measure gives the ``Result``.
+
+    Attributes
+    ----------
+    entry : RecordedDefinition
+        What is measured.
+    bandwidth : float
+        Bytes a second of a copy on this machine.
+    reduced : bool
+        Whether it was shrunk.
+    device : str
+        ``"cuda"``; ``"cpu"`` goes through the interpreter and is for tests.
+    clock : callable
+        Times a call.
+    """
+
+    entry: RecordedDefinition
+    bandwidth: float
+    reduced: bool = False
+    device: str = "cuda"
+    clock: Callable[[Callable[[], Any]], KernelTimes] = kernel_times
+    _fd: FusionDefinition | None = field(default=None, repr=False)
+    _written: TorchFunction | None = field(default=None, repr=False)
+    _runs: dict[str, Run] = field(default_factory=dict, repr=False)
+    _failures: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def prepare(self, shop: Shop) -> None:
+        """Run each once, so that everything is compiled."""
+        if self.device == "cuda":
+            tune_alone(shop.alone)
+        self._fd = fd = record(self.entry)
+        fd.run(self._inputs())
+        self._runs[OURS] = lambda *inputs: fd.run(inputs)
+        self._try(EAGER, lambda function: function)
+        if shop.late:
+            self._failures[COMPILED] = SKIPPED
+        else:
+            self._try(COMPILED, partial(compiled, mode=None))
+        if self.device == "cuda":
+            warm_up()
+        free(self.device)
+
+    def _try(self, who: str, make: Callable[[Run], Run]) -> None:
+        """Keep the function as ``make`` gives it, or why it cannot be run."""
+        assert self._fd is not None
+        ir = self._fd.fusion.ir
+        try:
+            self._written = self._written or write(ir, self.device)
+            run = make(self._written.load(self.entry.name))
+            run(*self._written.arguments(self._inputs()))
+            self._runs[who] = run
+        except Exception as error:
+            self._failures[who] = brief(error)
+
+    def measure(self) -> Result:
+        """Check ours and the compiled function, then sum up the kernels' times of all three."""
+        assert self._fd is not None
+        ir = self._fd.fusion.ir
+        inputs = self._inputs()
+        cut = self._fd.segments(inputs)
+        errors = self._errors(ir)
+        times = self._times(inputs)
+        kernels = len(self._fd.kernels(inputs))
+        del inputs
+        free(self.device)
+        return Result(
+            **outline(self.entry, ir, cut, reduced=self.reduced),
+            kernels=kernels,
+            bandwidth=self.bandwidth,
+            error=errors[OURS],
+            compiled_error=errors.get(COMPILED),
+            times=times,
+            failures=self._failures,
+        )
+
+    def _times(self, inputs: Sequence[Any]) -> dict[str, KernelTimes]:
+        found: dict[str, KernelTimes] = {}
+        for who, run in self._runs.items():
+            try:
+                found[who] = self.clock(partial(run, *self._arguments(who, inputs)))
+            except Exception as error:
+                self._failures[who] = brief(error)
+        return found
+
+    def _arguments(self, who: str, inputs: Sequence[Any]) -> Sequence[Any]:
+        if who == OURS:
+            return inputs
+        assert self._written is not None
+        return self._written.arguments(inputs)
+
+    def _errors(self, ir: Fusion) -> dict[str, float]:
+        """The largest error of any output; of what is drawn anew there is none to speak of."""
+        expected = Evaluation(ir, self._inputs(), double=True).outputs
+        drawn = any(isinstance(registry.get(node.op).form, Random) for node in ir.nodes)
+        found: dict[str, float] = {}
+        for who in (OURS, COMPILED):
+            if who in self._runs and (who == OURS or not drawn):
+                actual = self._runs[who](*self._arguments(who, self._inputs()))
+                found[who] = max_error(actual, shown(ir, expected))
+        return found
+
+    def _inputs(self) -> list[Any]:
+        """The inputs anew: some definitions write into them."""
+        assert self._fd is not None
+        return make_inputs(self.entry, self._fd.fusion.ir, self.device)
+
+
+def brief(error: Exception) -> str:
+    """The kind of an error, and what fits beside a table of its text."""
+    return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+def shown(ir: Fusion, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The outputs that a run returns."""
+    return [x for x, out in zip(outputs, ir.outputs, strict=True) if not out.hidden]
+
+
+def segment_lines(cut: SegmentedFusion) -> tuple[SegmentLine, ...]:
+    """The segments as they were scheduled."""
+    return tuple(
+        SegmentLine(s.name, s.scheduler, len(s.nodes), str(s.params)) for s in cut.segments
+    )
+
+
+def outline(
+    entry: RecordedDefinition, ir: Fusion, cut: SegmentedFusion | None, *, reduced: bool
+) -> dict[str, Any]:
+    """What of a ``Result`` is known without running anything; less where it cannot be lowered."""
+    known = {
+        "name": entry.name,
+        "model": entry.model,
+        "calls": entry.calls,
+        "reduced": reduced,
+        "ops": len(ir.nodes),
+    }
+    if cut is None:
+        return {**known, "segments": (), "bytes": 0, "least": 0}
+    return {
+        **known,
+        "segments": segment_lines(cut),
+        "bytes": sum(_moved(s.nodes, s.inputs, s.outputs) for s in cut.segments),
+        "least": _least_bytes(cut),
+    }
+
+
+def _least_bytes(cut: SegmentedFusion) -> int:
+    """What one kernel of all segments would move: of what is between them nothing.
+
+    Outputs that are views of inputs count for nothing, which they do in no segment either.
+    """
+    read = {value for s in cut.segments for value in s.inputs}
+    stored = {value for s in cut.segments for value in s.outputs}
+    asked = {out.value for out in cut.fusion.outputs}
+    nodes = [node for s in cut.segments for node in s.nodes]
+    return _moved(nodes, read - stored, stored & asked | stored - read)
+
+
+def _moved(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[Value]) -> int:
+    """What is read counts once where it is stretched; what is written is written whole."""
+    whole = sum(v.tensor.numel * v.dtype.info.bytes for v in writes if v.is_tensor)
+    return moved_bytes(nodes, reads, ()) + whole

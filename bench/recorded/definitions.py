@@ -1,0 +1,198 @@
+"""Fusion definitions recorded from real models: load them, record them, make their inputs.
+
+The texts are programs of nvFuser's frontend, as Lightning Thunder handed them over in one training
+step of each model; see ``tests/definitions/data/README.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Union
+
+import torch
+
+import tritonfuser
+from tritonfuser import FusionDefinition
+from tritonfuser.ir import Const, Fusion, Node, Value
+
+DATA = Path(__file__).parents[2] / "tests" / "definitions" / "data"
+SMALL_INT = 8
+"""Integer inputs that index nothing are drawn below this."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInput:
+    """What a recorded tensor looked like."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarInput:
+    """A recorded number."""
+
+    value: int | float
+
+
+Input = Union[TensorInput, ScalarInput]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDefinition:
+    """One definition: the program, its inputs in order, how often it ran in the step."""
+
+    model: str
+    index: int
+    text: str
+    inputs: tuple[Input, ...]
+    calls: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}-{self.index}"
+
+    @property
+    def elements(self) -> int:
+        """Elements of the largest tensor of the program, inputs or not."""
+        return max(_numel(s) for s in _shapes(self.text))
+
+
+@cache
+def load() -> tuple[RecordedDefinition, ...]:
+    """All recorded definitions, model by model, in the order they first ran."""
+    found: list[RecordedDefinition] = []
+    for path in sorted(DATA.glob("*.json")):
+        for index, entry in enumerate(json.loads(path.read_text())):
+            inputs = tuple(_parse_input(item) for item in entry["inputs"])
+            found.append(
+                RecordedDefinition(
+                    entry["model"], index, entry["definition"], inputs, entry["calls"]
+                )
+            )
+    return tuple(found)
+
+
+def of_model(model: str) -> tuple[RecordedDefinition, ...]:
+    """The definitions of one model."""
+    return tuple(entry for entry in load() if entry.model == model)
+
+
+def _parse_input(item: dict[str, Any]) -> Input:
+    if "scalar" in item:
+        return ScalarInput(json.loads(item["scalar"]))
+    return TensorInput(tuple(item["shape"]), tuple(item["stride"]), getattr(torch, item["dtype"]))
+
+
+def record(entry: RecordedDefinition, namespace: ModuleType = tritonfuser) -> FusionDefinition:
+    """Run the recorded program against ``namespace``'s frontend."""
+    filename = f"<{entry.name}>"
+    linecache.cache[filename] = (len(entry.text), None, entry.text.splitlines(True), filename)
+    scope: dict[str, Any] = {
+        "FusionDefinition": namespace.FusionDefinition,
+        "DataType": namespace.DataType,
+    }
+    exec(compile(entry.text, filename, "exec"), scope)
+    fd: FusionDefinition
+    with namespace.FusionDefinition() as fd:
+        scope["nvfuser_fusion"](fd)
+    return fd
+
+
+# --- inputs ----------------------------------------------------------------------------------
+
+
+def make_inputs(
+    entry: RecordedDefinition,
+    fusion: Fusion,
+    device: str | torch.device = "cpu",
+    seed: int = 0,
+) -> list[torch.Tensor | int | float]:
+    """Random inputs with the recorded shapes, strides and dtypes.
+
+    Floats are normal, integers that end up as an index lie inside what they index, others are
+    small. ``device`` may be ``"meta"``.
+    """
+    drawn_on = "cpu" if torch.device(device).type == "meta" else device
+    generator = torch.Generator(drawn_on).manual_seed(seed)
+    bounds = index_bounds(fusion)
+    made: list[torch.Tensor | int | float] = []
+    for item, value in zip(entry.inputs, fusion.inputs, strict=True):
+        if isinstance(item, ScalarInput):
+            made.append(item.value)
+        else:
+            made.append(_random(item, bounds.get(value, SMALL_INT), device, generator))
+    return made
+
+
+def _random(
+    item: TensorInput, bound: int, device: str | torch.device, generator: torch.Generator
+) -> torch.Tensor:
+    reach = 1 + sum((n - 1) * s for n, s in zip(item.shape, item.stride, strict=True))
+    options: Any = {"generator": generator, "device": generator.device}
+    if torch.device(device).type == "meta":
+        storage = torch.empty(reach, dtype=item.dtype, device="meta")
+    elif item.dtype.is_floating_point:
+        storage = torch.randn(reach, **options).to(item.dtype)
+    else:
+        high = 2 if item.dtype is torch.bool else bound
+        storage = torch.randint(high, (reach,), **options).to(item.dtype)
+    return storage.as_strided(item.shape, item.stride)
+
+
+_PASSED_ON = frozenset(
+    {"add", "broadcast", "cast", "expand", "mul", "permute", "reshape", "set", "slice", "squeeze"}
+)
+
+
+def index_bounds(fusion: Fusion) -> dict[Value, int]:
+    """For each input that reaches an index: the number below which it must stay.
+
+    Walks back through views, sums and products with constants: where ``1024 * a + b`` indexes
+    1024 rows, ``a`` stays below 1 and ``b`` below 1024.
+    """
+    bounds: dict[Value, int] = {}
+    for node in fusion.nodes:
+        if node.op == "index_select":
+            table, index = node.args[0], node.args[1]
+            dim = node.attr("dim")
+            assert isinstance(table, Value)
+            assert isinstance(index, Value)
+            assert isinstance(dim, int)
+            _bound(fusion, index, table.tensor.sizes[dim], bounds)
+    return bounds
+
+
+def _bound(fusion: Fusion, value: Value, limit: int, bounds: dict[Value, int]) -> None:
+    node = fusion.producers.get(value)
+    if node is None:
+        bounds[value] = min(limit, bounds.get(value, limit))
+    elif node.op in _PASSED_ON:
+        for operand in node.operands():
+            _bound(fusion, operand, max(1, limit // _factor(node)), bounds)
+
+
+def _factor(node: Node) -> int:
+    """The constant that a product multiplies by; 1 for any other op."""
+    constants = [arg.value for arg in node.args if isinstance(arg, Const)]
+    return int(abs(constants[0])) if node.op == "mul" and constants else 1
+
+
+def _shapes(text: str) -> list[Sequence[int]]:
+    """Every ``shape=[...]`` and ``new_shape=[...]`` of a program."""
+    pieces = text.split("shape=[")[1:]
+    return [[int(n) for n in piece[: piece.index("]")].split(",") if n] for piece in pieces]
+
+
+def _numel(shape: Sequence[int]) -> int:
+    total = 1
+    for size in shape:
+        total *= size
+    return total

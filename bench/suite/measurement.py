@@ -1,0 +1,166 @@
+"""One case at one size: every contender compiled, checked, and timed in turns with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+
+from tritonfuser import FusionDefinition
+
+from ..cases import Inputs, Run, size_name
+from ..measure.errors import flat, max_error
+from ..measure.inductor import tune_alone
+from ..measure.timing import free, interleaved, synchronize
+from ..processes.jobs import Shop
+from ..tables.records import OURS, PEERS, SKIPPED, Record
+from .contenders import MODES, Contender, contenders
+from .selection import Row
+
+T = TypeVar("T")
+SEED = 2
+"""Of the inputs that are measured; those that are compiled with have another."""
+
+
+@dataclass
+class Measurement:
+    """A job for a worker: prepare compiles, measure gives the ``Record``.
+
+    Attributes
+    ----------
+    row : Row
+        What is measured.
+    bandwidth : float
+        Bytes a second of a copy on this machine.
+    vs : tuple of str
+        The peers.
+    check : bool
+        Whether ours is compared with eager in float64.
+    device : str
+        ``"cuda"``; ``"cpu"`` goes through the interpreter and is for tests.
+    """
+
+    row: Row
+    bandwidth: float
+    vs: tuple[str, ...] = PEERS
+    check: bool = True
+    device: str = "cuda"
+    _fd: FusionDefinition | None = field(default=None, repr=False)
+    _ready: list[Contender] = field(default_factory=list, repr=False)
+    _failures: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def prepare(self, shop: Shop) -> None:
+        """Compile all contenders by running each once."""
+        if self.device == "cuda" and any(name in MODES for name in self.vs):
+            tune_alone(shop.alone)
+        case, dtype = self.row.of, self.row.torch_dtype
+        with self._given(1, shop.alone) as inputs:
+            self._fd = case.record(self.row.size, dtype)
+            for contender in contenders(case, self._fd, self.vs):
+                if contender.peer and shop.late:
+                    self._failures[contender.name] = SKIPPED
+                elif contender.name == "eager" or self._try(contender, inputs) is not None:
+                    self._ready.append(contender)
+
+    def measure(self) -> Record:
+        """Check ours against eager in float64, then time whoever is ready."""
+        assert self._fd is not None
+        case = self.row.of
+        with self._given(SEED, nullcontext()) as inputs:
+            checked = self._checked(self._fd, inputs)
+            times = interleaved(self._warm(inputs), self.device)
+        record = Record(
+            case=case.name,
+            suite=case.suite,
+            size=size_name(self.row.size),
+            dtype=self.row.dtype,
+            bytes=case.bytes(self._fd, self.row.size, self.row.torch_dtype),
+            bandwidth=self.bandwidth,
+            times=times,
+            failures=self._failures,
+            **checked,
+        )
+        self._fd, self._ready = None, []
+        return record
+
+    @contextmanager
+    def _given(self, seed: int, alone: AbstractContextManager[Any]) -> Iterator[Inputs]:
+        """Inputs of a seed, and all memory given back behind them."""
+        with alone:
+            inputs = self.row.of.inputs(self.row.size, self.row.torch_dtype, self.device, seed)
+            synchronize(self.device)
+        yield inputs
+        inputs.clear()  # the caller has the list too
+        free(self.device)
+
+    def _checked(self, fd: FusionDefinition, inputs: Inputs) -> dict[str, Any]:
+        """Launches, whether ours gives the same bits twice, and how far it is off."""
+        found: dict[str, Any] = {}
+        if any(contender.name == OURS for contender in self._ready):
+            ours, again = fd.run(inputs), fd.run(inputs)
+            found["launches"] = len(fd.kernels(inputs))
+            found["deterministic"] = all(map(_same_bits, ours, again))
+            del again
+            found |= self._errors(ours, inputs) if self.check else {}
+        free(self.device)
+        return found
+
+    def _errors(self, ours: list[torch.Tensor], inputs: Inputs) -> dict[str, Any]:
+        """Against float64; where that does not fit into memory, a failure says so."""
+        case = self.row.of
+        expected = self._attempt("reference", lambda: flat(case.reference(inputs)))
+        if expected is None:
+            return {}
+        found = {"error": self._attempt("reference", lambda: _error(ours, expected))}
+        if case.oracle is None:
+            # Otherwise eager draws other random numbers.
+            found["eager_error"] = self._attempt(
+                "eager's error",
+                lambda: _error(flat(case.eager(*case.peer_inputs(inputs)))[: len(ours)], expected),
+            )
+        return found
+
+    def _warm(self, inputs: Inputs) -> dict[str, Run]:
+        """Calls that have run; who cannot run drops out."""
+        runs = {c.name: self._try(c, inputs) for c in self._ready}
+        return {name: run for name, run in runs.items() if run is not None}
+
+    def _try(self, contender: Contender, inputs: Inputs) -> Run | None:
+        """Run a contender until it is warm; its call."""
+
+        def warm() -> Run:
+            run = contender.bind(inputs)
+            for _ in range(2):
+                run()
+            synchronize(self.device)
+            return run
+
+        return self._attempt(contender.name, warm)
+
+    def _attempt(self, who: str, step: Callable[[], T]) -> T | None:
+        """What a step gives; None where it fails, and why among the failures."""
+        try:
+            return step()
+        except Exception as error:
+            self._failures[who] = _text(error)
+        free(self.device)
+        return None
+
+
+def _error(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
+    """Against the reference, which may have more outputs, and kept dims."""
+    return max_error(actual, [e.reshape(a.shape) for a, e in zip(actual, expected, strict=False)])
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Equal as bytes: nan is nan, and -0.0 is not 0.0."""
+    return torch.equal(*(t.contiguous().reshape(-1).view(torch.uint8) for t in (left, right)))
+
+
+def _text(error: Exception) -> str:
+    """The kind of an error and its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

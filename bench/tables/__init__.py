@@ -1,0 +1,1 @@
+"""Results as records, tables, plots and files."""

@@ -1,0 +1,175 @@
+"""The figures that a run of the suite is judged by, and the rows that miss them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .formatting import geomean, human_ratio, table
+from .records import OURS, PEERS, Record
+from .suite_tables import TITLES, heading, percent
+
+MEDIAN, WORST = 0.90, 0.75
+"""Of the speed of a copy, at 64 MiB and more."""
+GEOMEANS_LARGE = {"compile": 1.4, "autotune": 1.3}
+GEOMEANS = {"compile": 1.5, "autotune": 1.5}
+BETTER = 0.97
+"""Against the faster of torch.compile's two modes, row by row."""
+COMPILERS = ("compile", "autotune")
+SHOWN = 25
+"""Rows listed under one heading."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One figure, what it should be at least, and whether it is."""
+
+    what: str
+    wanted: str
+    found: str
+    holds: bool | None
+
+
+def bars(records: Sequence[Record]) -> list[Bar]:
+    """The figures of a run; those that nothing was measured for are left out."""
+    large = [record for record in records if record.large]
+    found = [
+        *_speed(large),
+        *_means(large, GEOMEANS_LARGE, "64 MiB and more"),
+        *_means(records, GEOMEANS, "all sizes"),
+        _every(records, "the better of compile and max-autotune", better_ratio, BETTER),
+        _every(records, "eager", lambda r: r.ratio("eager"), 1.0),
+        _every(records, "Liger", lambda r: r.ratio("liger"), None),
+        _deterministic(records),
+        _measured(records),
+    ]
+    return [bar for bar in found if bar is not None]
+
+
+def summary(records: Sequence[Record], style: str = "simple") -> str:
+    """The bars as a table, then the rows below them."""
+    lines = [
+        {
+            "figure": bar.what,
+            "wanted": bar.wanted,
+            "found": bar.found,
+            "": {True: "holds", False: "missed", None: ""}[bar.holds],
+        }
+        for bar in bars(records)
+    ]
+    parts = [heading("summary", style), table(lines, style), *_lists(records, style)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def better_ratio(record: Record) -> float | None:
+    """Against the faster of torch.compile's two modes."""
+    return min(_known(record.ratio(peer) for peer in COMPILERS), default=None)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _speed(large: Sequence[Record]) -> list[Bar]:
+    shares = {r.name: s for r in large if (s := r.speed_of_light()) is not None}
+    if not shares:
+        return []
+    median = statistics.median(shares.values())
+    worst = min(shares, key=lambda name: shares[name])
+    slow = sum(share < WORST for share in shares.values())
+    counted = f"{len(shares)} rows of 64 MiB and more"
+    found = f"{percent(shares[worst])} ({worst}); {slow} below"
+    return [
+        Bar(f"median % of SOL, {counted}", percent(MEDIAN), percent(median), median >= MEDIAN),
+        Bar("worst % of SOL of these", percent(WORST), found, not slow),
+    ]
+
+
+def _means(records: Sequence[Record], wanted: dict[str, float], where: str) -> Iterable[Bar]:
+    for peer in PEERS:
+        ratios = _known(record.ratio(peer) for record in records)
+        mean = geomean(ratios)
+        if mean is not None:
+            least = wanted.get(peer)
+            yield Bar(
+                f"geometric mean vs {TITLES[peer]}, {where} ({len(ratios)} rows)",
+                human_ratio(least),
+                human_ratio(mean),
+                mean >= least if least else None,
+            )
+
+
+def _every(
+    records: Sequence[Record],
+    who: str,
+    ratio: Callable[[Record], float | None],
+    least: float | None,
+) -> Bar | None:
+    """How many rows are below a ratio, and the lowest."""
+    ratios = {r.name: found for r in records if (found := ratio(r)) is not None}
+    if not ratios:
+        return None
+    worst = min(ratios, key=lambda name: ratios[name])
+    below = sum(found < (least or 1.0) for found in ratios.values())
+    text = f"{human_ratio(ratios[worst])} ({worst}); {below} of {len(ratios)} below"
+    holds = None if least is None else not below
+    return Bar(f"lowest vs {who}", human_ratio(least), text, holds)
+
+
+def _deterministic(records: Sequence[Record]) -> Bar | None:
+    known = [r for r in records if r.deterministic is not None]
+    if not known:
+        return None
+    same = sum(bool(r.deterministic) for r in known)
+    return Bar("same bits in two runs", "all", f"{same} of {len(known)}", same == len(known))
+
+
+def _measured(records: Sequence[Record]) -> Bar:
+    done = sum(OURS in record.times for record in records)
+    return Bar("rows measured", "all", f"{done} of {len(records)}", done == len(records))
+
+
+# --- the rows below a bar ------------------------------------------------------------------------
+
+
+def _lists(records: Sequence[Record], style: str) -> Iterable[str]:
+    large = [record for record in records if record.large]
+    for title, among, measure, least, text in (
+        (
+            f"below {percent(WORST)} of SOL at 64 MiB and more",
+            large,
+            Record.speed_of_light,
+            WORST,
+            percent,
+        ),
+        (
+            f"below {BETTER}x of the better of compile and max-autotune",
+            records,
+            better_ratio,
+            BETTER,
+            human_ratio,
+        ),
+        ("slower than eager", records, lambda r: r.ratio("eager"), 1.0, human_ratio),
+    ):
+        found = [(record, value) for record in among if (value := measure(record)) is not None]
+        yield _listed(title, [(r, v, text(v)) for r, v in found if v < least], style)
+
+
+def _listed(title: str, found: list[tuple[Record, float, str]], style: str) -> str:
+    """The worst first; nothing where there are none."""
+    if not found:
+        return ""
+    found.sort(key=lambda item: item[1])
+    rows = [
+        {
+            "case": record.case,
+            "size": record.size,
+            "dtype": record.dtype,
+            "us": f"{(record.seconds() or 0) * 1e6:.1f}",
+            "": text,
+        }
+        for record, _, text in found[:SHOWN]
+    ]
+    rest = f"\n\nand {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{heading(f'{title}: {len(found)}', style)}\n\n{table(rows, style)}{rest}"
