@@ -117,7 +117,7 @@ def test_handles():
         assert t.definition() is None
         assert [use.outputs() for use in t.uses()] == [[total]]
         assert total.definition().inputs() == [t, s]
-        assert t.size(-1) == t.shape()[2]
+        assert t.size(-1) is t.shape()[2]
         assert t.str() == str(t) == "T0_g___half[iS0{i0}, bS1{1}, iS2{4}]"
         for wrong in (3, -4):
             with pytest.raises(RuntimeError, match="beyond the bounds of the shape"):

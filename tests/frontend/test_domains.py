@@ -233,8 +233,8 @@ def test_expressions_have_nvfusers_classes(fd):
         assert isinstance(made, Expr)
         assert not isinstance(made, Split | Merge)
         assert sum(isinstance(made, other) for other in {*kinds.values()}) == 1
-        assert made.output(0) == out
+        assert made.output(0) is out
     added = fd.ops.add(t, t).definition()
     assert not isinstance(added, BroadcastOp | SqueezeOp | ReshapeOp)
-    assert added.input(1) == t
+    assert added.input(1) is t
     assert {type(use) for use in t.uses()} >= {BroadcastOp, SqueezeOp}

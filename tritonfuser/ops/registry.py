@@ -8,7 +8,7 @@ from ..errors import DefinitionError
 from . import materialize, mma
 from .creation import factories, random_ops
 from .library import attention, contractions, grouped, narrow, sorting
-from .pointwise import approximations, binary, softmax_parts, ternary, unary
+from .pointwise import approximations, binary, floor_division, softmax_parts, ternary, unary
 from .reductions import sums
 from .table import Op
 from .views import rearranging
@@ -35,9 +35,15 @@ _INTERNAL = (
     *softmax_parts.INTERNAL,
     *materialize.INTERNAL,
     *approximations.INTERNAL,
+    *floor_division.INTERNAL,
     *random_ops.INTERNAL,
 )
 _ALL = {**OPS, **{op.name: op for op in _INTERNAL}}
+
+BY_OPERATOR: MappingProxyType[str, str] = MappingProxyType(
+    {op.operator: op.name for op in _ALL.values() if op.operator}
+)
+"""The op that each of Python's operators records: ``"mod"`` for ``%`` -> ``"remainder"``."""
 
 
 def get(name: str) -> Op:

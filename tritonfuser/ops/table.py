@@ -363,6 +363,9 @@ class Op:
         ``Call -> Axes``: which dims of a library op run together.
     expression : str
         nvFuser's class of the op as an expression, where programs ask for it.
+    operator : str
+        The operator of Python that records the op on handles, as its special method is called:
+        ``"add"`` for ``__add__`` and ``__radd__``.
     """
 
     name: str
@@ -380,6 +383,7 @@ class Op:
     results: tuple[str, ...] = ()
     axes: Callable[[Call], Axes] | None = None
     expression: str = ""
+    operator: str = ""
 
     @cached_property
     def operands(self) -> dict[str, int]:

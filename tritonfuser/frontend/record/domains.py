@@ -18,7 +18,7 @@ from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import MESH_TYPES, DeviceMesh
-from .handles import Expr, Home, Statement, TensorView, Val
+from .handles import Expr, Home, Statement, TensorView, Val, handle_of
 
 Text = str
 _PLAIN = (ParallelType.serial, ParallelType.stream)
@@ -36,7 +36,7 @@ class Span:
     @staticmethod
     def of(home: Home, number: int) -> Span:
         """A static extent."""
-        return Span(f"{number}", number, lambda: Val(home, Const.of(number)))
+        return Span(f"{number}", number, lambda: handle_of(home, Const.of(number)))
 
 
 class IterDomain(Statement):
@@ -335,7 +335,7 @@ def domain_of(home: Home, value: Value) -> TensorDomain:
         call = as_call(node)
         if isinstance(call.op.form, Reduction | Moments):
             source, reduced = call.value("arg"), frozenset(call.dims())
-    handle = TensorView(home, source)
+    handle = handle_of(home, source)
     dims = enumerate(source.tensor.dims)
     return TensorDomain(home, [_domain(handle, p, dim, p in reduced) for p, dim in dims])
 

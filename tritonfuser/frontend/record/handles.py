@@ -13,6 +13,7 @@ from ...ops import registry
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
+from .recorded_operators import RecordedOperators
 
 Text = str
 """``str`` where a class has a method of that name."""
@@ -26,7 +27,18 @@ class HasFusion(Protocol):
 
 
 class Home(HasFusion, Protocol):
-    """The recording that a handle belongs to; ``domain_of`` gives a tensor's TensorDomain."""
+    """The recording that a handle belongs to.
+
+    Attributes
+    ----------
+    open : int
+        The ``with`` blocks in which it may be added to: 0 when it is complete.
+    handles : dict
+        The one handle of each value and constant.
+    """
+
+    open: int
+    handles: dict[Operand, Val]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -51,7 +63,7 @@ class Statement:
         return repr(self)
 
 
-class Val(Statement):
+class Val(Statement, RecordedOperators):
     """A scalar of a definition: an input, a constant or the result of an op.
 
     Not made by hand: ``fd.define_scalar``, ``t.size(dim)`` and ops of scalars give one.
@@ -94,49 +106,28 @@ class Val(Statement):
         nodes = self._home.ir.consumers.get(self._value, ())
         return [expression(self._home, node) for node in nodes]
 
-    def __eq__(self, other: object) -> bool:
+    def _record(self, op: Text, *operands: Any) -> Any:
+        return self._home.call(op, *operands)
+
+    def __eq__(self, other: object) -> Any:
+        """While the definition is recorded, the op ``eq``; later, whether both are one value."""
+        if self._home.open:
+            return self._operator("eq", self, other)
         return isinstance(other, Val) and self._home is other._home and self._value == other._value
 
-    def __hash__(self) -> int:
-        return hash(self._value)
+    def __ne__(self, other: object) -> Any:
+        """While the definition is recorded, the op ``ne``; later, whether they are two values."""
+        if self._home.open:
+            return self._operator("ne", self, other)
+        return not self == other
+
+    # A value has one handle, so handles are the same where values are.
+    __hash__ = object.__hash__
 
     def __repr__(self) -> Text:
         if isinstance(self._value, Const):
             return repr(self._value)
         return f"{self._value.dtype.info.letter}{self._value.index}"
-
-    def __add__(self, other: Any) -> Any:
-        return self._home.call("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._home.call("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._home.call("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._home.call("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._home.call("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._home.call("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._home.call("truediv", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._home.call("truediv", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return self._home.call("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._home.call("pow", other, self)
-
-    def __neg__(self) -> Any:
-        return self._home.call("neg", self)
 
 
 class TensorView(Val):
@@ -160,7 +151,8 @@ class TensorView(Val):
             )
         extent = self._value.tensor.shape[dim]
         if isinstance(extent, int):
-            return Val(self._home, Const.of(extent))
+            constant: Val = handle_of(self._home, Const.of(extent))
+            return constant
         found: Val = self._home.call("size", self, dim % rank)
         return found
 
@@ -387,11 +379,16 @@ def wrap(home: Home, result: Any) -> Any:
     """Values of the IR as handles, in tuples and lists too."""
     if isinstance(result, tuple | list):
         return type(result)(wrap(home, item) for item in result)
-    if isinstance(result, Value) and result.is_tensor:
-        return TensorView(home, result)
-    if isinstance(result, Value | Const):
-        return Val(home, result)
-    return result
+    return handle_of(home, result) if isinstance(result, Value | Const) else result
+
+
+def handle_of(home: Home, value: Operand) -> Any:
+    """The one handle of a value or a constant."""
+    found = home.handles.get(value)
+    if found is None:
+        kind = TensorView if isinstance(value, Value) and value.is_tensor else Val
+        found = home.handles.setdefault(value, kind(home, value))
+    return found
 
 
 def unwrap(given: Any, check: Callable[[Val], Operand]) -> Any:

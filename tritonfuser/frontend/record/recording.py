@@ -17,7 +17,7 @@ from ...ops.builder import GraphBuilder, bind
 from ...shapes import same_extent
 from ..vocabulary.location import user_line
 from .domains import TensorDomain, domain_of
-from .handles import TensorView, Val, unwrap, wrap
+from .handles import TensorView, Val, handle_of, unwrap, wrap
 from .layouts import define_tensor_type
 from .sharding import Shardings, sharding_of
 
@@ -43,6 +43,7 @@ class Recording:
         self._ir: Fusion | None = None
         self.written_axes: dict[Value, Attr] = {}
         self._domains: dict[Value, TensorDomain] = {}
+        self.handles: dict[Operand, Val] = {}
 
     @property
     def ir(self) -> Fusion:
@@ -90,7 +91,8 @@ class Recording:
             type_ = define_tensor_type(args, kwargs, self._new_symbol)
             value = builder.new_value(type_)
             self._input_lines[value] = user_line()
-            return TensorView(self, value)
+            made: TensorView = handle_of(self, value)
+            return made
 
     def new_scalar(self, value: Any = None, dtype: DataType | None = None) -> Val:
         """A constant, or a scalar that is no input yet; arguments as for ``define_scalar``."""
@@ -102,10 +104,12 @@ class Recording:
             if dtype is DataType.Null:
                 raise DefinitionError("define_scalar: a scalar cannot be of DataType.Null")
             if value is not None:
-                return Val(self, constant(value, dtype))
+                found: Val = handle_of(self, constant(value, dtype))
+                return found
             scalar = builder.new_value(ScalarType(dtype or DataType.Double))
             self._input_lines[scalar] = user_line()
-            return Val(self, scalar)
+            handle: Val = handle_of(self, scalar)
+            return handle
 
     def add_input(self, handle: Val) -> None:
         """Make a tensor or a scalar that nothing computes the next input."""

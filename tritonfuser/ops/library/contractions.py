@@ -146,6 +146,7 @@ ROWS: tuple[Op, ...] = (
         torch.matmul,
         axes=linked_dims.matmul,
         complex=products.matmul,
+        operator="matmul",
     ),
     Op(
         "linear",

@@ -63,6 +63,7 @@ def pointwise(
     constants: tuple[tuple[float, str], ...] = (),
     record: Callable[[Any, Any], Any] | None = None,
     complex: Rule | None = None,
+    operator: str = "",
 ) -> Op:
     """A row of any number of operands; ``triton`` one expression, or some by dtype (``per``)."""
     variants = ((None, triton),) if isinstance(triton, str) else triton
@@ -77,6 +78,7 @@ def pointwise(
         record=record,
         samples=samples,
         complex=complex,
+        operator=operator,
     )
 
 
@@ -89,9 +91,12 @@ def unary(
     samples: Samples = DEFAULT,
     *,
     complex: Rule | None = None,
+    operator: str = "",
 ) -> Op:
     """A row of one operand, ``x``."""
-    return pointwise(name, X, typing, triton, oracle, doc, samples, complex=complex)
+    return pointwise(
+        name, X, typing, triton, oracle, doc, samples, complex=complex, operator=operator
+    )
 
 
 def binary(
@@ -104,6 +109,7 @@ def binary(
     *,
     constants: tuple[tuple[float, str], ...] = (),
     complex: Rule | None = None,
+    operator: str = "",
 ) -> Op:
     """A row of two operands, ``lhs`` and ``rhs``."""
     return pointwise(
@@ -116,6 +122,7 @@ def binary(
         samples,
         constants=constants,
         complex=complex,
+        operator=operator,
     )
 
 
