@@ -14,8 +14,8 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.device import DeviceProperties, known
+from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
-from tritonfuser.heuristics.problem import next_power_of_2
 from tritonfuser.ir import Const, Node, Value
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.product_policy import ProductPolicy

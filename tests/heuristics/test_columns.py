@@ -8,7 +8,8 @@ import pytest
 
 from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
-from tritonfuser.heuristics.problem import Problem, Stream, ceil_div
+from tritonfuser.heuristics.integers import ceil_div
+from tritonfuser.heuristics.problem import Problem, Stream
 
 H200 = known("sm_90")
 SMS = H200.sm_count
@@ -26,15 +27,15 @@ def matrix(rows, columns, item_bytes=2, is_store=False):
 
 def summed(rows, columns, item_bytes=2, *others):
     streams = (matrix(rows, columns, item_bytes), *others)
-    return Problem(parallel=columns, reduced=rows, levels=1, streams=streams, device=H200)
+    return Problem(parallel=columns, reduced=rows, reduction_depth=1, streams=streams, device=H200)
 
 
-def normalised(rows, columns, loads=1, item_bytes=2, levels=2):
+def normalised(rows, columns, loads=1, item_bytes=2, depth=2):
     streams = [matrix(rows, columns, item_bytes)] * loads
     return Problem(
         parallel=columns,
         reduced=rows,
-        levels=levels,
+        reduction_depth=depth,
         full_outputs=True,
         dependent_outputs=True,
         streams=(*streams, matrix(rows, columns, item_bytes, is_store=True)),
@@ -80,14 +81,14 @@ def test_few_columns_of_a_large_tensor_fill_a_program_by_their_rows():
 
 def test_few_rows_of_many_columns_fill_a_program():
     """One of a line with four elements a column would be a program of one load."""
-    _, params = proposed(replace(summed(4, 1 << 20), states=2))
+    _, params = proposed(replace(summed(4, 1 << 20), accumulators=2))
     assert params["persistent"] and params["block_x"] * params["block_r"] >= 1024
 
 
 @pytest.mark.parametrize(("columns", "tensors", "hints"), [(8192, 1, False), (512, 1, True)])
 def test_a_walk_over_columns_asks_the_cache_to_keep_what_it_can(columns, tensors, hints):
     read = [matrix(16384, columns) for _ in range(tensors)]
-    again = replace(summed(16384, columns, 2, *read), levels=1, dependent_outputs=True)
+    again = replace(summed(16384, columns, 2, *read), reduction_depth=1, dependent_outputs=True)
     name, params = proposed(again)
     assert name == "outer_persistent" and not params["persistent"]
     assert params["backwards"] and params["evict_hints"] is hints
@@ -111,7 +112,7 @@ def test_wide_short_columns_are_read_by_long_runs():
     _, params = proposed(wide)
     assert params["block_x"] * 2 == 4096 and schedulers.split(wide) == 1
     assert params["num_stages"] == 3
-    assert proposed(replace(wide, states=2))[1]["block_x"] * 2 <= 256
+    assert proposed(replace(wide, accumulators=2))[1]["block_x"] * 2 <= 256
 
 
 @pytest.mark.parametrize(("loads", "item_bytes"), [(1, 4), (3, 4), (4, 4), (4, 8), (12, 4)])
@@ -204,7 +205,7 @@ INSIDE = "its rows begin inside lines of memory, and columns of"
     ("columns", "item_bytes"), [(8193, 2), (8194, 2), (8200, 2), (8193, 4), (8208, 4), (8193, 8)]
 )
 def test_one_sum_of_columns_in_pieces_of_lines_is_a_kernel_of_its_own(columns, item_bytes):
-    problem = normalised(8192, columns, 2, item_bytes, levels=1)
+    problem = normalised(8192, columns, 2, item_bytes, depth=1)
     refused = schedulers.reject_reason(problem)
     assert refused is not None
     assert f"outer_persistent: {INSIDE} 8192 do not fit" in refused
@@ -219,12 +220,12 @@ def test_sums_that_need_one_another_stay_together(columns, loads):
 @pytest.mark.parametrize(
     "problem",
     [
-        normalised(8192, 8192, 2, levels=1),
-        normalised(8192, 8256, 2, levels=1),  # a line is 64 of them
-        normalised(8192, 8224, 2, 4, levels=1),  # and 32 of these
-        normalised(128, 262145, 2, levels=1),  # columns fit in registers
-        normalised(2048, 513, 2, levels=1),  # read in the time of a launch
-        replace(normalised(8192, 8193, 2, levels=1), device=known("cpu")),
+        normalised(8192, 8192, 2, depth=1),
+        normalised(8192, 8256, 2, depth=1),  # a line is 64 of them
+        normalised(8192, 8224, 2, 4, depth=1),  # and 32 of these
+        normalised(128, 262145, 2, depth=1),  # columns fit in registers
+        normalised(2048, 513, 2, depth=1),  # read in the time of a launch
+        replace(normalised(8192, 8193, 2, depth=1), device=known("cpu")),
     ],
 )
 def test_whole_lines_whole_columns_and_small_tensors_are_one_kernel(problem):
@@ -232,7 +233,7 @@ def test_whole_lines_whole_columns_and_small_tensors_are_one_kernel(problem):
 
 
 def test_only_what_is_read_counts_and_only_where_its_rows_are_known():
-    aligned = normalised(8192, 8192, 2, levels=1)
+    aligned = normalised(8192, 8192, 2, depth=1)
     vector = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1, total_bytes=4 * 8192)
     elsewhere = replace(matrix(8192, 8192), r_stride=None)
     store = matrix(8192, 8193, is_store=True)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tritonfuser.device import ARCHITECTURES, MAX_BLOCK_ELEMENTS, known
 from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
-from tritonfuser.heuristics.problem import Problem, Stream, ceil_div, next_power_of_2
+from tritonfuser.heuristics.problem import Problem, Stream
 from tritonfuser.heuristics.rows import most_tails, whole_row
 
 H200 = known("sm_90")
@@ -27,7 +28,7 @@ def norm(rows, columns, **changes):
     problem = Problem(
         parallel=rows,
         reduced=columns,
-        levels=2,
+        reduction_depth=2,
         full_outputs=True,
         dependent_outputs=True,
         streams=(ROW, replace(ROW, is_store=True)),
@@ -41,7 +42,9 @@ def norm(rows, columns, **changes):
 KINDS = {
     "pointwise": Problem(parallel=1 << 20, streams=(FLAT,), device=H200),
     "transpose": Problem(parallel=1 << 20, crossing=1024, streams=(FLAT,), device=H200),
-    "reduction": Problem(parallel=4096, reduced=4096, levels=1, streams=(ROW,), device=H200),
+    "reduction": Problem(
+        parallel=4096, reduced=4096, reduction_depth=1, streams=(ROW,), device=H200
+    ),
     "inner_persistent": norm(4096, 4096),
     "outer_persistent": norm(4096, 4096, streams=(COLUMN,)),
     "inner_outer_persistent": norm(4096, 4096, outer_members=2),
@@ -114,19 +117,21 @@ def problems(draw):
     levels = draw(st.integers(0, 3))
     outer = draw(st.integers(0, 3)) if levels else 0
     full = draw(st.booleans())
+    batch = draw(st.sampled_from([1, 1, 7, 132])) if outer else 1
     return Problem(
         parallel=rows,
         reduced=columns if levels else 1,
-        levels=levels,
+        reduction_depth=levels,
         full_outputs=full,
         dependent_outputs=full and levels > 0 and draw(st.booleans()),
         scans=levels > 0 and draw(st.booleans()),
         outer_members=outer,
-        chunks=draw(st.sampled_from([1, 1, 7, 132])) if outer else 1,
+        outer_batch=batch,
+        rows_split=batch > 1,
         crossing=1 if levels else draw(st.sampled_from([1, 1, 8, 1000, 1 << 20])),
         streams=tuple(draw(st.lists(streams, max_size=4))),
-        work=draw(st.integers(1, 100)),
-        states=draw(st.integers(1, 8)),
+        ops_per_element=draw(st.integers(1, 100)),
+        accumulators=draw(st.integers(1, 8)),
         device=draw(st.sampled_from([known(arch) for arch in ARCHITECTURES])),
     )
 
@@ -165,7 +170,7 @@ def test_splits_leave_something_to_each_part(problem):
     if problem.device.is_cpu:
         assert parts == 1
     name = schedulers.propose(problem)[0] if schedulers.reject_reason(problem) is None else None
-    if name == "inner_outer_persistent" and problem.chunks == 1:
+    if name == "inner_outer_persistent" and not problem.rows_split:
         assert parts <= max(problem.parallel, 2)
     elif parts > 1:
         assert name == "reduction"
@@ -227,7 +232,7 @@ def test_rows_stay_in_registers_that_have_room_for_two_programs(columns, item_by
 def test_rows_just_too_long_are_walked_in_two_steps_of_short_work(columns, sums):
     """A lone step with tails behind it would be the whole row in registers again."""
     streams = (*[ROW] * 4, replace(ROW, is_store=True))
-    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams, states=sums))
+    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams, accumulators=sums))
     found = vars(params)
     assert not found["persistent"]
     assert found["tails"] == ()
@@ -237,7 +242,9 @@ def test_rows_just_too_long_are_walked_in_two_steps_of_short_work(columns, sums)
 
 def test_a_row_of_many_sums_is_cut_into_fewer_pieces():
     pair = (ROW, ROW, replace(ROW, is_store=True))
-    found = [schedulers.propose(norm(1 << 14, 3136, streams=pair, states=n))[1] for n in (1, 2, 4)]
+    found = [
+        schedulers.propose(norm(1 << 14, 3136, streams=pair, accumulators=n))[1] for n in (1, 2, 4)
+    ]
     assert [vars(params)["tails"] for params in found] == [(1024, 64), (1024, 64), ()]
     assert [vars(params)["block_r"] for params in found] == [2048, 2048, 4096]
     assert [params.num_warps for params in found] == [4, 4, 4]
@@ -245,7 +252,7 @@ def test_a_row_of_many_sums_is_cut_into_fewer_pieces():
 
 def test_a_short_row_is_one_warp_however_many_its_sums():
     for sums in (1, 4, 8):
-        assert schedulers.propose(norm(1 << 14, 784, states=sums))[1].num_warps == 1
+        assert schedulers.propose(norm(1 << 14, 784, accumulators=sums))[1].num_warps == 1
 
 
 @given(st.integers(1, 1 << 18), st.integers(1, 20))
@@ -279,12 +286,12 @@ def test_rows_that_do_not_fit_are_walked():
 
 @pytest.mark.parametrize("size", [1 << 20, 1 << 26])
 def test_one_long_sum_fills_the_device(size):
-    problem = Problem(parallel=1, reduced=size, levels=1, streams=(ROW,), device=H200)
+    problem = Problem(parallel=1, reduced=size, reduction_depth=1, streams=(ROW,), device=H200)
     assert schedulers.split(problem) >= min(H200.sm_count, size >> 15)
 
 
 def test_a_short_sum_is_one_kernel():
-    problem = Problem(parallel=1, reduced=1024, levels=1, streams=(ROW,), device=H200)
+    problem = Problem(parallel=1, reduced=1024, reduction_depth=1, streams=(ROW,), device=H200)
     assert schedulers.split(problem) == 1
 
 
@@ -315,18 +322,18 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
     ("problem", "kept"),
     [
         (long(73728), 32768),
-        (long(262144, states=2), 32768),
+        (long(262144, accumulators=2), 32768),
         (long(73728, loads=2, stores=2), 32768),
         (long(36864, loads=2), 16384),
         (long(73728, loads=2), 0),
-        (long(73728, states=2, draws=True), 32768),
-        (long(73728, item_bytes=4, states=2, draws=True), 16384),
-        (long(36864, states=2, draws=True), 8192),
+        (long(73728, accumulators=2, draws_random=True), 32768),
+        (long(73728, item_bytes=4, accumulators=2, draws_random=True), 16384),
+        (long(36864, accumulators=2, draws_random=True), 8192),
         (long(73728, item_bytes=8), 0),
         (long(36864), 0),
-        (long(73728, varies=True), 0),
+        (long(73728, row_varies=True), 0),
         (long(73728, loads=3, stores=2), 0),
-        (long(73729, draws=True), 0),
+        (long(73729, draws_random=True), 0),
     ],
 )
 def test_the_end_of_a_long_row_stays_in_registers(problem, kept):

@@ -9,9 +9,9 @@ import pytest
 from tests.heuristics.test_schedulers import COLUMN, CPU, FLAT, H200, norm
 from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import InnerPersistentParams
 from tritonfuser.heuristics.persistent import MOST_CO_REDUCED
-from tritonfuser.heuristics.problem import next_power_of_2
 
 
 def proposed(problem):
@@ -55,6 +55,6 @@ def test_refused(reason):
 
 
 def test_no_other_scheduler_is_asked():
-    problem = replace(norm(4096, 64, co_reduced=2), streams=(FLAT,), levels=1)
+    problem = replace(norm(4096, 64, co_reduced=2), streams=(FLAT,), reduction_depth=1)
     problem = replace(problem, dependent_outputs=False)
     assert schedulers.reject_reason(problem) is not None

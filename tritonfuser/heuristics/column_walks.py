@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..device import CACHE_LINE_BYTES, VECTOR_BYTES
 from .columns import SMALL, WHOLE, Columns, columns_of
-from .problem import Problem, ceil_div, next_power_of_2
+from .integers import ceil_div, next_power_of_2
+from .problem import Problem
 
 STEP = 64
 """Bytes a thread loads in a step of a walk that comes again, of all tensors together."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from math import gcd
 
 from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
-from .problem import Problem, Stream, ceil_div, next_power_of_2
+from .integers import ceil_div, next_power_of_2
+from .problem import Problem, Stream
 
 SUM_STEP = 32
 """Those of a reduction that reads once: on an H200 sums of the columns of 16384 x 20480 took
@@ -57,7 +58,7 @@ class Columns:
 
 def columns_of(problem: Problem) -> Columns:
     """The facts of a problem whose rows lie across memory."""
-    full = whole_tensors(problem)
+    full = problem.large_streams
     loads = [s for s in full if not s.is_store]
     narrowest = min((s.item_bytes for s in loads or full), default=4)
     return Columns(
@@ -66,18 +67,6 @@ def columns_of(problem: Problem) -> Columns:
         narrowest=min(narrowest, VECTOR_BYTES),
         together=min((_together(s) for s in full), default=VECTOR_BYTES // 4),
     )
-
-
-def whole_tensors(problem: Problem) -> list[Stream]:
-    """Those that run over all elements, or nearly so."""
-    full = [s for s in problem.streams if s.along_x and s.along_r]
-    most = max((s.total_bytes for s in full), default=0)
-    return [s for s in full if 4 * s.total_bytes >= most]
-
-
-def whole_loads(problem: Problem) -> list[Stream]:
-    """Those of them that are read."""
-    return [s for s in whole_tensors(problem) if not s.is_store]
 
 
 def _together(stream: Stream) -> int:
@@ -124,7 +113,7 @@ def reduction_tile(problem: Problem) -> tuple[int, int, int]:
         if block_x * column <= ONE_STEP and ceil_div(problem.parallel, block_x) < 4 * sms:
             return block_x, column, max(1, min(8, block_x * column // (32 * 16)))
     many = ceil_div(problem.parallel, block_x) >= PROGRAMS * sms
-    step = 8 * 32 * facts.a_thread(SUM_STEP if problem.states == 1 or many else SUM_STEP // 2)
+    step = 8 * 32 * facts.a_thread(SUM_STEP if problem.accumulators == 1 or many else SUM_STEP // 2)
     if block_x * column <= 2 * step:
         while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * PROGRAMS * sms:
             block_x *= 2
@@ -141,7 +130,7 @@ HALVED = 700 << 20
 
 def _is_better_halved(problem: Problem, facts: Columns) -> bool:
     """Whether a sum of whole lines has programs of four warps."""
-    sums = problem.states == 1 and not problem.full_outputs and not begins_anywhere(problem)
+    sums = problem.accumulators == 1 and not problem.full_outputs and not begins_anywhere(problem)
     return sums and facts.read <= 2 and problem.parallel * problem.reduced * facts.read <= HALVED
 
 
@@ -149,7 +138,7 @@ def long_run(problem: Problem) -> int:
     """Columns of a program that has a long piece of each row, 0 where programs have lines."""
     run = RUN // columns_of(problem).narrowest
     fills = 20 * (problem.parallel // run) >= 19 * problem.device.sm_count
-    return run if problem.states == 1 and fills else 0
+    return run if problem.accumulators == 1 and fills else 0
 
 
 def _one_wave_tile(problem: Problem, facts: Columns) -> tuple[int, int, int]:
@@ -160,7 +149,7 @@ def _one_wave_tile(problem: Problem, facts: Columns) -> tuple[int, int, int]:
         block_x = min(columns, facts.line)
         return block_x, max(step // 2 // block_x, 1), 4
     block_x = min(columns, 2 * facts.line)
-    if problem.states > 1:
+    if problem.accumulators > 1:
         return block_x, max(step // block_x, 1), 4
     return block_x, max(2 * step // block_x, 1), 8
 
@@ -188,7 +177,7 @@ def _is_one_wave(problem: Problem, facts: Columns) -> bool:
 
 def _in_lines(problem: Problem, facts: Columns) -> bool:
     """Whether rows begin at lines, or those of parts that take them in turn do, of so few."""
-    steps = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
+    steps = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
     parts = max((CACHE_LINE_BYTES // gcd(CACHE_LINE_BYTES, step) for step in steps), default=1)
     most = PROGRAMS // 2 * problem.device.sm_count
     return parts * ceil_div(problem.parallel, facts.line) <= most
@@ -213,7 +202,7 @@ def reduction_parts(problem: Problem) -> int:
 
 def begins_anywhere(problem: Problem) -> bool:
     """Whether rows that are read begin inside lines, of tensors worth more than a launch."""
-    loads = whole_loads(problem)
+    loads = problem.large_loads
     if problem.parallel * problem.reduced * sum(s.item_bytes for s in loads) <= SMALL:
         return False
     return any(
@@ -223,5 +212,5 @@ def begins_anywhere(problem: Problem) -> bool:
 
 def begins_at_vectors(problem: Problem, step: int = 1) -> bool:
     """Whether every ``step``-th row that is read begins at a vector where the first does."""
-    strides = [s.r_stride * s.item_bytes for s in whole_loads(problem) if s.r_stride]
+    strides = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
     return all(step * stride % VECTOR_BYTES == 0 for stride in strides)

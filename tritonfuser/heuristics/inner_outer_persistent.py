@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import gcd
 
 from ..device import MAX_BLOCK_ELEMENTS
+from .integers import next_power_of_2
 from .params import HeuristicParams, InnerOuterPersistentParams
-from .problem import Problem, next_power_of_2
+from .problem import Problem
 from .rows import align_of, row_tiles
 from .shared_rows import params_of, shared
-from .stages import loaded, most_stages
 
 REGISTER_BUDGET = 36 * 1024
 """Elements of a program's row and its partial results together that stay in registers."""
@@ -61,7 +61,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 def split(problem: Problem) -> int:
     """How many programs share the rows: one or two an SM, with a few rows each."""
-    if problem.on_cpu or problem.chunks > 1:
+    if problem.on_cpu or problem.rows_split:
         return 1
     if not _fits(problem):
         chosen = shared(problem)
@@ -79,7 +79,7 @@ def interleave(problem: Problem) -> int:
 
 
 def propose(problem: Problem) -> HeuristicParams:
-    rows = max(problem.parallel // max(problem.chunks, 1), 1)
+    rows = max(problem.parallel // max(problem.outer_batch, 1), 1)
     if problem.on_cpu:
         row = next_power_of_2(problem.reduced)
         block_m = min(next_power_of_2(rows), max(MAX_BLOCK_ELEMENTS // 4 // row, 1))
@@ -89,16 +89,16 @@ def propose(problem: Problem) -> HeuristicParams:
         assert chosen is not None
         return params_of(problem, chosen)
     # Before rows are shared out they do not begin alike.
-    align = align_of(problem) if problem.chunks > 1 else 1
+    align = align_of(problem) if problem.rows_split else 1
     block, tails = row_tiles(problem, align)
     row = block + sum(tails)
-    widest = max(loaded(problem), default=2)
+    widest = max((s.item_bytes for s in problem.full_loads), default=2)
     block_m = max(1, min(next_power_of_2(rows), BYTES_A_STEP // (block * widest)))
     few = rows <= FEW_ROWS
     if tails or few:  # of one row a step tails are read ahead, and there is no sum over a tile's
         block_m = 1
     stages = STAGES
-    while stages > most_stages(problem, block_m * row):
+    while stages > problem.max_stages(block_m * row):
         if block_m > 1:
             block_m //= 2
         else:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..device import DeviceProperties
+from .integers import ceil_div, next_power_of_2
 from .params import HeuristicParams, MatmulParams
-from .problem import Problem, Product, ceil_div, next_power_of_2
+from .problem import Problem, Product
 
 LEAST = 16
 """Smallest side of a tile that tensor cores take."""
@@ -42,8 +43,8 @@ def reject_reason(problem: Problem) -> str | None:
     product = problem.product
     if product is None:
         return "it has no matrix product"
-    if product.width and not _choices(product, problem.device):
-        return f"no tile of a product keeps {product.width} columns together"
+    if product.reduced_columns and not _choices(product, problem.device):
+        return f"no tile of a product keeps {product.reduced_columns} columns together"
     return None
 
 
@@ -92,7 +93,7 @@ def _choices(product: Product, device: DeviceProperties) -> tuple[_Row, ...]:
         row
         for row in rows
         if (device.is_cpu or _fits(row[:3], product, device))
-        and (not product.width or _keeps(row[1], product))
+        and (not product.reduced_columns or _keeps(row[1], product))
     )
 
 
@@ -104,7 +105,7 @@ def _shortened(product: Product) -> tuple[_Row, ...]:
 
 def _keeps(block_n: int, product: Product) -> bool:
     whole = product.n % block_n == 0
-    return whole and block_n // parts_of(product, block_n) == product.width
+    return whole and block_n // parts_of(product, block_n) == product.reduced_columns
 
 
 def width(product: Product, device: DeviceProperties) -> int:
@@ -115,15 +116,18 @@ def width(product: Product, device: DeviceProperties) -> int:
 
 def parts_of(product: Product, block_n: int) -> int:
     """In how many column parts of a tile what follows is computed."""
-    if product.width:
-        return 2 if block_n == 2 * product.width else 1
+    if product.reduced_columns:
+        return 2 if block_n == 2 * product.reduced_columns else 1
     return 2 if block_n >= (WIDE // 2 if _is_heavy(product) else WIDE) else 1
 
 
 def _for_cpu(product: Product) -> tuple[_Row, ...]:
     """Few, large tiles: the interpreter's time goes by the number of steps."""
     m, n, k = (max(LEAST, min(256, next_power_of_2(s))) for s in (product.m, product.n, product.k))
-    columns = [n, *(c for c in (product.width, 2 * product.width) if c >= LEAST)]
+    columns = [
+        n,
+        *(c for c in (product.reduced_columns, 2 * product.reduced_columns) if c >= LEAST),
+    ]
     return tuple((m, c, k, 4, 1.0) for c in columns if c & (c - 1) == 0)
 
 
@@ -142,12 +146,12 @@ def _stage(product: Product, block_m: int, block_n: int, block_k: int) -> int:
 
 def _is_heavy(product: Product) -> bool:
     """Whether what follows the product takes many registers for each element."""
-    return product.draws or product.beside > HEAVY
+    return product.epilogue_draws_random or product.epilogue_bytes > HEAVY
 
 
 def _room(product: Product, device: DeviceProperties, block_m: int, block_n: int) -> int:
     """Shared memory for operands: what descriptors move behind the product goes through it too."""
-    beside = block_m * block_n // parts_of(product, block_n) * product.beside
+    beside = block_m * block_n // parts_of(product, block_n) * product.epilogue_bytes
     return device.shared_bytes_per_block - (beside if product.descriptors else 0)
 
 
@@ -166,7 +170,7 @@ def split(problem: Problem) -> int:
     """In how many parts to cut K, where there are few tiles: their sum is another kernel."""
     product = problem.product
     assert product is not None
-    if problem.on_cpu or product.batch > 1 or product.partial or product.width:
+    if problem.on_cpu or product.batch > 1 or product.is_k_part or product.reduced_columns:
         return 1
     block_m, block_n, block_k, _ = tile(product, problem.device)
     tiles = tiles_of(product, block_m, block_n)

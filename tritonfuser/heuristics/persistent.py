@@ -12,8 +12,9 @@ from math import gcd
 from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
 from .column_walks import stay_in_l2, walked_columns, whole_columns
 from .columns import begins_anywhere
+from .integers import ceil_div, divisors, next_power_of_2
 from .params import HeuristicParams, InnerPersistentParams, OuterPersistentParams
-from .problem import Problem, ceil_div, divisors, next_power_of_2
+from .problem import Problem
 from .reduction import cpu_tile
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of
 from .walks import (
@@ -34,7 +35,7 @@ MOST_CO_REDUCED = 64
 
 def reject_reason(problem: Problem, inner: bool) -> str | None:
     """None, or why this scheduler does not take the segment."""
-    if not problem.levels:
+    if not problem.reduction_depth:
         return "it has no reduction"
     if problem.scans:
         return "it has a scan"
@@ -42,7 +43,7 @@ def reject_reason(problem: Problem, inner: bool) -> str | None:
         return "it reduces over rows as well"
     if problem.inner is not inner:
         return "rows lie across memory" if inner else "rows lie along memory"
-    if problem.levels < 2 and not problem.dependent_outputs:
+    if problem.reduction_depth < 2 and not problem.dependent_outputs:
         return "no result along the reduced axis depends on a reduction"
     if problem.co_reduced > MOST_CO_REDUCED:
         return f"{problem.co_reduced} rows are too many to reduce together"
@@ -69,7 +70,7 @@ def _pieces_of_lines(problem: Problem) -> str | None:
     two sums that need one another kernels would read three times, a walk that joins them twice.
     """
     whole = problem.on_cpu or whole_columns(problem) is not None
-    if whole or problem.levels > 1 or not begins_anywhere(problem):
+    if whole or problem.reduction_depth > 1 or not begins_anywhere(problem):
         return None
     return f"its rows begin inside lines of memory, and columns of {problem.reduced} do not fit"
 
@@ -83,7 +84,7 @@ def propose_inner(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         x, r, whole = cpu_tile(problem)
         return InnerPersistentParams(block_x=x, block_r=r, persistent=whole)
-    most = most_tails(problem.states)
+    most = most_tails(problem.accumulators)
     align = align_of(problem)
     block, tails = row_tiles(problem, align, most)
     block_x = _rows_together(problem, block + sum(tails))
@@ -163,7 +164,7 @@ def split_outer(problem: Problem) -> int:
     Their maxima and sums are read once then, by whole vectors of parts that take rows in turn, and
     a flat kernel reads once more. Walked over, a thread has an element of a row at a time.
     """
-    if problem.on_cpu or not problem.online or not begins_anywhere(problem):
+    if problem.on_cpu or not problem.online_softmax or not begins_anywhere(problem):
         return 1
     if whole_columns(problem) is not None:
         return 1

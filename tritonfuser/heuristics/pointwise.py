@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..device import MAX_BLOCK_ELEMENTS
+from .integers import ceil_div, next_power_of_2
 from .params import HeuristicParams, PointwiseParams, TransposeParams
-from .problem import Problem, ceil_div, next_power_of_2
+from .problem import Problem
 
 MANY_LOADS = 5
 """Loads of an element from which on a thread takes a vector of each, and a program has more
@@ -22,7 +23,7 @@ FEW = 4
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
-    if problem.levels or problem.outer_members:
+    if problem.reduction_depth or problem.outer_members:
         return "it has reductions"
     if problem.crossing > 1:
         return "tensors lie along different axes"
@@ -44,7 +45,7 @@ def propose(problem: Problem) -> HeuristicParams:
     items = min(64 // problem.narrowest, 32) if problem.narrowest < 4 else 8
     loads = sum(not stream.is_store for stream in problem.streams)
     factor = FEW // problem.narrowest if _scattered(problem) >= SCATTERED else 0
-    if problem.work > 24 or factor > 1:
+    if problem.ops_per_element > 24 or factor > 1:
         items = min(items, 8)
     if loads >= MANY_LOADS:
         items = min(items, max(16 // problem.narrowest, 4))
@@ -63,11 +64,13 @@ def propose(problem: Problem) -> HeuristicParams:
 
 def _scattered(problem: Problem) -> int:
     """Loads of rows of odd length that come again, or lie apart: no neighbours are a vector."""
-    return sum(not s.is_store and s.x_stride == 1 and s.run % 2 == 1 for s in problem.streams)
+    return sum(
+        not s.is_store and s.x_stride == 1 and s.contiguous_run % 2 == 1 for s in problem.streams
+    )
 
 
 def transpose_reject_reason(problem: Problem) -> str | None:
-    if problem.levels or problem.outer_members:
+    if problem.reduction_depth or problem.outer_members:
         return "it has reductions"
     return None if problem.crossing > 1 else "all tensors lie along one axis"
 

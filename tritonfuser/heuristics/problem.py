@@ -1,9 +1,12 @@
-"""The facts of one kernel that schedulers decide by: extents, traffic, device."""
+"""The facts of one kernel that schedulers decide by: extents, memory traffic, device.
+
+A kernel has two axes. Axis x runs over its results, or over its rows. Axis r runs along a row: over
+the elements that are reduced or scanned.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 
 from ..device import DeviceProperties
 
@@ -16,16 +19,20 @@ class Stream:
     ----------
     item_bytes : int
         Bytes of an element in memory.
-    along_x, along_r : bool
-        Whether its elements run over the kernel's axes x and r.
-    x_stride, r_stride : int or None
-        Elements of memory from one position of the axis to the next: 0 where it does not run along
-        the axis, None where the step is not the same everywhere.
+    along_x : bool
+        Its elements differ along axis x.
+    along_r : bool
+        Its elements differ along axis r.
+    x_stride : int or None
+        Elements of memory from one position of x to the next. 0 where the tensor does not run along
+        x. None where the stride is not the same everywhere.
+    r_stride : int or None
+        The same for axis r.
     is_store : bool
-        It is written.
-    run : int
-        Positions of x that are neighbours in memory before the tensor begins again or jumps.
-        0 where all of them are.
+        The kernel writes it.
+    contiguous_run : int
+        Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
+        of them are.
     total_bytes : int
         Bytes of all its elements.
     """
@@ -36,31 +43,31 @@ class Stream:
     x_stride: int | None = 1
     r_stride: int | None = 1
     is_store: bool = False
-    run: int = 0
+    contiguous_run: int = 0
     total_bytes: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Product:
-    """A matrix product ``[batch, m, k] x [batch, k, n]``.
+    """A matrix product ``[batch, m, k] x [batch, k, n]``, and what is fused with it.
 
     Attributes
     ----------
     batch, m, n, k : int
         Its extents.
     left_bytes, right_bytes : int
-        Bytes fetched for each element of an operand: more than an element has where the operand is
-        computed from wider tensors, or from several.
+        Bytes loaded for each element of the operand. A prologue that reads several tensors, or
+        wider ones, loads more than the element has.
     descriptors : bool
-        The device's copy engine can fetch tiles of both operands.
-    partial : bool
-        It is one of the parts that a longer sum over k was cut into.
-    width : int
-        Columns that are reduced behind it. 0 for none.
-    beside : int
-        Bytes read and written behind it for each element of the result.
-    draws : bool
-        Random numbers are drawn for each element of the result.
+        The device's copy engine (TMA) can load tiles of both operands.
+    is_k_part : bool
+        It is one part of a product whose K was split.
+    reduced_columns : int
+        Columns that a reduction in the epilogue runs over. 0 where there is none.
+    epilogue_bytes : int
+        Bytes that the epilogue reads and writes for each element of the result.
+    epilogue_draws_random : bool
+        The epilogue draws random numbers.
     """
 
     batch: int
@@ -70,10 +77,10 @@ class Product:
     left_bytes: int = 2
     right_bytes: int = 2
     descriptors: bool = False
-    partial: bool = False
-    width: int = 0
-    beside: int = 0
-    draws: bool = False
+    is_k_part: bool = False
+    reduced_columns: int = 0
+    epilogue_bytes: int = 0
+    epilogue_draws_random: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,42 +90,45 @@ class Problem:
     Attributes
     ----------
     parallel : int
-        Positions of axis x: results, or rows. At least 0.
+        Positions of axis x. 0 or more.
     reduced : int
-        Elements of axis r that each position reduces or scans. 1 where nothing is reduced.
-    levels : int
-        Longest chain of reductions along r that depend on one another. 0 without reductions.
+        Positions of axis r. 1 where nothing is reduced or scanned.
+    reduction_depth : int
+        Reductions along r on the longest chain in which each needs the one before. 0 for none.
     full_outputs : bool
-        Some results run over both axes.
+        Some result runs over both axes.
     dependent_outputs : bool
-        Some results over both axes depend on a reduction of the kernel.
+        Some result over both axes needs a reduction of the kernel.
     scans : bool
-        Some member is a scan.
+        The kernel has a scan along r.
     outer_members : int
-        Reductions over the rows (x) rather than along them.
-    chunks : int
-        Partial results a column that each outer reduction keeps.
+        Reductions over x, of all rows, beside those along r.
+    outer_batch : int
+        Positions of x that the reductions over x keep: each has a result of its own. 1 for none.
+    rows_split : bool
+        The reductions over x are one step of two: each program reduces its share of the rows.
     co_reduced : int
-        Neighbouring positions of x whose results are reduced once more, so that one program must
-        hold them all. 1 where there are none.
+        Neighbouring rows whose results are reduced once more, so that one program must hold them
+        all. 1 for none.
     crossing : int
-        Extent of a second axis along which some tensors are contiguous (a transpose). 1 if none.
+        Extent of a second axis along which some tensors are contiguous (a transpose). 1 for none.
     streams : tuple of Stream
         The tensors that are read and written.
-    work : int
-        Ops that an element takes.
-    states : int
-        Numbers that a lane carries along a row that it walks over: 2 for mean and variance.
+    ops_per_element : int
+        Ops of the kernel.
+    accumulators : int
+        Numbers that a lane carries along a row for all reductions: 2 for a mean and variance.
     published_sums : int
         Sums of a row that programs sharing it have to exchange. 0 where they cannot share rows.
-    draws : bool
+    draws_random : bool
         Random numbers are drawn for each element.
-    online : bool
-        The reductions are a maximum and sums of exponentials below it (softmax).
-    vector : int
-        Elements of a 16-byte vector where rows are contiguous and begin inside vectors, else 1.
-    varies : bool
-        The length of a row varies from run to run, so that rows are not cut into tails.
+    online_softmax : bool
+        The reductions are a maximum and sums of exponentials below it.
+    vector_elements : int
+        Elements of a vectorized load, where rows are contiguous and tiles can be moved to begin at
+        one. 1 elsewhere.
+    row_varies : bool
+        The length of a row varies between runs, so it is not cut into a block and tails.
     product : Product or None
         The matrix product that the rest is fused with.
     device : DeviceProperties
@@ -127,58 +137,82 @@ class Problem:
 
     parallel: int
     reduced: int = 1
-    levels: int = 0
+    reduction_depth: int = 0
     full_outputs: bool = False
     dependent_outputs: bool = False
     scans: bool = False
     outer_members: int = 0
-    chunks: int = 1
+    outer_batch: int = 1
+    rows_split: bool = False
     co_reduced: int = 1
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
-    work: int = 1
-    states: int = 1
+    ops_per_element: int = 1
+    accumulators: int = 1
     published_sums: int = 0
-    draws: bool = False
-    online: bool = False
-    vector: int = 1
-    varies: bool = False
+    draws_random: bool = False
+    online_softmax: bool = False
+    vector_elements: int = 1
+    row_varies: bool = False
     product: Product | None = None
     device: DeviceProperties
 
     @property
+    def on_cpu(self) -> bool:
+        """The kernel runs in Triton's interpreter."""
+        return self.device.is_cpu
+
+    @property
     def inner(self) -> bool:
-        """Whether most of the bytes lie contiguously along the reduced axis."""
-        full = [s for s in self.streams if s.along_x and s.along_r]
+        """Whether most of the bytes are contiguous along axis r."""
+        full = self.full_streams
         along_r = sum(s.total_bytes for s in full if s.r_stride == 1)
         along_x = sum(s.total_bytes for s in full if s.x_stride == 1)
         return along_r >= along_x
 
     @property
+    def full_streams(self) -> list[Stream]:
+        """The tensors that run over both axes."""
+        return [s for s in self.streams if s.along_x and s.along_r]
+
+    @property
+    def full_loads(self) -> list[Stream]:
+        """Those of them that are read."""
+        return [s for s in self.full_streams if not s.is_store]
+
+    @property
+    def full_stores(self) -> list[Stream]:
+        """Those of them that are written."""
+        return [s for s in self.full_streams if s.is_store]
+
+    @property
+    def large_streams(self) -> list[Stream]:
+        """The full streams without those of less than a quarter of the bytes of the largest."""
+        full = self.full_streams
+        most = max((s.total_bytes for s in full), default=0)
+        return [s for s in full if 4 * s.total_bytes >= most]
+
+    @property
+    def large_loads(self) -> list[Stream]:
+        """Those of them that are read."""
+        return [s for s in self.large_streams if not s.is_store]
+
+    @property
     def narrowest(self) -> int:
-        """Bytes of the smallest item of the tensors that run over every element."""
-        full = [s.item_bytes for s in self.streams if s.along_x]
-        return min(full, default=4)
+        """Bytes of the smallest item of the tensors that run along x."""
+        return min((s.item_bytes for s in self.streams if s.along_x), default=4)
 
     @property
     def widest(self) -> int:
+        """Bytes of the largest item of all tensors."""
         return max((s.item_bytes for s in self.streams), default=4)
 
-    @property
-    def on_cpu(self) -> bool:
-        return self.device.arch == "cpu"
+    def max_stages(self, elements: int) -> int:
+        """Most pipeline stages of a loop with ``elements`` a step that fit in shared memory.
 
-
-def next_power_of_2(n: int) -> int:
-    """The smallest power of two that is at least ``n`` and at least 1."""
-    return 1 << max(n - 1, 0).bit_length()
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def divisors(n: int) -> list[int]:
-    """All divisors of a number, the smallest first."""
-    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
+        The loads of all stages but one are in flight. An eighth of the shared memory is left for
+        reductions between lanes.
+        """
+        room = self.device.shared_bytes_per_block * 7 // 8
+        step = elements * sum(s.item_bytes for s in self.full_loads)
+        return 1 + room // max(step, 1)

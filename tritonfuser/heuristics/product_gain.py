@@ -1,7 +1,7 @@
-"""Whether a matrix product is better a kernel with what follows it, or torch's and a kernel more.
+"""Whether a matrix product is faster fused than by torch with separate kernels around it.
 
-The figures are of an H200 and of products of bfloat16 in tiles of 128 x 256, by programs that stay
-and fetch with descriptors.
+The figures are of an H200 and products of bfloat16, in tiles of 128 x 256 by persistent programs
+that load with descriptors.
 """
 
 from __future__ import annotations
@@ -11,56 +11,64 @@ from dataclasses import dataclass
 from ..device import LAUNCH_S, DeviceProperties
 from .problem import Product
 
-SLOWER = 0.045
-"""Share of cuBLAS's time that a generated kernel takes longer: 185 us for 177 at 4096 cubed."""
+SLOWDOWN = 0.045
+"""Share of cuBLAS's time that a generated product takes longer (H200, 4096 cubed: 185 us, cuBLAS
+177)."""
 
-MOST_SLOWER = 10e-6
-"""Seconds that it takes longer at most: large products run into the same limit of power."""
+MAX_SLOWDOWN_S = 10e-6
+"""Seconds that a generated product takes longer at most. Large ones reach the same power limit as
+cuBLAS."""
 
-BEHIND = 0.017e-12
-"""Seconds that an element takes behind the product, times the square of the number of ops: one
-program a multiprocessor hides little latency, and values that wait take registers. Measured were
-0.9 to 1.1 ps an element with 7 ops, 5.8 ps with 15 and 21 ps with 31."""
+EPILOGUE_S_PER_ELEMENT = 0.017e-12
+"""Seconds of the epilogue for each element of the result, times its number of ops squared.
+
+One program a multiprocessor hides little latency, and live values take registers. Measured on an
+H200: 0.9 to 1.1 ps an element with 7 ops, 5.8 ps with 15, 21 ps with 31."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Company:
-    """What goes with a product in its kernel.
+class FusedWork:
+    """What would share a kernel with a product.
 
     Attributes
     ----------
-    ops : int
-        Computed behind it for each element of the result.
-    follows : bool
-        Whether a kernel would have to follow a product of torch's.
-    before_bytes : int
-        Bytes of the operands that are computed on the way.
-    parts : int
-        In how many parts K is cut, whose sum is another kernel.
+    epilogue_ops : int
+        Ops computed for each element of the result.
+    has_epilogue : bool
+        A separate kernel would have to follow torch's product.
+    prologue_bytes : int
+        Bytes of the operands that the prologue computes. 0 for no prologue.
+    k_parts : int
+        Parts that K is split into. One more kernel sums them up where there are several.
     """
 
-    ops: int
-    follows: bool
-    before_bytes: int = 0
-    parts: int = 1
+    epilogue_ops: int
+    has_epilogue: bool
+    prologue_bytes: int = 0
+    k_parts: int = 1
 
 
-def gain(product: Product, company: Company, device: DeviceProperties) -> float:
+def gain(product: Product, fused: FusedWork, device: DeviceProperties) -> float:
     """Seconds that one kernel should save over torch's product and the kernels around it."""
     bandwidth = device.bandwidth_bytes_per_s
     elements = product.batch * product.m * product.n
-    operands = product.left_bytes * product.m + product.right_bytes * product.n
-    work = max(
-        2.0 * elements * product.k / device.product_flops_per_s,
-        product.batch * product.k * operands / bandwidth,
-    )
-    beside = elements * product.beside / bandwidth
+    epilogue = elements * product.epilogue_bytes / bandwidth
     apart = 0.0
-    if company.follows:
-        apart += LAUNCH_S + elements * product.left_bytes / bandwidth + beside
-    if company.before_bytes:
-        apart += LAUNCH_S + 2 * company.before_bytes / bandwidth
-    together = min(SLOWER * work, MOST_SLOWER) + max(BEHIND * company.ops**2 * elements, beside)
-    if company.parts > 1:
-        together += LAUNCH_S + 8 * company.parts * elements / bandwidth
+    if fused.has_epilogue:
+        apart += LAUNCH_S + elements * product.left_bytes / bandwidth + epilogue
+    if fused.prologue_bytes:
+        apart += LAUNCH_S + 2 * fused.prologue_bytes / bandwidth
+    slowdown = min(SLOWDOWN * _product_seconds(product, device), MAX_SLOWDOWN_S)
+    computed = EPILOGUE_S_PER_ELEMENT * fused.epilogue_ops**2 * elements
+    together = slowdown + max(computed, epilogue)
+    if fused.k_parts > 1:
+        together += LAUNCH_S + 8 * fused.k_parts * elements / bandwidth
     return apart - together
+
+
+def _product_seconds(product: Product, device: DeviceProperties) -> float:
+    """Seconds of torch's product: of its arithmetic or of its operands, whichever takes longer."""
+    flops = 2.0 * product.batch * product.m * product.n * product.k
+    operands = product.left_bytes * product.m + product.right_bytes * product.n
+    loaded = product.batch * product.k * operands
+    return max(flops / device.product_flops_per_s, loaded / device.bandwidth_bytes_per_s)

@@ -6,10 +6,10 @@ from math import gcd
 
 from ..device import CACHE_LINE_BYTES, MAX_BLOCK_ELEMENTS
 from .columns import begins_at_vectors, long_run, reduction_parts, reduction_tile
+from .integers import ceil_div, next_power_of_2
 from .params import HeuristicParams, ReductionParams
-from .problem import Problem, ceil_div, next_power_of_2
+from .problem import Problem
 from .rows import align_of, most_tails, row_tiles, tails_of, warps_of, whole_row
-from .stages import loaded, most_stages
 from .walks import REGISTER_ROW
 
 WAVES = 4
@@ -39,13 +39,13 @@ took 149 us so on an H200, 155 by the others; what is computed of several took l
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
-    if not problem.levels:
+    if not problem.reduction_depth:
         return "it has no reduction"
     if problem.scans:
         return "it has a scan"
     if problem.outer_members:
         return "it reduces over rows as well"
-    if problem.levels > 1 or problem.dependent_outputs:
+    if problem.reduction_depth > 1 or problem.dependent_outputs:
         return "a reduction's result is used along the reduced axis"
     return None
 
@@ -84,7 +84,7 @@ def _tile(problem: Problem) -> tuple[int, int, int]:
     r = next_power_of_2(problem.reduced)
     x = next_power_of_2(problem.parallel)
     alone = problem.parallel < problem.device.sm_count // 8
-    long = problem.reduced > LONG and problem.states == 1 and len(loaded(problem)) == 1
+    long = problem.reduced > LONG and problem.accumulators == 1 and len(problem.full_loads) == 1
     step = LONG_STEP if long else STEP
     block_r = min(r, (ALONE if alone else step // problem.widest))
     block_x = max(1, min(x, 2048 // block_r))
@@ -125,7 +125,7 @@ def _keeps_rows(problem: Problem) -> bool:
 
 def _kept_rows(problem: Problem) -> ReductionParams:
     align = align_of(problem)
-    block, tails = row_tiles(problem, align, most_tails(problem.states))
+    block, tails = row_tiles(problem, align, most_tails(problem.accumulators))
     return ReductionParams(
         block_x=1,
         block_r=block,
@@ -149,7 +149,7 @@ def _stages(problem: Problem, elements: int) -> int:
         return 1
     if not problem.full_outputs and not long_run(problem):
         return 1
-    return STAGES if most_stages(problem, elements) >= STAGES else 1
+    return STAGES if problem.max_stages(elements) >= STAGES else 1
 
 
 def cpu_tile(problem: Problem) -> tuple[int, int, bool]:

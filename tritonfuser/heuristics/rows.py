@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import ceil
 
+from .integers import next_power_of_2
 from .params import MAX_TAILS
-from .problem import Problem, next_power_of_2
+from .problem import Problem
 
 SHORT_ROW = 1024
 """Elements of a row that one tile takes whatever it wastes: programs have several such rows."""
@@ -57,8 +58,8 @@ def align_of(problem: Problem) -> int:
     """
     whole = sum(s.along_x and s.along_r for s in problem.streams)
     weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
-    cheap = weights * problem.vector < whole * 8
-    return problem.vector if problem.reduced >= LEAST_ALIGNED and cheap else 1
+    cheap = weights * problem.vector_elements < whole * 8
+    return problem.vector_elements if problem.reduced >= LEAST_ALIGNED and cheap else 1
 
 
 def row_tiles(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .integers import next_power_of_2
 from .params import HeuristicParams, ScanParams
-from .problem import Problem, next_power_of_2
+from .problem import Problem
 from .reduction import cpu_tile
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .integers import divisors
 from .params import InnerOuterPersistentParams
-from .problem import Problem, divisors
+from .problem import Problem
 from .rows import whole_row
-from .stages import loaded
 
 WARPS = 4
 PROGRAMS_PER_SM = 2
@@ -54,7 +54,7 @@ def shared(problem: Problem) -> Shared | None:
     if not problem.published_sums or not usable:
         return None
     room = problem.device.sm_count * PROGRAMS_PER_SM
-    decided = [problem.chunks] if problem.chunks > 1 else divisors(problem.parallel)[1:]
+    decided = [problem.outer_batch] if problem.rows_split else divisors(problem.parallel)[1:]
     found = [
         Shared(groups, parts, problem.reduced // parts)
         for groups in decided
@@ -99,7 +99,7 @@ def _stages(problem: Problem, chosen: Shared) -> int:
     In bfloat16 3 stages took 608 us (16384 x 20480, two sums), 2 took 671, 1 took 918; in float32,
     where 2 nearly fill the memory, 1 was 5% faster.
     """
-    step = 2 * chosen.width * sum(loaded(problem))
+    step = 2 * chosen.width * sum(s.item_bytes for s in problem.full_loads)
     room = problem.device.shared_bytes_per_sm // PROGRAMS_PER_SM - BESIDE
     if 2 * step <= room:
         return 3

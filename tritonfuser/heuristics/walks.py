@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .columns import whole_loads
-from .problem import Problem, ceil_div, next_power_of_2
+from .integers import ceil_div, next_power_of_2
+from .problem import Problem
 
 REGISTER_ROW = 17408
 """Elements of a tile that stay in registers: 32 a thread of 512, and short tails."""
@@ -50,18 +50,18 @@ def stays(problem: Problem, tile: int, warps: int) -> bool:
     """
     device = problem.device
     beside = warps * device.warp_size * SPARE
-    if problem.co_reduced > 1 and problem.levels > 1:
-        if problem.work > MOST_WORK:
+    if problem.co_reduced > 1 and problem.reduction_depth > 1:
+        if problem.ops_per_element > MOST_WORK:
             return False
         numbers = tile * _bytes_an_element(problem) // 4
     else:
-        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in whole_loads(problem)), 1)
+        numbers = tile * max(sum(ceil_div(s.item_bytes, 4) for s in problem.large_loads), 1)
     return tile <= REGISTER_ROW and 2 * (numbers + beside) <= device.registers_per_sm
 
 
 def _bytes_an_element(problem: Problem) -> int:
     """What is read for an element, as it lies in memory."""
-    return sum(s.item_bytes for s in whole_loads(problem))
+    return sum(s.item_bytes for s in problem.large_loads)
 
 
 def is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
@@ -77,14 +77,9 @@ def is_all_an_sm_holds(problem: Problem, tile: int) -> bool:
     registers = packed + ALL_WARPS * problem.device.warp_size * SPARE
     if registers > problem.device.registers_per_sm:
         return False
-    if problem.states > 1:
-        return problem.draws and REGISTER_ROW < tile <= ROW_IN_L2
-    return LEAST_ROW <= tile <= MOST_ROW and _stores(problem) > 1
-
-
-def _stores(problem: Problem) -> int:
-    """Results that run over all elements."""
-    return sum(s.is_store and s.along_x and s.along_r for s in problem.streams)
+    if problem.accumulators > 1:
+        return problem.draws_random and REGISTER_ROW < tile <= ROW_IN_L2
+    return LEAST_ROW <= tile <= MOST_ROW and len(problem.full_stores) > 1
 
 
 def step_of(problem: Problem) -> tuple[int, int]:
@@ -105,15 +100,15 @@ def step_of(problem: Problem) -> tuple[int, int]:
         return 2048, 8
     if problem.co_reduced > 1:
         return CO_REDUCED
-    if problem.draws and row > ROW_IN_L2 // 2:
-        widest = max((s.item_bytes for s in whole_loads(problem)), default=2)
+    if problem.draws_random and row > ROW_IN_L2 // 2:
+        widest = max((s.item_bytes for s in problem.large_loads), default=2)
         return (4096, 16) if row * widest <= 8 * ROW_IN_L2 else (8192, 32)
     if row <= TWO_STEPS:
         half = next_power_of_2(row) // 2
         return half, max(half // 512, 1)
-    if problem.states > 1:
+    if problem.accumulators > 1:
         # Of float32 a layer norm of 2048 x 73728 took 384 us by (16384, 32), 432 by (8192, 32).
-        row = row * max((s.item_bytes for s in whole_loads(problem)), default=2) // 2
+        row = row * max((s.item_bytes for s in problem.large_loads), default=2) // 2
         steps = [(ROW_IN_L2, (4096, 16)), (2 * ROW_IN_L2, (4096, 32)), (4 * ROW_IN_L2, (8192, 32))]
     else:
         steps = [(2 * ROW_IN_L2, (8192, 32))]
@@ -138,23 +133,23 @@ def end_of(problem: Problem) -> End | None:
     16384 x 36864 822 and 896 by half as long an end. What is kept is not drawn again either: a
     layer norm of a dropout of 16384 x 36864 took 1565 us so and 1690.
     """
-    row, loads = problem.reduced, whole_loads(problem)
+    row, loads = problem.reduced, problem.large_loads
     if row <= ROW_IN_L2 or not _may_keep(problem):
         return None
     long = row > 2 * ROW_IN_L2
-    if problem.draws and problem.states > 1:
+    if problem.draws_random and problem.accumulators > 1:
         half = any(stream.item_bytes > 2 for stream in loads)
         return End(16384 if half else 32768, 8192) if long else End(8192, 4096, 16)
-    if len(loads) > 1 and _stores(problem) == 1:
-        return None if long or problem.states > 1 else End(16384, 4096)
+    if len(loads) > 1 and len(problem.full_stores) == 1:
+        return None if long or problem.accumulators > 1 else End(16384, 4096)
     return End(32768, 8192) if long else None
 
 
 def _may_keep(problem: Problem) -> bool:
     """Whether an end of rows fits in registers, 32 elements a thread; of some more would spill."""
     narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
-    few = len(whole_loads(problem)) <= 2 and not (problem.draws and problem.reduced % WORDS)
-    once = problem.co_reduced == 1 and not problem.varies
+    few = len(problem.large_loads) <= 2 and not (problem.draws_random and problem.reduced % WORDS)
+    once = problem.co_reduced == 1 and not problem.row_varies
     return narrow and few and once and problem.full_outputs
 
 
@@ -169,5 +164,5 @@ def is_better_backwards(problem: Problem, step: int, kept: int = 0) -> bool:
     device = problem.device
     row = problem.reduced * problem.co_reduced - kept
     rows = row * _bytes_an_element(problem) * device.sm_count
-    longest = step >= LONGEST_STEP[0] and problem.states > 1
+    longest = step >= LONGEST_STEP[0] and problem.accumulators > 1
     return 2 * rows >= device.l2_bytes and not longest

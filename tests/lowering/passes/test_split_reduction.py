@@ -10,7 +10,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
-from tritonfuser.heuristics.problem import divisors
+from tritonfuser.heuristics.integers import divisors
 from tritonfuser.lowering.passes.split_reduction import choose_split, splits_well
 
 

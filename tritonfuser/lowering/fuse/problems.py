@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...device import DeviceProperties
-from ...heuristics.problem import Problem, Product, Stream, next_power_of_2
+from ...heuristics.integers import next_power_of_2
+from ...heuristics.problem import Problem, Product, Stream
 from ...ops.builder import as_call
 from ...ops.table import Moments, Random
 from ...symbolic.index_expr import Affine, Axis, extent
@@ -30,22 +31,23 @@ def problem_of(
     return Problem(
         parallel=hint(extent(parallel)),
         reduced=_row(extent(reduced)),
-        levels=group.depth,
+        reduction_depth=group.depth,
         full_outputs=group.full_outputs,
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
-        chunks=hint(extent(group.batch_axes)),
+        outer_batch=hint(extent(group.batch_axes)),
+        rows_split=_rows_split(group),
         co_reduced=hint(extent(group.co_reduced)),
         crossing=hint(extent(crossing_axes(group, traffic))),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
-        work=len(group.nodes),
-        states=sum(_states(m) for m in group.members if m.across != group.co_reduced),
+        ops_per_element=len(group.nodes),
+        accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
-        draws=_draws(group),
-        online=_online(group, maker),
-        vector=_vector(group, traffic, facts, reduced),
-        varies=is_size(extent(reduced)),
+        draws_random=_draws(group),
+        online_softmax=_online(group, maker),
+        vector_elements=_vector(group, traffic, facts, reduced),
+        row_varies=is_size(extent(reduced)),
         product=_product(group, traffic, facts),
         device=device,
     )
@@ -58,6 +60,14 @@ def _vector(
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
     return vector_of_rows(traffic, group.parallel, reduced, group.batch_axes)
+
+
+def _rows_split(group: FusionGroup) -> bool:
+    """Whether reductions over rows have a result for each of several shares of the rows.
+
+    A batch dim of the definition that these reductions keep is such a split as well.
+    """
+    return hint(extent(group.batch_axes)) > 1
 
 
 def _published(group: FusionGroup) -> int:
@@ -78,7 +88,7 @@ def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
     return len(tops) == 1 and set(members) == {*pairs, *tops}
 
 
-def _states(member: Member) -> int:
+def _accumulators(member: Member) -> int:
     return 2 if isinstance(as_call(member.node).op.form, Moments) else 1
 
 
@@ -91,16 +101,15 @@ def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) ->
     if group.product is None:
         return None
     whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
-    beside = sum(item.item_bytes for item in whole)
     found = facts.product(group.product)
     *_, row, column = group.members[0].index
     return replace(
         found,
         left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
         right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
-        width=group.width,
-        beside=beside,
-        draws=_draws(group),
+        reduced_columns=group.width,
+        epilogue_bytes=sum(item.item_bytes for item in whole),
+        epilogue_draws_random=_draws(group),
     )
 
 
@@ -136,12 +145,12 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         x_stride=_step(item, parallel),
         r_stride=_step(item, reduced),
         is_store=item.is_store,
-        run=_run(item, parallel),
+        contiguous_run=_contiguous_run(item, parallel),
         total_bytes=hint(item.bytes),
     )
 
 
-def _run(item: Traffic, axes: tuple[Axis, ...]) -> int:
+def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
     """Positions of the axes that are neighbours in memory too, 0 for all of them."""
     run = 1
     for axis in reversed(axes):

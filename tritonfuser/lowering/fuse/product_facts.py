@@ -8,7 +8,8 @@ from functools import cached_property
 from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...heuristics import matmul
-from ...heuristics.problem import Product, ceil_div
+from ...heuristics.integers import ceil_div
+from ...heuristics.problem import Product
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
@@ -58,7 +59,7 @@ class ProductFacts:
             k=int(k),
             left_bytes=left.dtype.info.bytes,
             right_bytes=right.dtype.info.bytes,
-            partial=call.attrs["dtype"] is DataType.Float,
+            is_k_part=call.attrs["dtype"] is DataType.Float,
         )
 
     def _in_rows(self, node: Node, value: Value) -> bool:

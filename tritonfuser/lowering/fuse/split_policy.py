@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...heuristics import matmul, schedulers
-from ...heuristics.product_gain import Company, gain
+from ...heuristics.product_gain import FusedWork, gain
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
@@ -45,7 +45,7 @@ def _shares(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     members = group.members[:1] if group.product else group.outer or group.members
     wanted: Parts = Interleaved(parts, of) if of else parts
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
-    for total, top in _pairs(grouper, group).items() if problem.online else ():
+    for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
         found[total] = WithMaximum(top.node.out)
     return found if parts > 1 else {}
 
@@ -95,18 +95,18 @@ def losing(grouper: Grouper) -> frozenset[Value]:
             continue
         problem = grouper.problem(group)
         assert problem.product is not None
-        company = _company(grouper, group, group.product, schedulers.split(problem))
-        alone = not company.follows and not company.before_bytes
-        if alone or gain(problem.product, company, grouper.device) <= 0:
+        fused = _fused_work(grouper, group, group.product, schedulers.split(problem))
+        alone = not fused.has_epilogue and not fused.prologue_bytes
+        if alone or gain(problem.product, fused, grouper.device) <= 0:
             found.add(group.product.out)
     return frozenset(found)
 
 
-def _company(grouper: Grouper, group: FusionGroup, node: Node, parts: int) -> Company:
+def _fused_work(grouper: Grouper, group: FusionGroup, node: Node, parts: int) -> FusedWork:
     forms = (as_call(other).op.form for other in group.nodes)
-    return Company(
-        ops=sum(not isinstance(form, View | Contraction) for form in forms),
-        follows=bool(group.stores) or len(group.members) > 1,
-        before_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
-        parts=parts,
+    return FusedWork(
+        epilogue_ops=sum(not isinstance(form, View | Contraction) for form in forms),
+        has_epilogue=bool(group.stores) or len(group.members) > 1,
+        prologue_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
+        k_parts=parts,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from ...dtypes import compute_dtype
-from ...heuristics.problem import divisors
+from ...heuristics.integers import divisors
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.mma import product_bias, product_sizes

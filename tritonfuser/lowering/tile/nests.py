@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...heuristics.integers import ceil_div
 from ...heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
@@ -17,7 +18,6 @@ from ...heuristics.params import (
     ScanParams,
     TransposeParams,
 )
-from ...heuristics.problem import ceil_div
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, axes_in_order, substitute
 from ...symbolic.sizes import guarded, is_size
