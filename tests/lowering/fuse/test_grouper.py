@@ -9,13 +9,13 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.ir import Node, Value
 from tritonfuser.lowering.fuse.grouper import MOST_REASONS
-from tritonfuser.lowering.fuse.grouping import FusionGroup
-from tritonfuser.lowering.fuse.groups import Groups, bits, largest_first
+from tritonfuser.lowering.groups.fusion_group import FusionGroup
+from tritonfuser.lowering.groups.group_graph import GroupGraph, bits, largest_first
 
 
 def made(needs, libraries=()):
     """Groups that need others, by number."""
-    groups = Groups()
+    groups = GroupGraph()
     node = Node("sort", (), (), (Value(0, None),))
     for number, needed in enumerate(needs):
         library = node if number in libraries else None

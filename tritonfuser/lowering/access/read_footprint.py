@@ -149,20 +149,36 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
 
 @dataclass(frozen=True)
 class ReadFootprint:
-    """What a walk met: reductions at their own index, others, loads, and the nodes between.
+    """What computing some values reads, down to memory and results of reductions.
 
-    ``reducers`` are all reads of reductions and scans, each at its index.
+    Attributes
+    ----------
+    at_own_index : frozenset of Value
+        Results of reductions and scans, read at the index at which they are computed.
+    at_other_index : frozenset of Value
+        Results of reductions and scans, read at another index or under guards.
+    reducers : frozenset of Read
+        All reads of results of reductions and scans.
+    loads : frozenset of Read
+        Reads of memory.
+    nodes : frozenset of Node
+        The elementwise ops and views computed on the way.
     """
 
-    native: frozenset[Value]
-    foreign: frozenset[Value]
+    at_own_index: frozenset[Value]
+    at_other_index: frozenset[Value]
     reducers: frozenset[Read]
     loads: frozenset[Read]
     nodes: frozenset[Node]
 
     def needing(self, value: Value) -> ReadFootprint:
-        """The same, and a value that is not read, but must be in memory before."""
-        return replace(self, foreign=self.foreign | {value})
+        """The same, and a value that is not read but must be in memory before."""
+        return replace(self, at_other_index=self.at_other_index | {value})
+
+    @property
+    def results(self) -> frozenset[Value]:
+        """All results of reductions and scans that are read."""
+        return self.at_own_index | self.at_other_index
 
 
 EMPTY_FOOTPRINT = ReadFootprint(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
@@ -186,8 +202,8 @@ def walk(
     operands : callable
         ``reads``, or what remembers its answers.
     """
-    native: set[Value] = set()
-    foreign: set[Value] = set()
+    at_own_index: set[Value] = set()
+    at_other_index: set[Value] = set()
     reducers: set[Read] = set()
     loads: set[Read] = set()
     nodes: set[Node] = set()
@@ -202,15 +218,15 @@ def walk(
         if node is None or read.value in stored:
             loads.add(read)
         elif read.value in places:
-            at_home = read.index == places[read.value] and not read.guards
-            (native if at_home else foreign).add(read.value)
+            own = read.index == places[read.value] and not read.guards
+            (at_own_index if own else at_other_index).add(read.value)
             reducers.add(read)
         else:
             nodes.add(node)
             stack.extend(operands(node, read))
     return ReadFootprint(
-        frozenset(native),
-        frozenset(foreign),
+        frozenset(at_own_index),
+        frozenset(at_other_index),
         frozenset(reducers),
         frozenset(loads),
         frozenset(nodes),

@@ -16,7 +16,7 @@ from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction, Scan
 from ..access.read_footprint import Read, walk
 from ..access.traffic import offset_of
-from ..fuse.online_pairs import online_pairs
+from ..groups.online_pairs import online_pairs
 from ..segments import Member, Segment, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
@@ -110,7 +110,7 @@ class KernelBody(TileWriter):
 
     def _level(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
         footprint = walk(self.fusion, starts, self._places, self.stored)
-        return max((levels[v] + self._closes_pass(v) for v in footprint.native), default=0)
+        return max((levels[v] + self._closes_pass(v) for v in footprint.at_own_index), default=0)
 
     def _closes_pass(self, value: Value) -> int:
         """1 for a result known when its loop is over: all but scans, and rows' own results."""
@@ -188,7 +188,7 @@ class KernelBody(TileWriter):
             start = member.reads[0]
             if member.node.out in self.online:
                 continue
-            if walk(self.fusion, [start], self._places, self.stored).native:
+            if walk(self.fusion, [start], self._places, self.stored).at_own_index:
                 continue
             pieces = self.pieces(member.operand_index)
             # What is behind a walk over rows is not held in registers all through it.

@@ -15,10 +15,10 @@ from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...symbolic.index_expr import Axis
 from ..access.read_footprint import Read, is_reducer
+from ..groups.fusion_group import FusionGroup
 from ..passes.split_reduction import Parts
 from ..segments import Member
 from .grouper import Grouper
-from .grouping import FusionGroup
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _has_data_of(
         return False
     if mine.rows | mine.inner != others.rows | others.inner:
         return False
-    waits = grouper.made.up_to(host.needs) >> group.number & 1
+    waits = grouper.graph.up_to(host.needs) >> group.number & 1
     return not waits and any(_runs_over(read, shared) for read in host.reads & group.reads)
 
 

@@ -3,40 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 
 from ...device import DeviceProperties
-from ...heuristics import schedulers
 from ...heuristics.problem import Problem
 from ...ir import Fusion, Node, Value
 from ...symbolic.sizes import hint
 from ..access.aliases import BufferView, resolve
 from ..access.read_footprint import (
-    ReadFootprint,
     ends_kernel,
     is_library,
     is_materialize,
     is_reducer,
     is_scatter,
 )
+from ..groups.anchor import Anchor
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.group_graph import GroupGraph
+from ..legality.kernel import CIRCLE
 from ..passes.contract_to_mma import is_product
-from ..passes.split_reduction import reduced_extents, splits_well
-from .anchor_maker import AnchorMaker
-from .fits import CO_REDUCED, EXTENTS, ROWS, co_reduced, fit
-from .grouping import Anchor, FusionGroup
-from .groups import Groups, InMemory
-from .problems import problem_of
+from .joining import Joining
 from .product_facts import ProductFacts
 
 MOST_REASONS = 8
-"""Kernels of which the reason of a cut says why they do not take the value in."""
-
-CIRCLE = "the kernels would depend on each other"
+"""The reason of a cut says of this many kernels at most why they do not take the value in."""
 
 
 class Grouper:
-    """One pass of grouping: each anchor joins the first group that takes it, or starts one."""
+    """Groups a fusion: each anchor joins the first group that takes it, or starts one.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        Simplified and concrete.
+    device : DeviceProperties
+        The device to schedule for.
+    maker : AnchorMaker
+        Of the fusion.
+    facts : ProductFacts
+        Of its matrix products.
+    joining : Joining
+        Decides whether an anchor joins a group.
+    buffers : dict of Value to BufferView
+        Where outputs and operands of torch's ops lie in memory.
+    graph : GroupGraph
+        The groups.
+    cuts : dict of Value to str
+        The value that started a kernel, and why the kernels before took it not in. ``@0`` stands
+        for the kernel of group 0.
+    """
 
     def __init__(
         self,
@@ -47,12 +63,12 @@ class Grouper:
         co_reduced: frozenset[Value] = frozenset(),
     ) -> None:
         self.fusion = fusion
-        self.co_reduced = co_reduced
         self.device = device
         self.maker = AnchorMaker(fusion)
         self.facts = ProductFacts(fusion, device, fuse_all, misaligned)
         self.buffers = self._buffers()
-        self.made = Groups()
+        self.joining = Joining(self.maker, self.facts, device, co_reduced)
+        self.graph = GroupGraph()
         self.cuts: dict[Value, str] = {}
         for item in self._ordered():
             if isinstance(item, Anchor):
@@ -67,13 +83,13 @@ class Grouper:
                 self._place_library(item)
         # The largest first: smaller results ride along in their kernels.
         for value in sorted(self._stored(), key=lambda v: -hint(v.tensor.numel)):
-            if value not in self.made.owner:
+            if value not in self.graph.owner:
                 self._place_store(value)
 
     @property
     def groups(self) -> list[FusionGroup]:
         """The kernels, and what torch runs, by number."""
-        return self.made.listed
+        return self.graph.listed
 
     def _buffers(self) -> dict[Value, BufferView]:
         """Where each value lies that must be in memory: outputs, and what torch is given."""
@@ -103,15 +119,15 @@ class Grouper:
     def _place_library(self, node: Node) -> None:
         """A library call ends a kernel: what it is given is stored before it."""
         roots = self._in_memory([v for v in node.operands() if v.is_tensor])
-        group = FusionGroup(len(self.made), (), (), needs=self.made.writing(roots), library=node)
-        self.made.start(group)
-        self.made.owner.update(dict.fromkeys(node.outs, group.number))
+        group = FusionGroup(len(self.graph), (), (), needs=self.graph.writing(roots), library=node)
+        self.graph.start(group)
+        self.graph.owner.update(dict.fromkeys(node.outs, group.number))
 
     def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
         """The buffers that values lie in, stored by some kernel if they are not yet."""
         roots = frozenset(self.buffers[v].root for v in values)
         for root in sorted(roots, key=lambda v: (-hint(v.tensor.numel), self.maker.ranks[v])):
-            if root not in self.made.owner and root not in self.fusion.given:
+            if root not in self.graph.owner and root not in self.fusion.given:
                 self._place_store(root)
         return roots
 
@@ -122,20 +138,20 @@ class Grouper:
             self._place(self.maker.store(value))
 
     def _place_parts(self, parts: Sequence[Anchor]) -> bool:
-        before = self.made.copy(), {**self.cuts}
+        before = self.graph.copy(), {**self.cuts}
         for anchor in parts:
             self._place(anchor)
-        if len(self.made) - len(before[0]) <= 1:
+        if len(self.graph) - len(before[0]) <= 1:
             return True
-        self.made, self.cuts = before
+        self.graph, self.cuts = before
         return False
 
     def _place_product(self, node: Node) -> None:
         """A matrix product starts a kernel, which what is computed from it may join."""
         roots = self._in_memory(self.facts.materialised(node))
         anchor = self.maker.product(node, roots)
-        group = FusionGroup(len(self.made), anchor.parallel, anchor.reduced, stored=roots)
-        self._start(group, anchor, self.made.writing(roots))
+        group = FusionGroup(len(self.graph), anchor.parallel, anchor.reduced, stored=roots)
+        self._start(group, anchor, self.graph.writing(roots))
 
     def _place_scatter(self, node: Node) -> None:
         """Two stores into one buffer: the copy, then in a later kernel what is put into it."""
@@ -151,27 +167,28 @@ class Grouper:
 
     def _place(self, anchor: Anchor) -> None:
         refusals: dict[int, str] = {}
-        for group in self.made.candidates(anchor, self.made.possible(anchor)):
-            outcome = self._joined(anchor, group)
+        for group in self.graph.candidates(anchor, self.graph.possible(anchor)):
+            outcome = self.joining.joined(anchor, group, self.graph)
             if isinstance(outcome, FusionGroup):
-                self.made.put(outcome, anchor)
+                self.graph.put(outcome, anchor)
                 return
             refusals[group.number] = outcome
         self._cut(anchor, refusals)
-        self._start(FusionGroup(len(self.made), anchor.parallel, anchor.reduced), anchor)
+        self._start(FusionGroup(len(self.graph), anchor.parallel, anchor.reduced), anchor)
 
     def _start(
         self, group: FusionGroup, anchor: Anchor, needs: frozenset[int] = frozenset()
     ) -> None:
         """A new group with an anchor in it."""
-        self.made.start(group)
-        self.made.put(group.grown(anchor, False, needs | self._needs(anchor, group)), anchor)
+        self.graph.start(group)
+        needs |= self.graph.needs(anchor, group)
+        self.graph.put(group.grown(anchor, False, needs), anchor)
 
     def _cut(self, anchor: Anchor, refusals: dict[int, str]) -> None:
-        """Keep why no kernel takes an anchor in: of the first of many, those that it reads from."""
-        kernels = self.made.kernels
+        """Record why no kernel takes an anchor in. Kernels that it reads from are named first."""
+        kernels = self.graph.kernels
         reasons: list[str] = []
-        for group in islice(self.made.candidates(anchor, kernels), MOST_REASONS):
+        for group in islice(self.graph.candidates(anchor, kernels), MOST_REASONS):
             why = refusals.get(group.number) or self._refusal(anchor, group)
             reasons.append(f"not in @{group.number}: {why}")
         if not reasons:
@@ -180,96 +197,13 @@ class Grouper:
         if left:
             reasons.append(f"nor in {left} more")
         name = anchor.value.name
-        self.cuts[anchor.value] = f"{name} starts @{len(self.made)}; {'; '.join(reasons)}"
+        self.cuts[anchor.value] = f"{name} starts @{len(self.graph)}; {'; '.join(reasons)}"
 
     def _refusal(self, anchor: Anchor, group: FusionGroup) -> str:
-        """Why an anchor is not in a kernel that it was not offered to: one before what it reads."""
-        outcome = self._joined(anchor, group)
+        """Why a kernel does not take an anchor in that runs before what the anchor reads."""
+        outcome = self.joining.joined(anchor, group, self.graph)
         return CIRCLE if isinstance(outcome, FusionGroup) else outcome
-
-    def _joined(self, anchor: Anchor, group: FusionGroup) -> FusionGroup | str:
-        """The group with the anchor in it, or why it stays out."""
-        how = fit(anchor, group)
-        if how is None and anchor.value in self.co_reduced:
-            how = co_reduced(anchor, group)
-        if how is None:
-            return "it runs over other axes"
-        if how == EXTENTS:
-            if anchor.member is not None and not self._same_direction(anchor, group):
-                return "it reduces along the other memory direction"
-            if not group.places.keys().isdisjoint(
-                anchor.footprint.native | anchor.footprint.foreign
-            ):
-                return "it reads the kernel's reductions at other axes"
-            anchor = self.maker.moved(anchor, group)
-        elif not self._related(anchor, group):
-            return "it shares nothing with the kernel"
-        inside = self._elsewhere(anchor, group, how)
-        if inside:
-            return f"it reads {inside[0]} at another index than where the kernel computes it"
-        whole = self._written_here(anchor, group)
-        if whole:
-            return f"it needs all of {whole[0]} in memory, which the kernel writes"
-        needs = self._needs(anchor, group)
-        if self.made.up_to(needs) >> group.number & 1:
-            return CIRCLE
-        grown = group.grown(anchor, how == ROWS, needs)
-        if how == CO_REDUCED:
-            grown = replace(grown, co_reduced=anchor.reduced)
-        problem = self.problem(grown)
-        refused = schedulers.reject_reason(problem)
-        if refused is None and how == ROWS:
-            assert anchor.member is not None
-            rows = reduced_extents(anchor.member.node)
-            if not splits_well(rows, schedulers.split(problem)):
-                return f"{rows} rows cannot be shared out over programs"
-        return refused or grown
-
-    def _same_direction(self, anchor: Anchor, group: FusionGroup) -> bool:
-        first = replace(anchor, reduced=group.members[0].across, footprint=self.close(group))
-        return self.maker.runs_inner(anchor) == self.maker.runs_inner(first)
-
-    def _related(self, anchor: Anchor, group: FusionGroup) -> bool:
-        """Whether being together saves a load, or work: flat kernels take any, to save a launch."""
-        if not group.reduced or not anchor.footprint.native.isdisjoint(group.places):
-            return True
-        if not anchor.footprint.nodes.isdisjoint(group.nodes):
-            return True
-        loads = anchor.footprint.loads | anchor.footprint.reducers
-        mine = {r.value for r in loads if r.value.is_tensor}
-        return anchor.member is not None or any(r.value in mine for r in group.reads)
-
-    def _elsewhere(self, anchor: Anchor, group: FusionGroup, how: str) -> list[str]:
-        """Results of the kernel that the anchor reads, but not where the kernel computes them.
-
-        An anchor that is not moved to the kernel's axes knows nothing of results that were.
-        """
-        found = anchor.footprint.foreign
-        if how != EXTENTS:
-            home = self.maker.places
-            found = found.union(
-                v for v in anchor.footprint.native if group.places.get(v) != home[v]
-            )
-        return [v.name for v in found if v in group.places]
-
-    def _needs(self, anchor: Anchor, group: FusionGroup) -> frozenset[int]:
-        """The other groups whose results the anchor reads."""
-        return self.made.owners(anchor) - {group.number}
-
-    def _written_here(self, anchor: Anchor, group: FusionGroup) -> list[str]:
-        """The scattered values which the anchor reads or writes over, and the group writes."""
-        found = anchor.footprint.native | anchor.footprint.foreign
-        mine = {v for v in found if self.made.owner.get(v) == group.number}
-        return sorted(v.name for v in mine - group.places.keys())
-
-    # -- facts ---------------------------------------------------------------
 
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
-        return problem_of(group, self.maker, self.facts, self.device)
-
-    def close(self, group: FusionGroup) -> ReadFootprint:
-        """All that the group computes and loads, results of other groups among the loads."""
-        size = group.loops.row_extent * group.loops.inner_extent
-        stored = InMemory(self.made, group, self.maker.places, size)
-        return self.maker.walk(group.starts(), group.places, stored)
+        return self.joining.problem(group)

@@ -11,8 +11,9 @@ from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import FirstSteps, last_steps
-from .finish import before, finish
 from .grouper import Grouper
+from .reasons import split_reasons
+from .scheduling import schedule
 from .split_policy import first_steps, losing, tile_parts
 
 
@@ -58,14 +59,14 @@ def segment(
 
     def stepped(steps: FirstSteps) -> SegmentedFusion:
         if not steps.parts:
-            return finish(grouper)
+            return schedule(grouper)
         whole = split_reductions(grouper.fusion, steps.parts)
         co_reduced = last_steps(whole, steps.co_reduced)
         again = Grouper(whole, device, fuse_all, misaligned, co_reduced)
-        return finish(again, before(grouper, again, steps.parts))
+        return schedule(again, split_reasons(grouper, again, steps.parts))
 
     if not two_steps:
-        return finish(grouper)
+        return schedule(grouper)
     steps = first_steps(grouper, cut_rows=True)
     if not steps.cuts_rows:
         return stepped(steps)

@@ -10,12 +10,12 @@ from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
 from ...symbolic.index_expr import axes_in_order
+from ..groups.fusion_group import FusionGroup
+from ..groups.online_pairs import online_pairs
 from ..passes.split_reduction import Interleaved, Parts, WithMaximum
 from ..segments import Member
 from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
-from .grouping import FusionGroup
-from .online_pairs import online_pairs
 from .product_facts import bytes_of
 
 

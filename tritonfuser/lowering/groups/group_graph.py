@@ -1,17 +1,17 @@
-"""The groups of a grouping so far: which makes which value, and which have to run before which."""
+"""The graph of fusion groups: which group makes which value, and which run before which."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ...ir import Value
-from ...symbolic.sizes import hint
-from .grouping import Anchor, FusionGroup
+from .anchor import Anchor
+from .fusion_group import FusionGroup
 
 
 def bits(numbers: Iterable[int]) -> int:
-    """A set of small numbers as the bits of one: unions and differences take no time."""
+    """A set of small numbers as a bit mask: bit ``n`` is set for each number ``n``."""
     found = 0
     for number in numbers:
         found |= 1 << number
@@ -19,7 +19,7 @@ def bits(numbers: Iterable[int]) -> int:
 
 
 def largest_first(mask: int) -> Iterator[int]:
-    """The numbers in such a set."""
+    """The numbers of a bit mask, the largest first."""
     while mask:
         number = mask.bit_length() - 1
         mask ^= 1 << number
@@ -27,17 +27,23 @@ def largest_first(mask: int) -> Iterator[int]:
 
 
 @dataclass
-class Groups:
-    """Groups by number.
+class GroupGraph:
+    """Groups by number, and what they need of one another.
+
+    Sets of groups are bit masks: unions and differences of them take one operation.
 
     Attributes
     ----------
-    owner : dict
-        The group that makes a value; of several that write it, the last.
-    writers : dict
-        All groups that write a value which several write parts of, or that is only stored.
+    listed : list of FusionGroup
+        The groups, by number.
+    owner : dict of Value to int
+        The group that makes a value. Where several write it, the last of them.
+    writers : dict of Value to int
+        All groups that write a stored value or parts of it, as a bit mask.
     kernels : int
-        Those that torch does not run, as bits.
+        The groups that torch does not run, as a bit mask.
+    _before : list of int
+        By number: the groups that must run before a group, as a bit mask.
     """
 
     listed: list[FusionGroup] = field(default_factory=list)
@@ -46,9 +52,9 @@ class Groups:
     kernels: int = 0
     _before: list[int] = field(default_factory=list)
 
-    def copy(self) -> Groups:
-        """The state now, that a later one can be given up for."""
-        return Groups(
+    def copy(self) -> GroupGraph:
+        """A snapshot: later changes can be undone by going back to it."""
+        return GroupGraph(
             [*self.listed], {**self.owner}, {**self.writers}, self.kernels, [*self._before]
         )
 
@@ -56,7 +62,7 @@ class Groups:
         return len(self.listed)
 
     def start(self, group: FusionGroup) -> None:
-        """Add a group; its number is the next one."""
+        """Add a group. Its number must be the next one."""
         assert group.number == len(self.listed)
         self.listed.append(group)
         self._before.append(0)
@@ -65,7 +71,7 @@ class Groups:
         self._link(group)
 
     def put(self, group: FusionGroup, anchor: Anchor) -> None:
-        """Exchange a group for itself with an anchor in it."""
+        """Replace the group of this number by ``group``, which has ``anchor`` in it."""
         self.listed[group.number] = group
         self.owner.update(dict.fromkeys(anchor.values, group.number))
         if anchor.member is None:
@@ -74,7 +80,7 @@ class Groups:
         self._link(group)
 
     def _link(self, group: FusionGroup) -> None:
-        """Note what a group needs, for those behind it too."""
+        """Record that what a group needs runs before it, and before all that need the group."""
         number = group.number
         fresh = self.up_to(group.needs) & ~self._before[number]
         if not fresh:
@@ -85,31 +91,34 @@ class Groups:
                 self._before[other] = before | fresh
 
     def before(self, group: FusionGroup) -> int:
-        """The groups that have to run before one, as bits."""
+        """The groups that must run before a group, as a bit mask."""
         return self._before[group.number]
 
     def up_to(self, numbers: Iterable[int]) -> int:
-        """Groups and those before them, as bits."""
+        """Groups and all that must run before them, as a bit mask."""
         found = 0
         for number in numbers:
             found |= 1 << number | self._before[number]
         return found
 
     def writing(self, values: Collection[Value]) -> frozenset[int]:
-        """The groups that write values, all that write parts of them."""
+        """The groups that write values or parts of them."""
         found = bits(self.owner[v] for v in values if v in self.owner)
         for value in values:
             found |= self.writers.get(value, 0)
         return frozenset(largest_first(found))
 
-    def owners(self, anchor: Anchor) -> frozenset[int]:
+    def needs(self, anchor: Anchor, group: FusionGroup) -> frozenset[int]:
+        """The other groups whose results an anchor reads."""
+        return self._owners(anchor) - {group.number}
+
+    def _owners(self, anchor: Anchor) -> frozenset[int]:
         """The groups whose results an anchor reads."""
-        footprint = anchor.footprint
-        return frozenset(self.owner[v] for v in (*footprint.native, *footprint.foreign))
+        return frozenset(self.owner[v] for v in anchor.footprint.results)
 
     def possible(self, anchor: Anchor) -> int:
-        """The kernels that do not have to run before one that the anchor reads, as bits."""
-        owners = self.owners(anchor)
+        """The kernels that do not run before a group whose results an anchor reads, as a mask."""
+        owners = self._owners(anchor)
         found = self.kernels & ~self.up_to(owners)
         for number in owners:
             if self.kernels >> number & 1 and not self.up_to(owners - {number}) >> number & 1:
@@ -117,42 +126,8 @@ class Groups:
         return found
 
     def candidates(self, anchor: Anchor, among: int) -> Iterator[FusionGroup]:
-        """Kernels whose reductions an anchor reads, and then the others, the latest first."""
-        touched = bits({self.owner[v] for v in anchor.footprint.native}) & among
+        """Kernels of a mask, the latest first. Those that an anchor reads from come first."""
+        touched = bits({self.owner[v] for v in anchor.footprint.at_own_index}) & among
         for mask in (touched, among & ~touched):
             for number in largest_first(mask):
                 yield self.listed[number]
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """What a kernel loads even where it could compute it.
-
-    Results of reductions elsewhere, what is said to be stored, and what kernels before it store
-    that has one element for many of its own.
-
-    Parameters
-    ----------
-    places : container
-        All values that are computed in one place only.
-    size : int
-        The elements of the kernel's loop nest.
-    """
-
-    groups: Groups
-    group: FusionGroup
-    places: Container[Value]
-    size: int
-
-    def __contains__(self, value: object) -> bool:
-        if value in self.places and value not in self.group.places:
-            return True
-        if value in self.group.stored:
-            return True
-        return isinstance(value, Value) and self._is_worth_it(value)
-
-    def _is_worth_it(self, value: Value) -> bool:
-        writers = self.groups.writers.get(value, 0)
-        if not writers or writers & ~self.groups.before(self.group):
-            return False
-        return 8 * hint(value.tensor.numel) <= hint(self.size)

@@ -12,12 +12,12 @@ from ...ops.table import Moments, Random
 from ...symbolic.index_expr import Affine, Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.traffic import Traffic, fast_axes, order_axes
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.online_pairs import online_pairs
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
 from ..tile.shared_nest import unshareable
-from .anchor_maker import AnchorMaker
-from .grouping import FusionGroup
-from .online_pairs import online_pairs
 from .product_facts import ProductFacts
 
 

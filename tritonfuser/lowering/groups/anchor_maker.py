@@ -25,7 +25,8 @@ from ..access.read_footprint import (
 )
 from ..access.traffic import Traffic, offset_of
 from ..segments import Member, Store
-from .grouping import Anchor, FusionGroup
+from .anchor import Anchor
+from .fusion_group import FusionGroup
 
 
 class AnchorMaker:

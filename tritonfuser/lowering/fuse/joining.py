@@ -1,0 +1,99 @@
+"""An anchor and a group in, the group with the anchor in it out, or why the anchor stays out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...device import DeviceProperties
+from ...heuristics import schedulers
+from ...heuristics.problem import Problem
+from ...ir import Value
+from ..groups.anchor import Anchor
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.group_graph import GroupGraph
+from ..legality.kernel import why_not_moved, why_not_one_kernel
+from ..legality.loop_nests import Nesting, nesting_of
+from ..passes.split_reduction import reduced_extents, splits_well
+from .problem_facts import problem_of
+from .product_facts import ProductFacts
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Decides whether an anchor joins a group: is it legal, is it worth it, who schedules it.
+
+    Attributes
+    ----------
+    maker : AnchorMaker
+        Of the fusion.
+    facts : ProductFacts
+        Of its matrix products.
+    device : DeviceProperties
+        The device to schedule for.
+    co_reduced : frozenset of Value
+        The reductions that may join a kernel whose programs have several rows each, to reduce
+        results of those rows.
+    """
+
+    maker: AnchorMaker
+    facts: ProductFacts
+    device: DeviceProperties
+    co_reduced: frozenset[Value]
+
+    def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
+        """The group with the anchor in it, or why the anchor stays out.
+
+        Parameters
+        ----------
+        anchor : Anchor
+            In its own axes.
+        group : FusionGroup
+            One of the ``graph``.
+        """
+        nesting = nesting_of(anchor, group, co_reduces=anchor.value in self.co_reduced)
+        if nesting is None:
+            return "it runs over other axes"
+        if nesting is Nesting.SAME_EXTENTS:
+            reason = why_not_moved(anchor, group, self.maker, graph)
+            if reason is not None:
+                return reason
+            anchor = self.maker.moved(anchor, group)
+        elif not _shares_work(anchor, group):
+            return "it shares nothing with the kernel"
+        reason = why_not_one_kernel(anchor, group, nesting, self.maker.places, graph)
+        if reason is not None:
+            return reason
+        needs = graph.needs(anchor, group)
+        grown = group.grown(anchor, nesting is Nesting.OVER_ROWS, needs)
+        if nesting is Nesting.CO_REDUCED:
+            grown = replace(grown, co_reduced=anchor.reduced)
+        return self._why_not_scheduled(anchor, grown, nesting) or grown
+
+    def problem(self, group: FusionGroup) -> Problem:
+        """What schedulers are asked about a group."""
+        return problem_of(group, self.maker, self.facts, self.device)
+
+    def _why_not_scheduled(
+        self, anchor: Anchor, grown: FusionGroup, nesting: Nesting
+    ) -> str | None:
+        """None, or why no scheduler takes a group with an anchor in it."""
+        problem = self.problem(grown)
+        refused = schedulers.reject_reason(problem)
+        if refused is None and nesting is Nesting.OVER_ROWS:
+            assert anchor.member is not None
+            rows = reduced_extents(anchor.member.node)
+            if not splits_well(rows, schedulers.split(problem)):
+                return f"{rows} rows cannot be shared out over programs"
+        return refused
+
+
+def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:
+    """Whether one kernel saves a load or an op. Flat kernels take any anchor, to save a launch."""
+    if not group.reduced or not anchor.footprint.at_own_index.isdisjoint(group.places):
+        return True
+    if not anchor.footprint.nodes.isdisjoint(group.nodes):
+        return True
+    loads = anchor.footprint.loads | anchor.footprint.reducers
+    mine = {r.value for r in loads if r.value.is_tensor}
+    return anchor.member is not None or any(r.value in mine for r in group.reads)

@@ -1,0 +1,117 @@
+"""An anchor: a reduction, scan or stored value that some kernel has to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...ir import Node, Operand, Value
+from ...ops.builder import as_call
+from ...shapes import Guard, Index
+from ...symbolic.index_expr import Axis, extent
+from ..access.read_footprint import Read, ReadFootprint
+from ..passes.contract_to_mma import is_product
+from ..segments import Member, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """The axes of a loop nest, as sets.
+
+    Attributes
+    ----------
+    rows : frozenset of Axis
+        The parallel axes: every result has them.
+    inner : frozenset of Axis
+        The axes that are reduced or scanned along.
+    row_extent, inner_extent : int
+        Positions of all axes of each kind together. 1 where there are none.
+    """
+
+    rows: frozenset[Axis]
+    inner: frozenset[Axis]
+    row_extent: int
+    inner_extent: int
+
+    @staticmethod
+    def of(parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Loops:
+        return Loops(frozenset(parallel), frozenset(reduced), extent(parallel), extent(reduced))
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A reduction, scan or stored value in a loop nest, with all that it reads there.
+
+    Attributes
+    ----------
+    value : Value
+        What is computed. Of a node with several results, the first.
+    parallel : tuple of Axis
+        The axes that the result runs over.
+    reduced : tuple of Axis
+        The axes reduced or scanned along. Empty for a stored value.
+    index : Index
+        The element of the result that a position of the loop nest computes.
+    footprint : ReadFootprint
+        What is read, and the nodes computed on the way.
+    member : Member or None
+        The reduction or scan. None for a stored value.
+    is_scan : bool
+        The member is a scan.
+    guards : tuple of Guard
+        Hold at the positions that compute an element, where the loop nest has more.
+    source : Operand or None
+        As in ``Store``.
+    scatter : Node or None
+        As in ``Store``.
+    start : tuple of int
+        As in ``Store``.
+    """
+
+    value: Value
+    parallel: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    index: Index
+    footprint: ReadFootprint
+    member: Member | None = None
+    is_scan: bool = False
+    guards: tuple[Guard, ...] = ()
+    source: Operand | None = None
+    scatter: Node | None = None
+    start: tuple[int, ...] = ()
+
+    @property
+    def store(self) -> Store:
+        """The store of a value that is no reduction or scan."""
+        return Store(self.value, self.index, self.guards, self.source, self.scatter, self.start)
+
+    @property
+    def starts(self) -> tuple[Read, ...]:
+        """The reads that the walk for its footprint starts from."""
+        if self.member is None:
+            return self.store.starts
+        return self.member.reads
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product."""
+        return self.member is not None and is_product(self.member.node)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape that ``index`` indexes."""
+        if self.scatter is not None:
+            return as_call(self.scatter).value("index").tensor.sizes
+        over = self.source if self.start else self.value
+        assert isinstance(over, Value)
+        return over.tensor.sizes
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All results of its node."""
+        return (self.value,) if self.member is None else self.member.node.outs
+
+    @cached_property
+    def loops(self) -> Loops:
+        """Its loop nest."""
+        return Loops.of(self.parallel, self.reduced)

@@ -1,0 +1,154 @@
+"""A fusion group: a kernel in the making, that anchors join one after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from ...ir import Node, Value
+from ...shapes import Index
+from ...symbolic.index_expr import Axis, extent
+from ..access.read_footprint import Read
+from ..passes.contract_to_mma import is_product
+from ..segments import Member, Store
+from .anchor import Anchor, Loops
+
+
+@dataclass(frozen=True)
+class FusionGroup:
+    """A kernel in the making, or an op that torch runs.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the group graph, 0 or more.
+    parallel : tuple of Axis
+        The axes of its rows: every result has them, but for the results of ``outer``.
+    reduced : tuple of Axis
+        The axes along its rows, that ``members`` reduce or scan along. Empty for a flat kernel.
+    members : tuple of Member
+        The reductions and scans along its rows.
+    outer : tuple of Member
+        The reductions over its rows.
+    stores : tuple of Store
+        The stored values that are no reductions or scans.
+    places : dict of Value to Index
+        The results of its reductions and scans, and the index at which each is computed.
+    levels : dict of Value to int
+        The results of ``members``, and how many reductions of the group each depends on in a chain.
+    needs : frozenset of int
+        The groups whose results it reads.
+    reads : frozenset of Read
+        What it loads: inputs, and results of other groups.
+    nodes : frozenset of Node
+        The elementwise ops and views that it computes.
+    full_outputs : bool
+        Some store runs over ``reduced`` too.
+    dependent_outputs : bool
+        Some such store depends on a reduction of the group.
+    scans : bool
+        Some member is a scan.
+    library : Node or None
+        The op that torch runs. None for a kernel.
+    stored : frozenset of Value
+        Values that it loads from memory though it could compute them.
+    co_reduced : tuple of Axis
+        The axes of its rows that one program must have whole, since a reduction over them reads
+        results of those rows.
+    """
+
+    number: int
+    parallel: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    members: tuple[Member, ...] = ()
+    outer: tuple[Member, ...] = ()
+    stores: tuple[Store, ...] = ()
+    places: dict[Value, Index] = field(default_factory=dict)
+    levels: dict[Value, int] = field(default_factory=dict)
+    needs: frozenset[int] = frozenset()
+    reads: frozenset[Read] = frozenset()
+    nodes: frozenset[Node] = frozenset()
+    full_outputs: bool = False
+    dependent_outputs: bool = False
+    scans: bool = False
+    library: Node | None = None
+    stored: frozenset[Value] = frozenset()
+    co_reduced: tuple[Axis, ...] = ()
+
+    @cached_property
+    def loops(self) -> Loops:
+        """Its loop nest."""
+        return Loops.of(self.parallel, self.reduced)
+
+    @cached_property
+    def product(self) -> Node | None:
+        """The matrix product that the kernel computes, if any."""
+        return next((m.node for m in self.members if is_product(m.node)), None)
+
+    @property
+    def width(self) -> int:
+        """Columns of the product that its epilogue reduces at a time. 0 for none."""
+        return extent(self.members[1].across) if self.product and len(self.members) > 1 else 0
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of reductions along the rows. 0 without reductions."""
+        return max(self.levels.values(), default=-1) + 1
+
+    @property
+    def batch_axes(self) -> tuple[Axis, ...]:
+        """The axes of the rows that the outer members keep."""
+        if not self.outer:
+            return ()
+        return tuple(a for a in self.parallel if a not in self.outer[0].across)
+
+    def starts(self) -> list[Read]:
+        """The reads that the walk over all that it computes starts from."""
+        found = [read for store in self.stores for read in store.starts]
+        for member in (*self.members, *self.outer):
+            found.extend(member.reads)
+        return found
+
+    def grown(self, anchor: Anchor, outer: bool, needs: frozenset[int]) -> FusionGroup:
+        """The group with one more anchor in it.
+
+        Parameters
+        ----------
+        anchor : Anchor
+            In the group's axes.
+        outer : bool
+            Whether the anchor reduces over the group's rows.
+        needs : frozenset of int
+            The other groups whose results the anchor reads.
+        """
+        group = replace(
+            self,
+            needs=self.needs | needs,
+            reads=self.reads | anchor.footprint.loads | self._from_other_groups(anchor),
+            nodes=self.nodes | anchor.footprint.nodes,
+            scans=self.scans or anchor.is_scan,
+        )
+        if anchor.member is None:
+            return group._with_store(anchor)
+        places = {**self.places, **dict.fromkeys(anchor.values, anchor.index)}
+        if outer:
+            return replace(group, outer=(*self.outer, anchor.member), places=places)
+        chained = anchor.footprint.at_own_index
+        level = max((self.levels.get(v, -1) for v in chained), default=-1) + 1
+        levels = {**self.levels, **dict.fromkeys(anchor.values, level)}
+        members = (*self.members, anchor.member)
+        return replace(group, members=members, places=places, levels=levels)
+
+    def _from_other_groups(self, anchor: Anchor) -> frozenset[Read]:
+        """Results of other groups that the anchor reads."""
+        return frozenset(r for r in anchor.footprint.reducers if r.value not in self.places)
+
+    def _with_store(self, anchor: Anchor) -> FusionGroup:
+        full = any(not item.axes().isdisjoint(self.reduced) for item in anchor.index)
+        depends = full and not anchor.footprint.at_own_index.isdisjoint(self.places)
+        return replace(
+            self,
+            stores=(*self.stores, anchor.store),
+            full_outputs=self.full_outputs or full,
+            dependent_outputs=self.dependent_outputs or depends,
+        )

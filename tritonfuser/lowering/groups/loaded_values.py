@@ -1,0 +1,62 @@
+"""A group in, what its kernel loads out, where it could load or compute a value."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from ...ir import Value
+from ...symbolic.sizes import hint
+from ..access.read_footprint import ReadFootprint
+from .anchor_maker import AnchorMaker
+from .fusion_group import FusionGroup
+from .group_graph import GroupGraph
+
+WORTH_LOADING = 8
+"""A value that an earlier kernel stores is loaded where the loop nest has this many times its
+elements: computing it anew would repeat the work as often."""
+
+
+@dataclass(frozen=True)
+class LoadedValues:
+    """The values that a kernel loads even where it could compute them.
+
+    These are the results of other groups' reductions, the group's ``stored`` values, and small
+    values that kernels before it store.
+
+    Attributes
+    ----------
+    graph : GroupGraph
+        All groups.
+    group : FusionGroup
+        The kernel's.
+    places : container of Value
+        The values that are computed at one index only, such as results of reductions.
+    size : int
+        Positions of the kernel's loop nest.
+    """
+
+    graph: GroupGraph
+    group: FusionGroup
+    places: Container[Value]
+    size: int
+
+    def __contains__(self, value: object) -> bool:
+        if value in self.places and value not in self.group.places:
+            return True
+        if value in self.group.stored:
+            return True
+        return isinstance(value, Value) and self._is_worth_loading(value)
+
+    def _is_worth_loading(self, value: Value) -> bool:
+        writers = self.graph.writers.get(value, 0)
+        if not writers or writers & ~self.graph.before(self.group):
+            return False
+        return WORTH_LOADING * hint(value.tensor.numel) <= hint(self.size)
+
+
+def footprint_of(group: FusionGroup, graph: GroupGraph, maker: AnchorMaker) -> ReadFootprint:
+    """All that a group computes and loads. Results of other groups are among the loads."""
+    size = group.loops.row_extent * group.loops.inner_extent
+    loaded = LoadedValues(graph, group, maker.places, size)
+    return maker.walk(group.starts(), group.places, loaded)

@@ -1,0 +1,98 @@
+"""Whether one kernel can hold given values and reductions. A reason is the answer, or None.
+
+What is worth it is not asked here: that is for grouping and for the schedulers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...ir import Value
+from ...shapes import Index
+from ..groups.anchor import Anchor
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.group_graph import GroupGraph
+from ..groups.loaded_values import footprint_of
+from .loop_nests import Nesting
+
+CIRCLE = "the kernels would depend on each other"
+
+
+def why_not_moved(
+    anchor: Anchor, group: FusionGroup, maker: AnchorMaker, graph: GroupGraph
+) -> str | None:
+    """None, or why an anchor cannot be moved to a group's axes of the same extents.
+
+    Parameters
+    ----------
+    anchor : Anchor
+        In its own axes.
+    group : FusionGroup
+        The kernel to join, one of the ``graph``.
+    """
+    if anchor.member is not None and not _same_direction(anchor, group, maker, graph):
+        return "it reduces along the other memory direction"
+    if not group.places.keys().isdisjoint(anchor.footprint.results):
+        return "it reads the kernel's reductions at other axes"
+    return None
+
+
+def why_not_one_kernel(
+    anchor: Anchor,
+    group: FusionGroup,
+    nesting: Nesting,
+    homes: Mapping[Value, Index],
+    graph: GroupGraph,
+) -> str | None:
+    """None, or why one kernel cannot compute an anchor and what a group has already.
+
+    Parameters
+    ----------
+    anchor : Anchor
+        In the group's axes.
+    group : FusionGroup
+        The kernel to join, one of the ``graph``.
+    nesting : Nesting
+        How the anchor came to lie in the group's axes.
+    homes : mapping of Value to Index
+        The index at which each reduction's result is computed, in its own axes.
+    """
+    for name in _read_elsewhere(anchor, group, nesting, homes):
+        return f"it reads {name} at another index than where the kernel computes it"
+    for name in _written_here(anchor, group, graph):
+        return f"it needs all of {name} in memory, which the kernel writes"
+    if graph.up_to(graph.needs(anchor, group)) >> group.number & 1:
+        return CIRCLE
+    return None
+
+
+def _same_direction(
+    anchor: Anchor, group: FusionGroup, maker: AnchorMaker, graph: GroupGraph
+) -> bool:
+    """Whether an anchor and a group's first member reduce along the same memory direction."""
+    whole = footprint_of(group, graph, maker)
+    first = replace(anchor, reduced=group.members[0].across, footprint=whole)
+    return maker.runs_inner(anchor) == maker.runs_inner(first)
+
+
+def _read_elsewhere(
+    anchor: Anchor, group: FusionGroup, nesting: Nesting, homes: Mapping[Value, Index]
+) -> list[str]:
+    """Results of the kernel that the anchor reads, but not where the kernel computes them.
+
+    The footprint of an anchor in its own axes compares with ``homes``. The group may compute a
+    result elsewhere, where it was moved to the group's axes.
+    """
+    found = anchor.footprint.at_other_index
+    if nesting is not Nesting.SAME_EXTENTS:
+        own = anchor.footprint.at_own_index
+        found = found.union(v for v in own if group.places.get(v) != homes[v])
+    return [v.name for v in found if v in group.places]
+
+
+def _written_here(anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> list[str]:
+    """The scattered values which the anchor reads or writes over, and the group writes."""
+    mine = {v for v in anchor.footprint.results if graph.owner.get(v) == group.number}
+    return sorted(v.name for v in mine - group.places.keys())

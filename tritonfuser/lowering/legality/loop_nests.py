@@ -1,0 +1,127 @@
+"""An anchor and a group in, how the anchor's loop nest lies in the group's out."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from ...symbolic.index_expr import axes_in_order, extent
+from ...symbolic.sizes import hint, is_size
+from ..groups.anchor import Anchor
+from ..groups.fusion_group import FusionGroup
+
+RIDER_BYTES = 1 << 20
+"""A result of at most this size joins a flat kernel over more elements. Writing it takes less time
+than one more launch."""
+
+
+class Nesting(Enum):
+    """How the loop nest of an anchor lies in that of a group.
+
+    Attributes
+    ----------
+    SAME_AXES
+        Over the group's axes.
+    OVER_ROWS
+        It reduces over the group's rows, and keeps the axes along them.
+    CO_REDUCED
+        It reduces results of some of the group's rows, all of which one program has.
+    SAME_EXTENTS
+        Over other axes of the same extents, or of fewer positions: it can be moved to the group's.
+    """
+
+    SAME_AXES = auto()
+    OVER_ROWS = auto()
+    CO_REDUCED = auto()
+    SAME_EXTENTS = auto()
+
+
+def nesting_of(anchor: Anchor, group: FusionGroup, co_reduces: bool) -> Nesting | None:
+    """How an anchor's loop nest lies in a group's. None where it does not.
+
+    Parameters
+    ----------
+    anchor : Anchor
+        In its own axes.
+    group : FusionGroup
+        The kernel to join.
+    co_reduces : bool
+        Whether one program may have several rows, for the anchor to reduce their results.
+    """
+    if anchor.is_product or group.product is not None:
+        found = _in_epilogue(anchor, group)
+    elif anchor.member is None:
+        found = _of_stored(anchor, group)
+    else:
+        found = _of_reduction(anchor, group)
+    return _co_reduced(anchor, group) if found is None and co_reduces else found
+
+
+def _of_stored(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    """A stored value lies over all axes of a kernel, over its rows, or along them."""
+    parallel = anchor.loops.rows
+    rows, inner = group.loops.rows, group.loops.inner
+    if not inner:
+        if parallel == rows:
+            return Nesting.SAME_AXES
+        return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group)
+    fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
+    return Nesting.SAME_AXES if parallel in (rows, rows | inner, fewer) else None
+
+
+def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    parallel, reduced = anchor.loops.rows, anchor.loops.inner
+    rows, inner = group.loops.rows, group.loops.inner
+    if not inner:
+        return None
+    if parallel == rows and reduced == inner:
+        # A scan runs along its axes in their order.
+        in_order = anchor.reduced == group.reduced
+        free = in_order or not (anchor.is_scan or group.scans)
+        return Nesting.SAME_AXES if free else None
+    across = set(group.outer[0].across) if group.outer else reduced
+    over_rows = bool(reduced) and reduced <= rows and parallel == inner | (rows - reduced)
+    # A sum over no rows still has a result, which no program would compute.
+    over_rows = over_rows and group.loops.row_extent > 0
+    if over_rows and reduced == across and group.members and not anchor.is_scan:
+        return Nesting.OVER_ROWS
+    return None if anchor.is_scan or group.scans else _of_same_extents(anchor, group)
+
+
+def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    """A reduction of results of a group's rows, where one program has those rows."""
+    rows, across = group.loops.rows, anchor.loops.inner
+    if anchor.member is None or anchor.is_scan or group.scans or group.outer or group.product:
+        return None
+    if not across or not across <= rows or anchor.loops.rows != rows - across:
+        return None
+    # A sum over no rows still has a result, which no program would compute.
+    if is_size(extent(across)) or not extent(across) or across != set(group.co_reduced or across):
+        return None
+    reads_rows = not anchor.footprint.at_own_index.isdisjoint(group.places)
+    return Nesting.CO_REDUCED if reads_rows else None
+
+
+def _in_epilogue(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    """A value of each element of a product, or a reduction along some of its columns."""
+    if anchor.is_product or anchor.is_scan or group.product is None:
+        return None
+    if anchor.member is None:
+        return Nesting.SAME_AXES if anchor.loops.rows == group.loops.rows else None
+    inside = anchor.loops.rows | anchor.loops.inner == group.loops.rows
+    columns = axes_in_order(group.members[0].index[-1])
+    last = columns[len(columns) - len(anchor.reduced) :]
+    fits = inside and set(last) == set(anchor.reduced) and group.width in (0, extent(last))
+    return Nesting.SAME_AXES if fits else None
+
+
+def _of_fewer_elements(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    """A small result computed by the first programs of a flat kernel: that saves a launch."""
+    elements = anchor.loops.row_extent
+    small = hint(elements) * anchor.value.dtype.info.bits // 8 <= RIDER_BYTES
+    return Nesting.SAME_EXTENTS if small and 0 < elements < group.loops.row_extent else None
+
+
+def _of_same_extents(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    same = anchor.loops.row_extent == group.loops.row_extent
+    same = same and anchor.loops.inner_extent == group.loops.inner_extent
+    return Nesting.SAME_EXTENTS if same else None
