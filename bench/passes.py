@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.dry_run import lower_for
+from tritonfuser.lowering.run_options import RunOptions
 
 from .measure.stopwatch import STAGES, Stopwatch
 from .model import REAL, blocks
@@ -127,7 +128,7 @@ def _once(family: str, size: int) -> Measured:
         fusion = fd.fusion.ir
     started = time.process_time()
     with watch.on(STAGES):
-        lowered, _ = FusionExecutorCache(fusion).lowered(inputs, arch=ARCH)
+        lowered, _ = lower_for(fusion, inputs, RunOptions(arch=ARCH))
     total = time.process_time() - started + watch.seconds["record"]
     kernels = sum(source is not None for source in lowered.sources)
     return Measured(family, size, len(fusion.nodes), kernels, **watch.seconds, total=total)

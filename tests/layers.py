@@ -42,7 +42,7 @@ ROOMS = {
         {"builder"},
     ),
     "lowering": (
-        {"access", "device_lib", "kernel_source", "product_policy"},
+        {"access", "device_lib", "kernel_source", "product_policy", "run_options"},
         {"passes", "segments"},
         {"tile"},
         {"groups"},
@@ -59,7 +59,9 @@ ROOMS = {
         {"kernels"},
         {"plan"},
         {"calls", "variants"},
+        {"dry_run"},
         {"executor"},
+        {"kernel_executor"},
     ),
     "frontend": (
         {"vocabulary"},

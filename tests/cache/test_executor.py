@@ -12,7 +12,9 @@ from tests.lowering.graphs import layer_norm, noise, softmax
 from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.cache import executor, kernels
-from tritonfuser.cache.executor import FusionExecutorCache, KernelExecutor, device_of
+from tritonfuser.cache.executor import FusionExecutorCache
+from tritonfuser.cache.kernel_executor import KernelExecutor
+from tritonfuser.cache.keys.run_device import device_of
 from tritonfuser.device import ARCHITECTURES
 from tritonfuser.errors import (
     DefinitionError,
@@ -23,6 +25,7 @@ from tritonfuser.errors import (
     TritonFuserError,
 )
 from tritonfuser.heuristics.params import PointwiseParams
+from tritonfuser.lowering.run_options import RunOptions
 
 
 @pytest.fixture
@@ -265,11 +268,11 @@ def test_params_are_part_of_the_key(lowerings):
     cache = FusionExecutorCache(dynamic().fusion.ir)
     for block in (4, 8, 4):
         chosen = PointwiseParams(block_x=block)
-        plan = cache.plan([noise(20)], params=[chosen])
+        plan = cache.plan([noise(20)], RunOptions(params=(chosen,)))
         assert plan.lowered.segmented.segments[0].params == chosen
     assert len(lowerings) == 2
     with pytest.raises(ParamsError):
-        cache.execute([noise(20)], params=[])
+        cache.execute([noise(20)], RunOptions(params=()))
     assert torch.equal(cache.execute([noise(20)])[0], noise(20) * 2)
 
 
@@ -287,7 +290,7 @@ def test_inputs_on_several_devices():
         device_of(tensors)
     assert device_of(tensors[:1]) == torch.device("cuda", 0)
     assert device_of([torch.empty(1), 2.0]) == torch.device("cpu")
-    assert device_of([2.0], "cpu") == torch.device("cpu")
+    assert device_of([2.0], torch.device("cpu")) == torch.device("cpu")
 
 
 # --- any default device ------------------------------------------------------------------
@@ -316,7 +319,7 @@ def test_looking_does_not_compile(interpretations):
     inputs = [noise(3, 67), noise(67), noise(67)]
     assert len(cache.segments(inputs).segments) == 1
     assert len(cache.heuristics(inputs)) == 1
-    assert len(cache.kernels(inputs, arch="sm_90")) == 1
+    assert len(cache.kernels(inputs, RunOptions(arch="sm_90"))) == 1
     assert not interpretations
     assert not cache.is_compiled(inputs)
 
@@ -324,7 +327,7 @@ def test_looking_does_not_compile(interpretations):
 def test_params_that_are_proposed_are_taken():
     cache = cache_of(layer_norm, noise(3, 67), noise(67), noise(67))
     inputs = [noise(3, 67), noise(67), noise(67)]
-    (out,) = cache.execute(inputs, params=cache.heuristics(inputs))
+    (out,) = cache.execute(inputs, RunOptions(params=tuple(cache.heuristics(inputs))))
     assert torch.equal(out, cache.execute(inputs)[0])
 
 

@@ -8,7 +8,12 @@ import pytest
 import torch
 
 from tritonfuser.cache.calls import tensor_guards
-from tritonfuser.cache.calls.memory_overlap import Near, is_apart, reach, share
+from tritonfuser.cache.calls.memory_overlap import (
+    OverlapCheck,
+    extent_bytes,
+    has_distinct_elements,
+    tensors_overlap,
+)
 from tritonfuser.cache.calls.tensor_guards import guard_for, plain_guard
 
 X = torch.zeros(3, 4)
@@ -121,25 +126,26 @@ def test_sharing_is_what_addresses_say():
             for _ in range(2)
         )
         truth = bool(elements(one) & elements(other))
-        assert share(one, other) == share(other, one) == truth, (one.shape, other.shape, strides)
+        case = one.shape, other.shape, strides
+        assert tensors_overlap(one, other) == tensors_overlap(other, one) == truth, case
         found.add(truth)
     assert found == {True, False}
 
 
 def test_columns_of_one_tensor_do_not_share():
     q, k, v = torch.zeros(8, 30).chunk(3, 1)
-    assert not share(q, k)
-    assert not share(v, k)
-    assert share(q, q[4:])
-    assert share(torch.zeros(4), torch.zeros(4)) is False
-    assert share(torch.zeros(0), torch.zeros(0)) is False
+    assert not tensors_overlap(q, k)
+    assert not tensors_overlap(v, k)
+    assert tensors_overlap(q, q[4:])
+    assert tensors_overlap(torch.zeros(4), torch.zeros(4)) is False
+    assert tensors_overlap(torch.zeros(0), torch.zeros(0)) is False
 
 
 def test_what_steps_otherwise_goes_by_ranges():
     whole = torch.zeros(40)
-    assert share(whole[:8], whole[4:].view(6, 6)[:, :2])
-    assert share(whole.view(torch.int32)[:8], whole[:2])
-    assert not share(whole.view(torch.int32)[:8], whole[8:])
+    assert tensors_overlap(whole[:8], whole[4:].view(6, 6)[:, :2])
+    assert tensors_overlap(whole.view(torch.int32)[:8], whole[:2])
+    assert not tensors_overlap(whole.view(torch.int32)[:8], whole[8:])
 
 
 @pytest.mark.parametrize(
@@ -156,32 +162,32 @@ def test_what_steps_otherwise_goes_by_ranges():
     ],
 )
 def test_elements_apart(shape, strides, apart):
-    assert is_apart(shape, strides) is apart
+    assert has_distinct_elements(shape, strides) is apart
 
 
 def test_reach():
-    assert reach((3, 4), (8, 1), torch.float32) == 80
-    assert reach((3, 0), (8, 1), torch.float32) == 0
-    assert reach((), (), torch.float64) == 8
+    assert extent_bytes((3, 4), (8, 1), torch.float32) == 80
+    assert extent_bytes((3, 0), (8, 1), torch.float32) == 0
+    assert extent_bytes((), (), torch.float64) == 8
 
 
 def test_near_goes_by_ranges_and_remembers():
-    near = Near([16, 16, 8], [2])
-    assert near.overlap((0, 100, 92)) is None
-    assert near.overlap((0, 100, 93)) == (2, 1)
-    assert near.overlap((0, 100, 15)) == (2, 0)
-    assert not near((0, 100, 16))
-    assert near.apart == (0, 100, 16)
-    assert near((0, 100, 110))
-    assert near.apart == (0, 100, 16)
+    overlaps = OverlapCheck([16, 16, 8], [2])
+    assert overlaps.overlap((0, 100, 92)) is None
+    assert overlaps.overlap((0, 100, 93)) == (2, 1)
+    assert overlaps.overlap((0, 100, 15)) == (2, 0)
+    assert not overlaps((0, 100, 16))
+    assert overlaps.disjoint == (0, 100, 16)
+    assert overlaps((0, 100, 110))
+    assert overlaps.disjoint == (0, 100, 16)
 
 
 def test_near_lets_the_same_be_the_same():
-    near = Near([16, 16], [1], [(1, 0)])
-    assert near.overlap((32, 32)) is None
-    assert near.overlap((32, 40)) == (1, 0)
+    overlaps = OverlapCheck([16, 16], [1], [(1, 0)])
+    assert overlaps.overlap((32, 32)) is None
+    assert overlaps.overlap((32, 40)) == (1, 0)
 
 
 def test_nothing_is_near_to_nothing():
-    assert Near([16, 0], [1]).overlap((32, 32)) is None
-    assert Near([0, 16], [1]).overlap((32, 32)) is None
+    assert OverlapCheck([16, 0], [1]).overlap((32, 32)) is None
+    assert OverlapCheck([0, 16], [1]).overlap((32, 32)) is None

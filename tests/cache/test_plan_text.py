@@ -10,12 +10,12 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, H200, lowered, planned, record
 from tritonfuser import DataType
-from tritonfuser.cache.calls.binding import Bound
+from tritonfuser.cache.calls.binding import Binding
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.cache.plan import plan_writer as plans
 from tritonfuser.cache.plan import random_state
 from tritonfuser.cache.plan.execution_plan import make_plan
-from tritonfuser.cache.plan.function_text import checked_text
+from tritonfuser.cache.plan.function_text import guarded_text
 from tritonfuser.errors import CaptureError, InputError
 from tritonfuser.lowering.backend.launch import Prepared
 from tritonfuser.lowering.pipeline import lower
@@ -66,9 +66,9 @@ def add(fd, x, y):
     return fd.ops.add(x, y)
 
 
-def ways_in(plan, ir, inputs, out=None):
-    bound = Bound(plan, ir, inputs)
-    return bound.checked(inputs).run if out is None else bound.into(inputs, out).run
+def guarded_run(plan, ir, inputs, out=None):
+    binding = Binding(plan, ir, inputs)
+    return (binding.guarded(inputs) if out is None else binding.guarded_into(inputs, out)).run
 
 
 # --- nothing to do -------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_views_launch_nothing(gpu):
     assert plan.steps == ()
     for word in ("k0", "stream", "get_device", "empty", "data_ptr"):
         assert word not in plan.text
-    for found in (plan([x]), ways_in(plan, ir, [x])([x], missed)):
+    for found in (plan([x]), guarded_run(plan, ir, [x])([x], missed)):
         assert [out.data_ptr() for out in found] == [x.data_ptr()] * 3
         assert found[2] is x
     assert gpu.launches == []
@@ -116,8 +116,8 @@ def test_a_launch_goes_to_the_stream_of_its_device(gpu):
     given = [torch.empty(8)]
     ways = [
         lambda: plan(inputs),
-        lambda: ways_in(plan, ir, inputs)(inputs, missed),
-        lambda: ways_in(plan, ir, inputs, given)(inputs, given, missed),
+        lambda: guarded_run(plan, ir, inputs)(inputs, missed),
+        lambda: guarded_run(plan, ir, inputs, given)(inputs, given, missed),
     ]
     for way in ways:
         for current in (0, 1):
@@ -136,14 +136,14 @@ def test_inputs_must_be_as_aligned_as_the_kernel_counts_on(gpu):
     aligned, odd = whole[:16], whole[17:33]
     plan, ir = gpu.plan(add, [aligned, odd])
     assert gpu.aligned == [(True, False, True)]
-    assert [value.name for value in plan.body.counted_on] == ["tv0"]
-    run = ways_in(plan, ir, [aligned, odd])
+    assert [value.name for value in plan.body.aligned] == ["tv0"]
+    run = guarded_run(plan, ir, [aligned, odd])
     run([aligned, odd], missed)
     run([whole[36:52], whole[52:68]], missed)  # more than is needed
     assert len(gpu.launches) == 2
     with pytest.raises(InputError, match="missed"):
         run([odd, aligned], missed)
-    error = Bound(plan, ir, [aligned, odd]).refusal([odd, aligned])
+    error = Binding(plan, ir, [aligned, odd]).input_error([odd, aligned])
     assert "input 0, T0_g_float[iS0{i0}], to have an address that is a multiple of 16" in str(error)
     assert len(gpu.launches) == 2
 
@@ -152,7 +152,7 @@ def test_results_are_aligned(gpu):
     whole = torch.zeros(100)
     inputs = [noise(16), noise(16)]
     plan, ir = gpu.plan(add, inputs)
-    run = ways_in(plan, ir, inputs, [whole[:16]])
+    run = guarded_run(plan, ir, inputs, [whole[:16]])
     (out,) = run(inputs, [whole[4:20]], missed)
     assert gpu.launches[-1][-1] == out.data_ptr() == whole[4:].data_ptr()
     with pytest.raises(InputError, match="missed"):
@@ -166,7 +166,7 @@ def test_what_no_kernel_reads_may_lie_anywhere(gpu):
         return fd.ops.exp(x), fd.ops.reshape(y, [4, 4])
 
     plan, ir = gpu.plan(body, [whole[:16], whole[16:32]])
-    run = ways_in(plan, ir, [whole[:16], whole[16:32]])
+    run = guarded_run(plan, ir, [whole[:16], whole[16:32]])
     (_, view) = run([whole[:16], whole[1:17]], missed)
     assert view.data_ptr() == whole[1:].data_ptr()
 
@@ -178,7 +178,7 @@ def test_results_that_are_given_are_not_allocated(gpu, monkeypatch):
     inputs = [noise(16), noise(16)]
     plan, ir = gpu.plan(lambda fd, x, y: (fd.ops.add(x, y), fd.ops.mul(x, y)), inputs)
     out = [torch.empty(16), torch.empty(16)]
-    run = ways_in(plan, ir, inputs, out)
+    run = guarded_run(plan, ir, inputs, out)
     monkeypatch.setitem(run.__globals__, "empty", missed)
     found = run(inputs, out, missed)
     assert found[0] is out[0]
@@ -281,11 +281,11 @@ def test_scalars_on_the_cpu_cannot_be_captured(gpu, monkeypatch):
     assert gpu.launches == []
 
 
-def test_the_text_of_a_way_in(gpu):
+def test_the_text_of_a_guarded_call(gpu):
     """One call of the guard, then what the plain function does."""
     inputs = [noise(16), noise(16)]
     plan, _ = gpu.plan(add, inputs)
-    text = checked_text(plan.body, [])
+    text = guarded_text(plan.body, [])
     plain = [line.strip() for line in plan.text.splitlines()]
     lines = [line.strip() for line in text.splitlines()]
     assert lines[:5] == [

@@ -198,9 +198,9 @@ def heard():
     """What is told while the test runs."""
     found = []
     listener = found.append
-    profiling.listen(listener)
+    profiling.add_listener(listener)
     yield found
-    profiling.leave(listener)
+    profiling.remove_listener(listener)
 
 
 def test_runs_are_told_of_while_someone_listens():
@@ -211,13 +211,13 @@ def test_runs_are_told_of_while_someone_listens():
     assert plan.run is plan.plain
     found = []
     listener = found.append
-    profiling.listen(listener)
+    profiling.add_listener(listener)
     try:
         assert plan.run is not plain
         cache.execute(inputs)
         cache.execute(inputs)
     finally:
-        profiling.leave(listener)
+        profiling.remove_listener(listener)
     assert plan.run is plain
     cache.execute(inputs)
     assert [timing.plan for timing in found] == [plan, plan]
@@ -238,8 +238,8 @@ def test_a_bound_method_can_leave():
             raise AssertionError("it has left")
 
     ear = Ear()
-    profiling.listen(ear.hear)
-    profiling.leave(ear.hear)
+    profiling.add_listener(ear.hear)
+    profiling.remove_listener(ear.hear)
     cache, inputs = cached()
     cache.execute(inputs)
     assert cache.newest().run is cache.newest().plain
@@ -249,9 +249,9 @@ def test_all_listeners_hear_until_the_last_leaves(heard):
     cache, inputs = cached()
     other = []
     listener = other.append
-    profiling.listen(listener)
+    profiling.add_listener(listener)
     cache.execute(inputs)
-    profiling.leave(listener)
+    profiling.remove_listener(listener)
     cache.execute(inputs)
     assert (len(heard), len(other)) == (2, 1)
 
@@ -289,8 +289,8 @@ def test_threads_may_run_while_listeners_come_and_go():
         thread.start()
     for _ in range(10):
         ear = [].append
-        profiling.listen(ear)
-        profiling.leave(ear)
+        profiling.add_listener(ear)
+        profiling.remove_listener(ear)
     for thread in threads:
         thread.join()
     assert not wrong

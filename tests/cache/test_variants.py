@@ -15,6 +15,7 @@ from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.keys.recompiles import Recompiles
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.product_policy import ProductPolicy
+from tritonfuser.lowering.run_options import RunOptions
 
 # --- what is compiled ----------------------------------------------------------------------------
 
@@ -128,11 +129,11 @@ def test_products_and_params_are_kept_apart() -> None:
     run(cache, (4, 5), (4, 6), (4, 7))
     x = noise(4, 8)
     params = [PointwiseParams(block_x=16)]
-    assert torch.equal(cache.execute([x], params=params)[0], x * 2)
-    assert torch.equal(cache.execute([x], products=ProductPolicy.KERNELS)[0], x * 2)
+    assert torch.equal(cache.execute([x], RunOptions(params=tuple(params)))[0], x * 2)
+    assert torch.equal(cache.execute([x], RunOptions(products=ProductPolicy.KERNELS))[0], x * 2)
     assert kinds(cache) == ["static", "static", "dynamic", "static", "static"]
     assert cache.recompiles()[3].reason == "params were given"
-    assert cache.recompiles()[4].reason == "products are computed by others"
+    assert cache.recompiles()[4].reason == "other options were asked for"
 
 
 def test_what_is_asked_about_is_static() -> None:

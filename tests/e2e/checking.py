@@ -19,6 +19,7 @@ from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.ir import Const, Node, Value
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.product_policy import ProductPolicy
+from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.segments import Segment
 from tritonfuser.ops import registry
 
@@ -129,11 +130,12 @@ class Schedule:
     def lowered(self, fd: FusionDefinition, inputs: Sequence[Any]) -> Lowered:
         fusion = fd.fusion.ir
         facts = signature(fusion, inputs, CPU)
-        lowered = lower(fusion, facts, self.device, products=self.products)
+        lowered = lower(fusion, facts, self.device, RunOptions(products=self.products))
         if self.shuffle is None:
             return lowered
-        params = [self.changed(segment) for segment in lowered.segmented.segments]
-        return lower(fusion, facts, self.device, params, products=self.products)
+        params = tuple(self.changed(segment) for segment in lowered.segmented.segments)
+        options = RunOptions(params=params, products=self.products)
+        return lower(fusion, facts, self.device, options)
 
     def changed(self, segment: Segment) -> HeuristicParams:
         """Params of other tile sizes, loops among them where there were none."""

@@ -11,7 +11,7 @@ import torch
 from tests.e2e.checking import Schedule, gpu, round_trip
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.errors import DefinitionError
-from tritonfuser.frontend.record.inputs import flat
+from tritonfuser.frontend.record.inputs import flatten_inputs
 
 D = DataType
 SIZES = ((5, 7), (5, 1), (0, 7), (33, 17), (1, 7), (1, 1), (5, 0), (16, 64))
@@ -25,7 +25,7 @@ def filled(shape: Sequence[int], device: str) -> torch.Tensor:
 def assert_run(fd: FusionDefinition, inputs: list[Any], wanted: Sequence[torch.Tensor]) -> None:
     """The outputs, here and as scheduled for a GPU; the printed definition gives the same."""
     found = fd.run(inputs)
-    inputs = list(flat(inputs))
+    inputs = list(flatten_inputs(inputs))
     on_cpu = not any(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs)
     results = [found]
     if on_cpu:

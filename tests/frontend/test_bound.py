@@ -25,8 +25,8 @@ from tritonfuser import (
     ops,
 )
 from tritonfuser.cache.calls import profiling
-from tritonfuser.cache.calls.binding import Bound
-from tritonfuser.cache.calls.entries import GUARDS
+from tritonfuser.cache.calls.binding import Binding
+from tritonfuser.cache.calls.guarded_calls import MAX_TORCH_GUARDS
 from tritonfuser.compat import nvfuser_direct
 from tritonfuser.frontend.vocabulary.unavailable import UnavailableError
 
@@ -44,13 +44,13 @@ def summed():
 def looks(monkeypatch):
     """A list that gets an entry whenever a call is looked at closely."""
     seen = []
-    refusal = Bound.refusal
+    refusal = Binding.input_error
 
     def counted(self, inputs):
         seen.append(inputs)
         return refusal(self, inputs)
 
-    monkeypatch.setattr(Bound, "refusal", counted)
+    monkeypatch.setattr(Binding, "input_error", counted)
     return seen
 
 
@@ -103,7 +103,7 @@ def test_misuse_is_an_error(name, way):
         out[0].fill_(7)
     listener = [].append
     if way == "profiled":
-        profiling.listen(listener)
+        profiling.add_listener(listener)
     try:
         with pytest.raises(InputError) as error:
             plan(make(a), out)
@@ -111,7 +111,7 @@ def test_misuse_is_an_error(name, way):
         assert out is None or bool(out[0].eq(7).all())
         assert torch.equal(plan([a, a])[0], a + a)
     finally:
-        profiling.leave(listener)
+        profiling.remove_listener(listener)
 
 
 def test_an_error_names_the_line_of_the_input_and_says_what_to_do():
@@ -196,7 +196,7 @@ def test_guards_are_not_made_for_ever(looks):
     """Two kinds of inputs in turn: after some calls a guard for both is found."""
     a, b = noise(3, 5), torch.nn.Parameter(noise(3, 5))
     plan = summed().plan([a, a[:]])
-    for _ in range(GUARDS):
+    for _ in range(MAX_TORCH_GUARDS):
         plan([a, b])
         plan([a, a[:]])
     looks.clear()
@@ -287,7 +287,7 @@ def test_profilers_see_bound_plans():
     plan = summed().plan([a, b])
     heard = []
     listener = heard.append
-    profiling.listen(listener)
+    profiling.add_listener(listener)
     try:
         (out,) = plan.allocate()
         assert torch.equal(plan([a, b])[0], a + b)
@@ -296,7 +296,7 @@ def test_profilers_see_bound_plans():
         assert plan([a, b], [None])[0] is not out
         assert len(heard) == 3
     finally:
-        profiling.leave(listener)
+        profiling.remove_listener(listener)
     plan([a, b])
     plan([a, b], [out])
     assert len(heard) == 3

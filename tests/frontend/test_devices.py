@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.calls.diagnosis import explain_mismatch
-from tritonfuser.frontend.record.inputs import device_for
+from tritonfuser.frontend.run.arguments import run_options, with_device
 
 TEXT = "KernelExecutor does not support the Fusion provided."
 
@@ -72,14 +72,13 @@ def test_a_kernel_cannot_be_made_of_cpu_scalars_alone(gpu):
 
 
 def test_a_device_asked_for_must_be_that_of_the_tensors(gpu):
-    fusion = recorded(lambda fd, a, s, t: fd.add_output(a))
     inputs = [gpu(3), on_cpu(), on_cpu()]
     for device in ("cuda", "cuda:0", 0, torch.device("cuda", 0), None):
         # the tensors say where; nothing is asked of the executor
-        assert device_for(fusion, inputs, device) is None
+        assert with_device(run_options(device=device), inputs).device is None
     for device in ("cuda:1", 1, "cpu"):
         with pytest.raises(RuntimeError, match="was asked for, but inputs are on cuda:0"):
-            device_for(fusion, inputs, device)
+            with_device(run_options(device=device), inputs)
 
 
 def test_from_pytorch_wants_one_device(gpu):

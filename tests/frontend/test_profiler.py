@@ -280,12 +280,12 @@ def test_a_call_without_a_profiler_is_what_it_was(x):
     """The function that a repeated call runs is the generated one, before and after."""
     fd = sums_of_sums()
     fd.run([x, x])
-    hot, plan = fd._hot, fd.fec.core.newest()
+    hot, plan = fd._fast_path, fd.fec.core.newest()
     before = plan.run
     with Profiler(show=False):
         fd.run([x, x])
         assert plan.run is not before
-    assert fd._hot is hot
+    assert fd._fast_path is hot
     assert plan.run is before is plan.plain
 
 

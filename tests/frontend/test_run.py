@@ -349,7 +349,7 @@ def test_threads_share_one_cache(x):
     def work():
         start.wait()
         assert torch.equal(fd.run([x, 0.0])[0], x.relu())
-        caches.append(fd._look())
+        caches.append(fd._executor_cache())
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

@@ -23,6 +23,7 @@ from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.product_policy import ProductPolicy
+from tritonfuser.lowering.run_options import RunOptions
 
 H200 = known("sm_90")
 BOTH = (H200, CPU)
@@ -68,11 +69,19 @@ def lowered(
     fd = body if isinstance(body, FusionDefinition) else record(body, inputs)
     ir = fd.fusion.ir
     spec = signature(ir, inputs, torch.device("cpu"))
-    found = lower(ir, spec, facts, params, two_steps, products)
+    options = _options(params, two_steps, products)
+    found = lower(ir, spec, facts, options)
     if not changes:
         return found
     chosen = [changed(piece.params, changes) for piece in found.segmented.segments]
-    return lower(ir, spec, facts, chosen, two_steps, products)
+    return lower(ir, spec, facts, _options(chosen, two_steps, products))
+
+
+def _options(
+    params: Sequence[HeuristicParams] | None, two_steps: bool, products: ProductPolicy
+) -> RunOptions:
+    chosen = None if params is None else tuple(params)
+    return RunOptions(params=chosen, two_steps=two_steps, products=products)
 
 
 def changed(params: HeuristicParams, changes: dict[str, Any]) -> HeuristicParams:

@@ -18,6 +18,7 @@ from tritonfuser.lowering.backend.kernel_report import report
 from tritonfuser.lowering.build import KernelReport
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy
+from tritonfuser.lowering.run_options import RunOptions
 
 BF16, FLOAT = DataType.BFloat16, DataType.Float
 CLOSE = 3e-2
@@ -129,7 +130,7 @@ def test_a_cpu_leaves_them_to_torch_unless_asked() -> None:
     spec = signature(fd.fusion.ir, [random(8, 8), random(8, 8)], torch.device("cpu"))
     facts = H200.__class__(**{**{f: getattr(H200, f) for f in H200.__slots__}, "arch": "cpu"})
     assert schedulers(lower(fd.fusion.ir, spec, facts)) == ["expr_eval", "pointwise"]
-    asked = lower(fd.fusion.ir, spec, facts, products=ProductPolicy.KERNELS)
+    asked = lower(fd.fusion.ir, spec, facts, RunOptions(products=ALL))
     assert schedulers(asked) == ["matmul"]
 
 
@@ -236,7 +237,7 @@ def test_what_is_before_a_product_has_room_in_shared_memory(dtype: torch.dtype, 
     ]
     fd = record(much_before, inputs)
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
-    found = lower(fd.fusion.ir, spec, known(arch), products=ProductPolicy.KERNELS)
+    found = lower(fd.fusion.ir, spec, known(arch), RunOptions(products=ALL))
     (source,) = found.sources
     assert source is not None
     made = report(source, "matmul", arch, (True,) * len(source.args))
@@ -251,7 +252,7 @@ def test_batches_beyond_32_bit_positions(arch: str) -> None:
     inputs = [meta(33, 8192, 8192)] * 3
     fd = record(added, inputs)
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
-    (source,) = lower(fd.fusion.ir, spec, known(arch), products=ProductPolicy.KERNELS).sources
+    (source,) = lower(fd.fusion.ir, spec, known(arch), RunOptions(products=ALL)).sources
     assert source is not None
     assert re.search(r"z = \(tile // \d+\)\.to\(tl\.int64\)", source.text)
     report(source, "matmul", arch, (True,) * len(source.args))

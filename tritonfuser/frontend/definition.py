@@ -14,7 +14,7 @@ from .inspect.printer import print_definition
 from .inspect.repro import describe_inputs, repro_script
 from .inspect.tolerances import ValidationError
 from .record.handles import TensorView, Val
-from .record.inputs import CPU_TEXT, Inputs, flat
+from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
 from .record.operators import Operators
 from .record.recording import outside
 from .run.fusion import Fusion, FusionGuard
@@ -264,7 +264,7 @@ class FusionDefinition(Validated):
 
     def repro_script_for(self, inputs: Inputs | None = None) -> str:
         """A program that records this definition and runs it on random inputs like these."""
-        described = None if inputs is None else describe_inputs(flat(inputs))
+        described = None if inputs is None else describe_inputs(flatten_inputs(inputs))
         return self._script(described)
 
     def last_repro_script(self) -> str:
@@ -298,7 +298,7 @@ class FusionDefinition(Validated):
         ValidationError
             The number of outputs, a value or a stride differs.
         """
-        given = flat(inputs)
+        given = flatten_inputs(inputs)
         expected = reference_outputs
         if expected is None:
             expected = self.run(copied(given))

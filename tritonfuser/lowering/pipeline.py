@@ -5,13 +5,9 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
-from ..heuristics.params import (
-    HeuristicParams,
-)
 from ..ir import Fusion, Value, check
 from ..options import dump
 from ..symbolic.shape_env import Ledger
@@ -28,7 +24,7 @@ from .passes.random_seeds import Seeds, seeded
 from .passes.simplify import simplify
 from .passes.split_complex import Part, split_complex
 from .passes.strength_reduction import reduce_strength
-from .product_policy import ProductPolicy
+from .run_options import DEFAULT, RunOptions
 from .segments import Segment, SegmentedFusion
 
 
@@ -52,21 +48,15 @@ def lower(
     fusion: Fusion,
     signature: InputSignature,
     device: DeviceProperties,
-    params: Sequence[HeuristicParams] | None = None,
-    two_steps: bool = True,
-    products: ProductPolicy = ProductPolicy.AUTO,
+    options: RunOptions = DEFAULT,
     ledger: Ledger | None = None,
 ) -> Lowered:
     """All passes.
 
     Parameters
     ----------
-    params : sequence of HeuristicParams, optional
-        To use instead of what the heuristics propose, one a segment.
-    two_steps : bool
-        Whether a reduction of few rows may take two kernels.
-    products : ProductPolicy
-        Who computes matrix products.
+    options : RunOptions
+        ``params``, ``products`` and ``two_steps``; ``device`` is what the rest of it asks for.
     ledger : Ledger, optional
         Of the sizes in the signature that vary.
 
@@ -77,7 +67,7 @@ def lower(
     SchedulingError
         A matrix product that torch may not run cannot be a kernel.
     ParamsError
-        ``params`` are not one a segment, or of another scheduler than the segment's.
+        The params are not one a segment, or of another scheduler than the segment's.
     """
     fusion = check(concretize(fusion, signature))
     misaligned = _misaligned(fusion, signature)
@@ -89,10 +79,10 @@ def lower(
     fusion = reduce_strength(fusion)
     check_device(check(fusion), device)
     dump("simplify", fusion)
-    segmented = segment(fusion, device, two_steps, products, misaligned)
+    segmented = segment(fusion, device, options.two_steps, options.products, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
-    if params is not None:
-        segmented = with_params(segmented, params)
+    if options.params is not None:
+        segmented = with_params(segmented, options.params)
     check(segmented.fusion)
     dump("segment", segmented)
     dump("params", "\n".join(str(s.params) for s in segmented.segments))

@@ -7,7 +7,8 @@ import pytest
 from tests.lowering.graphs import noise
 from tests.lowering.harness import BOTH, H200, check, lowered, record
 from tritonfuser import DataType
-from tritonfuser.cache.keys.signature import default_device, signature
+from tritonfuser.cache.keys.run_device import default_device
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.materialization import materialize_shared
 from tritonfuser.lowering.passes.simplify import simplify

@@ -1,4 +1,4 @@
-"""A plan together with what it is bound to: says what of inputs or outputs does not fit it."""
+"""A plan bound to the signature of example inputs: checks inputs and ``out`` against it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,28 @@ from ..keys.signature import is_aligned
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.results import Layout
 from .diagnosis import InputMismatch, explain_mismatch, input_names
-from .entries import Checked, Into
-from .memory_overlap import Near, is_apart, reach
+from .guarded_calls import GuardedCall, GuardedCallInto
+from .memory_overlap import OverlapCheck, extent_bytes, has_distinct_elements
 
 _OTHERS = "fd.run(inputs) takes inputs of any size; fd.plan(inputs) makes a plan for these."
 _ALLOCATE = "plan.allocate() makes tensors that fit; None leaves an output to the plan."
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A tensor that a plan takes: an input it is bound to, or one for a result."""
+class ExpectedTensor:
+    """The layout that a plan expects of an input, or of a tensor given for a result.
+
+    Attributes
+    ----------
+    shape, strides : tuple of int
+        In elements.
+    dtype : torch.dtype
+        The element type.
+    device : torch.device
+        Where it is.
+    aligned : bool
+        Whether its address must be a multiple of 16 bytes.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -33,11 +45,11 @@ class Wanted:
     aligned: bool
 
     @property
-    def reach(self) -> int:
-        return reach(self.shape, self.strides, self.dtype)
+    def extent_bytes(self) -> int:
+        return extent_bytes(self.shape, self.strides, self.dtype)
 
     def difference(self, given: torch.Tensor) -> tuple[str, str] | None:
-        """What is wanted and what came, of the first thing that differs."""
+        """``(expected, given)`` of the first property that differs."""
         facts = (
             ("shape", list(self.shape), list(given.shape)),
             ("strides", list(self.strides), list(given.stride())),
@@ -53,17 +65,22 @@ class Wanted:
         return None
 
 
-class Bound:
-    """A plan for inputs like those it is made with.
+class Binding:
+    """A plan, and what inputs and ``out`` must be like to be run by it.
 
     Parameters
     ----------
     plan : ExecutionPlan
-        The plan.
+        What runs.
     fusion : Fusion
-        The definition that it was made for.
+        The definition of the plan.
     inputs : sequence
-        Flat inputs that fit the plan. They are not kept.
+        Example inputs, flat, that fit the plan. They are not kept.
+
+    Attributes
+    ----------
+    outs : list of ExpectedTensor
+        What a tensor given for each returned output must be like.
     """
 
     def __init__(self, plan: ExecutionPlan, fusion: Fusion, inputs: Sequence[Any]) -> None:
@@ -71,63 +88,68 @@ class Bound:
         self._fusion = fusion
         in_shapes = shape_scalars(fusion)
         names = zip(fusion.inputs, plan.body.inputs, inputs, strict=True)
-        self._inputs: dict[int, Wanted] = {}
-        self._numbers: dict[int, Any] = {}
+        self._inputs: dict[int, ExpectedTensor] = {}
+        self._shape_numbers: dict[int, Any] = {}
         for place, (value, named, given) in enumerate(names):
             if value.is_tensor:
-                self._inputs[place] = wanted(given, named in plan.body.counted_on)
+                self._inputs[place] = expected_input(given, named in plan.body.aligned)
             elif value in in_shapes:
-                self._numbers[place] = given
+                self._shape_numbers[place] = given
         shown = [result for result in plan.body.results if not result.hidden]
         on_gpu = plan.device.type != "cpu"
         self.outs = [
-            _for_result(r.layout, plan.device, on_gpu and r.buffer is not None) for r in shown
+            _expected_result(r.layout, plan.device, on_gpu and r.buffer is not None) for r in shown
         ]
         self._targets = [None if r.target is None else r.target.name for r in shown]
 
-    # -- ways in -------------------------------------------------------------
+    # -- guarded calls -------------------------------------------------------
 
-    def checked(self, inputs: Sequence[Any], before: Checked | None = None) -> Checked:
-        """A way in for inputs like these, which fit."""
-        return Checked(self.plan, self._fusion, inputs, before)
+    def guarded(self, inputs: Sequence[Any], before: GuardedCall | None = None) -> GuardedCall:
+        """A guarded call for inputs like these, which fit."""
+        return GuardedCall(self.plan, self._fusion, inputs, before)
 
-    def into(
+    def guarded_into(
         self,
         inputs: Sequence[Any],
         out: Sequence[torch.Tensor | None],
-        before: Into | None = None,
-    ) -> Into:
-        """A way in for inputs and outputs like these, which fit."""
-        return Into(self.plan, self._fusion, inputs, out, self._near(out), before)
+        before: GuardedCallInto | None = None,
+    ) -> GuardedCallInto:
+        """A guarded call for inputs and ``out`` like these, which fit."""
+        return GuardedCallInto(
+            self.plan, self._fusion, inputs, out, self._overlap_check(out), before
+        )
 
-    def put(self, inputs: Sequence[Any], out: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-        """Run on inputs and into outputs that are known to fit; no profiler sees it."""
-        return self.into(inputs, out).plain(inputs, out, refuse_changed)
+    def run_into(
+        self, inputs: Sequence[Any], out: Sequence[torch.Tensor | None]
+    ) -> list[torch.Tensor]:
+        """Run on inputs and into ``out`` that are known to fit, unseen by profilers."""
+        return self.guarded_into(inputs, out).plain(inputs, out, refuse_changed)
 
     @property
     def writes_inputs(self) -> bool:
+        """Whether a run writes outputs into inputs."""
         return any(result.target is not None for result in self.plan.body.results)
 
     @property
     def writes_to_cpu(self) -> bool:
-        """Whether a run on a GPU writes into an input on the CPU."""
+        """Whether a run on a GPU writes an output into an input on the CPU."""
         targets = (result.target for result in self.plan.body.results)
         on_cpu = any(target is not None and target.tensor.is_cpu for target in targets)
         return on_cpu and self.plan.device.type != "cpu"
 
     def allocate(self) -> list[torch.Tensor | None]:
-        """New tensors to put results into; None for one whose elements share memory."""
+        """New tensors for ``out``; None for a result whose elements share memory."""
         return [
             torch.empty_strided(out.shape, out.strides, dtype=out.dtype, device=out.device)
-            if is_apart(out.shape, out.strides)
+            if has_distinct_elements(out.shape, out.strides)
             else None
             for out in self.outs
         ]
 
-    # -- what does not fit ---------------------------------------------------
+    # -- errors --------------------------------------------------------------
 
-    def refusal(self, inputs: Sequence[Any]) -> InputError | None:
-        """Why inputs do not fit; None where they do."""
+    def input_error(self, inputs: Sequence[Any]) -> InputError | None:
+        """The error for inputs that do not fit; None where they fit."""
         error = explain_mismatch(self._fusion, inputs)
         if error is not None:
             return error
@@ -135,7 +157,7 @@ class Bound:
             found = want.difference(inputs[place])
             if found is not None:
                 return self._mismatch(place, *found)
-        for place, number in self._numbers.items():
+        for place, number in self._shape_numbers.items():
             if inputs[place] != number:
                 return self._mismatch(place, f"value {number}", f"{inputs[place]}")
         return None
@@ -145,8 +167,8 @@ class Bound:
         text = f"Expected input {place}, {name}, to have {expected}, as the plan is bound to"
         return InputMismatch(f"{text}, but got {came}", hint=_OTHERS, place=place)
 
-    def refusal_of_out(self, inputs: Sequence[Any], out: Any) -> InputError | None:
-        """Why tensors for the results do not fit, with inputs that do; None where they do."""
+    def out_error(self, inputs: Sequence[Any], out: Any) -> InputError | None:
+        """The error for ``out`` that does not fit, given inputs that do; None where it fits."""
         count = len(self.outs)
         if not isinstance(out, list | tuple) or len(out) != count:
             came = f"{len(out)}" if isinstance(out, list | tuple) else f"a {type(out).__name__}"
@@ -161,25 +183,27 @@ class Bound:
 
     # -- memory --------------------------------------------------------------
 
-    def _near(self, out: Sequence[torch.Tensor | None]) -> Near:
-        """Over the tensors among the inputs, then those in ``out``."""
+    def _overlap_check(self, out: Sequence[torch.Tensor | None]) -> OverlapCheck:
+        """A check over the tensors among the inputs, then those in ``out``."""
         first = len(self._inputs)
         given = [place for place, tensor in enumerate(out) if tensor is not None]
-        lengths = [want.reach for want in (*self._inputs.values(), *(self.outs[p] for p in given))]
+        lengths = [
+            want.extent_bytes for want in (*self._inputs.values(), *(self.outs[p] for p in given))
+        ]
         tensors = [value.name for value in self.plan.body.tensors]
         same = [
             (first + number, tensors.index(target))
             for number, place in enumerate(given)
             if (target := self._targets[place]) is not None
         ]
-        return Near(lengths, range(first, len(lengths)), same)
+        return OverlapCheck(lengths, range(first, len(lengths)), same)
 
     def _overlap(
         self, inputs: Sequence[Any], out: Sequence[torch.Tensor | None]
     ) -> InputError | None:
         given = [place for place, tensor in enumerate(out) if tensor is not None]
         tensors = [*(inputs[p] for p in self._inputs), *(o for o in out if o is not None)]
-        found = self._near(out).overlap([tensor.data_ptr() for tensor in tensors])
+        found = self._overlap_check(out).overlap([tensor.data_ptr() for tensor in tensors])
         if found is None:
             return None
         names = [*(f"input {p}" for p in self._inputs), *(f"out[{p}]" for p in given)]
@@ -191,24 +215,25 @@ class Bound:
 
 
 def refuse_changed(inputs: Sequence[Any], out: Any) -> list[torch.Tensor]:
+    """The ``miss`` of a call whose inputs have been checked already."""
     raise InputError(
         "the inputs of a plan changed while they were looked at",
         hint="Do not change a list that another thread gives to a run.",
     )
 
 
-def wanted(given: torch.Tensor, counted_on: bool) -> Wanted:
-    """What an input has to be like to be taken in the place of ``given``."""
+def expected_input(given: torch.Tensor, aligned: bool) -> ExpectedTensor:
+    """What an input must be like to be taken in place of ``given``."""
     shape, strides = tuple(given.shape), tuple(given.stride())
-    return Wanted(shape, strides, given.dtype, given.device, counted_on)
+    return ExpectedTensor(shape, strides, given.dtype, given.device, aligned)
 
 
-def _for_result(layout: Layout, device: torch.device, aligned: bool) -> Wanted:
+def _expected_result(layout: Layout, device: torch.device, aligned: bool) -> ExpectedTensor:
     where = torch.device("cpu") if layout.on_cpu else device
-    return Wanted(layout.shape, layout.strides, layout.dtype, where, aligned)
+    return ExpectedTensor(layout.shape, layout.strides, layout.dtype, where, aligned)
 
 
-def _out_problem(want: Wanted, given: Any) -> str | None:
+def _out_problem(want: ExpectedTensor, given: Any) -> str | None:
     if not isinstance(given, torch.Tensor):
         return f"expected a tensor, got a value of type {type(given).__name__}"
     if given.layout is not torch.strided:
@@ -220,6 +245,6 @@ def _out_problem(want: Wanted, given: Any) -> str | None:
         return "expected a tensor as it lies in memory, got one that is marked as negated"
     if given.requires_grad and torch.is_grad_enabled():
         return "expected a tensor that does not require grad: a run records nothing for autograd"
-    if not is_apart(want.shape, want.strides):
+    if not has_distinct_elements(want.shape, want.strides):
         return "expected None: elements of this output share memory, as after expand"
     return None

@@ -1,4 +1,4 @@
-"""A run of a plan captured as a CUDA graph: replayed for the price of one launch."""
+"""A run of a plan captured as a CUDA graph, which replays with one launch."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import torch
 
 from ...errors import CaptureError, InputError
 from ..plan.copies import copied, memory_of
-from .binding import Bound
-from .memory_overlap import share
+from .binding import Binding
+from .memory_overlap import tensors_overlap
 
 Outs = Sequence["torch.Tensor | None"]
-Look = Callable[[Sequence[Any]], Sequence[Any]]
+Check = Callable[[Sequence[Any]], Sequence[Any]]
+"""Inputs of a replay -> the same, flat; raises where they do not fit."""
 
 
 class CapturedGraph:
-    """A plan's run on tensors that stay where they are; ``plan.graph(inputs)`` makes one.
+    """A captured run on fixed tensors; ``plan.graph(inputs)`` makes one.
 
     Attributes
     ----------
     inputs : tuple
-        The tensors and numbers it was captured with: what is written into the tensors is what the
-        next replay reads.
+        The tensors and numbers it was captured with. A replay reads what is in the tensors then.
     outputs : list of Tensor
-        The results; each replay writes them anew.
+        The results. Each replay overwrites them.
     """
 
-    def __init__(self, inputs: Sequence[Any], static: Sequence[Any], peek: Look) -> None:
+    def __init__(self, inputs: Sequence[Any], static: Sequence[Any], check: Check) -> None:
         self.inputs = tuple(inputs)
         self.outputs: list[torch.Tensor] = []
         self.graph = torch.cuda.CUDAGraph()
         self._static = tuple(static)
-        self._peek = peek
-        self._shared = _sharing(static)
+        self._check = check
+        self._overlapping = _first_overlap(static)
         self._storages = {_storage(x) for x in static if _is_tensor(x)}
 
     def __call__(self, inputs: Sequence[Any] | None = None) -> list[torch.Tensor]:
@@ -57,7 +57,7 @@ class CapturedGraph:
         self.graph.replay()
 
     def _copy(self, inputs: Sequence[Any]) -> None:
-        pairs = list(zip(self.inputs, self._static, self._peek(inputs), strict=True))
+        pairs = list(zip(self.inputs, self._static, self._check(inputs), strict=True))
         for place, (own, _, given) in enumerate(pairs):
             if not isinstance(own, torch.Tensor) and not same_number(own, given):
                 raise InputError(
@@ -65,52 +65,55 @@ class CapturedGraph:
                     hint="Numbers stay as they were: capture another graph for these.",
                 )
         moved = [(at, given) for own, at, given in pairs if given is not at and _is_tensor(own)]
-        if moved and self._shared is not None:
+        if moved and self._overlapping is not None:
+            one, other = self._overlapping
             raise InputError(
-                f"inputs {self._shared[0]} and {self._shared[1]} of the graph share memory, so "
+                f"inputs {one} and {other} of the graph share memory, so "
                 "nothing can be copied into them",
                 hint="Write into graph.inputs and call graph(), or capture with other tensors.",
             )
-        # What lies where another is copied to is read before.
-        read = [(at, self._apart(memory_of(given))) for at, given in moved]
+        # An input that lies in a captured tensor is read before that is overwritten.
+        read = [(at, self._unshared(memory_of(given))) for at, given in moved]
         for at, given in read:
             memory_of(at).copy_(given, non_blocking=True)
 
-    def _apart(self, given: torch.Tensor) -> torch.Tensor:
+    def _unshared(self, given: torch.Tensor) -> torch.Tensor:
         return given.clone() if _storage(given) in self._storages else given
 
 
-def capture(bound: Bound, inputs: Sequence[Any], out: Outs | None, peek: Look) -> CapturedGraph:
+def capture(
+    binding: Binding, inputs: Sequence[Any], out: Outs | None, check: Check
+) -> CapturedGraph:
     """Capture a run of a plan on inputs and into outputs that fit it.
 
     Parameters
     ----------
-    peek : callable
-        Gives the flat inputs of a later call, or raises.
+    check : callable
+        Returns the flat inputs of a later call, or raises.
 
     Raises
     ------
     CaptureError
-        It cannot be: see ``BoundPlan.graph``.
+        It cannot be captured; see ``BoundPlan.graph``.
     """
-    plan = bound.plan
-    _refuse(bound)
+    plan = binding.plan
+    _refuse(binding)
     with torch.cuda.device(plan.device):
         # Kernels read what was on the CPU from copies, whose memory the graph can count on.
         static = [x.to(plan.device) if _is_tensor(x) and x.is_cpu else x for x in inputs]
         if any(step.source is None for step in plan.steps):
-            _warm_up(bound, static)
-        found = CapturedGraph(inputs, static, peek)
+            _warm_up(binding, static)
+        found = CapturedGraph(inputs, static, check)
         # A stream of this device: torch keeps one for all devices. Other threads may go on.
         with torch.cuda.graph(found.graph, None, _stream(plan.device), "thread_local"):
-            made = plan.plain(static) if out is None else bound.put(static, out)
+            made = plan.plain(static) if out is None else binding.run_into(static, out)
     given = {id(at): own for own, at in zip(inputs, static, strict=True)}
     found.outputs = [given.get(id(tensor), tensor) for tensor in made]
     return found
 
 
-def _refuse(bound: Bound) -> None:
-    device = bound.plan.device
+def _refuse(binding: Binding) -> None:
+    device = binding.plan.device
     if device.type == "cpu":
         raise CaptureError(
             f"a plan that runs on {device} cannot be captured as a CUDA graph",
@@ -121,31 +124,31 @@ def _refuse(bound: Bound) -> None:
             "plan.graph() was called inside the capture of a CUDA graph",
             hint="Call the plan itself there: what it does becomes a part of that graph.",
         )
-    if bound.writes_to_cpu:
+    if binding.writes_to_cpu:
         raise CaptureError(
             "an output is written into a 0-dim tensor on the CPU, which no graph can do",
             hint="Have that input on the GPU.",
         )
 
 
-def _warm_up(bound: Bound, inputs: Sequence[Any]) -> None:
-    """Let torch make handles and workspaces, with nothing to be seen of it."""
-    plan = bound.plan
+def _warm_up(binding: Binding, inputs: Sequence[Any]) -> None:
+    """Have torch create its handles and workspaces before the capture; no input is changed."""
+    plan = binding.plan
     with torch.random.fork_rng(devices=[plan.device], device_type=plan.device.type):
-        plan.plain(copied(inputs) if bound.writes_inputs else inputs)
+        plan.plain(copied(inputs) if binding.writes_inputs else inputs)
     torch.cuda.synchronize(plan.device)
 
 
 def same_number(one: Any, other: Any) -> bool:
-    """Whether a kernel is given the same for both: nan is nan, and zeros have signs."""
+    """Whether a kernel takes both numbers for the same: nan equals nan, 0.0 differs from -0.0."""
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def _sharing(inputs: Sequence[Any]) -> tuple[int, int] | None:
-    """The first two tensors that share memory."""
+def _first_overlap(inputs: Sequence[Any]) -> tuple[int, int] | None:
+    """The places of the first two tensors that share memory."""
     tensors = [(place, x) for place, x in enumerate(inputs) if _is_tensor(x)]
     for (one, x), (other, y) in combinations(tensors, 2):
-        if share(x, y):
+        if tensors_overlap(x, y):
             return one, other
     return None
 

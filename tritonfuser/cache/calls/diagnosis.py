@@ -1,4 +1,4 @@
-"""Why inputs do not fit a definition: called after the fast path refused them -> an error."""
+"""Why inputs do not fit a definition: inputs that no fast path took in, an error out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
 
 
 class InputMismatch(InputError):
-    """One input that does not fit; ``place`` says which."""
+    """One input that does not fit.
+
+    Attributes
+    ----------
+    place : int
+        Its index among the flat inputs.
+    """
 
     def __init__(
         self, message: str, *, loc: SourceLoc | None = None, hint: str = "", place: int = -1
@@ -25,12 +31,12 @@ class InputMismatch(InputError):
 
 
 def explain_mismatch(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """The first thing about the flat ``inputs`` that the definition does not take.
+    """The first thing about flat inputs that does not fit the definition.
 
     Returns
     -------
     InputError or None
-        With nvFuser's words; None where the inputs fit.
+        In nvFuser's words; None where the inputs fit.
     """
     if len(inputs) != len(fusion.inputs):
         return InputError(
@@ -158,7 +164,7 @@ def _tensor_problem(value: Value, given: Any) -> Problem | None:
 
 
 def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) -> Problem | None:
-    """Whether the strides are what define_tensor promised; size-1 dims may have any."""
+    """Whether strides match the declared contiguity; dims of size 1 may have any stride."""
     if not given.numel():
         return None
     rank = len(dims)
@@ -169,7 +175,7 @@ def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) ->
         size, stride = given.size(dim), given.stride(dim)
         promised = layout.contiguity[rank - 1 - place]
         if size == 1:
-            # Nothing is promised of what lies behind it; its own stride says nothing of that.
+            # A declared gap behind a size-1 dim leaves the next stride open; its own is arbitrary.
             expected = None if promised is False else expected
             continue
         if promised is None:
@@ -205,7 +211,7 @@ def _type_name(given: Any) -> str:
 
 
 def _device_problem(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """GPU tensors may stand beside 0-dim CPU ones, of which alone nothing may be computed."""
+    """Beside GPU tensors only 0-dim CPU ones may stand, and no output may need only those."""
     given = _tensors(fusion, inputs)
     if all(tensor.device.type in ("cpu", "meta") for tensor in given.values()):
         return None
@@ -225,7 +231,7 @@ def _tensors(fusion: Fusion, inputs: Sequence[Any]) -> dict[Value, torch.Tensor]
 
 
 def explain_cpu_scalars(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """The first output that is computed of CPU scalars alone, in a run on a GPU."""
+    """The error for an output computed from CPU scalars alone, in a run on a GPU; else None."""
     given = _tensors(fusion, inputs)
     made = {value for value, tensor in given.items() if tensor.device.type == "cpu"}
     for node in fusion.nodes:

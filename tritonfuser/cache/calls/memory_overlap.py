@@ -1,4 +1,4 @@
-"""Whether memory that a run writes overlaps memory that it reads or writes elsewhere."""
+"""Whether memory that a run writes overlaps other memory that it reads or writes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ import torch
 Pair = tuple[int, int]
 
 
-class Near:
-    """Says of where tensors start whether what is written is too near to something else.
+class OverlapCheck:
+    """Given the start addresses of tensors, says whether a written one overlaps another.
 
-    It goes by ranges: from the first byte of a tensor to its last. Where it found all apart it
-    keeps in ``apart``, so that a call with the same memory as the one before need not ask.
+    Compared are ranges of addresses, from the first byte of a tensor to its last.
 
     Parameters
     ----------
     lengths : sequence of int
-        Bytes from the first element of each tensor to the end of its last.
+        Bytes from the start of the first element of each tensor to the end of its last.
     written : sequence of int
-        Which of them are written.
+        Places of the tensors that are written.
     same : collection of (int, int)
-        Which may be one and the same, but not overlap otherwise.
+        Pairs of places that may start at one address, but not overlap otherwise.
+
+    Attributes
+    ----------
+    disjoint : tuple of int
+        The addresses last found not to overlap, so that a call with the same need not check.
     """
 
     def __init__(
         self, lengths: Sequence[int], written: Sequence[int], same: Sequence[Pair] = ()
     ) -> None:
-        self.apart: tuple[int, ...] = ()
+        self.disjoint: tuple[int, ...] = ()
         self._lengths = tuple(lengths)
         others = [place for place, length in enumerate(lengths) if length]
         pairs = [(own, other) for own in written for other in others if own != other]
@@ -37,7 +41,7 @@ class Near:
     def __call__(self, starts: tuple[int, ...]) -> bool:
         if self.overlap(starts) is not None:
             return True
-        self.apart = starts
+        self.disjoint = starts
         return False
 
     def overlap(self, starts: Sequence[int]) -> Pair | None:
@@ -51,29 +55,32 @@ class Near:
         return None
 
 
-def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether each element has a place of its own, as far as strides in order tell."""
-    reached = 1
+def has_distinct_elements(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether no two elements share memory. Sufficient, not necessary: strides must nest."""
+    extent = 1
     for stride, size in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
-        if stride < reached and size:
+        if stride < extent and size:
             return False
-        reached = stride * size
+        extent = stride * size
     return True
 
 
-def share(x: torch.Tensor, y: torch.Tensor) -> bool:
-    """Whether two tensors share memory: exact where they step alike, else by their ranges."""
+def tensors_overlap(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether two tensors share memory: exact for equal strides, else by their ranges."""
     start = y.data_ptr() - x.data_ptr()
     if start >= _bytes(x) or -start >= _bytes(y) or x.device != y.device:
         return False
     if x.dtype != y.dtype or x.stride() != y.stride() or start % x.itemsize:
         return True
     dims = zip(x.stride(), x.shape, y.shape, strict=True)
-    return _meets(start // x.itemsize, sorted((d for d in dims if d[0]), reverse=True))
+    return _is_reachable(start // x.itemsize, sorted((d for d in dims if d[0]), reverse=True))
 
 
-def _meets(distance: int, dims: Sequence[tuple[int, int, int]]) -> bool:
-    """Whether some steps along dims of (stride, size, size of the other) make up a distance."""
+def _is_reachable(distance: int, dims: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether steps along both tensors can add up to a distance, in elements.
+
+    ``dims`` holds (stride, size, size of the other tensor), largest stride first.
+    """
     if not dims:
         return distance == 0
     (stride, size, other), *rest = dims
@@ -82,15 +89,15 @@ def _meets(distance: int, dims: Sequence[tuple[int, int, int]]) -> bool:
     most = sum((max(n, m) - 1) * s for s, n, m in rest)
     low, high = -((most - distance) // stride), (distance + most) // stride
     steps = range(max(low, 1 - other), min(high, size - 1) + 1)
-    return any(_meets(distance - step * stride, rest) for step in steps)
+    return any(_is_reachable(distance - step * stride, rest) for step in steps)
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    return reach(tensor.shape, tensor.stride(), tensor.dtype)
+    return extent_bytes(tensor.shape, tensor.stride(), tensor.dtype)
 
 
-def reach(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> int:
-    """Bytes from the first element to the end of the last."""
+def extent_bytes(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> int:
+    """Bytes from the start of the first element to the end of the last."""
     if 0 in shape:
         return 0
     elements = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))

@@ -1,7 +1,7 @@
-"""Who wants to know how long runs take: while anyone does, every plan runs with a clock.
+"""Timed runs for profilers: while there is a listener, every plan of the process runs with a clock.
 
-With nobody listening a call is what it would be without this module: it is the ``run`` of the
-living plans that is exchanged, not something that a call asks.
+Without listeners a call costs nothing more: adding the first one exchanges the ``run`` of all
+living plans and guarded calls, so a call has no flag to test.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Timing:
     Attributes
     ----------
     plan : ExecutionPlan
-        What ran.
+        The plan that ran.
     fusion_id : int
-        The number its definition goes by.
+        The number of its definition.
     host_seconds : float
-        From the call to its return, which on a GPU is before the kernels are done.
+        Seconds from the call to its return. On a GPU that is before the kernels are done.
     device_seconds : float
-        From the first step to the end of the last; on a GPU without the time that launches take.
+        Seconds from the start of the first step to the end of the last, without launch overhead.
     step_seconds : tuple of float
-        Those of each of ``plan.steps``.
+        Seconds of each of ``plan.steps``.
     stream : int
-        Where it ran.
+        The number of the CUDA stream; 0 on a CPU.
     """
 
     plan: ExecutionPlan
@@ -48,66 +48,66 @@ class Timing:
     stream: int
 
 
-class Entry(Protocol):
-    """A way into a plan that looks at what it is given: ``run`` is ``plain``, or ``apart``."""
+class ProfiledCall(Protocol):
+    """A guarded call: ``run`` is ``plain``, or ``profiled`` while there is a listener."""
 
     run: Any
     plain: Any
 
     @property
-    def apart(self) -> Any:
-        """The same by way of the plan's own ``run``."""
+    def profiled(self) -> Any:
+        """The same call by way of ``plan.run``, which is timed."""
 
 
 Listener = Callable[[Timing], None]
 
 _lock = threading.Lock()
 _plans: weakref.WeakSet[ExecutionPlan] = weakref.WeakSet()
-_entries: weakref.WeakSet[Entry] = weakref.WeakSet()
+_calls: weakref.WeakSet[ProfiledCall] = weakref.WeakSet()
 _listeners: tuple[Listener, ...] = ()
 
 
-def listen(listener: Listener) -> None:
-    """Have every run of the process timed and told of, until ``leave``."""
+def add_listener(listener: Listener) -> None:
+    """Time every run of the process and call ``listener`` with each, until it is removed."""
     global _listeners
     with _lock:
         _listeners = (*_listeners, listener)
         for plan in _plans:
-            plan.run = _observed(plan)
-        for entry in _entries:
-            entry.run = entry.apart
+            plan.run = _timed_run(plan)
+        for call in _calls:
+            call.run = call.profiled
 
 
-def leave(listener: Listener) -> None:
-    """Take a listener back; with the last one, all plans run as before."""
+def remove_listener(listener: Listener) -> None:
+    """Undo ``add_listener``. Without listeners all plans run untimed."""
     global _listeners
     with _lock:
         _listeners = tuple(found for found in _listeners if found != listener)
         if not _listeners:
             for plan in _plans:
                 plan.run = plan.plain
-            for entry in _entries:
-                entry.run = entry.plain
+            for call in _calls:
+                call.run = call.plain
 
 
-def watched(plan: ExecutionPlan) -> ExecutionPlan:
-    """A new plan, made known to the listeners to come."""
+def register_plan(plan: ExecutionPlan) -> ExecutionPlan:
+    """Have listeners see the runs of a new plan."""
     with _lock:
         _plans.add(plan)
         if _listeners:
-            plan.run = _observed(plan)
+            plan.run = _timed_run(plan)
     return plan
 
 
-def entered(entry: Entry) -> None:
-    """Make a new way into a plan known to the listeners to come."""
+def register_call(call: ProfiledCall) -> None:
+    """Have listeners see the runs of a new guarded call."""
     with _lock:
-        _entries.add(entry)
+        _calls.add(call)
         if _listeners:
-            entry.run = entry.apart
+            call.run = call.profiled
 
 
-def _observed(plan: ExecutionPlan) -> Run:
+def _timed_run(plan: ExecutionPlan) -> Run:
     def run(inputs: Sequence[Any]) -> list[torch.Tensor]:
         if plan.device.type != "cpu" and torch.cuda.is_current_stream_capturing():
             return plan.plain(inputs)  # a graph is recorded: nothing runs yet
@@ -120,7 +120,7 @@ def _observed(plan: ExecutionPlan) -> Run:
 
 
 def timed(plan: ExecutionPlan, inputs: Sequence[Any]) -> tuple[list[torch.Tensor], Timing]:
-    """Run once with a clock; on a GPU this waits until it is done."""
+    """Run once with a clock; on a GPU this synchronizes."""
     function = plan.timed
     clock = clock_for(plan.device, len(plan.steps))
     started = time.perf_counter()
@@ -130,15 +130,17 @@ def timed(plan: ExecutionPlan, inputs: Sequence[Any]) -> tuple[list[torch.Tensor
 
 
 REPEATS = 20
+"""Runs whose median is taken."""
+
 FLUSHED_BYTES = 256 << 20
-"""More than the L2 cache of any GPU: writing it leaves nothing else there."""
+"""Bytes written between runs to evict all else from the L2 cache: more than any GPU's has."""
 
 
 def measured(plan: ExecutionPlan, inputs: Sequence[Any]) -> dict[str, float]:
-    """Median seconds of each step on a GPU, by its segment's name; each run starts with a cold L2.
+    """Median seconds of each step on a GPU, by the name of its segment, with a cold L2 cache.
 
-    Runs the plan some twenty times, and so writes into inputs that its outputs alias. The
-    generator of random numbers is left as it was.
+    Runs the plan ``REPEATS`` times and once more, so outputs that alias inputs are written into
+    them as often. The state of torch's random number generator is restored.
     """
     scratch = torch.empty(FLUSHED_BYTES, dtype=torch.uint8, device=plan.device)
     found: list[tuple[float, ...]] = []

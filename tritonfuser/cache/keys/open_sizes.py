@@ -102,7 +102,7 @@ class KeyReader:
         for name, a, b in zip(self._names, old, new, strict=True):
             if a != b:
                 found.append(f"{name} was {a}, now {b}")
-        return "; ".join(found[:MOST_TOLD]) or "products are computed by others"
+        return "; ".join(found[:MOST_TOLD]) or "other options were asked for"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from ...lowering.passes.concretize import (
     shape_scalars,
 )
 from ...lowering.passes.constant_folding import as_number
+from .run_device import default_device
 
 Key = Hashable
 KeyMaker = Callable[[Sequence[Any]], Key]
@@ -31,6 +32,9 @@ ALIGNMENT = 16
 """Bytes a pointer must be a multiple of for the widest loads of a GPU."""
 
 
+MISFIT_ERRORS = (AttributeError, TypeError, ValueError)
+"""What making a key, or a guard, raises for inputs of another number or kind."""
+
 KEY_PARTS = 5
 """Entries of a key for each tensor, the first its sizes and the second its strides."""
 
@@ -38,8 +42,8 @@ KEY_PARTS = 5
 def key_maker(fusion: Fusion) -> KeyMaker:
     """A function of the flat inputs that gives their key.
 
-    It raises AttributeError, TypeError or ValueError for inputs of another number or kind: then
-    ``diagnose`` finds the words.
+    It raises one of ``MISFIT_ERRORS`` for inputs of another number or kind; ``explain_mismatch``
+    then says what does not fit.
     """
     in_shapes = shape_scalars(fusion)
     names = [f"i{place}" for place in range(len(fusion.inputs))]
@@ -69,13 +73,6 @@ def key_names(fusion: Fusion) -> list[str]:
             parts = ["type", "value", "fit"] if value in in_shapes else ["type", "fit"]
         found += [f"{value.name}'s {part}" for part in parts]
     return found if any(v.is_tensor for v in fusion.inputs) else [*found, "torch's device"]
-
-
-def default_device() -> torch.device:
-    """Where a definition that takes no tensors runs: torch's current GPU, or the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
 
 
 def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:

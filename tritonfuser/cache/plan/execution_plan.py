@@ -91,7 +91,7 @@ class ExecutionPlan:
         self._timed: TimedRun | None = None
         self._makers: dict[str, Any] = {}
         # What ``FusionExecutorCache`` tries first, once there is one.
-        self.way_in: object = None
+        self.guarded_call: object = None
 
     def at(self, atoms: Atoms) -> ExecutionPlan:
         """The plan at other sizes: the same text, with other numbers."""

@@ -1,7 +1,7 @@
-"""A plan's body as functions: plain, with a clock, and behind a look at what they are given.
+"""The body of a plan as the text of functions: plain, timed, and guarded.
 
-Those that look are made by ``make(guard)``, which is called for each set of tensors they are to
-take; ``guard`` says whether tensors are such ones. What does not fit goes to ``miss``.
+A guarded function is made by ``make(guard)``. ``guard`` says whether tensors are like those of the
+plan; a call whose inputs it refuses is passed to ``miss``.
 """
 
 from __future__ import annotations
@@ -12,40 +12,39 @@ from dataclasses import dataclass
 import torch
 
 from ...ir import Value
-from ..keys.signature import ALIGNMENT
-from .results import Result, handed_out, put_into
+from ..keys.signature import ALIGNMENT, MISFIT_ERRORS
+from .results import Result, return_into_lines, return_lines
 
-_ODD = "(AttributeError, TypeError, ValueError)"
-"""What inputs of another number or kind raise."""
+_MISFIT = f"({', '.join(error.__name__ for error in MISFIT_ERRORS)})"
 
 
 @dataclass(frozen=True)
 class Body:
-    """What a plan does, in pieces.
+    """The lines of a plan, and what its functions need to know of them.
 
     Attributes
     ----------
     inputs : tuple of Value
-        What it is given, in order.
+        The inputs, in the order of the definition.
     addressed : tuple of Value
-        Those whose address kernels are given, as ``tv0_at``.
-    counted_on : tuple of Value
-        Those that kernels count on to be aligned.
+        Inputs whose address kernels take, as the variable ``tv0_at``.
+    aligned : tuple of Value
+        Inputs that kernels were compiled to take as aligned to 16 bytes.
     lines : tuple of str
-        Everything up to the results.
+        The statements before the results.
     step_lines : tuple of int
-        Which of them take time.
-    buffers : mapping
-        Which of them allocates a value.
+        Indices of the lines that launch a kernel or call torch.
+    buffers : mapping of Value to int
+        Index of the line that allocates each value.
     results : tuple of Result
-        The outputs.
+        The outputs, in the order of the definition.
     device : torch.device or None
-        The GPU that has to be the current one, if that matters.
+        The GPU that has to be torch's current device; None where that does not matter.
     """
 
     inputs: tuple[Value, ...]
     addressed: tuple[Value, ...]
-    counted_on: tuple[Value, ...]
+    aligned: tuple[Value, ...]
     lines: tuple[str, ...]
     step_lines: tuple[int, ...]
     buffers: Mapping[Value, int]
@@ -60,7 +59,7 @@ class Body:
 
 def plain_text(body: Body) -> str:
     """``run(inputs)``, for inputs that are known to fit."""
-    return _plain(body, "inputs", body.lines, handed_out(body.results))
+    return _plain(body, "inputs", body.lines, return_lines(body.results))
 
 
 def timed_text(body: Body) -> str:
@@ -68,67 +67,66 @@ def timed_text(body: Body) -> str:
     lines = list(body.lines)
     for step, place in reversed(list(enumerate(body.step_lines))):
         lines[place : place + 1] = [f"clock.start({step})", lines[place], f"clock.stop({step})"]
-    *results, last = handed_out(body.results)
+    *results, last = return_lines(body.results)
     return _plain(body, "inputs, clock", lines, [*results, "clock.finish()", last])
 
 
-def checked_text(body: Body, numbers: Sequence[str]) -> str:
-    """``make(guard)``, which gives ``run(inputs, miss)`` and ``fits(inputs)``.
+def guarded_text(body: Body, numbers: Sequence[str]) -> str:
+    """``make(guard)``, which returns ``run(inputs, miss)`` and ``fits(inputs)``.
 
     Parameters
     ----------
     numbers : sequence of str
-        What has to hold of the inputs that are numbers.
+        Conditions on the inputs that are numbers.
     """
     names = [value.name for value in body.tensors]
-    peek = _peek(_unpacked(body), [_guarded(names), *numbers])
-    places = _addresses(_looked_at(body))
-    odd = _misaligned([value.name for value in body.counted_on])
+    guard = _guard(_unpack(body), [_guard_call(names), *numbers])
+    places = _addresses(_address_inputs(body))
+    misaligned = _misaligned([value.name for value in body.aligned])
     run = [
-        *_leave(peek, odd, places, "miss(inputs)"),
-        *_at_home(body, "run(inputs, miss)"),
+        *_dispatch(guard, misaligned, places, "miss(inputs)"),
+        *_on_device(body, "run(inputs, miss)"),
         *body.lines,
-        *handed_out(body.results),
+        *return_lines(body.results),
     ]
-    fits = [*_leave(peek, odd, places, "False"), "return True"]
-    return _maker("guard", {"run(inputs, miss)": run, "fits(inputs)": fits})
+    fits = [*_dispatch(guard, misaligned, places, "False"), "return True"]
+    return _make_text("guard", {"run(inputs, miss)": run, "fits(inputs)": fits})
 
 
-def into_text(body: Body, numbers: Sequence[str], given: Sequence[bool]) -> str:
-    """``make(guard, near)``, which gives ``run(inputs, out, miss)`` and ``fits(inputs, out)``.
+def guarded_into_text(body: Body, numbers: Sequence[str], given: Sequence[bool]) -> str:
+    """``make(guard, overlaps)``, which returns ``run(inputs, out, miss)``, ``fits(inputs, out)``.
 
-    ``near`` says whether memory that is written overlaps other memory, given where all of it
-    starts, and remembers in ``near.apart`` what it last said no to.
+    ``overlaps`` is an ``OverlapCheck`` over the tensors among the inputs and those in ``out``.
 
     Parameters
     ----------
     given : sequence of bool
-        For which results there are tensors in ``out``; the others are None.
+        For each returned output whether ``out`` has a tensor; else it has None.
     """
     shown = [result for result in body.results if not result.hidden]
     outs = [f"o{place}" for place in range(len(shown))]
     real = [out for out, is_given in zip(outs, given, strict=True) if is_given]
     written = [o for o, r in zip(outs, shown, strict=True) if r.buffer and body.device]
     names = [value.name for value in body.tensors]
-    peek = _peek(
-        [*_unpacked(body), f"[{', '.join(outs)}] = out"],
-        [_guarded([*names, *real]), *(f"{o} is None" for o in outs if o not in real), *numbers],
+    guard = _guard(
+        [*_unpack(body), f"[{', '.join(outs)}] = out"],
+        [_guard_call([*names, *real]), *(f"{o} is None" for o in outs if o not in real), *numbers],
     )
     places = [*_addresses(body.tensors), *(f"{out}_at = {out}.data_ptr()" for out in real)]
-    counted_on = [value.name for value in body.counted_on]
-    odd = _misaligned([*counted_on, *(out for out in written if out in real)])
+    aligned = [value.name for value in body.aligned]
+    misaligned = _misaligned([*aligned, *(out for out in written if out in real)])
     starts = ", ".join(f"{name}_at" for name in (*names, *real))
-    close = f"near.apart != ({starts},) and near(({starts},))" if real else "False"
-    lines, results = put_into(body.results, body.lines, body.buffers, given)
+    overlap = f"overlaps.disjoint != ({starts},) and overlaps(({starts},))" if real else "False"
+    lines, results = return_into_lines(body.results, body.lines, body.buffers, given)
     run = [
-        *_leave(peek, odd, places, "miss(inputs, out)"),
-        *([f"if {close}:", "    return miss(inputs, out)"] if real else []),
-        *_at_home(body, "run(inputs, out, miss)"),
+        *_dispatch(guard, misaligned, places, "miss(inputs, out)"),
+        *([f"if {overlap}:", "    return miss(inputs, out)"] if real else []),
+        *_on_device(body, "run(inputs, out, miss)"),
         *lines,
         *results,
     ]
-    fits = [*_leave(peek, odd, places, "False"), f"return not ({close})"]
-    return _maker("guard, near", {"run(inputs, out, miss)": run, "fits(inputs, out)": fits})
+    fits = [*_dispatch(guard, misaligned, places, "False"), f"return not ({overlap})"]
+    return _make_text("guard, overlaps", {"run(inputs, out, miss)": run, "fits(inputs, out)": fits})
 
 
 # --- parts -----------------------------------------------------------------------------------
@@ -138,7 +136,7 @@ def _plain(body: Body, given: str, lines: Sequence[str], results: Sequence[str])
     names = [value.name for value in body.inputs]
     unpacked = [f"{', '.join(names)}, = inputs"] if names else []
     everything = [
-        *_at_home(body, f"run({given})"),
+        *_on_device(body, f"run({given})"),
         *unpacked,
         *_addresses(body.addressed),
         *lines,
@@ -147,8 +145,8 @@ def _plain(body: Body, given: str, lines: Sequence[str], results: Sequence[str])
     return "\n".join([f"def run({given}):", *_indented(everything)]) + "\n"
 
 
-def _at_home(body: Body, again: str) -> list[str]:
-    """Make the plan's device the current one where it is not."""
+def _on_device(body: Body, again: str) -> list[str]:
+    """Switch to the device of the plan where another one is current, and read its stream."""
     if body.device is None:
         return []
     index = body.device.index
@@ -160,32 +158,32 @@ def _at_home(body: Body, again: str) -> list[str]:
     ]
 
 
-def _unpacked(body: Body) -> list[str]:
+def _unpack(body: Body) -> list[str]:
     names = ", ".join(value.name for value in body.inputs)
     return [f"[{names}] = inputs"]  # an empty list takes no inputs, and says so
 
 
-def _guarded(names: Sequence[str]) -> str:
+def _guard_call(names: Sequence[str]) -> str:
     return f"guard({', '.join(names)})" if names else "True"
 
 
-def _peek(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
+def _guard(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
     return [
         "try:",
         *_indented([*unpacked, f"fits = {' and '.join(conditions)}"]),
-        f"except {_ODD}:",
+        f"except {_MISFIT}:",
         "    fits = False",
     ]
 
 
-def _leave(peek: Sequence[str], odd: str, places: Sequence[str], way: str) -> list[str]:
-    """Look, and leave by ``way`` where something does not fit."""
-    aligned = [f"if {odd}:", f"    return {way}"] if odd else []
-    return [*peek, "if not fits:", f"    return {way}", *places, *aligned]
+def _dispatch(guard: Sequence[str], misaligned: str, places: Sequence[str], way: str) -> list[str]:
+    """The guard; returns ``way`` where it refuses or a pointer is misaligned."""
+    aligned = [f"if {misaligned}:", f"    return {way}"] if misaligned else []
+    return [*guard, "if not fits:", f"    return {way}", *places, *aligned]
 
 
-def _looked_at(body: Body) -> list[Value]:
-    return [v for v in body.inputs if v in body.addressed or v in body.counted_on]
+def _address_inputs(body: Body) -> list[Value]:
+    return [v for v in body.inputs if v in body.addressed or v in body.aligned]
 
 
 def _addresses(values: Sequence[Value]) -> list[str]:
@@ -199,7 +197,7 @@ def _misaligned(names: Sequence[str]) -> str:
     return f"({places}) & {ALIGNMENT - 1}"
 
 
-def _maker(given: str, functions: Mapping[str, Sequence[str]]) -> str:
+def _make_text(given: str, functions: Mapping[str, Sequence[str]]) -> str:
     lines = [f"def make({given}):"]
     for head, body in functions.items():
         lines += _indented([f"def {head}:", *_indented(body)])

@@ -115,7 +115,7 @@ class PlanWriter:
         return Body(
             inputs=given,
             addressed=tuple(v for v in given if v in self._addressed),
-            counted_on=tuple(v for v in given if v in self._counted_on),
+            aligned=tuple(v for v in given if v in self._counted_on),
             lines=tuple(self.lines),
             step_lines=tuple(self.step_lines),
             buffers=dict(self._buffers),

@@ -175,14 +175,14 @@ def _is_dense(memory: Memory) -> bool:
 # --- as lines ------------------------------------------------------------------------------------
 
 
-def handed_out(results: Sequence[Result]) -> list[str]:
+def return_lines(results: Sequence[Result]) -> list[str]:
     """The last lines of a run: write the inputs that are written, return what is not hidden."""
     made = [f"out{place} = {result.view}" for place, result in enumerate(results)]
     shown = [_handed(place, r) for place, r in enumerate(results) if not r.hidden]
     return [*made, *_written(results), f"return [{', '.join(shown)}]"]
 
 
-def put_into(
+def return_into_lines(
     results: Sequence[Result],
     lines: Sequence[str],
     buffers: Mapping[Value, int],

@@ -6,7 +6,7 @@ import torch
 
 from ...frontend import definition
 from ...frontend.record.inputs import Inputs
-from ...frontend.run.executors import Params
+from ...frontend.run.arguments import Params
 
 
 class FusionDefinition(definition.FusionDefinition):

@@ -76,11 +76,11 @@ class Profiler:
         self._show = show
 
     def __enter__(self) -> Profiler:
-        profiling.listen(self._heard)
+        profiling.add_listener(self._heard)
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        profiling.leave(self._heard)
+        profiling.remove_listener(self._heard)
         if self._show and kind is None:
             sys.stdout.write(f"{self}\n")
 

@@ -89,7 +89,7 @@ class HostTimer:
         """Seconds so far."""
         if not self._listening:
             self._listening = True
-            profiling.listen(self._heard)
+            profiling.add_listener(self._heard)
         took, self._took = self._took, []
         self.current_time += sum(took)
         return self.current_time
@@ -98,7 +98,7 @@ class HostTimer:
         """Stop listening."""
         if self._listening:
             self._listening = False
-            profiling.leave(self._heard)
+            profiling.remove_listener(self._heard)
 
     def _heard(self, timing: Timing) -> None:
         self._took.append(timing.host_seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ import torch
 from ...cache import executor
 from ...cache.calls.diagnosis import InputMismatch, explain_mismatch
 from ...cache.keys.recompiles import Recompiles
+from ...cache.keys.run_device import device_of
 from ...cache.keys.signature import signature
 from ...cache.lru import LRU
 from ...cache.plan.execution_plan import ExecutionPlan
@@ -23,7 +24,7 @@ from ...lowering.kernel_source import KernelSource
 from ...lowering.passes.concretize import concretize
 from ...lowering.passes.simplify import simplify
 from ...lowering.pipeline import Lowered
-from ...lowering.product_policy import ProductPolicy
+from ...lowering.run_options import DEFAULT, RunOptions
 from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Sharding, Shardings
 from ..vocabulary.unavailable import UnavailableError
@@ -68,21 +69,14 @@ class ShardedExecutor(executor.FusionExecutorCache):
 
     # -- running -----------------------------------------------------------------------------
 
-    def execute(
-        self,
-        inputs: Sequence[Any],
-        *,
-        params: Sequence[HeuristicParams] | None = None,
-        device: torch.device | str | None = None,
-        products: ProductPolicy = ProductPolicy.AUTO,
-    ) -> list[torch.Tensor]:
+    def execute(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> list[torch.Tensor]:
         """Run this device's program on its parts, together with all devices of the mesh."""
-        if params is not None:
+        if options.params is not None:
             raise ParamsError(
                 "params cannot be given to a definition over a mesh",
                 hint="It is run in pieces; each is scheduled by itself.",
             )
-        where = executor.device_of(inputs, device)
+        where = device_of(inputs, options.device)
         bound = self._bound(inputs, where)
         program = bound.program
         have: Tensors = dict(zip(program.inputs, inputs, strict=True))
@@ -90,7 +84,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
             if isinstance(step, Run):
                 given = [have[key] for key in step.inputs]
                 core = bound.cores[number]
-                made = core.execute(given, device=_device(given, where), products=products)
+                made = core.execute(given, _local_options(options, given, where))
                 have.update(zip(step.outputs, made, strict=True))
             elif (step.value, step.want) not in have:
                 own = have[step.value, step.have]
@@ -133,21 +127,14 @@ class ShardedExecutor(executor.FusionExecutorCache):
 
     def program(self, inputs: Sequence[Any]) -> Program:
         """What this device does for parts like these."""
-        return self._bound(inputs, executor.device_of(inputs)).program
+        return self._bound(inputs, device_of(inputs)).program
 
     # -- looking -----------------------------------------------------------------------------
 
-    def plan(
-        self,
-        inputs: Sequence[Any],
-        *,
-        params: Sequence[HeuristicParams] | None = None,
-        device: torch.device | str | None = None,
-        products: ProductPolicy = ProductPolicy.AUTO,
-    ) -> ExecutionPlan:
+    def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:
         """The plan, where all is done by one local run."""
         core, given = self._single(inputs)
-        return core.plan(given, params=params, device=device, products=products)
+        return core.plan(given, options)
 
     def newest(self) -> ExecutionPlan | None:
         """The plan that ran last, where all is done by one local run."""
@@ -162,14 +149,13 @@ class ShardedExecutor(executor.FusionExecutorCache):
     def lowered(
         self,
         inputs: Sequence[Any],
-        *,
-        arch: str | None = None,
+        options: RunOptions = DEFAULT,
         varying: Sequence[Sequence[Any]] = (),
     ) -> tuple[Lowered, DeviceProperties]:
         """What is decided for the local run, where all is done by one."""
         _refuse_varying(varying)
         core, given = self._single(inputs)
-        return core.lowered(given, arch=arch)
+        return core.lowered(given, options)
 
     def heuristics(self, inputs: Sequence[Any]) -> list[HeuristicParams]:
         """The params of all local runs."""
@@ -179,13 +165,12 @@ class ShardedExecutor(executor.FusionExecutorCache):
     def kernels(
         self,
         inputs: Sequence[Any],
-        *,
-        arch: str | None = None,
+        options: RunOptions = DEFAULT,
         varying: Sequence[Sequence[Any]] = (),
     ) -> list[KernelSource]:
         """The kernels of all local runs."""
         _refuse_varying(varying)
-        found = [core.kernels(given, arch=arch) for core, given in self._examples(inputs)]
+        found = [core.kernels(given, options) for core, given in self._examples(inputs)]
         return [kernel for each in found for kernel in each]
 
     def compile_for(self, arch: str, inputs: Sequence[Any]) -> list[KernelReport]:
@@ -206,7 +191,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
         self, inputs: Sequence[Any]
     ) -> list[tuple[executor.FusionExecutorCache, list[Any]]]:
         """The executor of each local run, and what stands for its inputs."""
-        where = executor.device_of(inputs)
+        where = device_of(inputs)
         bound = self._bound(inputs, where)
         have: Tensors = dict(zip(bound.program.inputs, inputs, strict=True))
         found: list[tuple[executor.FusionExecutorCache, list[Any]]] = []
@@ -315,9 +300,10 @@ def _only_mesh(shardings: Shardings) -> DeviceMesh:
     return meshes[0]
 
 
-def _device(given: Sequence[Any], where: torch.device) -> torch.device | None:
-    """The device to ask for: none where a tensor says it."""
-    return None if any(isinstance(x, torch.Tensor) for x in given) else where
+def _local_options(options: RunOptions, given: Sequence[Any], where: torch.device) -> RunOptions:
+    """The options of a local run, with the device where no tensor among its inputs says it."""
+    device = None if any(isinstance(x, torch.Tensor) for x in given) else where
+    return options if device == options.device else replace(options, device=device)
 
 
 def _stand_in(value: Value) -> Any:

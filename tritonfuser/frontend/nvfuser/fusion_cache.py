@@ -73,7 +73,7 @@ class LegacyFusionDefinition(FusionDefinition):
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         super().__exit__(kind, error, trace)
         if kind is None and self.fusion.defined():
-            self._looked_at = FusionCache.get().add(self)
+            self._cache = FusionCache.get().add(self)
 
 
 def compute_contiguity(sizes: Sequence[int], strides: Sequence[int]) -> list[bool | None]:

@@ -7,17 +7,17 @@ from typing import Any
 
 import torch
 
-from ...cache.calls.binding import Bound, refuse_changed
+from ...cache.calls.binding import Binding, refuse_changed
 from ...cache.calls.cuda_graphs import CapturedGraph, capture
-from ...cache.calls.entries import Into
+from ...cache.calls.guarded_calls import GuardedCallInto
 from ...cache.executor import FusionExecutorCache
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...heuristics.params import HeuristicParams
 from ...ir import Fusion
 from ...lowering.kernel_source import KernelSource
-from ...lowering.product_policy import ProductPolicy
+from ...lowering.run_options import DEFAULT, RunOptions
 from ..multidevice.sharded_executor import ShardedExecutor
-from ..record.inputs import Inputs, flat, placing
+from ..record.inputs import Inputs, flatten_inputs, locate_errors
 from ..record.recording import Recording
 from ..vocabulary.unavailable import UnavailableError
 
@@ -25,11 +25,10 @@ from ..vocabulary.unavailable import UnavailableError
 class BoundPlan:
     """What a definition does with inputs of one signature; ``fd.plan(inputs)`` makes one.
 
-    A call runs it. The look at the inputs is the cheapest that lets nothing wrong through: sizes,
-    strides, dtypes, device and alignment have to be those of the inputs it was made with, and
-    numbers that a shape depends on have to be the same; anything else is an ``InputError``. A
-    change of ``TRITONFUSER_`` options does not reach it. Threads may share one, and it follows
-    torch's current stream.
+    A call runs it. Sizes, strides, dtypes, device and alignment must be those of the inputs it was
+    made with, and numbers that a shape depends on must be the same; else the call raises an
+    ``InputError``. Later changes of ``TRITONFUSER_`` variables have no effect on it. It runs on
+    torch's current stream. Threads may share it.
 
     Examples
     --------
@@ -43,10 +42,10 @@ class BoundPlan:
         self, plan: ExecutionPlan, fusion: Fusion, recording: Recording, inputs: Inputs
     ) -> None:
         self._recording = recording
-        self._bound = Bound(plan, fusion, inputs)
+        self._binding = Binding(plan, fusion, inputs)
         self._plan = plan
-        self._checked = self._bound.checked(inputs)
-        self._into: Into | None = None
+        self._guarded = self._binding.guarded(inputs)
+        self._guarded_into: GuardedCallInto | None = None
 
     def __call__(
         self, inputs: Inputs, out: Sequence[torch.Tensor | None] | None = None
@@ -58,13 +57,13 @@ class BoundPlan:
         inputs : list or tuple
             As for ``run``.
         out : list of (Tensor or None), optional
-            One for each output that is returned, laid out as the plan would allocate it
-            (``plan.allocate()`` makes such); results are put there, and these tensors returned.
-            Kernels write straight into a tensor given for a result that has memory of its own.
-            A result that is a view of an input or of another result, that torch computes, or
-            that is an input written to, is copied. Where None is given the plan does as without
-            ``out``. What is written must share no memory with the inputs or with one another; an
-            output that is written into an input may be given that input.
+            One for each output that is returned, with the shape, strides, dtype and device that
+            the plan would allocate; ``plan.allocate()`` makes such tensors. Results are written
+            there, and these tensors are returned. A kernel writes directly into a tensor given
+            for a result with a buffer of its own. Copied are results that are views of an input
+            or of another result, that torch computes, or that are an input written to. For None
+            the plan allocates. Tensors in ``out`` must share no memory with the inputs or with
+            one another; an output that is written into an input may be given that input.
 
         Returns
         -------
@@ -74,43 +73,43 @@ class BoundPlan:
         Raises
         ------
         InputError
-            Inputs or tensors in ``out`` are not what the plan is bound to; nothing was run.
+            Inputs or tensors in ``out`` do not fit the signature of the plan; nothing was run.
         """
         if out is None:
-            return self._checked.run(inputs, self._missed)
-        if self._into is None:
+            return self._guarded.run(inputs, self._missed)
+        if self._guarded_into is None:
             return self._missed_into(inputs, out)
-        return self._into.run(inputs, out, self._missed_into)
+        return self._guarded_into.run(inputs, out, self._missed_into)
 
     def allocate(self) -> list[torch.Tensor | None]:
-        """New tensors laid out as the results, to be given as ``out``.
+        """New uninitialized tensors with the layouts of the results, to be given as ``out``.
 
-        None stands for a result whose elements share memory, as they do after ``expand``.
+        None for a result whose elements share memory, as after ``expand``.
         """
-        return self._bound.allocate()
+        return self._binding.allocate()
 
     def graph(
         self, inputs: Inputs, out: Sequence[torch.Tensor | None] | None = None
     ) -> CapturedGraph:
         """Capture a run as a CUDA graph, on these very tensors.
 
-        ``graph()`` runs it again on what is in them then, ``graph(inputs)`` copies others into
-        them first, and ``graph.outputs`` are the results, written anew each time. Numbers among
-        the inputs stay as they are. Random numbers are drawn anew by each replay, from torch's
-        generator; they are not those of a run outside of a graph.
+        ``graph()`` replays it on the current contents of these tensors. ``graph(inputs)`` copies
+        other inputs into them first. ``graph.outputs`` are the results, overwritten by each
+        replay. Numbers among the inputs are fixed. Each replay draws new random numbers from
+        torch's generator, other ones than a run outside of a graph does.
 
         Parameters
         ----------
         inputs, out
-            As for a call. 0-dim tensors on the CPU are read when they are given.
+            As for a call. 0-dim CPU tensors are read at the capture, or by ``graph(inputs)``.
 
         Raises
         ------
         CaptureError
             The plan runs on a CPU, or writes to one, or a capture is going on already.
         """
-        given = self._fitting(inputs)
-        return capture(self._bound, given, self._puttable(given, out), self._fitting)
+        given = self._checked_inputs(inputs)
+        return capture(self._binding, given, self._checked_out(given, out), self._checked_inputs)
 
     # -- what it is -----------------------------------------------------------------------------
 
@@ -131,49 +130,49 @@ class BoundPlan:
 
     @property
     def text(self) -> str:
-        """The function that a run is, without the look at what it is given."""
+        """The generated function of a run, without guards."""
         return self._plan.text
 
     def __repr__(self) -> str:
         names = [step.name for step in self._plan.steps]
         return f"<BoundPlan on {self.device}: {', '.join(names) or 'nothing to launch'}>"
 
-    # -- what the ways in refuse ----------------------------------------------------------------
+    # -- guard misses ---------------------------------------------------------------------------
 
-    def _fitting(self, inputs: Inputs) -> Inputs:
-        """The inputs with nested lists opened.
+    def _checked_inputs(self, inputs: Inputs) -> Inputs:
+        """The inputs without nested lists.
 
         Raises
         ------
         InputError
             They do not fit.
         """
-        given = flat(inputs)
-        with placing(self._recording):
-            error = self._bound.refusal(given)
+        given = flatten_inputs(inputs)
+        with locate_errors(self._recording):
+            error = self._binding.input_error(given)
             if error is not None:
                 raise error
         return given
 
-    def _puttable(
+    def _checked_out(
         self, inputs: Inputs, out: Sequence[torch.Tensor | None] | None
     ) -> Sequence[torch.Tensor | None] | None:
-        error = None if out is None else self._bound.refusal_of_out(inputs, out)
+        error = None if out is None else self._binding.out_error(inputs, out)
         if error is not None:
             raise error
         return out
 
     def _missed(self, inputs: Inputs) -> list[torch.Tensor]:
-        """Refuse inputs, or run them and remember that inputs like them fit."""
-        given = self._fitting(inputs)
+        """Raise for inputs that do not fit; run others, and make a guard that takes such ones."""
+        given = self._checked_inputs(inputs)
         if given is inputs:
-            self._checked = self._bound.checked(given, self._checked)
+            self._guarded = self._binding.guarded(given, self._guarded)
         return self._plan.run(given)
 
     def _missed_into(self, inputs: Inputs, out: Any) -> list[torch.Tensor]:
-        given = self._fitting(inputs)
-        self._puttable(given, out)
-        self._into = into = self._bound.into(given, out, self._into)
+        given = self._checked_inputs(inputs)
+        self._checked_out(given, out)
+        self._guarded_into = into = self._binding.guarded_into(given, out, self._guarded_into)
         return into.run(given, out, refuse_changed)
 
 
@@ -181,12 +180,9 @@ def bind(
     core: FusionExecutorCache,
     inputs: Inputs,
     recording: Recording,
-    *,
-    params: Sequence[HeuristicParams] | None = None,
-    device: torch.device | None = None,
-    products: ProductPolicy = ProductPolicy.AUTO,
+    options: RunOptions = DEFAULT,
 ) -> BoundPlan:
-    """The plan of a recorded definition for flat inputs; arguments as for the executor's.
+    """The bound plan of a recorded definition for flatten_inputs inputs.
 
     Raises
     ------
@@ -198,5 +194,5 @@ def bind(
             "a bound plan of a definition over a mesh is not available in tritonfuser",
             hint="Use fd.run(inputs), which runs it in pieces.",
         )
-    plan = core.plan(inputs, params=params, device=device, products=products)
+    plan = core.plan(inputs, options)
     return BoundPlan(plan, core.fusion, recording, inputs)

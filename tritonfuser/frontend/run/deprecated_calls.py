@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 
-from ...heuristics.params import HeuristicParams
 from ..record.inputs import Inputs
-from .executors import Params
-from .running import Device, Runnable
+from .arguments import Device, Params
+from .running import Runnable
 
 _deprecated_used = False
 
@@ -35,7 +34,7 @@ def _warn_deprecated(old: str, new: str) -> None:
 
 
 def alias(function: Any, named: Any) -> Any:
-    """``function`` under the name and docstring of ``named``: a call costs what it costs."""
+    """``function`` under the name and docstring of ``named``, without a call in between."""
     copy = FunctionType(function.__code__, function.__globals__, named.__name__)
     copy.__kwdefaults__ = function.__kwdefaults__
     return functools.update_wrapper(
@@ -53,7 +52,7 @@ class Deprecated(Runnable):
         self,
         inputs: Inputs,
         *,
-        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
+        params: Params | None = None,
         device: Device = None,
         save_repro_inputs: bool = False,
         _enable_options: Sequence[str] = (),

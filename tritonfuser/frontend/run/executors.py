@@ -1,39 +1,37 @@
-"""nvFuser's executor classes: a Fusion's cache of compiled variants, and its one kernel."""
+"""nvFuser's executor classes: ``FusionExecutorCache`` and ``KernelExecutor``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 import torch
 
-from ...cache import executor
+from ...cache import executor, kernel_executor
 from ...errors import InputError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
+from ...lowering.run_options import DEFAULT
 from ..multidevice.sharded_executor import ShardedExecutor
-from ..record.inputs import Inputs, device_for, flat, placing, run_opened
+from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
-from ..vocabulary.nvfuser_options import products_of
 from ..vocabulary.unavailable import UnavailableError
+from .arguments import Device, Params, run_options, with_device
 from .bound_plan import BoundPlan, bind
 from .fusion import Fusion
 
-Params = Union[HeuristicParams, Sequence[HeuristicParams]]
-
 
 class FusionExecutorCache:
-    """Runs a Fusion; keeps what is compiled for each signature of inputs.
+    """Runs a Fusion, and keeps a compiled plan for each signature of inputs.
 
     Parameters
     ----------
     fusion : Fusion
-        The definition. What is added to it afterwards is not seen.
+        The definition. Ops added to it afterwards have no effect.
     fusion_id : int
-        The number that profiles call it by.
+        The number of the definition in profiles.
     auto_schedule : bool
-        Accepted for nvFuser's sake; must be True.
+        Accepted, as nvFuser has it, and not read.
     max_plans : int
-        Compiled variants kept.
+        Compiled plans kept.
     """
 
     def __init__(
@@ -53,37 +51,35 @@ class FusionExecutorCache:
         self,
         inputs: Inputs,
         *,
-        params: Sequence[HeuristicParams] | None = None,
-        device: torch.device | str | int | None = None,
+        params: Params | None = None,
+        device: Device = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> list[torch.Tensor]:
         """Run on a list of inputs; arguments as for ``FusionDefinition.run``."""
-        usual = params is None and device is None
-        if usual and not _enable_options and not _disable_options:
-            return run_opened(self.core.execute, self._fusion, inputs)
-        products = products_of(_enable_options, _disable_options)
-        given = flat(inputs)
-        with placing(self._fusion):
-            where = device_for(self.core.fusion, given, device)
-            return self.core.execute(given, params=params, device=where, products=products)
+        options = run_options(params, device, _enable_options, _disable_options)
+        if options is DEFAULT:
+            return run_or_flatten(self.core.execute, self._fusion, inputs)
+        given = flatten_inputs(inputs)
+        with locate_errors(self._fusion):
+            return self.core.execute(given, with_device(options, given))
 
     def plan(self, inputs: Inputs) -> BoundPlan:
         """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
-        with placing(self._fusion):
-            return bind(self.core, flat(inputs), self._fusion)
+        with locate_errors(self._fusion):
+            return bind(self.core, flatten_inputs(inputs), self._fusion)
 
-    def is_compiled(self, inputs: Inputs, device: torch.device | str | int | None = None) -> bool:
-        """Whether inputs like these have been run."""
-        return self.core.is_compiled(flat(inputs))
+    def is_compiled(self, inputs: Inputs, device: Device = None) -> bool:
+        """Whether inputs like these have been run; ``device`` is accepted and not read."""
+        return self.core.is_compiled(flatten_inputs(inputs))
 
     def fusion(self) -> Fusion:
         """The definition."""
         return self._fusion
 
     def get_scheduled_ir(self, inputs: Inputs, tensor_transforms: bool = False) -> str:
-        """The segments with their ops and params, as text; there are no transforms to add."""
-        return str(self.core.segments(flat(inputs)))
+        """The segments with their ops and params, as text; ``tensor_transforms`` has no effect."""
+        return str(self.core.segments(flatten_inputs(inputs)))
 
     def get_most_recent_scheduled_ir(self, tensor_transforms: bool = False) -> str:
         """The same for what ran last."""
@@ -94,15 +90,15 @@ class FusionExecutorCache:
 
     def get_cuda_kernel(self, inputs: Inputs) -> str:
         """The generated kernels: Triton source, where nvFuser gives CUDA."""
-        return "\n".join(kernel.text for kernel in self.core.kernels(flat(inputs)))
+        return "\n".join(kernel.text for kernel in self.core.kernels(flatten_inputs(inputs)))
 
     def get_output_shardings(self) -> list[Sharding]:
-        """How the outputs of the last run are spread over a mesh; empty without a mesh."""
+        """How the outputs of the last run are sharded over the mesh; empty without a mesh."""
         return self.core.output_shardings() if isinstance(self.core, ShardedExecutor) else []
 
 
 def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExecutorCache:
-    """What runs a fusion: on one device, or on its part of what is spread over a mesh."""
+    """The executor of a fusion: for one device, or for this device's part over a mesh."""
     shardings = fusion.shardings
     if shardings:
         return ShardedExecutor(fusion.ir, shardings, max_plans=max_plans, fusion_id=fusion_id)
@@ -110,10 +106,10 @@ def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExec
 
 
 class KernelExecutor:
-    """One kernel of one Fusion at one signature of inputs: not segmented, not cached."""
+    """One kernel of one Fusion at one signature of inputs: no segmentation, no cache."""
 
     def __init__(self) -> None:
-        self.core = executor.KernelExecutor()
+        self.core = kernel_executor.KernelExecutor()
         self._fusion: Fusion | None = None
 
     def compile(
@@ -122,14 +118,25 @@ class KernelExecutor:
         args: Inputs = (),
         params: Params | None = None,
         *,
-        device: torch.device | None = None,
+        device: Device = None,
     ) -> None:
-        """Compile for inputs like these; ``device`` where no tensor among them says one.
+        """Compile for inputs like these.
+
+        Parameters
+        ----------
+        fusion : Fusion
+            The definition.
+        args : list or tuple
+            Example inputs: tensors and numbers.
+        params : HeuristicParams, optional
+            Params to use in place of those the heuristics propose.
+        device : torch.device, str or int, optional
+            Where to run a definition that takes no tensors.
 
         Raises
         ------
         SchedulingError
-            It takes more than one kernel; the message says where it would be cut.
+            It takes more than one kernel. The message lists the cuts.
         """
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
@@ -139,12 +146,12 @@ class KernelExecutor:
                 hint="Use fd.run(inputs), which runs it in pieces.",
             )
         self._fusion = fusion
-        with placing(fusion):
-            self.core.compile(fusion.ir, flat(args), params, device)
+        with locate_errors(fusion):
+            self.core.compile(fusion.ir, flatten_inputs(args), run_options(params, device))
 
     def run(self, args: Inputs) -> list[torch.Tensor]:
         """Run on inputs of the signature it was compiled for."""
-        return self.core.run(flat(args))
+        return self.core.run(flatten_inputs(args))
 
     def is_compiled(self) -> bool:
         """Whether ``compile`` was called."""

@@ -1,4 +1,4 @@
-"""``Fusion``: a definition as an object of its own, and the guard that makes it the current one."""
+"""``Fusion``: a recorded definition; ``FusionGuard``: makes it the one being recorded into."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import Any
 import torch
 
 from ... import options
-from ...cache import executor
+from ...cache.dry_run import lower_for
+from ...cache.executor import FusionExecutorCache
 from ...dtypes import DataType
 from ...errors import DefinitionError, UndefinedFusionError
 from ...ir import TensorType, Value
 from ..inspect.legacy_printer import print_legacy_definition
 from ..record.handles import TensorView, Val, wrap
-from ..record.inputs import flat, placing, run_opened
+from ..record.inputs import flatten_inputs, locate_errors, run_or_flatten
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
 from ..vocabulary.location import user_line
 from .bound_plan import BoundPlan, bind
 
 EXAMPLE_SIZE = 128
-"""What ``print_kernel`` takes for an extent that the definition leaves open."""
+"""The extent that ``print_kernel`` takes for a symbolic one."""
 
 
 class Fusion(Recording):
@@ -51,10 +52,10 @@ class Fusion(Recording):
         if id is None:
             super().__init__()
             self._id: int | None = None
-            self._executor: executor.FusionExecutorCache | None = None
+            self._executor: FusionExecutorCache | None = None
 
     def id(self) -> int:
-        """A number that ``Fusion(id)`` finds this one by; it is kept from then on."""
+        """The number for ``Fusion(id)``. From this call on the process keeps the fusion alive."""
         if self._id is None:
             self._id = len(self._by_id)
             self._by_id[self._id] = self
@@ -79,19 +80,19 @@ class Fusion(Recording):
 
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run it as ``FusionDefinition.run`` does."""
-        return run_opened(self._core().execute, self, inputs)
+        return run_or_flatten(self._core().execute, self, inputs)
 
     def plan(self, inputs: Sequence[Any]) -> BoundPlan:
-        """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
-        with placing(self):
-            return bind(self._core(), flat(inputs), self)
+        """The bound plan of ``execute`` for inputs like these; see ``FusionDefinition.plan``."""
+        with locate_errors(self):
+            return bind(self._core(), flatten_inputs(inputs), self)
 
-    def _core(self) -> executor.FusionExecutorCache:
+    def _core(self) -> FusionExecutorCache:
         if self._executor is None:
             if not self.defined():
                 raise UndefinedFusionError("Fusion is empty!", loc=user_line())
             self.dump()
-            self._executor = executor.FusionExecutorCache(self.ir)
+            self._executor = FusionExecutorCache(self.ir)
         return self._executor
 
     def dump(self) -> None:
@@ -114,12 +115,12 @@ class Fusion(Recording):
         Parameters
         ----------
         inputs : sequence, optional
-            What the kernels are made for. Without them, extents that the definition leaves open
-            are taken to be 128.
+            Example inputs. Without them symbolic extents are taken as 128.
         """
         given = [example_input(value) for value in self.ir.inputs] if inputs is None else inputs
-        for kernel in executor.FusionExecutorCache(self.ir).kernels(given):
-            sys.stdout.write(f"{kernel.text}\n")
+        for kernel in lower_for(self.ir, given)[0].sources:
+            if kernel is not None:
+                sys.stdout.write(f"{kernel.text}\n")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fusion):
@@ -131,7 +132,7 @@ class Fusion(Recording):
 
 
 def example_input(value: Value) -> torch.Tensor | int:
-    """An input that fits what the definition says of it."""
+    """An uninitialized tensor, or 1, that fits the declaration of an input."""
     type_ = value.type
     if not isinstance(type_, TensorType):
         return 1

@@ -1,4 +1,4 @@
-"""A recorded definition: its state, and what running it would do."""
+"""A recorded definition: its executors, and queries about what a run would do."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from ...errors import DefinitionError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
+from ...lowering.run_options import DEFAULT, RunOptions
 from ...lowering.segments import SegmentedFusion
-from ..record.inputs import Inputs, device_for, flat, placing, refuse_cpu
+from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu
 from ..vocabulary.location import user_line
+from .arguments import with_device
 from .executors import FusionExecutorCache, KernelExecutor
 from .fusion import Fusion
 
 Execute = Callable[[Inputs], list[torch.Tensor]]
+"""Runs a definition on inputs without options."""
 
 _lock = threading.Lock()
 
 
 class Recorded:
-    """The fusion of a definition, the executors made for it, and a look at what they would do."""
+    """The fusion of a definition, its executors, and queries that run nothing."""
 
     cuda_only = False
     """Whether CPU tensors other than scalars are refused, as nvFuser does."""
@@ -34,57 +37,84 @@ class Recorded:
     _fusion: Fusion | None = None
     _fec: FusionExecutorCache | None = None
     _ke: KernelExecutor | None = None
-    _looked_at: FusionExecutorCache | None = None
-    _hot: Execute | None = None
+    _cache: FusionExecutorCache | None = None
+    _fast_path: Execute | None = None
     _repro_inputs: list[str] | None = None
 
-    # --- looking inside --------------------------------------------------------------------
+    # --- queries ---------------------------------------------------------------------------
 
     def heuristics(self, inputs: Inputs) -> list[HeuristicParams]:
-        """The params that ``run`` would use for inputs like these, one a segment."""
-        with placing(self._ready()):
-            return self._core().heuristics(self._accepted(inputs))
-
-    def segments(
-        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
-    ) -> SegmentedFusion:
-        """How ``run`` would cut the definition, with the reasons; here or on another GPU.
-
-        Parameters
-        ----------
-        varying : list of inputs
-            As for ``kernels``.
-        """
-        with placing(self._ready()):
-            given = self._accepted(inputs)
-            return self._core().segments(given, arch=arch, varying=[*map(flat, varying)])
-
-    def kernels(
-        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
-    ) -> list[KernelSource]:
-        """The kernels that ``run`` would launch, as Triton source, in order.
+        """The params that ``run`` would use for inputs like these.
 
         Parameters
         ----------
         inputs : list or tuple
-            CPU or meta tensors stand for tensors on another GPU.
+            As for ``run``.
+
+        Returns
+        -------
+        list of HeuristicParams
+            One for each segment. Change them with ``dataclasses.replace`` and give them to
+            ``run(inputs, params=...)``.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+        """
+        with locate_errors(self._ready()):
+            return self._core().heuristics(self._checked_inputs(inputs))
+
+    def segments(
+        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+    ) -> SegmentedFusion:
+        """How ``run`` would cut the definition into segments, with the reasons.
+
+        Parameters
+        ----------
+        inputs, arch, varying
+            As for ``kernels``.
+
+        Returns
+        -------
+        SegmentedFusion
+            ``segments`` in the order of a run, ``cuts`` with the reason of each cut.
+        """
+        with locate_errors(self._ready()):
+            given, earlier = self._checked_inputs(inputs), [*map(flatten_inputs, varying)]
+            return self._core().segments(given, RunOptions(arch=arch), earlier)
+
+    def kernels(
+        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+    ) -> list[KernelSource]:
+        """The kernels that ``run`` would launch, as Triton source.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            As for ``run``. With ``arch`` CPU or meta tensors stand for tensors on that GPU.
         arch : str, optional
-            Another GPU, that need not be here: ``"sm_90"``.
+            The GPU to make kernels for, which need not be here: ``"sm_90"``. By default the device
+            of the inputs.
         varying : list of inputs
-            Inputs of earlier runs whose sizes differ: sizes that do become arguments of the
-            kernels.
+            Inputs of earlier runs. Sizes that differ become arguments of the kernels.
+
+        Returns
+        -------
+        list of KernelSource
+            In the order of a run, without the segments that torch runs.
 
         Raises
         ------
         InputError
             The inputs do not fit, or those of earlier runs differ in more than sizes.
         """
-        with placing(self._ready()):
-            given = self._accepted(inputs)
-            return self._core().kernels(given, arch=arch, varying=[*map(flat, varying)])
+        with locate_errors(self._ready()):
+            given, earlier = self._checked_inputs(inputs), [*map(flatten_inputs, varying)]
+            return self._core().kernels(given, RunOptions(arch=arch), earlier)
 
     def compile_for(self, arch: str, inputs: Inputs) -> list[KernelReport]:
-        """Compile the kernels for a GPU that need not be here; what came out, one a kernel.
+        """Compile the kernels for a GPU, which need not be here.
 
         Parameters
         ----------
@@ -92,16 +122,28 @@ class Recorded:
             ``"sm_80"``, ``"sm_90"``, ``"sm_100"`` or ``"gfx942"``.
         inputs : list or tuple
             CPU or meta tensors that stand for tensors on that GPU, and numbers.
+
+        Returns
+        -------
+        list of KernelReport
+            One for each kernel: registers, spills, shared memory, and the binary.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+        LoweringError
+            A kernel does not compile.
         """
-        with placing(self._ready()):
-            return self._core().compile_for(arch, flat(inputs))
+        with locate_errors(self._ready()):
+            return self._core().compile_for(arch, flatten_inputs(inputs))
 
     def explain_recompiles(self) -> Recompiles:
-        """Each time ``run`` compiled: for which sizes or for any, and what made it necessary.
+        """The compilations of ``run``, each with its reason.
 
-        The first signatures are compiled with their sizes written out. When one more differs from
-        them in sizes alone, kernels are made that take those sizes as arguments; what was decided
-        by them is among the guards, and other sizes that pass those compile nothing.
+        The first two signatures are compiled with constant sizes. A further one that differs from
+        them in sizes alone gets kernels that take those sizes as arguments. Decisions that depend
+        on a size are recorded as guards; later sizes that pass the guards compile nothing.
 
         Examples
         --------
@@ -116,19 +158,19 @@ class Recorded:
 
     @property
     def fec(self) -> FusionExecutorCache:
-        """The cache behind ``run``, once it was called; may be set to one made elsewhere."""
+        """The executor cache of ``run``, after its first call; may be set to another one."""
         if self._fec is None:
             raise AttributeError("fd.fec exists after fd.run(inputs)")
         return self._fec
 
     @fec.setter
     def fec(self, cache: FusionExecutorCache) -> None:
-        self._fec = self._looked_at = cache
-        self._hot = self._checked(cache)
+        self._fec = self._cache = cache
+        self._fast_path = self._make_fast_path(cache)
 
     @property
     def ke(self) -> KernelExecutor:
-        """The kernel behind ``run_kernel``, once it was called."""
+        """The kernel executor of ``run_kernel``, after its first call."""
         if self._ke is None:
             raise AttributeError("fd.ke exists after fd.run_kernel(inputs)")
         return self._ke
@@ -138,7 +180,7 @@ class Recorded:
         self._ke = kernel
 
     def definition(self) -> None:
-        """What a subclass overrides to record its ops when it is first run."""
+        """To be overridden by a subclass: records the ops before the first run."""
         raise UndefinedFusionError(
             "Fusion does not exist! Use `with FusionDefinition() as fd: ...` to define a fusion.",
             loc=user_line(),
@@ -174,19 +216,20 @@ class Recorded:
         self.definition()
 
     def _core(self) -> executor.FusionExecutorCache:
-        return self._look().core
+        return self._executor_cache().core
 
-    def _look(self) -> FusionExecutorCache:
-        """The cache, without choosing between ``run`` and ``run_kernel`` yet."""
-        if self._looked_at is None:
+    def _executor_cache(self) -> FusionExecutorCache:
+        """The executor cache, made if need be; queries use it before ``run`` sets ``fec``."""
+        if self._cache is None:
             fusion = self._ready()
             with _lock:
-                if self._looked_at is None:
-                    self._looked_at = FusionExecutorCache(fusion)
-        return self._looked_at
+                if self._cache is None:
+                    self._cache = FusionExecutorCache(fusion)
+        return self._cache
 
-    def _accepted(self, inputs: Inputs) -> Inputs:
-        given = flat(inputs)
+    def _checked_inputs(self, inputs: Inputs) -> Inputs:
+        """Flat inputs, of which CPU tensors are refused where only GPUs are allowed."""
+        given = flatten_inputs(inputs)
         if self._gpu_only():
             refuse_cpu(self._ready().ir, given)
         return given
@@ -194,20 +237,20 @@ class Recorded:
     def _gpu_only(self) -> bool:
         return self.cuda_only and not options.current().cpu_as_cuda
 
-    def _checked(self, cache: FusionExecutorCache) -> Execute:
-        """What ``run`` calls: the cache's executor, behind a look at the device where needed."""
+    def _make_fast_path(self, cache: FusionExecutorCache) -> Execute:
+        """What ``run`` calls without options: ``execute``, behind a device check if need be."""
         execute = cache.core.execute
         fusion = cache.core.fusion
         ranks = {p: v.tensor.rank for p, v in enumerate(fusion.inputs) if v.is_tensor}
         if not self._gpu_only() or not ranks:
             return execute
-        # Tensors on two devices are refused anyway: one look tells, at one with dims if there is.
+        # The executor refuses inputs on two devices, so one tensor decides: one with dims if any.
         first, count = max(ranks, key=lambda p: ranks[p]), len(fusion.inputs)
 
         def on_cuda(inputs: Inputs) -> list[torch.Tensor]:
             if len(inputs) == count and getattr(inputs[first], "is_cpu", False):
                 refuse_cpu(fusion, inputs)
-                return execute(inputs, device=device_for(fusion, inputs, None, gpu_only=True))
+                return execute(inputs, with_device(DEFAULT, inputs, gpu_only=True))
             return execute(inputs)
 
         return on_cuda

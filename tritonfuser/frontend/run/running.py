@@ -3,82 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 import torch
 
 from ...cache.calls.profiling import measured
-from ...cache.executor import device_of
+from ...cache.keys.run_device import device_of
 from ...cache.plan.copies import copied
 from ...errors import ExecutionModeError, InputError
-from ...heuristics.params import HeuristicParams
-from ...lowering.product_policy import ProductPolicy
+from ...lowering.run_options import RunOptions
 from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.repro import describe_inputs
-from ..record.inputs import Inputs, device_for, flat, placing
-from ..vocabulary.nvfuser_options import products_of
+from ..record.inputs import Inputs, flatten_inputs, locate_errors
+from .arguments import Device, Params, run_options, with_device
 from .bound_plan import BoundPlan, bind
-from .executors import KernelExecutor, Params
+from .executors import KernelExecutor
 from .recorded import Execute, Recorded
-
-Device = Union[torch.device, str, int, None]
 
 
 class Runnable(Recorded):
-    """A definition that runs, one of two ways: ``run`` and ``run_kernel`` exclude each other."""
+    """A definition that runs by ``run`` or by ``run_kernel``; one definition uses one of them."""
 
-    # --- the two ways ----------------------------------------------------------------------
+    # --- running ---------------------------------------------------------------------------
 
     def run(
         self,
         inputs: Inputs,
         *,
-        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
+        params: Params | None = None,
         device: Device = None,
         save_repro_inputs: bool = False,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> list[torch.Tensor]:
-        """Run the definition: cached, segmented and scheduled automatically. The way to use it.
+        """Run the definition: segmented, scheduled and cached automatically.
 
         The first call for a signature of inputs (sizes, strides, dtypes, device, alignment) cuts
-        the definition into segments, chooses params and compiles one kernel for each; later ones
-        look the result up, allocate and launch: some microseconds on the host. Backed by
-        ``FusionExecutorCache``. For one kernel with params of your own, see ``run_kernel``.
+        the definition into segments, chooses params and compiles a kernel for each. Later calls
+        find the plan, allocate the outputs and launch, in some microseconds on the host. The plans
+        are in ``fd.fec``. To run one kernel with params of your own, see ``run_kernel``.
 
-        ============== ==========================================
-        segmentation   on: as few kernels as schedulers accept
-        specialisation on: a variant for each signature
-        cache          on: an LRU of variants
+        ============== ================================================
+        segmentation   on: as few kernels as the schedulers accept
+        specialisation on: a plan for each signature, or open sizes
+        cache          on: an LRU of plans
         scheduling     on, unless ``params`` are given
-        ============== ==========================================
+        ============== ================================================
 
         Parameters
         ----------
         inputs : list or tuple
-            Tensors and numbers in the order of definition; nested lists are flattened.
-        params : list of HeuristicParams, optional
-            To use instead of what ``heuristics(inputs)`` gives, one a segment.
-        device : torch.device or str, optional
-            Where to run a definition that takes no tensors.
+            Tensors and numbers in the order of the definition; nested lists are flattened. The
+            shapes, strides and dtypes are those that ``define_tensor`` declared.
+        params : HeuristicParams or list of HeuristicParams, optional
+            Params to use in place of ``heuristics(inputs)``, one for each segment.
+        device : torch.device, str or int, optional
+            Where to run a definition that takes no tensors; an int is a CUDA device.
         save_repro_inputs : bool
-            Remember what the inputs look like for ``last_repro_script()``.
+            Remember the shapes and dtypes of the inputs for ``last_repro_script()``.
         _enable_options, _disable_options : list of str
-            nvFuser's options; their names are checked. ``fuse_matmul`` among the first makes
-            matrix products generated kernels, ``matmul_expr_eval`` among the second keeps torch
-            from running them.
+            Names of nvFuser's options. Two have an effect: ``fuse_matmul`` among the enabled
+            makes every matrix product a generated kernel, ``matmul_expr_eval`` among the disabled
+            refuses those that would need torch.
 
         Returns
         -------
         list of Tensor
-            The outputs that are not hidden, in order.
+            The outputs that are not hidden, in order, on the device of the run.
 
         Raises
         ------
         InputError
-            The inputs do not fit; nothing was run.
+            The inputs do not fit the definition; nothing was run.
+        DefinitionError
+            An op does not fit these sizes, or an option has an unknown name.
         ParamsError
-            The params do not fit, with the reason.
+            ``params`` do not fit the segments.
+        SchedulingError
+            ``matmul_expr_eval`` is disabled, and a matrix product cannot be a kernel.
+        ExecutionModeError
+            ``run_kernel`` was called on this definition before.
 
         Examples
         --------
@@ -86,48 +89,54 @@ class Runnable(Recorded):
         >>> (chosen,) = fd.heuristics([a, b])
         >>> fd.run([a, b], params=[replace(chosen, num_warps=8)])
         """
-        hot = self._hot
+        execute = self._fast_path
         if (
-            hot is None
+            execute is None
             or params is not None
             or device is not None
             or save_repro_inputs
             or _enable_options
             or _disable_options
         ):
-            products = products_of(_enable_options, _disable_options)
-            return self._run(inputs, params, device, save_repro_inputs, products)
+            options = run_options(params, device, _enable_options, _disable_options)
+            return self._run(inputs, options, save_repro_inputs)
         try:
-            return hot(inputs)
+            return execute(inputs)
         except InputError as error:
-            return self._run_flat(hot, inputs, error)
+            return self._run_flattened(execute, inputs, error)
 
     def plan(
         self,
         inputs: Inputs,
         *,
-        params: Sequence[HeuristicParams] | HeuristicParams | None = None,
+        params: Params | None = None,
         device: Device = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> BoundPlan:
-        """What ``run`` would call for inputs like these, to call again and again.
+        """The plan of ``run`` for inputs like these, as an object to call.
 
-        ``plan(inputs)`` takes inputs of this one signature and looks nothing up; with ``out=`` it
-        puts results where it is told to. ``plan.graph(inputs)`` captures it as a CUDA graph.
-        Compiles like a first ``run``; nothing is run.
+        Compiles like a first ``run``, and runs nothing. ``plan(inputs)`` takes inputs of this one
+        signature; with ``out=`` it writes into given tensors. ``plan.graph(inputs)`` captures it
+        as a CUDA graph.
 
         Parameters
         ----------
         inputs, params, device, _enable_options, _disable_options
             As for ``run``. The plan keeps none of the tensors.
 
+        Returns
+        -------
+        BoundPlan
+
         Raises
         ------
         InputError
             The inputs do not fit the definition.
         ParamsError
-            The params do not fit, with the reason.
+            ``params`` do not fit the segments.
+        UnavailableError
+            The definition is over a mesh of devices.
 
         Examples
         --------
@@ -136,26 +145,23 @@ class Runnable(Recorded):
         >>> plan([a, b], out=out)
         """
         fusion = self._ready()
-        products = products_of(_enable_options, _disable_options)
-        given = self._accepted(inputs)
-        core = self._core()
-        chosen = [params] if isinstance(params, HeuristicParams) else params
-        with placing(fusion):
-            where = device_for(fusion.ir, given, device, gpu_only=self._gpu_only())
-            return bind(core, given, fusion, params=chosen, device=where, products=products)
+        options = run_options(params, device, _enable_options, _disable_options)
+        given = self._checked_inputs(inputs)
+        with locate_errors(fusion):
+            options = with_device(options, given, gpu_only=self._gpu_only())
+            return bind(self._core(), given, fusion, options)
 
     def run_kernel(self, inputs: Inputs, params: Params | None = None) -> list[torch.Tensor]:
-        """Run the definition as one kernel, compiled once for these inputs: benchmarks, tests.
+        """Run the definition as one kernel, compiled for these inputs: for benchmarks and tests.
 
-        The whole definition must fit one kernel: nothing is segmented, a reduction that ``run``
-        would do in two steps is done in one, and what does not fit is refused with the place
-        where ``run`` would cut it. The kernel is kept for calls with
-        inputs of the same signature; other inputs or other params compile anew (a tenth of a
-        second and more). Backed by ``KernelExecutor``.
+        The whole definition must fit one kernel: nothing is segmented, and a reduction that
+        ``run`` would split into two kernels is done by one. The kernel is kept for calls with
+        inputs of the same signature. Other inputs or params compile a new one, which takes a tenth
+        of a second or more. The kernel is in ``fd.ke``.
 
         ============== ==========================================
         segmentation   off: one kernel, or an error
-        specialisation on: for the inputs at hand
+        specialisation on: for the inputs of the call
         cache          off: the last kernel only
         scheduling     on, unless ``params`` are given
         ============== ==========================================
@@ -165,14 +171,22 @@ class Runnable(Recorded):
         inputs : list or tuple
             As for ``run``.
         params : HeuristicParams, optional
-            To use instead of those it would choose, which are ``fd.ke.params`` after a call.
+            Params to use in place of the proposed ones; ``fd.ke.params`` has those of the last
+            call.
+
+        Returns
+        -------
+        list of Tensor
+            The outputs that are not hidden, in order.
 
         Raises
         ------
         SchedulingError
-            It takes more than one kernel.
+            The definition takes more than one kernel; the message lists the cuts of ``run``.
         ParamsError
-            The params do not fit, with the reason.
+            ``params`` do not fit.
+        ExecutionModeError
+            ``run`` was called on this definition before.
 
         Examples
         --------
@@ -185,13 +199,13 @@ class Runnable(Recorded):
                 "FusionExecutorCache already exists! Use execute() to execute the fusion.",
                 hint="run() was called on this definition; record another one for run_kernel().",
             )
-        given = self._accepted(inputs)
+        given = self._checked_inputs(inputs)
         if self._ke is None:
             fusion.dump()
         kernel = self._ke or KernelExecutor()
         if params is not None or not kernel.core.fits(given):
-            where = device_for(fusion.ir, given, None, gpu_only=self._gpu_only())
-            kernel.compile(fusion, given, params, device=where)
+            options = with_device(run_options(params), given, gpu_only=self._gpu_only())
+            kernel.compile(fusion, given, params, device=options.device)
         self._ke = kernel
         return kernel.run(given)
 
@@ -203,23 +217,27 @@ class Runnable(Recorded):
         arch: str | None = None,
         varying: Sequence[Inputs] = (),
     ) -> Explanation:
-        """What ``run`` would do with inputs like these, and why: to print, or to read as data.
+        """What ``run`` would do with inputs like these, and why, as data that prints as a report.
 
-        For each segment: the scheduler and why those before it refused, why it is not in a kernel
-        before it, ops, params, grid, bytes to move and the time that takes at the device's
-        bandwidth; with tensors on a GPU also the time it takes in truth.
+        For each segment: its scheduler and the reasons of those that refused, the reason of the
+        cut before it, ops, params, grid, bytes moved, and the time these bytes take at the
+        device's peak bandwidth. With tensors on a GPU also the measured time.
 
         Parameters
         ----------
         inputs : list or tuple
             As for ``run``. They are not written to.
         measure : bool
-            Whether to run it some twenty times on a GPU. On a CPU nothing is measured.
+            Whether to time some twenty runs on a GPU. On a CPU nothing is measured.
         arch : str, optional
-            Explain for another GPU, that need not be here: ``"sm_90"``; nothing is measured.
+            Explain for another GPU, which need not be here: ``"sm_90"``. Nothing is measured.
         varying : list of inputs
-            Inputs of earlier runs whose sizes differ: sizes that do become arguments of the
-            kernels, and what was decided by them is among ``guards``. Nothing is measured.
+            Inputs of earlier runs. Sizes that differ become arguments of the kernels, and
+            decisions that depend on them are listed in ``guards``. Nothing is measured.
+
+        Returns
+        -------
+        Explanation
 
         Raises
         ------
@@ -232,12 +250,12 @@ class Runnable(Recorded):
         >>> fd.explain([x, y]).segments[0].refusals
         """
         fusion = self._ready()
-        with placing(fusion):
-            given = flat(inputs) if arch is not None else self._accepted(inputs)
+        with locate_errors(fusion):
+            given = flatten_inputs(inputs) if arch is not None else self._checked_inputs(inputs)
             core = self._core()
-            earlier = [*map(flat, varying)]
+            earlier = [*map(flatten_inputs, varying)]
             if not measure or earlier or arch is not None or device_of(given).type == "cpu":
-                return explain_lowered(*core.lowered(given, arch=arch, varying=earlier))
+                return explain_lowered(*core.lowered(given, RunOptions(arch=arch), earlier))
             plan = core.plan(given)
         writes = any(out.alias_of is not None for out in fusion.ir.outputs)
         times = measured(plan, copied(given) if writes else given)
@@ -246,10 +264,8 @@ class Runnable(Recorded):
     def _run(
         self,
         inputs: Inputs,
-        params: Sequence[HeuristicParams] | HeuristicParams | None,
-        device: Device,
+        options: RunOptions,
         save_repro_inputs: bool,
-        products: ProductPolicy,
     ) -> list[torch.Tensor]:
         fusion = self._ready()
         if self._ke is not None:
@@ -257,24 +273,25 @@ class Runnable(Recorded):
                 "KernelExecutor already exists! Use manual_execute() to execute the fusion.",
                 hint="run_kernel() was called on this definition; record another one for run().",
             )
-        given = self._accepted(inputs)
-        cache = self._look()
+        given = self._checked_inputs(inputs)
+        cache = self._executor_cache()
         if self._fec is None:
             fusion.dump()
         if save_repro_inputs:
             self._repro_inputs = describe_inputs(given)
-        chosen = [params] if isinstance(params, HeuristicParams) else params
-        with placing(fusion):
-            where = device_for(fusion.ir, given, device, gpu_only=self._gpu_only())
-            outputs = cache.core.execute(given, params=chosen, device=where, products=products)
+        with locate_errors(fusion):
+            options = with_device(options, given, gpu_only=self._gpu_only())
+            outputs = cache.core.execute(given, options)
         if self._fec is None:
             self.fec = cache
         return outputs
 
-    def _run_flat(self, execute: Execute, inputs: Inputs, error: InputError) -> list[torch.Tensor]:
-        """Once more with nested lists opened; the error as it was where there are none."""
-        given = flat(inputs)
-        with placing(self._ready()):
+    def _run_flattened(
+        self, execute: Execute, inputs: Inputs, error: InputError
+    ) -> list[torch.Tensor]:
+        """Run flattened inputs; raise ``error`` where they are flatten_inputs already."""
+        given = flatten_inputs(inputs)
+        with locate_errors(self._ready()):
             if given is inputs:
                 raise error
             return execute(given)

@@ -1,7 +1,7 @@
-"""``schedule`` and ``fd.sched``: what nvFuser's schedulers are asked, answered; loops by hand, not.
+"""``schedule`` and ``fd.sched``: queries of nvFuser's schedulers.
 
-A kernel is scheduled by the params of its scheduler. So the questions have answers, and the
-functions that move loops about say what to do instead.
+A kernel is scheduled by the params of its scheduler, so nvFuser's queries have answers here. Its
+functions that transform loops raise an error that says what to do instead.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import difflib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from ...cache import executor
+from ...cache.dry_run import lower_for
 from ...errors import ArgumentError, SchedulingError
 from ...heuristics.params import HeuristicParams
+from ...lowering.run_options import RunOptions
 from ...lowering.segments import Segment
-from ..record.inputs import flat
+from ..record.inputs import flatten_inputs
 from ..vocabulary.enums import SchedulerType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, Unavailable
@@ -57,20 +58,20 @@ BY_HAND = (
     "user_schedule_ir",
     "warp_specialize",
 )
-"""nvFuser's functions on the loops of a kernel, of its frontends one and all."""
+"""Names of nvFuser's functions that transform the loops of a kernel, of both frontends."""
 
 
 class Scheduling:
-    """The schedulers, and a fusion to ask them about.
+    """Queries of the schedulers about a fusion.
 
-    ``schedule.can_schedule(fusion, SchedulerType.pointwise)`` asks about any fusion;
-    ``fd.sched.can_schedule(SchedulerType.pointwise)`` about the definition's own. A last argument
-    ``inputs`` says for which; without, extents that the definition leaves open are taken as 128.
+    ``schedule.can_schedule(fusion, SchedulerType.pointwise)`` takes any fusion;
+    ``fd.sched.can_schedule(SchedulerType.pointwise)`` takes the definition's own. The last
+    argument is ``inputs``; without them symbolic extents are taken as 128.
 
     Parameters
     ----------
     own : callable, optional
-        ``() -> Fusion``: what is asked about where no fusion is given.
+        ``() -> Fusion``: the fusion where none is given.
     """
 
     def __init__(self, own: Callable[[], Fusion] | None = None) -> None:
@@ -84,12 +85,12 @@ class Scheduling:
         list of SchedulerType
             Empty where the fusion takes more than one kernel.
         """
-        found = self._segments(*self._asked("find_compatible_schedulers", args))
+        found = self._segments(*self._fusion_and_rest("find_compatible_schedulers", args))
         return [SchedulerType(found[0].scheduler)] if len(found) == 1 else []
 
     def can_schedule(self, *args: Any) -> bool:
         """``(fusion, scheduler_type, inputs)`` -> whether that scheduler takes the fusion."""
-        fusion, rest = self._asked("can_schedule", args)
+        fusion, rest = self._fusion_and_rest("can_schedule", args)
         kind, rest = self._kind("can_schedule", rest)
         return self.find_compatible_schedulers(fusion, *rest) == [kind]
 
@@ -101,7 +102,7 @@ class Scheduling:
         SchedulingError
             The scheduler does not take the fusion as one kernel.
         """
-        fusion, rest = self._asked("compute_heuristics", args)
+        fusion, rest = self._fusion_and_rest("compute_heuristics", args)
         kind, rest = self._kind("compute_heuristics", rest)
         found = self._segments(fusion, rest)
         if [segment.scheduler for segment in found] != [kind.value]:
@@ -118,7 +119,7 @@ class Scheduling:
 
         Nothing is done to the fusion: give the params to ``run_kernel`` or ``manual_execute``.
         """
-        fusion, rest = self._asked("schedule", args)
+        fusion, rest = self._fusion_and_rest("schedule", args)
         kind, rest = self._kind("schedule", rest)
         if rest and isinstance(rest[0], HeuristicParams):
             return rest[0]
@@ -126,7 +127,7 @@ class Scheduling:
 
     # --- arguments ---------------------------------------------------------------------------
 
-    def _asked(self, name: str, args: Sequence[Any]) -> tuple[Fusion, Sequence[Any]]:
+    def _fusion_and_rest(self, name: str, args: Sequence[Any]) -> tuple[Fusion, Sequence[Any]]:
         if args and isinstance(args[0], Fusion):
             return args[0], args[1:]
         if self._own is None:
@@ -139,8 +140,12 @@ class Scheduling:
         return args[0], args[1:]
 
     def _segments(self, fusion: Fusion, rest: Sequence[Any]) -> tuple[Segment, ...]:
-        given = flat(rest[0]) if rest else [example_input(value) for value in fusion.ir.inputs]
-        return executor.FusionExecutorCache(fusion.ir, two_steps=False).segments(given).segments
+        given = (
+            flatten_inputs(rest[0])
+            if rest
+            else [example_input(value) for value in fusion.ir.inputs]
+        )
+        return lower_for(fusion.ir, given, RunOptions(two_steps=False))[0].segmented.segments
 
     def __getattr__(self, name: str) -> NoReturn:
         near = difflib.get_close_matches(name, dir(type(self)), n=3)
@@ -156,7 +161,7 @@ for _name in BY_HAND:
     setattr(Scheduling, _name, Unavailable(f"schedule.{_name}", SCHEDULE_HINT))
 
 schedule = Scheduling()
-"""The schedulers, asked about any fusion."""
+"""Queries about any fusion."""
 
 
 IDM_HINT = (

@@ -11,12 +11,12 @@ from ...ir import Fusion as Graph
 from ..inspect.audit import Audit, AuditRow, audit_outputs, check
 from ..inspect.oracle import Evaluation
 from ..inspect.tolerances import tolerances
-from ..record.inputs import Inputs, flat
+from ..record.inputs import Inputs, flatten_inputs
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
+from .arguments import Device
 from .deprecated_calls import Deprecated
 from .fusion import Fusion
-from .running import Device
 
 
 class Validated(Deprecated):
@@ -47,14 +47,14 @@ class Validated(Deprecated):
         ValidationError
             Which output is wrong, where, and by how much.
         """
-        given = flat(inputs)
+        given = flatten_inputs(inputs)
         return self._validated(given, reference_outputs, lambda: self.run(given, device=device))
 
     def manual_validate(
         self, inputs: Inputs, reference_outputs: Sequence[torch.Tensor] | None = None
     ) -> list[torch.Tensor]:
         """``run_kernel``, check every output as ``validate`` does, and return them."""
-        given = flat(inputs)
+        given = flatten_inputs(inputs)
         return self._validated(given, reference_outputs, lambda: self.run_kernel(given))
 
     def audit(
@@ -79,7 +79,7 @@ class Validated(Deprecated):
         --------
         >>> print(fd.audit([x, y]))
         """
-        given = flat(inputs)
+        given = flatten_inputs(inputs)
         rows, _ = self._audited(given, reference_outputs, lambda: self.run(given, device=device))
         return Audit(tuple(rows))
 
@@ -126,7 +126,7 @@ def check_outputs(
 def get_val_tolerances(fusion: Fusion, inputs: Inputs) -> list[tuple[float, float]]:
     """(atol, rtol) that each returned output may be off by, for inputs like these."""
     graph = fusion.ir
-    evaluation = Evaluation(graph, flat(inputs), double=True)
+    evaluation = Evaluation(graph, flatten_inputs(inputs), double=True)
     return [
         tolerances(out.value.dtype, length)
         for out, length in zip(graph.outputs, evaluation.lengths, strict=True)
@@ -138,5 +138,5 @@ def validate_with_auto_inferred_outputs(
     fusion: Fusion, fusion_outputs: Sequence[torch.Tensor], args: Inputs
 ) -> None:
     """Compare outputs with what torch computes from ``args``, which the run has not changed."""
-    given = flat(args)
+    given = flatten_inputs(args)
     check_outputs(fusion.ir, Evaluation(fusion.ir, given, double=True), fusion_outputs, given)

@@ -1,4 +1,4 @@
-"""Which line of the user's program is running: the first frame outside this package."""
+"""The line of the user's program that called: the first frame outside this package."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...errors import SourceLoc
 
-# Frames of `with` blocks stand between ours.
-_OURS = (str(Path(__file__).parent.parent) + "/", contextlib.__file__)
+# contextlib's frames lie between ours where one of our `with` blocks is left.
+_OURS = (str(Path(__file__).parents[2]) + "/", contextlib.__file__)
 
 
 def user_line() -> SourceLoc:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...errors import DefinitionError
 from ...lowering.product_policy import ProductPolicy
+from .location import user_line
 
 ENABLE = frozenset(
     {
@@ -32,7 +33,7 @@ DISABLE = frozenset(
 
 
 def products_of(enable: Sequence[str], disable: Sequence[str]) -> ProductPolicy:
-    """Who computes matrix products under these options; the others steer what is not here.
+    """Who computes matrix products under these options. The others have no effect here.
 
     Raises
     ------
@@ -51,5 +52,6 @@ def _check(given: Sequence[str], known: frozenset[str], which: str) -> None:
         if name not in known:
             raise DefinitionError(
                 f"run: unrecognized option {name!r} in {which}",
+                loc=user_line(),
                 hint=f"Known are {', '.join(sorted(known))}.",
             )

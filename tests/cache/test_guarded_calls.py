@@ -13,7 +13,7 @@ from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition, InputError, options
 from tritonfuser.cache import executor
 from tritonfuser.cache.calls import profiling
-from tritonfuser.cache.calls.entries import Nowhere
+from tritonfuser.cache.calls.guarded_calls import NoGuardedCall
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.plan import capture
 from tritonfuser.errors import CaptureError
@@ -138,7 +138,7 @@ def test_where_torch_s_device_decides_a_key_is_made(keys):
     keys.clear()
     cache.execute([])
     assert len(keys) == 1
-    assert cache._last is Nowhere
+    assert cache._last is NoGuardedCall
 
 
 def test_profilers_hear_of_it():
@@ -146,7 +146,7 @@ def test_profilers_hear_of_it():
     warm(cache, [noise(4)])
     heard = []
     listener = heard.append
-    profiling.listen(listener)
+    profiling.add_listener(listener)
     try:
         for x in (noise(4), noise(5), noise(4), noise(5), noise(5)):
             assert torch.equal(cache.execute([x])[0], x * 2)
@@ -154,7 +154,7 @@ def test_profilers_hear_of_it():
         with pytest.raises(InputError):
             cache.execute([2.0])
     finally:
-        profiling.leave(listener)
+        profiling.remove_listener(listener)
     cache.execute([noise(5)])
     assert len(heard) == 5
 

@@ -1,0 +1,120 @@
+"""What a run would do with example inputs: a definition lowered or compiled, and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import device as devices
+from ..device import DeviceProperties
+from ..errors import InputError
+from ..ir import Fusion
+from ..lowering.build import KernelReport, report
+from ..lowering.pipeline import Lowered, lower
+from ..lowering.run_options import DEFAULT, RunOptions
+from .calls.diagnosis import explain_mismatch
+from .keys.open_sizes import KeyReader, Numbers, Opened, opened
+from .keys.run_device import device_of
+from .keys.signature import is_aligned, key_maker, signature
+
+
+def checked_device(
+    fusion: Fusion, inputs: Sequence[Any], device: torch.device | None = None
+) -> torch.device:
+    """The device of a run.
+
+    Raises
+    ------
+    InputError
+        The inputs do not fit the definition, or are on two GPUs.
+    """
+    error = explain_mismatch(fusion, inputs)
+    if error is not None:
+        raise error
+    return device_of(inputs, device)
+
+
+def properties_of(device: torch.device, options: RunOptions) -> DeviceProperties:
+    """What kernels are made for: the device of the run, or the architecture asked for."""
+    return devices.of(device) if options.arch is None else devices.known(options.arch)
+
+
+def lower_for(
+    fusion: Fusion,
+    inputs: Sequence[Any],
+    options: RunOptions = DEFAULT,
+    varying: Sequence[Sequence[Any]] = (),
+) -> tuple[Lowered, DeviceProperties]:
+    """Segments, params and kernels for example inputs, and the device they are for.
+
+    Parameters
+    ----------
+    inputs : sequence
+        Flat inputs. CPU or meta tensors stand for tensors on ``options.arch``.
+    varying : sequence of sequences
+        Inputs of earlier runs: sizes that differ become arguments of the kernels.
+
+    Raises
+    ------
+    InputError
+        The inputs do not fit, or those of earlier runs differ in more than sizes.
+    """
+    where = checked_device(fusion, inputs, options.device)
+    properties = properties_of(where, options)
+    sizes = _opened(fusion, inputs, where, varying) if varying else None
+    if sizes is None:
+        return lower(fusion, signature(fusion, inputs, where), properties, options), properties
+    made = lower(fusion, sizes.signature, properties, options, sizes.ledger)
+    sizes.ledger.close()
+    return made, properties
+
+
+def compile_for(fusion: Fusion, inputs: Sequence[Any], arch: str) -> list[KernelReport]:
+    """Compile the kernels for a GPU that need not be here.
+
+    Parameters
+    ----------
+    inputs : sequence
+        CPU or meta tensors that stand for tensors on that GPU, and numbers.
+    arch : str
+        ``"sm_80"``, ``"sm_90"``, ``"sm_100"`` or ``"gfx942"``.
+
+    Returns
+    -------
+    list of KernelReport
+        One for each kernel, in the order of a run.
+    """
+    lowered, _ = lower_for(fusion, inputs, RunOptions(arch=arch))
+    pairs = zip(fusion.inputs, inputs, strict=True)
+    aligned = {value.name: is_aligned(given) for value, given in pairs if value.is_tensor}
+    for part in lowered.parts:
+        aligned[part.value.name] = aligned.get(part.source.name, False)
+    reports: list[KernelReport] = []
+    for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True):
+        if source is not None:
+            flags = tuple(aligned.get(arg.value.name, arg.is_tensor) for arg in source.args)
+            reports.append(report(source, piece.scheduler, arch, flags))
+    return reports
+
+
+def _opened(
+    fusion: Fusion, inputs: Sequence[Any], where: torch.device, varying: Sequence[Sequence[Any]]
+) -> Opened | None:
+    """The signature with symbols for the sizes that differ from earlier runs; None without any."""
+    reader, key = KeyReader(fusion), key_maker(fusion)
+    now = reader.split(key(inputs))
+    seen: list[Numbers] = []
+    for place, earlier in enumerate(varying):
+        checked_device(fusion, earlier)
+        before = reader.split(key(earlier))
+        if before.family != now.family:
+            raise InputError(
+                f"varying[{place}] differs from the inputs in more than sizes: "
+                f"{reader.other_kind(before.family, now.family)}",
+                hint="Give inputs of the same ranks, dtypes, device and alignment.",
+            )
+        seen.append(before.numbers)
+    found = signature(fusion, inputs, where)
+    return opened(fusion, found, [*seen, now.numbers], reader.scalars(now))
