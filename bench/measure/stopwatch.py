@@ -18,7 +18,7 @@ Stages = Mapping[str, tuple[tuple[ModuleType, str], ...]]
 
 STAGES: Stages = {
     "concretize": ((pipeline, "concretize"),),
-    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "seeded")),
+    "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "add_seeds")),
     "segment": ((pipeline, "segment"),),
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
     "emit": ((pipeline, "emit_segment"),),

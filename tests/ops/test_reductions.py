@@ -11,7 +11,7 @@ from tests.ops.evaluate import add_tensor, concrete, inputs_for, run
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ArgumentError, DefinitionError
 from tritonfuser.ir import ScalarType, Value
-from tritonfuser.lowering.passes.simplify import decompose
+from tritonfuser.lowering.passes.decompose import decompose
 from tritonfuser.ops.builder import GraphBuilder
 
 D = DataType

@@ -20,7 +20,8 @@ from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
 from .passes.mark_softmax import mark_softmax
-from .passes.random_seeds import Seeds, seeded
+from .passes.random_seeds import Seeds, add_seeds
+from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
 from .passes.split_complex import Part, split_complex
 from .passes.strength_reduction import reduce_strength
@@ -75,8 +76,8 @@ def lower(
     fusion = simplify(fusion)
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = seeded(mark_softmax(fusion))
-    fusion = reduce_strength(fusion)
+    fusion, seeds = add_seeds(mark_softmax(fusion))
+    fusion = reduce_precision(reduce_strength(fusion))
     check_device(check(fusion), device)
     dump("simplify", fusion)
     segmented = segment(fusion, device, options.two_steps, options.products, misaligned)

@@ -12,7 +12,8 @@ from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Const, Value
 from tritonfuser.ir import check as checked
 from tritonfuser.lowering.passes.concretize import concretize
-from tritonfuser.lowering.passes.simplify import drop_dead, merge_equal, simplify
+from tritonfuser.lowering.passes.redundant_nodes import drop_dead, merge_equal
+from tritonfuser.lowering.passes.simplify import simplify
 
 
 def concrete(body, *inputs):

@@ -11,7 +11,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
 from tritonfuser.heuristics.integers import divisors
-from tritonfuser.lowering.passes.split_reduction import choose_split, splits_well
+from tritonfuser.lowering.passes.split_factors import contiguous_factors, splits_well
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ from tritonfuser.lowering.passes.split_reduction import choose_split, splits_wel
     ],
 )
 def test_split(extents, parts, split):
-    assert choose_split(extents, parts) == split
+    assert contiguous_factors(extents, parts) == split
 
 
 @pytest.mark.parametrize("size", [1, 2, 12, 97, 4096, 3 * 5 * 7 * 11])
 def test_splits_divide_and_are_no_more_than_asked(size):
     for parts in (2, 3, 16, 100):
-        (outer,) = choose_split((size,), parts)
+        (outer,) = contiguous_factors((size,), parts)
         assert size % outer == 0
         assert outer <= parts
         assert outer < size or size == 1

@@ -16,7 +16,8 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import check
 from tritonfuser.lowering.passes.concretize import concretize
-from tritonfuser.lowering.passes.random_masks import first_of_one, unit_of, words_below
+from tritonfuser.lowering.passes.random_masks import first_word_of_one, unit_float, words_below
+from tritonfuser.lowering.passes.reduced_precision import reduce_precision
 from tritonfuser.lowering.passes.simplify import simplify
 from tritonfuser.lowering.passes.strength_reduction import reduce_strength
 from tritonfuser.ops.creation import philox
@@ -28,7 +29,7 @@ def ops(body, *inputs):
     """The ops that are left of a definition."""
     ir = record(body, inputs).fusion.ir
     concrete = concretize(ir, signature(ir, inputs, torch.device("cpu")))
-    return [node.op for node in check(reduce_strength(simplify(concrete))).nodes]
+    return [node.op for node in check(reduce_precision(reduce_strength(simplify(concrete)))).nodes]
 
 
 # --- 1 + tanh(x) ---------------------------------------------------------------------------------
@@ -159,19 +160,19 @@ COMPARED = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.great
 def test_words_are_counted_to_the_last_one(number: float, or_equal: bool) -> None:
     target = float(np.float32(number))
     count = words_below(target, or_equal)
-    last = count - (2**32 - first_of_one())
+    last = count - (2**32 - first_word_of_one())
     near = [last + d for d in range(-600, 600)] + list(range(600)) + [2**31, 2**32 - 1]
-    near += [first_of_one() + d for d in range(-300, 128)]
+    near += [first_word_of_one() + d for d in range(-300, 128)]
     for word in (w for w in near if 0 <= w < 2**32):
-        unit = unit_of(word) % 1.0
-        assert ((word - first_of_one()) % 2**32 < count) == (
+        unit = unit_float(word) % 1.0
+        assert ((word - first_word_of_one()) % 2**32 < count) == (
             unit <= target if or_equal else unit < target
         )
 
 
 def test_words_stand_for_the_numbers_of_the_generator() -> None:
     bits = philox.words(8, 5, 3).reshape(-1)
-    assert [unit_of(int(word)) for word in bits] == philox.uniform((32,), 5, 3).tolist()
+    assert [unit_float(int(word)) for word in bits] == philox.uniform((32,), 5, 3).tolist()
 
 
 @pytest.mark.parametrize("op", COMPARED)

@@ -22,7 +22,7 @@ from tests.lowering.harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
-from tritonfuser.lowering.passes.split_reduction import Interleaved, interleaved
+from tritonfuser.lowering.passes.split_factors import Interleaved, interleaved_factors
 
 
 def widened(fd, x, w, b):
@@ -216,7 +216,7 @@ def test_rows_of_several_axes(align):
 
 
 def test_parts_in_turn():
-    assert interleaved((4, 510), Interleaved(128, 2)) == (1, 102)
-    assert interleaved((512,), Interleaved(128, 8)) == (128,)
-    assert interleaved((4, 24), Interleaved(16, 8)) == (2, 8)
-    assert interleaved((7,), Interleaved(16, 8)) == (1,)
+    assert interleaved_factors((4, 510), Interleaved(128, 2)) == (1, 102)
+    assert interleaved_factors((512,), Interleaved(128, 8)) == (128,)
+    assert interleaved_factors((4, 24), Interleaved(16, 8)) == (2, 8)
+    assert interleaved_factors((7,), Interleaved(16, 8)) == (1,)

@@ -16,7 +16,7 @@ from ...ops.builder import as_call
 from ...symbolic.index_expr import Axis
 from ..access.read_footprint import Read, is_reducer
 from ..groups.fusion_group import FusionGroup
-from ..passes.split_reduction import Parts
+from ..passes.split_factors import Parts
 from ..segments import Member
 from .grouper import Grouper
 

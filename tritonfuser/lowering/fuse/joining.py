@@ -14,7 +14,7 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..legality.kernel import why_not_moved, why_not_one_kernel
 from ..legality.loop_nests import Nesting, nesting_of
-from ..passes.split_reduction import reduced_extents, splits_well
+from ..passes.split_factors import reduced_extents, splits_well
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
 

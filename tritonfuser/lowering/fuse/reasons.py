@@ -10,7 +10,7 @@ from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...symbolic.index_expr import extent
 from ..groups.fusion_group import FusionGroup
-from ..passes.split_reduction import Parts
+from ..passes.split_factors import Parts
 from ..segments import Store
 from .grouper import Grouper
 

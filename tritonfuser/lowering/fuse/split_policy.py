@@ -12,7 +12,7 @@ from ...ops.table import Contraction, View
 from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
-from ..passes.split_reduction import Interleaved, Parts, WithMaximum
+from ..passes.split_factors import AlongMaximum, Interleaved, Parts
 from ..segments import Member
 from .common_rows import FirstSteps, common_rows
 from .grouper import Grouper
@@ -46,7 +46,7 @@ def _shares(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     wanted: Parts = Interleaved(parts, of) if of else parts
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
-        found[total] = WithMaximum(top.node.out)
+        found[total] = AlongMaximum(top.node.out)
     return found if parts > 1 else {}
 
 

@@ -1,6 +1,6 @@
 """Fusion in, the same Fusion with chosen matrix products written as ``mma`` out.
 
-``linear(x, w, b)`` -> ``mma(x, permute(w), b)``: what remains is run by torch, between kernels.
+``linear(x, w, b)`` -> ``mma(x, permute(w), b)``. Torch runs the others, between kernels.
 """
 
 from __future__ import annotations
@@ -15,27 +15,26 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call
 from ...ops.table import Contraction, Library, View
 from ..product_policy import ProductPolicy
-from .combine_partials import rename
-from .simplify import next_free
+from .substitution import next_free, renumber
 
 _DTYPES = frozenset({DataType.Half, DataType.BFloat16})
-"""Tensor cores would round Float operands to TF32, which torch does not by default."""
+"""Dtypes that kernels multiply. Tensor cores would round Float to TF32, torch by default not."""
 
 
 def is_product(node: Node) -> bool:
-    """Whether a node is a matrix product that a kernel of ours computes."""
+    """Whether a node is a matrix product that a generated kernel computes."""
     return isinstance(as_call(node).op.form, Contraction)
 
 
 def candidates(
     fusion: Fusion, device: DeviceProperties, products: ProductPolicy
 ) -> frozenset[Value]:
-    """The products to try as kernels, by their results.
+    """The results of the products to try as generated kernels.
 
     Raises
     ------
     SchedulingError
-        torch may run none, and one cannot be a kernel.
+        Torch may run no product, and one cannot be a generated kernel.
     """
     found: set[Value] = set()
     for node in fusion.nodes:
@@ -44,7 +43,7 @@ def candidates(
             continue
         refused = _reject_reason(node, device)
         if refused is None and (
-            products is not ProductPolicy.AUTO or _may_win(fusion, node, device)
+            products is not ProductPolicy.AUTO or _can_fuse(fusion, node, device)
         ):
             found.add(node.out)
         elif products is ProductPolicy.NO_TORCH:
@@ -57,19 +56,19 @@ def candidates(
 
 
 def _reject_reason(node: Node, device: DeviceProperties) -> str | None:
-    """None, or why no kernel of ours computes a product."""
+    """Why no generated kernel can compute a product; None where one can."""
     if node.out.dtype not in _DTYPES:
         return f"kernels multiply Half and BFloat16, got {node.out.dtype}"
     sizes = [size for value in (*node.operands(), node.out) for size in value.tensor.sizes]
     if 0 in sizes:
         return "it has no elements"
-    if _expanded(node, GraphBuilder(1 << 30, 1 << 30)) is None:
+    if _as_mma(node, GraphBuilder(1 << 30, 1 << 30)) is None:
         return "its ranks are not those of a product of two matrices, or of a batch of them"
     return None
 
 
-def _may_win(fusion: Fusion, node: Node, device: DeviceProperties) -> bool:
-    """Whether there is something on the way from or to memory that a kernel could take along."""
+def _can_fuse(fusion: Fusion, node: Node, device: DeviceProperties) -> bool:
+    """Whether a kernel could fuse a prologue or an epilogue with a product."""
     if device.is_cpu:
         return False
     after = fusion.consumers.get(node.out, ())
@@ -80,7 +79,8 @@ def _may_win(fusion: Fusion, node: Node, device: DeviceProperties) -> bool:
     )
 
 
-def _expanded(node: Node, builder: GraphBuilder) -> Value | None:
+def _as_mma(node: Node, builder: GraphBuilder) -> Value | None:
+    """Record a product as views and ``mma``; None where its ranks have no such form."""
     call = as_call(node)
     assert isinstance(call.op.form, Library) and call.op.form.product is not None
     return call.op.form.product(OpNamespace(builder), *call.args)
@@ -88,14 +88,22 @@ def _expanded(node: Node, builder: GraphBuilder) -> Value | None:
 
 @dataclass(frozen=True)
 class Contracted:
-    """A fusion with ``mma`` in it: ``products`` leads from their results to what they stand for."""
+    """A fusion with ``mma`` nodes.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        The rewritten fusion.
+    products : dict
+        The result of each ``mma`` -> the result of the library op that it comes from.
+    """
 
     fusion: Fusion
     products: dict[Value, Value]
 
 
 def contract_to_mma(fusion: Fusion, chosen: Container[Value]) -> Contracted:
-    """The fusion with the products named by their results as ``mma``."""
+    """The fusion with the chosen products, given by their results, as ``mma``."""
     builder = GraphBuilder(*next_free(fusion))
     products: dict[Value, Value] = {}
     for node in fusion.nodes:
@@ -104,8 +112,8 @@ def contract_to_mma(fusion: Fusion, chosen: Container[Value]) -> Contracted:
             continue
         builder.loc = node.loc
         mark = len(builder.nodes)
-        product = _expanded(node, builder)
+        product = _as_mma(node, builder)
         assert product is not None
-        rename(builder, mark, {product: node.out})
+        renumber(builder, {product: node.out})
         products.update({n.out: node.out for n in builder.nodes[mark:] if is_product(n)})
     return Contracted(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs), products)

@@ -1,4 +1,4 @@
-"""Fusion and device in, an error out where an op needs instructions that the device lacks."""
+"""Fusion and device in, an error out for ops that need instructions the device lacks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...ops.table import Library
 
 
 def check_device(fusion: Fusion, device: DeviceProperties) -> None:
-    """Whether the device has the instructions of all ops.
+    """Refuse ops whose instructions the device lacks.
 
     Raises
     ------
     UnsupportedDeviceError
-        It lacks some; the message says which op needs what.
+        The message names the op and the compute capability that it needs.
     """
     for node in fusion.nodes:
         call = as_call(node)
@@ -35,6 +35,6 @@ def check_device(fusion: Fusion, device: DeviceProperties) -> None:
 
 
 def capability_of(device: DeviceProperties) -> int:
-    """The compute capability times ten; 0 for what is no NVIDIA GPU."""
+    """The compute capability times ten, as ``sm_90``; 0 for what is no NVIDIA GPU."""
     found = re.fullmatch(r"sm_(\d+)", device.arch)
     return int(found[1]) if found else 0

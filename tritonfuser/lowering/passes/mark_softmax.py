@@ -1,7 +1,7 @@
-"""Fusion in, the same Fusion with the parts of each softmax marked out.
+"""Fusion in, the same Fusion with the ops of each softmax marked out.
 
-``exp(x - max(x))`` is never above 1 and its sum never below, which a cheaper exponential and a
-cheaper division can rely on; and a kernel may sum while it still looks for the maximum.
+``exp(x - max(x))`` is at most 1 and its sum at least 1, so a faster exponential and a faster
+division do. Kernels can also compute a marked sum online, in the same loop as the maximum.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FLOATS = (DataType.Float, DataType.Double)
 
 
 def mark_softmax(fusion: Fusion) -> Fusion:
-    """``exp`` of what a row's maximum was taken from, and the division by its sum, renamed.
+    """Rename the exponential below a row's maximum, and the division by its sum.
 
     ``exp(sub(x, broadcast(max(x))))`` -> ``exp_below``; ``div(e, broadcast(sum(e)))`` of such an
     ``e`` over the same dims -> ``share``.
@@ -25,31 +25,32 @@ def mark_softmax(fusion: Fusion) -> Fusion:
     nodes: list[Node] = []
     for node in fusion.nodes:
         op = node.op
-        if op == "exp" and (dims := _shifted_by_max(fusion, node)) is not None:
+        if op == "exp" and (dims := _dims_of_maximum(fusion, node)) is not None:
             shifted[node.out] = dims
             op = "exp_below"
-        elif op in ("div", "truediv") and _by_own_sum(fusion, node, shifted):
+        elif op in ("div", "truediv") and _is_normalization(fusion, node, shifted):
             op = "share"
         nodes.append(node if op == node.op else replace(node, op=op))
     return replace(fusion, nodes=tuple(nodes)) if shifted else fusion
 
 
-def _shifted_by_max(fusion: Fusion, node: Node) -> tuple[int, ...] | None:
+def _dims_of_maximum(fusion: Fusion, node: Node) -> tuple[int, ...] | None:
     """The dims of the maximum, if the operand is ``x - max(x)``."""
     difference = _made_by(fusion, node.args[0], "sub")
     if difference is None or difference.out.dtype not in _FLOATS:
         return None
     x, top = difference.args
-    reduction = _of_rows(fusion, top, "max")
+    reduction = _broadcast_reduction(fusion, top, "max")
     if reduction is None or reduction.args[0] != x:
         return None
     return as_call(reduction).dims()
 
 
-def _by_own_sum(fusion: Fusion, node: Node, shifted: dict[Value, tuple[int, ...]]) -> bool:
+def _is_normalization(fusion: Fusion, node: Node, shifted: dict[Value, tuple[int, ...]]) -> bool:
+    """Whether a division divides exponentials by their own sum over the maximum's dims."""
     part, total = node.args
     dims = shifted.get(part) if isinstance(part, Value) else None
-    reduction = _of_rows(fusion, total, "sum")
+    reduction = _broadcast_reduction(fusion, total, "sum")
     return (
         dims is not None
         and reduction is not None
@@ -59,20 +60,21 @@ def _by_own_sum(fusion: Fusion, node: Node, shifted: dict[Value, tuple[int, ...]
     )
 
 
-def _of_rows(fusion: Fusion, value: object, op: str) -> Node | None:
-    """The reduction that a value is, with its dims put back where they were."""
+def _broadcast_reduction(fusion: Fusion, value: object, op: str) -> Node | None:
+    """The reduction ``op`` that a value is, broadcast back to the shape of its operand."""
     if (node := _made_by(fusion, value, "expand")) is not None:
         value = node.args[0]
-    back = _made_by(fusion, value, "broadcast")
-    found = None if back is None else _made_by(fusion, back.args[0], op)
-    if back is None or found is None:
+    broadcast = _made_by(fusion, value, "broadcast")
+    found = None if broadcast is None else _made_by(fusion, broadcast.args[0], op)
+    if broadcast is None or found is None:
         return None
-    flags = back.attr("is_broadcast_dim")
+    flags = broadcast.attr("is_broadcast_dim")
     assert isinstance(flags, tuple)
     places = tuple(place for place, new in enumerate(flags) if new)
     return found if places == as_call(found).dims() else None
 
 
 def _made_by(fusion: Fusion, value: object, op: str) -> Node | None:
+    """The node that computes a value, if it is of this op."""
     node = fusion.producers.get(value) if isinstance(value, Value) else None
     return node if node is not None and node.op == op else None

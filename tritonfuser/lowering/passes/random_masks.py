@@ -1,7 +1,7 @@
-"""Fusion in, the same Fusion with masks drawn from random words instead of random numbers.
+"""Fusion in, the same Fusion with random words compared in place of random numbers.
 
-A dropout compares a number with a probability and has no other use for it; the word that the
-number is made of tells as much by one comparison of integers.
+A dropout only compares a uniform number with a probability. Comparing the 32-bit Philox word that
+the number is converted from with an integer gives the same mask without the conversion.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Library
 from .rewriting import rewritten, with_number
 
-_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+"""The comparison that holds for swapped operands."""
+
 _WORDS = 1 << 32
-_LAST = 1 - 2.0**-24
-"""The greatest number that is drawn."""
+_LARGEST = 1 - 2.0**-24
+"""The largest number that ``uniform(0, 1)`` draws."""
 
 
-def masks_of_words(fusion: Fusion) -> Fusion:
+def compare_random_words(fusion: Fusion) -> Fusion:
     """``lt(uniform(0, 1, ...), p)`` -> ``lt(add(random_word(...), a), b)``, to the bit."""
     if any(isinstance(f := as_call(n).op.form, Library) and f.product for n in fusion.nodes):
-        return fusion  # behind a product registers are full, and words made one such kernel spill
+        return fusion  # the epilogue of a product has few registers: words made one kernel spill
     drawn = {v: node for v, node in fusion.producers.items() if _only_compared(fusion, node)}
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
@@ -38,12 +40,12 @@ def masks_of_words(fusion: Fusion) -> Fusion:
         word = builder.call(
             "random_word", call.arg("shape"), rng_seed=seeds[0], rng_offset=seeds[1]
         )
-        turned = builder.call(
-            "add", word, Const(_signed(-first_of_one() - (1 << 31)), DataType.Int32)
+        rotated = builder.call(
+            "add", word, Const(_signed(-first_word_of_one() - (1 << 31)), DataType.Int32)
         )
         limit = words_below(number, or_equal=op in ("le", "gt")) - (1 << 31)
         made: Value = builder.call(
-            "lt" if op in ("lt", "le") else "ge", turned, Const(limit, DataType.Int32)
+            "lt" if op in ("lt", "le") else "ge", rotated, Const(limit, DataType.Int32)
         )
         return made
 
@@ -51,7 +53,7 @@ def masks_of_words(fusion: Fusion) -> Fusion:
 
 
 def _only_compared(fusion: Fusion, node: Node) -> bool:
-    """Whether this draws Floats from [0, 1) that are compared with numbers between, no more."""
+    """Whether this draws Floats from [0, 1) that are only compared with numbers in there."""
     if node.op != "uniform" or node.out.dtype is not DataType.Float:
         return False
     low, high = node.args[:2]
@@ -64,36 +66,40 @@ def _only_compared(fusion: Fusion, node: Node) -> bool:
 
 def _comparison(node: Node) -> tuple[str, Value, float] | None:
     """``value op number`` with a number between 0 and 1."""
-    found = with_number(node, tuple(_TURNED))
+    found = with_number(node, tuple(_SWAPPED))
     if found is None:
         return None
     value, number, first = found
     number = float(np.float32(number))
-    return (_TURNED[node.op] if first else node.op, value, number) if 0 < number < _LAST else None
+    return (
+        (_SWAPPED[node.op] if first else node.op, value, number) if 0 < number < _LARGEST else None
+    )
 
 
-def unit_of(word: int) -> float:
-    """The number that a word stands for, 1 not yet made 0: as ``unit_float`` has it."""
+def unit_float(word: int) -> float:
+    """The number in (0, 1] that a word is converted to, as the device library's function."""
     return float(np.float32(word) + np.float32(0.5)) * 2.0**-32
 
 
-def first_of_one() -> int:
-    """The least word whose number rounds to 1, which a half-open range gives as 0."""
-    return _first(lambda word: unit_of(word) >= 1)
+def first_word_of_one() -> int:
+    """The least word whose number rounds to 1, which ``uniform(0, 1)`` replaces by 0."""
+    return _least_word(lambda word: unit_float(word) >= 1)
 
 
 def words_below(number: float, or_equal: bool) -> int:
-    """How many words stand for less than ``number``, or for as much.
+    """How many words give a number below ``number``, or equal to it if ``or_equal``.
 
-    They are those from ``first_of_one()`` on, round past the last word, so that adding a constant
-    makes of them the least integers.
+    They are those from ``first_word_of_one()`` on, modulo 2 ** 32: words that give 1 count as 0.
+    Adding a constant turns them into the smallest integers.
     """
-    above = _first(lambda word: unit_of(word) > number if or_equal else unit_of(word) >= number)
-    return _WORDS - first_of_one() + above
+    above = _least_word(
+        lambda word: unit_float(word) > number if or_equal else unit_float(word) >= number
+    )
+    return _WORDS - first_word_of_one() + above
 
 
-def _first(holds: Callable[[int], bool]) -> int:
-    """The least word for which a condition holds that holds for the last one and never ends."""
+def _least_word(holds: Callable[[int], bool]) -> int:
+    """The least word for which a monotonic condition holds, by bisection."""
     low, high = 0, _WORDS - 1
     while low < high:
         middle = (low + high) // 2
@@ -102,5 +108,5 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def _signed(number: int) -> int:
-    """A number as the int32 of the same bits."""
+    """The int32 with the bits of a number modulo 2 ** 32."""
     return (number + (1 << 31)) % _WORDS - (1 << 31)

@@ -1,17 +1,22 @@
-"""Random ops without a seed, given one: hidden scalar inputs that each run fills anew."""
+"""Fusion in, the same Fusion with a seed for every random op out.
+
+The seeds are hidden scalar inputs, which each run draws from torch's generator.
+"""
 
 from __future__ import annotations
 
 from ...dtypes import DataType
-from ...ir import Arg, Fusion, Node, ScalarType, Value
+from ...ir import Fusion, Node, ScalarType, Value
 from ...ops.builder import as_call
+from ...ops.shape_rules import with_operands
 from ...ops.table import Random
-from .simplify import next_free
+from .substitution import next_free
 
 Seeds = tuple[tuple[Value, Value], ...]
+"""(seed, offset) inputs, a pair for each random op that had none."""
 
 
-def seeded(fusion: Fusion) -> tuple[Fusion, Seeds]:
+def add_seeds(fusion: Fusion) -> tuple[Fusion, Seeds]:
     """The fusion with a (seed, offset) pair of inputs for each random op that had none.
 
     ``uniform(0, 1, shape)`` -> ``uniform(0, 1, shape, rng_seed=c4, rng_offset=c5)``.
@@ -22,14 +27,10 @@ def seeded(fusion: Fusion) -> tuple[Fusion, Seeds]:
     for node in fusion.nodes:
         call = as_call(node)
         if isinstance(call.op.form, Random) and call.arg("rng_seed") is None:
-            pair = _scalar(free), _scalar(free + 1)
+            seed, rng_offset = _scalar(free), _scalar(free + 1)
             free += 2
-            seeds.append(pair)
-            filled = {"rng_seed": pair[0], "rng_offset": pair[1]}
-            names = [p.name for p in call.op.params if p.kind.is_operand]
-            args: tuple[Arg, ...] = tuple(
-                filled.get(n, a) for n, a in zip(names, node.args, strict=True)
-            )
+            seeds.append((seed, rng_offset))
+            args = with_operands(call, rng_seed=seed, rng_offset=rng_offset).args
             node = Node(node.op, args, node.attrs, node.outs, node.loc)
         nodes.append(node)
     inputs = (*fusion.inputs, *(value for pair in seeds for value in pair))

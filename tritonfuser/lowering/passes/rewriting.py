@@ -1,4 +1,4 @@
-"""What passes share that write some nodes anew."""
+"""Node by node rewriting, and the patterns that such passes look for."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from dataclasses import replace
 
 from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
-from ...ops.builder import GraphBuilder
-from .simplify import drop_dead, merge_equal, next_free
+from ...ops.builder import GraphBuilder, as_call
+from ...ops.table import Pointwise
+from .redundant_nodes import drop_dead, merge_equal
+from .substitution import next_free
 
 Rewrite = Callable[[Node, GraphBuilder], Value | None]
 
 
 def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
-    """Each node as ``rewrite`` records it anew, under its own number, where it does.
+    """The fusion with nodes replaced by what ``rewrite`` records in their place.
 
-    What ``rewrite`` returns is the last node that it recorded; of another type than the old one
-    it does not count.
+    Parameters
+    ----------
+    rewrite : callable
+        ``(node, builder) -> Value | None``. It records nodes and returns the result of the last
+        of them, which replaces the node's result. None, or a result of another type, leaves the
+        node as it is.
     """
     builder = GraphBuilder(*next_free(fusion))
     changed = False
@@ -36,8 +42,31 @@ def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
     return drop_dead(merge_equal(replace(fusion, nodes=tuple(builder.nodes))))
 
 
+def is_float(node: Node) -> bool:
+    """Whether the result is a Float tensor."""
+    return node.out.is_tensor and node.out.dtype is DataType.Float
+
+
+def is_copy(node: Node) -> bool:
+    """Whether a node passes its operand on, as it is or in another dtype."""
+    form = as_call(node).op.form
+    return isinstance(form, Pointwise) and form.copies
+
+
+def adds_one(node: Node) -> bool:
+    """Whether a node adds the number 1 to a tensor."""
+    found = with_number(node, ("add",))
+    return found is not None and found[1] == 1.0
+
+
 def with_number(node: Node, ops: tuple[str, ...]) -> tuple[Value, float, bool] | None:
-    """The tensor and the number that one of ``ops`` joins, and whether the number is first."""
+    """The tensor and the number that one of ``ops`` combines.
+
+    Returns
+    -------
+    (tensor, number, whether the number is the first operand), or None
+        None for other ops, for two tensors, and for numbers that are not constant.
+    """
     if node.op not in ops:
         return None
     for place in (0, 1):
@@ -48,12 +77,7 @@ def with_number(node: Node, ops: tuple[str, ...]) -> tuple[Value, float, bool] |
 
 
 def _real(arg: object) -> float | None:
-    """A real number; no size that varies."""
+    """A constant real number; None for sizes that vary."""
     if not isinstance(arg, Const) or type(arg.value) not in (int, float):
         return None
     return float(arg.value)  # type: ignore[arg-type]
-
-
-def is_float(node: Node) -> bool:
-    """Whether the result is a Float tensor."""
-    return node.out.is_tensor and node.out.dtype is DataType.Float

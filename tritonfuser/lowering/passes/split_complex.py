@@ -32,7 +32,7 @@ from ...ops.complex.pairs import Pair, cast
 from ...ops.table import Call, Pointwise, View
 from ...ops.typing_rules import operand_types
 from ..access.aliases import BufferView, asked_order, buffer_strides, resolve
-from .simplify import Substitution, next_free
+from .substitution import Substitution, next_free
 
 VIEW, REAL, IMAG = "view_as_real", "real", "imag"
 

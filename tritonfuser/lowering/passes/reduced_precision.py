@@ -1,0 +1,78 @@
+"""Fusion in, the same Fusion with fast approximations where only 16-bit results need a value."""
+
+from __future__ import annotations
+
+from ...dtypes import Category, DataType
+from ...ir import Fusion, Node, Value
+from ...ops.builder import GraphBuilder
+from .rewriting import adds_one, is_copy, is_float, rewritten
+
+_APPROXIMATIONS = {
+    "exp": "coarse_exp",
+    "sigmoid": "coarse_sigmoid",
+    "reciprocal": "coarse_reciprocal",
+    "sqrt": "coarse_sqrt",
+    "div": "coarse_div",
+    "truediv": "coarse_div",
+}
+"""Functions, and those that compute them with a relative error of 2 ** -16."""
+
+_HALVES = (DataType.Half, DataType.BFloat16)
+_DISCONTINUOUS = frozenset(
+    {"ceil", "floor", "round", "trunc", "frac", "sign", "fmod", "mod", "remainder"}
+)
+"""Ops in which a small error of an operand can become a large one of the result."""
+
+
+def reduce_precision(fusion: Fusion) -> Fusion:
+    """Functions that only 16-bit results depend on, as approximations.
+
+    ``cast(exp(x), Half)`` -> ``cast(coarse_exp(x), Half)``; ``1 + erf(x)`` -> ``one_plus_erf(x)``.
+    """
+    rounded = _rounded_to_half(fusion)
+
+    def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
+        made: Value | None = None
+        if node.out not in rounded or not is_float(node) or _is_only_op(fusion, node):
+            return made
+        if node.op in _APPROXIMATIONS:
+            made = builder.call(_APPROXIMATIONS[node.op], *node.args)
+        elif adds_one(node) and (erf := _erf_in_sums(fusion, next(node.operands()))) is not None:
+            made = builder.call("one_plus_erf", erf.args[0])
+        return made
+
+    return rewritten(fusion, rewrite)
+
+
+def _is_only_op(fusion: Fusion, node: Node) -> bool:
+    """Whether a fusion computes nothing but this function, copies and casts aside.
+
+    Then the result stays torch's to the bit: such a kernel waits for memory anyway, and users
+    compare single functions with torch's.
+    """
+    makers = [fusion.producers.get(value) for value in node.operands()]
+    users = fusion.consumers.get(node.out, ())
+    return all(maker is None or is_copy(maker) for maker in makers) and all(map(is_copy, users))
+
+
+def _erf_in_sums(fusion: Fusion, value: Value) -> Node | None:
+    """The erf that computes a value whose only uses add 1 to it."""
+    node = fusion.producers.get(value)
+    if node is None or node.op != "erf" or not is_float(node) or value in fusion.returned:
+        return None
+    return node if all(map(adds_one, fusion.consumers[value])) else None
+
+
+def _rounded_to_half(fusion: Fusion) -> frozenset[Value]:
+    """The values that outputs depend on only through a 16-bit float, and continuously."""
+    found: set[Value] = set()
+    for node in reversed(fusion.nodes):
+        for value in node.outs:
+            users = fusion.consumers.get(value, ())
+            half = value.dtype in _HALVES or value not in fusion.returned
+            is_continuous = value.dtype.info.category is Category.FLOAT and not (
+                _DISCONTINUOUS & {user.op for user in users}
+            )
+            if half and is_continuous and all(found.issuperset(user.outs) for user in users):
+                found.add(value)
+    return frozenset(found)

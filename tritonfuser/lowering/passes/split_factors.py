@@ -1,0 +1,197 @@
+"""How a reduction is split into two steps: the kinds of splits, and the factors of each extent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from ...heuristics.integers import divisors
+from ...ir import Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Reduction
+from ...symbolic.sizes import hint, is_size, known_divisor
+
+MAX_SHORTFALL = 4
+"""A split into fewer parts than wanted, by more than this factor, is not worth a second step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaved:
+    """Partial results over strided elements: part ``i`` of ``n`` has elements ``i, i + n, ...``.
+
+    Attributes
+    ----------
+    count : int
+        Parts wanted, at most.
+    multiple_of : int
+        The number of parts should be a multiple of this.
+    """
+
+    count: int
+    multiple_of: int
+
+
+@dataclass(frozen=True, slots=True)
+class AlongMaximum:
+    """Split a sum of exponentials below a maximum as that maximum is split.
+
+    Attributes
+    ----------
+    maximum : Value
+        The result of the max reduction.
+    """
+
+    maximum: Value
+
+
+Parts = int | tuple[int, ...] | Interleaved | AlongMaximum
+"""How to split a reduction: into about so many contiguous parts; by the factor of each reduced dim
+that the second step reduces; into interleaved parts; or as another reduction is split."""
+
+
+def reduced_extents(node: Node) -> tuple[int, ...]:
+    """The extents that a reduction reduces, in the order of the dims."""
+    sizes = as_call(node).value("arg").tensor.sizes
+    return tuple(sizes[d] for d in as_call(node).dims())
+
+
+def contiguous_factors(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
+    """The factor of each reduced extent that the second step reduces, from the outermost on.
+
+    Their product is at most ``parts``, and near it: ``(4, 512), 128 -> (4, 32)``. All are 1 where
+    no divisor gives two parts, or where nothing would be left for the first step.
+    """
+    factors: list[int] = []
+    left = parts
+    for size in extents:
+        factors.append(max(d for d in divisors(known_divisor(size)) if d <= left))
+        left //= factors[-1]
+    return _unless_whole(factors, extents)
+
+
+def interleaved_factors(extents: tuple[int, ...], wanted: Interleaved) -> tuple[int, ...]:
+    """As ``contiguous_factors`` for interleaved parts: from the innermost extent on.
+
+    ``(4, 510), Interleaved(128, 2) -> (1, 102)``.
+    """
+    factors: list[int] = []
+    left, multiple = wanted.count, wanted.multiple_of
+    for size in reversed(extents):
+        fitting = [d for d in divisors(known_divisor(size)) if d <= left]
+        factors.append(max(fitting, key=lambda d: (gcd(d, multiple), d)))
+        left, multiple = left // factors[-1], multiple // gcd(factors[-1], multiple)
+    return _unless_whole(factors[::-1], extents)
+
+
+def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The factors, or all 1 where they are the whole extents."""
+    return tuple(factors) if prod(factors) < prod(extents) else (1,) * len(extents)
+
+
+def splits_well(extents: tuple[int, ...], parts: int) -> bool:
+    """Whether the extents have divisors for about as many contiguous parts as wanted."""
+    return MAX_SHORTFALL * prod(contiguous_factors(extents, parts)) >= parts
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFactors:
+    """How the dims of a reduction's operand are cut.
+
+    Attributes
+    ----------
+    factors : dict
+        Reduced dim -> the factor that the second step reduces, 1 for none.
+    interleaved : bool
+        Whether the parts are interleaved; else they are contiguous.
+    padded : int
+        The longest reduced extent, with the padding that its dim needs; 0 for no padding.
+    """
+
+    factors: dict[int, int]
+    interleaved: bool = False
+    padded: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Partial results that the second step combines."""
+        return prod(self.factors.values())
+
+
+def split_factors(node: Node, wanted: int | tuple[int, ...] | Interleaved) -> SplitFactors | None:
+    """How to split a reduction; None where its extents give no two parts."""
+    dims, extents = as_call(node).dims(), reduced_extents(node)
+    if isinstance(wanted, tuple):
+        return SplitFactors(dict(zip(dims, wanted, strict=True)))
+    if isinstance(wanted, Interleaved):
+        factors = interleaved_factors(extents, wanted)
+        if prod(factors) > 1:
+            return SplitFactors(dict(zip(dims, factors, strict=True)), interleaved=True)
+        wanted = wanted.count
+    if isinstance(as_call(node).op.form, Reduction) and not splits_well(extents, wanted):
+        found = _padded_factors(dims, extents, wanted)
+    else:
+        found = SplitFactors(dict(zip(dims, contiguous_factors(extents, wanted), strict=True)))
+    return found if found.parts > 1 else None
+
+
+def _padded_factors(dims: tuple[int, ...], extents: tuple[int, ...], parts: int) -> SplitFactors:
+    """The longest reduced dim padded to a multiple of about ``parts``.
+
+    A prime number of elements has no divisors: ``[1009], 4`` -> 1012, four parts of 253.
+    """
+    longest = longest_dim(dims, extents)
+    size = extents[dims.index(longest)]
+    count = max(min(parts, hint(size) // 2), 1)
+    part = -(-size // count)
+    if not is_size(part):
+        count = -(-size // part)
+    return SplitFactors({dim: count if dim == longest else 1 for dim in dims}, padded=count * part)
+
+
+def longest_dim(dims: tuple[int, ...], extents: tuple[int, ...]) -> int:
+    """The first of the reduced dims with the largest extent."""
+    return max(zip(dims, extents, strict=True), key=lambda pair: hint(pair[1]))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CutDims:
+    """A shape whose reduced dims are cut in two.
+
+    Attributes
+    ----------
+    sizes : list of int
+        The extents after the cut.
+    first : list of int
+        The dims that the first step reduces.
+    second : list of int
+        The dims of its result that the second step reduces.
+    """
+
+    sizes: list[int]
+    first: list[int]
+    second: list[int]
+
+
+def cut_dims(sizes: Sequence[int], split: SplitFactors) -> CutDims:
+    """Cut each reduced dim into (factor, rest), into (rest, factor) where parts are interleaved.
+
+    ``(8, 5), {0: 4}`` -> sizes ``[4, 2, 5]``; the first step reduces dim 1, the second dim 0.
+    Interleaved: sizes ``[2, 4, 5]``, dim 0, and then dim 0 of what is left. A factor of 1, or of
+    the whole extent, leaves a dim uncut.
+    """
+    cut: list[int] = []
+    inner: list[int] = []
+    outer: list[int] = []
+    for dim, size in enumerate(sizes):
+        factor = split.factors.get(dim)
+        if factor is None:
+            cut.append(size)
+        elif factor in (1, size):
+            (inner if factor == 1 else outer).append(len(cut))
+            cut.append(size)
+        else:
+            outer.append(len(cut) + split.interleaved)
+            inner.append(len(cut) + (not split.interleaved))
+            cut += [size // factor, factor] if split.interleaved else [factor, size // factor]
+    return CutDims(cut, inner, [d - sum(i < d for i in inner) for d in outer])
