@@ -67,7 +67,7 @@ def _is_square_below_one(fusion: Fusion, node: Node) -> bool:
 
 
 def multiply_by_reciprocal(fusion: Fusion) -> Fusion:
-    """``x / 8`` -> ``x * 0.125`` for powers of two: the same bits in a tenth of the instructions."""
+    """``x / 8`` -> ``x * 0.125`` for powers of two: the same bits, a tenth of the instructions."""
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         pair = with_number(node, ("div", "truediv"))
