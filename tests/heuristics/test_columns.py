@@ -56,7 +56,7 @@ def test_a_program_of_a_sum_has_whole_lines(item_bytes):
 
 
 @pytest.mark.parametrize("columns", [8193, 8194])
-def test_rows_that_begin_anywhere_are_no_exception(columns):
+def test_so_has_one_of_rows_that_begin_inside_lines(columns):
     _, params = proposed(summed(1 << 16, columns))
     assert params["block_x"] * 2 == 128
 
@@ -86,7 +86,7 @@ def test_few_rows_of_many_columns_fill_a_program():
 
 
 @pytest.mark.parametrize(("columns", "tensors", "hints"), [(8192, 1, False), (512, 1, True)])
-def test_a_walk_over_columns_asks_the_cache_to_keep_what_it_can(columns, tensors, hints):
+def test_loops_over_columns_ask_the_cache_to_keep_what_it_can(columns, tensors, hints):
     read = [matrix(16384, columns) for _ in range(tensors)]
     again = replace(summed(16384, columns, 2, *read), reduction_depth=1, dependent_outputs=True)
     name, params = proposed(again)
@@ -95,7 +95,7 @@ def test_a_walk_over_columns_asks_the_cache_to_keep_what_it_can(columns, tensors
 
 
 @pytest.mark.parametrize(("columns", "of"), [(8192, 0), (8193, 64), (8194, 32), (8200, 8)])
-def test_parts_take_rows_in_turn(columns, of):
+def test_parts_are_interleaved(columns, of):
     """A step of all parts is a row then, which begins where a vector does."""
     assert schedulers.interleave(summed(8192, columns)) == of
     assert schedulers.split(summed(8192, columns)) == 8
@@ -177,19 +177,19 @@ def test_columns_that_fit_are_kept():
         assert params["block_x"] * params["block_r"] <= 64 * 32 * params["num_warps"]
 
 
-def test_columns_that_never_fit_the_cache_are_walked_by_whole_lines():
+def test_columns_that_never_fit_the_cache_are_read_by_whole_lines():
     _, params = proposed(normalised(1 << 16, 8192))
     assert params["block_x"] == 64
 
 
-def test_narrower_walks_leave_no_device_idle():
+def test_narrower_tiles_leave_no_sm_idle():
     _, params = proposed(normalised(8192, 4096))
     assert params["block_x"] == 32
     assert ceil_div(4096, params["block_x"]) >= 0.9 * SMS
 
 
 @pytest.mark.parametrize("loads", [1, 2])
-def test_a_walk_has_enough_bytes_in_flight(loads):
+def test_a_loop_has_enough_bytes_in_flight(loads):
     _, params = proposed(normalised(8192, 8192, loads))
     step = params["block_x"] * params["block_r"] * 2 * loads
     assert 32 << 10 <= step <= 64 << 10

@@ -14,7 +14,7 @@ from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem, Stream
-from tritonfuser.heuristics.rows import most_tails, whole_row
+from tritonfuser.heuristics.row_tiling import block_and_tails, max_tails
 
 H200 = known("sm_90")
 CPU = known("cpu")
@@ -229,7 +229,7 @@ def test_rows_stay_in_registers_that_have_room_for_two_programs(columns, item_by
 
 @pytest.mark.parametrize("columns", [8192, 12544, 16384])
 @pytest.mark.parametrize("sums", [1, 2, 4])
-def test_rows_just_too_long_are_walked_in_two_steps_of_short_work(columns, sums):
+def test_rows_just_too_long_are_read_in_two_steps_of_few_warps(columns, sums):
     """A lone step with tails behind it would be the whole row in registers again."""
     streams = (*[ROW] * 4, replace(ROW, is_store=True))
     _, params = schedulers.propose(norm(1 << 14, columns, streams=streams, accumulators=sums))
@@ -257,8 +257,8 @@ def test_a_short_row_is_one_warp_however_many_its_sums():
 
 @given(st.integers(1, 1 << 18), st.integers(1, 20))
 def test_the_more_sums_a_row_has_the_fewer_its_tiles(row, sums):
-    most = most_tails(sums)
-    block, tails = whole_row(row, most)
+    most = max_tails(sums)
+    block, tails = block_and_tails(row, most)
     assert row <= block + sum(tails) <= next_power_of_2(row)
     assert 1 <= most <= MAX_TAILS
     assert len(tails) <= most
@@ -268,14 +268,14 @@ def test_the_more_sums_a_row_has_the_fewer_its_tiles(row, sums):
 
 @given(st.integers(1, 1 << 18))
 def test_tiles_of_a_row_waste_little(row):
-    block, tails = whole_row(row)
+    block, tails = block_and_tails(row)
     held = block + sum(tails)
     assert row <= held <= max(1.07 * row, 1024, row + 32)
     assert all(size & (size - 1) == 0 for size in (block, *tails))
     assert len(tails) <= MAX_TAILS
 
 
-def test_rows_that_do_not_fit_are_walked():
+def test_rows_that_do_not_fit_are_read_by_loops():
     for columns in (20480, 73728, 152064):
         _, params = schedulers.propose(norm(4096, columns))
         assert not vars(params)["persistent"]
@@ -342,7 +342,7 @@ def test_the_end_of_a_long_row_stays_in_registers(problem, kept):
     assert sum(params.tails) == kept or (not kept and sum(params.tails) < params.block_r)
 
 
-def test_walks_turn_round_where_rows_are_more_than_the_cache_keeps():
+def test_loops_alternate_direction_where_rows_are_more_than_the_cache_keeps():
     assert not schedulers.propose(long(20480))[1].backwards
     assert schedulers.propose(long(73728, loads=2))[1].backwards
 

@@ -11,4 +11,4 @@ from tritonfuser.heuristics import reduction
 def small_parts(request, monkeypatch):
     """A second step pays from 600 elements on; kernel counts are those of real sizes."""
     if request.node.path.name != "test_kernel_counts.py":
-        monkeypatch.setattr(reduction, "MIN_PART", 300)
+        monkeypatch.setattr(reduction, "MIN_PART_ELEMENTS", 300)

@@ -1,7 +1,10 @@
-"""Norm backwards: reductions along the rows and over the rows in one pass over the data.
+"""Backward of norms: reductions along the rows and over the rows, in one pass over the data.
 
-Each program walks over its share of the rows with a whole row in registers and one partial
-result a column for each reduction over the rows.
+Takes problems with reductions over rows whose rows lie along memory. Each program loops over its
+share of the rows, with a whole row in registers and one partial result a column for each reduction
+over rows. Decides in this order: into how many shares to split the rows; whether rows fit in one
+program, or several programs share them (``cooperative_rows``); aligned tiles; rows of a step;
+pipeline stages; warps.
 """
 
 from __future__ import annotations
@@ -9,30 +12,39 @@ from __future__ import annotations
 from math import gcd
 
 from ..device import MAX_BLOCK_ELEMENTS
-from .integers import next_power_of_2
+from .cooperative_rows import cooperative_params, cooperative_split
+from .integers import next_power_of_2, warps_for
+from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import Problem
-from .rows import align_of, row_tiles
-from .shared_rows import params_of, shared
+from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, first_reason
+from .row_tiling import row_alignment, tile_row
 
-REGISTER_BUDGET = 36 * 1024
-"""Elements of a program's row and its partial results together that stay in registers."""
+REGISTER_ELEMENTS = 36 * 1024
+"""Elements of a program's row and of its partial results together that stay in registers."""
 
-BYTES_A_STEP = 16384
-"""Bytes of its widest tensor that a program takes in one step."""
+STEP_BYTES = 16384
+"""Bytes that a program reads of the widest tensor in a step."""
 
-STAGES = 3
-"""Loads in flight ahead of the row at hand; on an H200 one stage took 25% longer."""
+MAX_STAGES = 3
+"""Pipeline stages. H200: a loop without a pipeline took 25% longer."""
 
-ROWS_A_PROGRAM = 2
-"""Rows a program should have at least, or the partial results cost more than they save."""
+MIN_ROWS_PER_PROGRAM = 2
+"""Rows that a program should have at least. With fewer, partial results cost more than they
+save."""
 
-FEW_ROWS = 4
-"""Rows of a program that are taken one a step: the backward of a layer norm of 512 x 1024 in
-float32 took 10.0 us so, and 15.0 by all four at once."""
+MAX_SINGLE_ROWS = 4
+"""Rows of a program up to which a step has one. H200, backward of a layer norm of 512 x 1024 in
+float32: 10.0 us so, 15.0 with all four in one step."""
 
-LEAST_ROWS = 64
-"""Rows that are worth more than one kernel."""
+MIN_ROWS = 64
+"""Rows of a problem from which one kernel is faster than several."""
+
+ONE_PROGRAM_ROW = 2048
+"""Elements of a row from which an SM has one program. It has two for shorter rows."""
+
+WIDE_BLOCK = 8192
+"""Elements of a block without tails from which a program may have 16 warps."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -41,80 +53,88 @@ def reject_reason(problem: Problem) -> str | None:
         return "it does not reduce over rows"
     if not problem.parallel or not problem.reduced:
         return "there are no elements to reduce"
-    if problem.scans:
-        return "it has a scan"
-    if not problem.inner:
-        return "rows lie across memory"
+    reason = first_reason(problem, NO_SCAN, ROWS_ALONG_MEMORY)
+    if reason is not None:
+        return reason
     if problem.on_cpu:
         fits = next_power_of_2(problem.reduced) <= MAX_BLOCK_ELEMENTS
         return None if fits else f"a row of {problem.reduced} is more than a block holds"
-    if not _fits(problem) and shared(problem) is None:
+    if not _fits(problem) and cooperative_split(problem) is None:
         return (
             f"{problem.outer_members} partial results beside a row of {problem.reduced} "
             "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
-    if rows < LEAST_ROWS:
-        return f"{rows} rows are too few for partial results"
-    return None
+    return f"{rows} rows are too few for partial results" if rows < MIN_ROWS else None
 
 
 def split(problem: Problem) -> int:
-    """How many programs share the rows: one or two an SM, with a few rows each."""
+    """Into how many shares to split the rows: for one or two programs an SM, of a few rows each."""
     if problem.on_cpu or problem.rows_split:
         return 1
     if not _fits(problem):
-        chosen = shared(problem)
+        chosen = cooperative_split(problem)
         return 1 if chosen is None else chosen.groups
-    programs = problem.device.sm_count * (1 if problem.reduced > 2048 else 2)
-    return max(2, min(programs, problem.parallel // ROWS_A_PROGRAM))
+    programs = problem.device.sm_count * (1 if problem.reduced > ONE_PROGRAM_ROW else 2)
+    return max(2, min(programs, problem.parallel // MIN_ROWS_PER_PROGRAM))
 
 
 def interleave(problem: Problem) -> int:
-    """What programs should be a multiple of: its every so many-th rows begin alike in vectors."""
-    vector = align_of(problem)
+    """What the shares should be a multiple of, so that rows of a share begin alike in vectors."""
+    vector = row_alignment(problem)
     if vector == 1 or problem.on_cpu or not _fits(problem):
         return 0
     return vector // gcd(vector, problem.reduced)
 
 
 def propose(problem: Problem) -> HeuristicParams:
+    """The params of the kernel."""
     rows = max(problem.parallel // max(problem.outer_batch, 1), 1)
     if problem.on_cpu:
         row = next_power_of_2(problem.reduced)
-        block_m = min(next_power_of_2(rows), max(MAX_BLOCK_ELEMENTS // 4 // row, 1))
+        block_m = min(next_power_of_2(rows), max(INTERPRETER_ELEMENTS // row, 1))
         return InnerOuterPersistentParams(block_m=block_m, block_r=row)
     if not _fits(problem):
-        chosen = shared(problem)
+        chosen = cooperative_split(problem)
         assert chosen is not None
-        return params_of(problem, chosen)
-    # Before rows are shared out they do not begin alike.
-    align = align_of(problem) if problem.rows_split else 1
-    block, tails = row_tiles(problem, align)
-    row = block + sum(tails)
-    widest = max((s.item_bytes for s in problem.full_loads), default=2)
-    block_m = max(1, min(next_power_of_2(rows), BYTES_A_STEP // (block * widest)))
-    few = rows <= FEW_ROWS
-    if tails or few:  # of one row a step tails are read ahead, and there is no sum over a tile's
-        block_m = 1
-    stages = STAGES
-    while stages > problem.max_stages(block_m * row):
-        if block_m > 1:
-            block_m //= 2
-        else:
-            stages -= 1
-    warps = max(4, min(8 if tails or block < 8192 else 16, block_m * block // 512))
+        return cooperative_params(problem, chosen)
+    # Rows of a program begin alike only once they are split into shares.
+    align = row_alignment(problem) if problem.rows_split else 1
+    block, tails = tile_row(problem, align)
+    block_m, stages = _rows_and_stages(problem, rows, block, tails)
+    most_warps = 8 if tails or block < WIDE_BLOCK else 16
     return InnerOuterPersistentParams(
         block_m=block_m,
         block_r=block,
         tails=tails,
         align=align,
-        num_warps=warps,
+        num_warps=warps_for(block_m * block, 16, most=most_warps, least=4),
         num_stages=stages,
     )
 
 
+def _rows_and_stages(
+    problem: Problem, rows: int, block: int, tails: tuple[int, ...]
+) -> tuple[int, int]:
+    """Rows of a step, and the pipeline stages that then fit in shared memory.
+
+    With tails a step has one row: they are loaded a step ahead, and need no reduction over the rows
+    of a tile.
+    """
+    widest = max((s.item_bytes for s in problem.full_loads), default=2)
+    block_m = max(1, min(next_power_of_2(rows), STEP_BYTES // (block * widest)))
+    if tails or rows <= MAX_SINGLE_ROWS:
+        block_m = 1
+    row, stages = block + sum(tails), MAX_STAGES
+    while stages > problem.max_stages(block_m * row):
+        if block_m > 1:
+            block_m //= 2
+        else:
+            stages -= 1
+    return block_m, stages
+
+
 def _fits(problem: Problem) -> bool:
-    """Whether a row and what is kept of all rows are few enough for one program."""
-    block, tails = row_tiles(problem, align_of(problem))
-    return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_BUDGET
+    """Whether one program's registers hold a row and the partial results of all columns."""
+    block, tails = tile_row(problem, row_alignment(problem))
+    return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_ELEMENTS

@@ -1,8 +1,10 @@
-"""Integer arithmetic of tile sizes: powers of two, rounded quotients, divisors."""
+"""Integer arithmetic of tiles: powers of two, rounded quotients, divisors, warps."""
 
 from __future__ import annotations
 
 from math import isqrt
+
+from ..device import NVIDIA_WARP_SIZE
 
 
 def next_power_of_2(n: int) -> int:
@@ -19,3 +21,15 @@ def divisors(n: int) -> list[int]:
     """All divisors of a number, the smallest first."""
     small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
+
+
+TUNED_WARP_SIZE = NVIDIA_WARP_SIZE
+"""Threads that the rules for tiles count for a warp, on every device.
+
+They were measured on NVIDIA GPUs. A wavefront of AMD has twice the threads, so a thread there has
+half of the elements that a rule says."""
+
+
+def warps_for(elements: int, per_thread: int, most: int, least: int = 1) -> int:
+    """Warps of which each thread has about ``per_thread`` of the elements of a tile."""
+    return max(least, min(most, elements // (TUNED_WARP_SIZE * per_thread)))

@@ -1,4 +1,4 @@
-"""Segments that have nothing to compute: results without elements."""
+"""Segments with nothing to compute: results without elements. There is nothing to decide."""
 
 from __future__ import annotations
 
@@ -14,4 +14,5 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def propose(problem: Problem) -> HeuristicParams:
+    """The params of the segment."""
     return NoOpParams()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from ..errors import SchedulingError
-from . import inner_outer_persistent, matmul, no_op, persistent, pointwise, reduction, scan
+from . import (
+    inner_outer_persistent,
+    inner_persistent,
+    matmul,
+    no_op,
+    outer_persistent,
+    pointwise,
+    reduction,
+    scan,
+    transpose,
+)
 from .params import HeuristicParams
 from .problem import Problem
 
@@ -22,10 +31,21 @@ def _none(problem: Problem) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """A family of kernels: whether it takes a problem, with what params, in how many parts.
+    """A family of kernels.
 
-    ``interleave`` says whether rows go to the parts in turn: 0 where each part has neighbouring
-    rows, else a number that the parts should be a multiple of.
+    Attributes
+    ----------
+    name : str
+        Its name, as in its params class.
+    reject_reason : callable
+        None where it takes a problem, else why not.
+    propose : callable
+        The params of the kernel.
+    split : callable
+        In how many parts the reductions should be done. 1 for one step.
+    interleave : callable
+        What the number of parts should be a multiple of, where parts take rows in turn. 0 where
+        each part has neighbouring rows.
     """
 
     name: str
@@ -38,11 +58,7 @@ class Scheduler:
 _OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
 
 _OF_CO_REDUCED_ROWS = (
-    Scheduler(
-        "inner_persistent",
-        partial(persistent.reject_reason, inner=True),
-        persistent.propose_inner,
-    ),
+    Scheduler("inner_persistent", inner_persistent.reject_reason, inner_persistent.propose),
 )
 
 SCHEDULERS = (
@@ -59,10 +75,10 @@ SCHEDULERS = (
     *_OF_CO_REDUCED_ROWS,
     Scheduler(
         "outer_persistent",
-        partial(persistent.reject_reason, inner=False),
-        persistent.propose_outer,
-        persistent.split_outer,
-        persistent.interleave_outer,
+        outer_persistent.reject_reason,
+        outer_persistent.propose,
+        outer_persistent.split,
+        outer_persistent.interleave,
     ),
     Scheduler(
         "reduction",
@@ -71,14 +87,14 @@ SCHEDULERS = (
         reduction.split,
         reduction.interleave,
     ),
-    Scheduler("transpose", pointwise.transpose_reject_reason, pointwise.propose_transpose),
+    Scheduler("transpose", transpose.reject_reason, transpose.propose),
     Scheduler("pointwise", pointwise.reject_reason, pointwise.propose),
 )
-"""First that takes a segment wins."""
+"""In order of priority: the first that takes a problem schedules it."""
 
 
 def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
-    """Those that can take it: what goes with a matrix product has only one, or none."""
+    """Those that are asked. Matrix products and rows reduced together have one scheduler each."""
     if problem.product is not None:
         return _OF_PRODUCTS
     return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS

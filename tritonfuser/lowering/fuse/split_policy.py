@@ -77,7 +77,7 @@ def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dic
     assert start.product is not None
     columns = frozenset(axes_in_order(start.members[0].index[-1]))
     product = grouper.facts.product(start.product)
-    width = matmul.width(product, grouper.device)
+    width = matmul.epilogue_columns(product, grouper.device)
     if not width or product.n == width:
         return {}
     return {

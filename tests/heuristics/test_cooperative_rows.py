@@ -8,9 +8,13 @@ import pytest
 
 from tritonfuser.device import known
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
+from tritonfuser.heuristics.cooperative_rows import (
+    MAX_PART_ELEMENTS,
+    PROGRAMS_PER_SM,
+    cooperative_split,
+)
 from tritonfuser.heuristics.params import InnerOuterPersistentParams
 from tritonfuser.heuristics.problem import Problem, Stream
-from tritonfuser.heuristics.shared_rows import LONGEST, PROGRAMS_PER_SM, shared
 
 H200 = known("sm_90")
 ROW = Stream(item_bytes=2, x_stride=None, r_stride=1)
@@ -42,9 +46,9 @@ def backward(rows, columns, **changes):
     ],
 )
 def test_programs_fill_the_device(rows, columns, groups, parts):
-    found = shared(backward(rows, columns))
+    found = cooperative_split(backward(rows, columns))
     assert (found.groups, found.parts) == (groups, parts)
-    assert found.width * parts == columns and found.width <= LONGEST
+    assert found.width * parts == columns and found.width <= MAX_PART_ELEMENTS
     assert groups * parts <= PROGRAMS_PER_SM * H200.sm_count
 
 
@@ -70,7 +74,7 @@ def test_the_split_of_the_rows_and_the_params_go_together():
 )
 def test_otherwise_rows_are_not_shared(changes):
     problem = replace(backward(16384, 20480), **changes)
-    assert shared(problem) is None
+    assert cooperative_split(problem) is None
     reason = inner_outer_persistent.reject_reason(problem)
     assert reason is not None and "its programs cannot share rows" in reason
 

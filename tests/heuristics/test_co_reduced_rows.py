@@ -11,7 +11,7 @@ from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import InnerPersistentParams
-from tritonfuser.heuristics.persistent import MOST_CO_REDUCED
+from tritonfuser.heuristics.requirements import MAX_CO_REDUCED
 
 
 def proposed(problem):
@@ -22,7 +22,7 @@ def proposed(problem):
 
 
 @pytest.mark.parametrize("device", [H200, CPU], ids=["h200", "cpu"])
-@pytest.mark.parametrize("co_reduced", [2, 3, 10, 40, MOST_CO_REDUCED])
+@pytest.mark.parametrize("co_reduced", [2, 3, 10, 40, MAX_CO_REDUCED])
 @pytest.mark.parametrize("row", [1, 49, 3136, 3249, 12544, 65536])
 def test_the_tile_has_all_of_them(row, co_reduced, device):
     params = proposed(norm(8192 * co_reduced, row, co_reduced=co_reduced, device=device))

@@ -1,0 +1,131 @@
+"""Columns that are read again: the tiles of the ``outer_persistent`` scheduler.
+
+Columns that fit stay in registers. Others are read by a loop for each pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
+from .column_tiles import (
+    REGISTER_BYTES_PER_THREAD,
+    ColumnFacts,
+    ColumnTile,
+    column_facts,
+    rows_between_aligned,
+    rows_cross_lines,
+)
+from .integers import ceil_div, divisors, next_power_of_2
+from .problem import Problem
+
+LOOP_STEP_BYTES = 64
+"""Bytes that a thread loads in a step of the loops, of all tensors together."""
+
+BANDWIDTH_SHARES = {128: 1.0, 64: 0.85, 32: 0.65, 16: 0.35}
+"""Contiguous bytes of each row in a tile -> share of the bandwidth that the loops reach. H200,
+softmax over the columns of 8192 x 8192: 106, 122, 152 and 285 us."""
+
+
+def register_tile(problem: Problem) -> ColumnTile | None:
+    """The tile of whole columns in registers, or None where they do not fit."""
+    facts = column_facts(problem)
+    column = next_power_of_2(problem.reduced)
+    room = facts.elements(8, REGISTER_BYTES_PER_THREAD)
+    fewest = facts.sector // 2 if facts.is_launch_bound else facts.sector
+    block_x = min(next_power_of_2(problem.parallel), facts.line)
+    sms = problem.device.sm_count
+    while block_x > fewest and (
+        block_x * column > room or ceil_div(problem.parallel, block_x) < sms
+    ):
+        block_x //= 2
+    if block_x * column > room:
+        return None
+    warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)
+    return ColumnTile(block_x, column, warps)
+
+
+def loop_tile(problem: Problem) -> ColumnTile:
+    """The tile of loops over columns, by one program of up to 32 warps an SM.
+
+    It has whole cache lines, or fewer columns where SMs would have no program.
+    """
+    facts = column_facts(problem)
+    block_x = max(_widths(problem, facts), key=lambda x: _bandwidth_share(problem, facts, x))
+    column = next_power_of_2(problem.reduced)
+    block_r = max(1, min(column, facts.elements(32, LOOP_STEP_BYTES) // block_x))
+    return ColumnTile(block_x, block_r, facts.warps(block_x * block_r, LOOP_STEP_BYTES))
+
+
+def _widths(problem: Problem, facts: ColumnFacts) -> list[int]:
+    """Numbers of columns that a tile may have, the most first: from a line down to a vector."""
+    most = min(next_power_of_2(problem.parallel), facts.line)
+    least = min(max(VECTOR_BYTES // facts.narrowest_bytes, 1), most)
+    return [most >> n for n in range(most.bit_length()) if most >> n >= least]
+
+
+def _bandwidth_share(problem: Problem, facts: ColumnFacts, block_x: int) -> float:
+    """The share of the bandwidth that loops over so many columns a program reach."""
+    contiguous = max(min(block_x * facts.narrowest_bytes, CACHE_LINE_BYTES), VECTOR_BYTES)
+    programs = max(ceil_div(problem.parallel, block_x), 1)
+    return BANDWIDTH_SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)
+
+
+def hints_pay(problem: Problem, block_x: int) -> bool:
+    """Whether hints to keep columns in the L2 cache pay: it holds most of those in flight.
+
+    Where it does not, hints keep the first rows, and the backwards loop needs the last ones. H200,
+    backward of a softmax over columns: 8192 x 8192 took 154 us without hints, 158 with them;
+    2048 x 73728 in float32 took 745 us and 615.
+    """
+    device = problem.device
+    programs = min(ceil_div(problem.parallel, block_x), device.sm_count)
+    columns = programs * block_x * problem.reduced * column_facts(problem).read_bytes
+    return 2 * columns <= 3 * device.l2_bytes
+
+
+def least_columns(problem: Problem) -> int:
+    """Columns of the narrowest tile: a sector of them, at least 8."""
+    return min(next_power_of_2(problem.parallel), max(SECTOR_BYTES // problem.narrowest, 8))
+
+
+def partial_lines_reason(problem: Problem) -> str | None:
+    """Why loops over columns lose to a reduction and a pointwise kernel, or None.
+
+    Both ways read twice, but the pointwise kernel reads whole lines wherever rows begin. H200,
+    backward of a softmax: loops took 161 us over 8192 x 8192 (torch.compile 155), and 282 us over
+    8192 x 8193 (torch.compile 183). With two reductions in a chain separate kernels would read
+    three times, loops that join the reductions twice.
+    """
+    whole = problem.on_cpu or register_tile(problem) is not None
+    if whole or problem.reduction_depth > 1 or not rows_cross_lines(problem):
+        return None
+    return f"its rows begin inside lines of memory, and columns of {problem.reduced} do not fit"
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def parts_in_registers(problem: Problem) -> int:
+    """In how many parts to split the columns of a softmax that do not fit in registers.
+
+    Only where rows begin inside cache lines. The parts take rows in turn and keep them in
+    registers, so maxima and sums are read once, by vectorized loads, and a pointwise kernel reads
+    once more. In a loop a thread would load one element of a row at a time.
+    """
+    if problem.on_cpu or not problem.online_softmax or not rows_cross_lines(problem):
+        return 1
+    if register_tile(problem) is not None:
+        return 1
+    for parts in divisors(problem.reduced):
+        part = replace(problem, parallel=problem.parallel * parts, reduced=problem.reduced // parts)
+        tile = register_tile(part)
+        lines = tile is not None and tile.block_x * problem.narrowest >= CACHE_LINE_BYTES
+        if lines and parts % vector_aligned_parts(problem) == 0:
+            return parts
+    return 1
+
+
+def vector_aligned_parts(problem: Problem) -> int:
+    """What the number of those parts should be a multiple of: rows of a part begin at vectors."""
+    return rows_between_aligned(problem, VECTOR_BYTES)

@@ -1,0 +1,238 @@
+"""Columns that are read once: the tiles of the ``reduction`` scheduler across memory.
+
+``RULES`` are tried in order, and the first that applies gives the tile. ``parts_of_columns`` says
+into how many parts columns are split, so that the programs fill the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+
+from ..device import CACHE_LINE_BYTES, VECTOR_BYTES
+from .column_tiles import (
+    REGISTER_BYTES_PER_THREAD,
+    ColumnFacts,
+    ColumnTile,
+    column_facts,
+    rows_between_aligned,
+    rows_cross_lines,
+    rows_start_at_vectors,
+)
+from .integers import ceil_div, next_power_of_2, warps_for
+from .problem import Problem
+
+STEP_BYTES = 32
+"""Bytes that a thread loads in a step, of all tensors together. H200, sums of the columns of
+16384 x 20480: 155 us with 32 bytes, 170 with 64, 177 with 128."""
+
+LONG_RUN_BYTES = 4096
+"""Contiguous bytes of each row in a tile of long runs. H200, sums of the columns of 128 x 262144,
+three pipeline stages: 19 us by long runs, 26 by cache lines."""
+
+ONE_WAVE_BYTES = (64 << 20, 272 << 20)
+"""Bytes of tensors, least and most, that one wave of programs reads best.
+
+H200, sums of the columns of 8192 x 8192: 37 us by one wave of programs of 4 warps with a line each,
+42 by four waves. Where rows begin inside lines, tiles have two lines, and steps twice as long: the
+variance of the columns of 8192 x 8193 took 45 us so, 53 by shorter steps."""
+
+MIN_COLUMNS = 16
+"""Columns of a tile of a launch-bound tensor, at least."""
+
+WHOLE_TILE_ELEMENTS = 4096
+"""Most elements of whole columns that a program of a launch-bound tensor takes at once, 16 a
+thread. H200, sums of 256 x 1024 partial results of a layer norm's backward: a tenth less time than
+by tiles of 8 columns."""
+
+HALF_STEP_BYTES = 700 << 20
+"""Most bytes of 16-bit tensors for which steps of 4 warps are better than of 8. H200, sums of the
+columns of 2048 x 73728: 72.8 us by 4 warps, 74.9 by 8; of 16384 x 36864: 312 and 276."""
+
+PROGRAMS_PER_SM = 16
+"""Programs for each SM that large tensors should have: four waves of four that run at once."""
+
+PART_BYTES = 64 << 10
+"""Bytes that a program should read at least, if the programs still fill the device."""
+
+MIN_PART_BYTES = 16 << 10
+"""Bytes that a program should read in any case. With less, the kernel that joins the parts costs
+more than they save."""
+
+PIPELINE_STAGES = 3
+"""Pipeline stages of a loop, where a pipeline pays. On an H200 two took longer than one or
+three."""
+
+
+def column_sum_tile(problem: Problem) -> ColumnTile:
+    """The tile of the first rule that applies."""
+    facts = column_facts(problem)
+    found = (rule(problem, facts) for rule in RULES)
+    return next(tile for tile in found if tile is not None)
+
+
+# --- rules for tiles -----------------------------------------------------------------------------
+
+
+def _long_runs(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """Wide tensors: a long contiguous run of each of 8 rows."""
+    run = long_run(problem)
+    return ColumnTile(run, 8, 8) if run else None
+
+
+def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """Tensors of middling size: one line by 4 warps, or two where rows begin inside lines."""
+    if not _is_one_wave(problem, facts):
+        return None
+    columns = next_power_of_2(problem.parallel)
+    step = facts.elements(8, STEP_BYTES)
+    if _parts_start_at_lines(problem, facts):
+        block_x = min(columns, facts.line)
+        return ColumnTile(block_x, max(step // 2 // block_x, 1), 4)
+    block_x = min(columns, 2 * facts.line)
+    if problem.accumulators > 1:
+        return ColumnTile(block_x, max(step // block_x, 1), 4)
+    return ColumnTile(block_x, max(2 * step // block_x, 1), 8)
+
+
+def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """Small tensors of short columns: whole columns at once, by many programs."""
+    block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
+    few = ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count
+    if not facts.is_launch_bound or not few or block_x * column > WHOLE_TILE_ELEMENTS:
+        return None
+    return ColumnTile(block_x, column, warps_for(block_x * column, 16, most=8))
+
+
+def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """Columns that two steps would read: whole columns at once, and several lines of them."""
+    block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
+    step = _step(problem, facts)
+    if block_x * column > 2 * step:
+        return None
+    wave = PROGRAMS_PER_SM * problem.device.sm_count
+    while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * wave:
+        block_x *= 2
+    warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)
+    return ColumnTile(block_x, column, warps)
+
+
+def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """Sums of 16-bit tensors whose rows begin at lines: steps of 4 warps."""
+    sums = problem.accumulators == 1 and not problem.full_outputs and not rows_cross_lines(problem)
+    if not sums or facts.read_bytes > 2 or facts.total_bytes > HALF_STEP_BYTES:
+        return None
+    block_x = _columns(problem, facts)
+    return ColumnTile(block_x, max(_step(problem, facts) // 2 // block_x, 1), 4)
+
+
+def _full_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
+    """All others: a line of columns, in steps of 8 warps."""
+    block_x = _columns(problem, facts)
+    return ColumnTile(block_x, max(_step(problem, facts) // block_x, 1), 8)
+
+
+RULES: tuple[Callable[[Problem, ColumnFacts], ColumnTile | None], ...] = (
+    _long_runs,
+    _one_wave,
+    _launch_bound,
+    _short_columns,
+    _half_steps,
+    _full_steps,
+)
+"""The rules for tiles of columns that are read once, in order of priority."""
+
+
+def long_run(problem: Problem) -> int:
+    """Columns of a tile of long runs. 0 where these would not fill the device."""
+    run = LONG_RUN_BYTES // column_facts(problem).narrowest_bytes
+    fills = 20 * (problem.parallel // run) >= 19 * problem.device.sm_count
+    return run if problem.accumulators == 1 and fills else 0
+
+
+def _columns(problem: Problem, facts: ColumnFacts) -> int:
+    """Columns of a cache line; fewer for launch-bound tensors that would leave SMs idle."""
+    block_x = min(next_power_of_2(problem.parallel), facts.line)
+    while (
+        facts.is_launch_bound
+        and block_x > MIN_COLUMNS
+        and ceil_div(problem.parallel, block_x) < problem.device.sm_count
+    ):
+        block_x //= 2
+    return block_x
+
+
+def _step(problem: Problem, facts: ColumnFacts) -> int:
+    """Elements of a step of 8 warps: half of them where there are accumulators and few programs."""
+    programs = ceil_div(problem.parallel, _columns(problem, facts))
+    many = programs >= PROGRAMS_PER_SM * problem.device.sm_count
+    return facts.elements(8, STEP_BYTES if problem.accumulators == 1 or many else STEP_BYTES // 2)
+
+
+def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
+    """Whether columns, or parts of them, are read by as many programs as run at once."""
+    low, high = ONE_WAVE_BYTES
+    wave = PROGRAMS_PER_SM // 4 * problem.device.sm_count
+    interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts that take rows in turn
+    few = ceil_div(problem.parallel, 2 * facts.line) <= wave
+    if problem.full_outputs and rows_cross_lines(problem):
+        return False
+    return few and rows_start_at_vectors(problem, interleaved) and low <= facts.total_bytes <= high
+
+
+# --- parts ---------------------------------------------------------------------------------------
+
+
+def parts_of_columns(problem: Problem) -> int:
+    """In how many parts to split columns: full waves of programs, each with enough to read."""
+    facts = column_facts(problem)
+    block_x = column_sum_tile(problem).block_x
+    programs = max(ceil_div(problem.parallel, block_x), 1)
+    tile_bytes = block_x * problem.reduced * facts.read_bytes
+    wanted = PROGRAMS_PER_SM * problem.device.sm_count
+    wave = PROGRAMS_PER_SM // 4 * problem.device.sm_count
+    if 2 * programs >= wanted or long_run(problem):
+        return 1
+    if _is_one_wave(problem, facts):
+        return max(1, (2 * wave if _parts_start_at_lines(problem, facts) else wave) // programs)
+    parts = min(ceil_div(wanted, programs), tile_bytes // PART_BYTES)
+    if programs * parts < wave:
+        parts = min(ceil_div(wave, programs), tile_bytes // MIN_PART_BYTES)
+    return max(1, min(parts, problem.reduced // 2))
+
+
+def _parts_start_at_lines(problem: Problem, facts: ColumnFacts) -> bool:
+    """Whether rows begin at lines, or those of a few interleaved parts do."""
+    steps = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
+    parts = max((CACHE_LINE_BYTES // gcd(CACHE_LINE_BYTES, step) for step in steps), default=1)
+    most = PROGRAMS_PER_SM // 2 * problem.device.sm_count
+    return parts * ceil_div(problem.parallel, facts.line) <= most
+
+
+def interleaved_parts(problem: Problem) -> int:
+    """What the number of parts should be a multiple of, so that parts take rows in turn. 0 for any.
+
+    Together the parts then read whole rows in a step. Parts of neighbouring rows lie apart, and
+    begin inside vectors where rows do.
+    """
+    rows = rows_between_aligned(problem, CACHE_LINE_BYTES)
+    return rows if rows > 1 else 0
+
+
+# --- pipeline ------------------------------------------------------------------------------------
+
+
+def column_stages(problem: Problem, elements: int) -> int:
+    """Pipeline stages of a loop over columns with ``elements`` a step.
+
+    A pipeline pays where a step also writes results, and with long runs, where an SM has one
+    program. H200, backward of a bias with gelu over 16384 x 20480: 592 us without, 515 with; sums
+    of the columns of 128 x 262144: 20.8 us and 19.3. Weight gradients of norms, which write sums
+    alone, took longer with it. Rows that begin inside vectors would be copied 4 bytes at a time:
+    8192 x 8193 in float32 took 1171 us.
+    """
+    if not rows_start_at_vectors(problem):
+        return 1
+    if not problem.full_outputs and not long_run(problem):
+        return 1
+    return PIPELINE_STAGES if problem.max_stages(elements) >= PIPELINE_STAGES else 1

@@ -1,0 +1,124 @@
+"""What tiles of columns depend on: bytes of an element, cache lines, where rows begin.
+
+Rows lie across memory here: axis x runs over columns, which are contiguous, and axis r runs over
+the rows that are reduced. A tile should have whole cache lines of each row. A step should have
+enough bytes in flight. The programs should come in full waves.
+
+``column_sums`` chooses tiles of columns that are read once, ``column_norms`` of those that are read
+again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import NamedTuple
+
+from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
+from .integers import TUNED_WARP_SIZE, next_power_of_2, warps_for
+from .problem import Problem, Stream
+
+REGISTER_BYTES_PER_THREAD = 128
+"""Bytes of its columns that a thread keeps in registers."""
+
+LAUNCH_BOUND_BYTES = 8 << 20
+"""Bytes of tensors that an H200 reads in the time of a launch. Up to here a full device matters
+more than whole cache lines."""
+
+
+class ColumnTile(NamedTuple):
+    """``block_x`` columns by ``block_r`` rows, the share of a program in one step."""
+
+    block_x: int
+    block_r: int
+    num_warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """The facts that tiles of columns depend on.
+
+    Attributes
+    ----------
+    total_bytes : int
+        Bytes of all large tensors that are read.
+    read_bytes : int
+        Bytes read for each element, of all large tensors together. 1 or more.
+    narrowest_bytes : int
+        Bytes of an element of the narrowest of them. 1 to 16.
+    vector_elements : int
+        Elements that one load takes in every row, of the tensor where these are fewest.
+    """
+
+    total_bytes: int
+    read_bytes: int
+    narrowest_bytes: int
+    vector_elements: int
+
+    @property
+    def line(self) -> int:
+        """Columns of a cache line."""
+        return CACHE_LINE_BYTES // self.narrowest_bytes
+
+    @property
+    def sector(self) -> int:
+        """Columns of a sector."""
+        return SECTOR_BYTES // self.narrowest_bytes
+
+    @property
+    def is_launch_bound(self) -> bool:
+        """Whether reading takes no longer than a launch."""
+        return self.total_bytes <= LAUNCH_BOUND_BYTES
+
+    def per_thread(self, size: int) -> int:
+        """Elements of which a thread loads about ``size`` bytes, a power of two."""
+        return max(next_power_of_2(size // self.read_bytes + 1) // 2, self.vector_elements)
+
+    def elements(self, warps: int, size: int) -> int:
+        """Elements of a tile of which each thread loads about ``size`` bytes."""
+        return warps * TUNED_WARP_SIZE * self.per_thread(size)
+
+    def warps(self, elements: int, size: int) -> int:
+        """Warps that load that many elements, about ``size`` bytes a thread. 1 to 32."""
+        return warps_for(elements, self.per_thread(size), most=32)
+
+
+def column_facts(problem: Problem) -> ColumnFacts:
+    """The facts of a problem whose rows lie across memory."""
+    large, loads = problem.large_streams, problem.large_loads
+    read_bytes = max(sum(s.item_bytes for s in loads), 1)
+    narrowest = min((s.item_bytes for s in loads or large), default=4)
+    return ColumnFacts(
+        total_bytes=problem.parallel * problem.reduced * read_bytes,
+        read_bytes=read_bytes,
+        narrowest_bytes=min(narrowest, VECTOR_BYTES),
+        vector_elements=min((_vector_elements(s) for s in large), default=VECTOR_BYTES // 4),
+    )
+
+
+def _vector_elements(stream: Stream) -> int:
+    """Elements that one load takes, at the alignment that the rows of a tensor have in common."""
+    most = max(VECTOR_BYTES // stream.item_bytes, 1)
+    return most if stream.r_stride is None else gcd(stream.r_stride, most) or most
+
+
+def rows_cross_lines(problem: Problem) -> bool:
+    """Whether rows that are read begin inside cache lines, in tensors above the launch bound."""
+    loads = problem.large_loads
+    size = problem.parallel * problem.reduced * sum(s.item_bytes for s in loads)
+    if size <= LAUNCH_BOUND_BYTES:
+        return False
+    steps = [s.r_stride * s.item_bytes for s in loads if s.r_stride is not None]
+    return any(step % CACHE_LINE_BYTES for step in steps)
+
+
+def rows_start_at_vectors(problem: Problem, every: int = 1) -> bool:
+    """Whether each ``every``-th row that is read begins at a vector, where the first does."""
+    strides = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
+    return all(every * stride % VECTOR_BYTES == 0 for stride in strides)
+
+
+def rows_between_aligned(problem: Problem, size: int) -> int:
+    """Rows from one that begins at a multiple of ``size`` bytes to the next that does."""
+    elements = max(size // problem.narrowest, 1)
+    return elements // gcd(elements, problem.parallel)

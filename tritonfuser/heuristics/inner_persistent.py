@@ -1,0 +1,105 @@
+"""Normalizations along rows, such as softmax and layer norms: results need reductions of their row.
+
+Takes problems whose rows lie along memory. Decides in this order: rows that fit stay in registers
+(``persistent``), by two programs an SM or by one; of a longer row the end may stay in registers,
+and the rest is read by a loop for each pass; any other row is read by loops as a whole.
+"""
+
+from __future__ import annotations
+
+from .integers import ceil_div, next_power_of_2
+from .interpreter_tiles import interpreter_tile
+from .long_rows import (
+    WHOLE_SM_WARPS,
+    fits_one_program_per_sm,
+    fits_two_programs_per_sm,
+    kept_end,
+    loop_step,
+    pays_backwards,
+)
+from .params import HeuristicParams, InnerPersistentParams
+from .problem import Problem
+from .requirements import (
+    HAS_REDUCTION,
+    NO_OUTER_REDUCTION,
+    NO_SCAN,
+    ROWS_ALONG_MEMORY,
+    first_reason,
+    normalization_reason,
+)
+from .row_tiling import max_tails, row_alignment, tails_of, tile_row, warps_of_rows
+
+SHORT_TILE_ELEMENTS = 1024
+"""Elements of a tile up to which a program takes several short rows."""
+
+MAX_CO_REDUCED_WARPS = 8
+"""Warps of a program that keeps rows which are reduced together."""
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    reason = first_reason(problem, HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
+    return reason or normalization_reason(problem, problem.parallel)
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    """The params of the kernel."""
+    if problem.on_cpu:
+        return InnerPersistentParams(**interpreter_tile(problem)._asdict())
+    align = row_alignment(problem)
+    block, tails = tile_row(problem, align, max_tails(problem.accumulators))
+    row = block + sum(tails)
+    block_x = _rows_of_program(problem, row)
+    tile = block_x * row
+    warps = warps_of_rows(problem, tile, block_x)
+    if problem.co_reduced > 1:
+        warps = min(warps, MAX_CO_REDUCED_WARPS)
+    if fits_one_program_per_sm(problem, tile):
+        warps = WHOLE_SM_WARPS
+    elif not fits_two_programs_per_sm(problem, tile, warps):
+        return _looped(problem, block_x)
+    return InnerPersistentParams(
+        block_x=block_x,
+        block_r=block,
+        tails=tails,
+        persistent=True,
+        align=align,
+        num_warps=warps,
+    )
+
+
+def _rows_of_program(problem: Problem, row: int) -> int:
+    """Rows of a program: those that are reduced together, or several short ones."""
+    if problem.co_reduced > 1:
+        return next_power_of_2(problem.co_reduced)
+    rows, programs = 1, 4 * problem.device.sm_count
+    while rows * row < SHORT_TILE_ELEMENTS and ceil_div(problem.parallel, rows * 2) >= programs:
+        rows *= 2
+    return rows
+
+
+def _looped(problem: Problem, block_x: int) -> HeuristicParams:
+    """Rows that loops read, all of them or all but their end."""
+    end = kept_end(problem)
+    if end is not None:
+        return InnerPersistentParams(
+            block_x=1,
+            block_r=end.step,
+            tails=(end.kept,),
+            persistent=False,
+            backwards=pays_backwards(problem, end.step, end.kept),
+            num_warps=end.warps,
+        )
+    step = loop_step(problem)
+    block_r = min(step.elements // block_x, next_power_of_2(problem.reduced))
+    # With a single block, the block and its tails would all be in registers.
+    has_tails = problem.reduced >= 2 * block_r and problem.co_reduced == 1
+    tails = tails_of(problem.reduced, block_r, max_tails(problem.accumulators))
+    return InnerPersistentParams(
+        block_x=block_x,
+        block_r=block_r,
+        tails=tails if has_tails else (),
+        persistent=False,
+        backwards=pays_backwards(problem, block_r),
+        num_warps=step.warps,
+    )

@@ -1,0 +1,57 @@
+"""Normalizations over columns, such as batch norms: results need reductions over the rows.
+
+Takes problems whose rows lie across memory. Decides in this order: columns that fit stay in
+registers (``persistent``); others are read by a loop for each pass, every second one backwards.
+Where loops would lose to separate kernels, the problem is refused, or a softmax is split into parts
+that fit.
+"""
+
+from __future__ import annotations
+
+from .column_norms import (
+    hints_pay,
+    least_columns,
+    loop_tile,
+    partial_lines_reason,
+    parts_in_registers,
+    register_tile,
+    vector_aligned_parts,
+)
+from .integers import ceil_div
+from .interpreter_tiles import interpreter_tile
+from .params import HeuristicParams, OuterPersistentParams
+from .problem import Problem
+from .requirements import (
+    HAS_REDUCTION,
+    NO_OUTER_REDUCTION,
+    NO_SCAN,
+    ROWS_ACROSS_MEMORY,
+    first_reason,
+    normalization_reason,
+)
+
+split = parts_in_registers
+interleave = vector_aligned_parts
+
+
+def reject_reason(problem: Problem) -> str | None:
+    """None, or why this scheduler does not take the segment."""
+    reason = first_reason(problem, HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ACROSS_MEMORY)
+    if reason is not None:
+        return reason
+    programs = ceil_div(problem.parallel, least_columns(problem))
+    return normalization_reason(problem, programs) or partial_lines_reason(problem)
+
+
+def propose(problem: Problem) -> HeuristicParams:
+    """The params of the kernel."""
+    if problem.on_cpu:
+        return OuterPersistentParams(**interpreter_tile(problem)._asdict())
+    whole = register_tile(problem)
+    tile = whole or loop_tile(problem)
+    return OuterPersistentParams(
+        **tile._asdict(),
+        persistent=whole is not None,
+        backwards=whole is None,
+        evict_hints=whole is not None or hints_pay(problem, tile.block_x),
+    )
