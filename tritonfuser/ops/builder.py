@@ -152,7 +152,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
                 f"{op.name}(): incompatible function arguments: {param.name!r} is missing",
                 hint=f"Signature: {signature_text(op)}",
             )
-        if value is None and param.default is None:
+        if value is None and (param.default is None or param.takes_none):
             converted: Any = None
         else:
             converted = _convert(op, param.name, param.kind, value)
@@ -168,8 +168,8 @@ def _match(op: Op, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
 
     A DataType in the place of ``dims`` is the ``dtype``: ``sum(t, DataType.Double)``.
     """
-    names = [p.name for p in op.params if not p.keyword_only]
     kinds = {p.name: p.kind for p in op.params}
+    names = _names_by_place(op, args)
     given: dict[str, Any] = {}
     for place, value in enumerate(args):
         if place >= len(names):
@@ -193,6 +193,22 @@ def _match(op: Op, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
             )
         given[name] = value
     return given
+
+
+def _names_by_place(op: Op, args: Sequence[Any]) -> Sequence[str]:
+    """The parameters that positional arguments are for, in today's order or in an older one."""
+    params = [param for param in op.params if not param.keyword_only]
+    pairs = zip(params, args, strict=False)
+    if op.older_order and any(p.kind is Kind.TENSOR and _is_scalar(arg) for p, arg in pairs):
+        return op.older_order
+    return [param.name for param in params]
+
+
+def _is_scalar(given: object) -> bool:
+    """Whether it is a number or a scalar of the definition."""
+    if isinstance(given, Value):
+        return not given.is_tensor
+    return isinstance(given, Const | bool | int | float | complex)
 
 
 def signature_text(op: Op) -> str:

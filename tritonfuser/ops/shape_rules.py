@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from ..dtypes import DataType
+from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
 from ..shapes import Index, Source
@@ -33,12 +33,15 @@ def fail(op: str, expected: str, got: object, hint: str = "") -> DefinitionError
 # --- dims ----------------------------------------------------------------------------------
 
 
-def wrap_dim(op: str, dim: int, rank: int) -> int:
-    """``dim`` counted from the front; a 0-dim tensor counts as one of rank 1, as in torch."""
+def wrap_dim(op: str, dim: int, rank: int, phrase: str = "") -> int:
+    """``dim`` counted from the front; a 0-dim tensor counts as one of rank 1, as in torch.
+
+    ``phrase`` is what nvFuser says of a wrong one.
+    """
     reach = max(rank, 1)
     if not -reach <= dim < reach:
         raise fail(
-            op,
+            f"{op}: {phrase}" if phrase else op,
             f"a dim from {-reach} to {reach - 1} for a tensor of rank {rank}",
             dim,
             "Dims are counted from 0; negative ones from the end.",
@@ -46,9 +49,9 @@ def wrap_dim(op: str, dim: int, rank: int) -> int:
     return dim % reach
 
 
-def wrap_dims(op: str, dims: Iterable[int], rank: int) -> tuple[int, ...]:
+def wrap_dims(op: str, dims: Iterable[int], rank: int, phrase: str = "") -> tuple[int, ...]:
     """Each dim counted from the front, in the order given; none twice."""
-    wrapped = tuple(wrap_dim(op, dim, rank) for dim in dims)
+    wrapped = tuple(wrap_dim(op, dim, rank, phrase) for dim in dims)
     if len(set(wrapped)) != len(wrapped):
         raise fail(op, "each dim once", list(wrapped))
     return wrapped
@@ -185,6 +188,14 @@ def int_attr(call: Call, name: str) -> int:
     found = call.attrs[name]
     assert isinstance(found, int), f"{call.op.name}: {name} is no int"
     return found
+
+
+def with_integer_index(builder: Any, call: Call, name: str = "index") -> Call:
+    """The call with indices of a floating dtype cast to Int, as C++ converts: towards zero."""
+    index = call.value(name)
+    if index.dtype.info.category is not Category.FLOAT:
+        return call
+    return with_operands(call, **{name: builder.call("cast", index, DataType.Int)})
 
 
 def check_index(call: Call, name: str) -> TensorType:

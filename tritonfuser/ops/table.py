@@ -61,12 +61,27 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of an op. ``default`` REQUIRED means none; None is a value like another."""
+    """One parameter of an op.
+
+    Attributes
+    ----------
+    name : str
+        Its name in calls.
+    kind : Kind
+        What it takes.
+    default : Any
+        What it is where it is left out; REQUIRED where it may not be. None is a value like another.
+    keyword_only : bool
+        It cannot be given by place.
+    takes_none : bool
+        It must be given, and None may be given.
+    """
 
     name: str
     kind: Kind
     default: Any = REQUIRED
     keyword_only: bool = False
+    takes_none: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +381,9 @@ class Op:
     operator : str
         The operator of Python that records the op on handles, as its special method is called:
         ``"add"`` for ``__add__`` and ``__radd__``.
+    older_order : tuple of str
+        The parameters by place as older programs call the op, before it had others in between. It
+        is taken where a number or a scalar stands in the place of a tensor.
     """
 
     name: str
@@ -384,6 +402,7 @@ class Op:
     axes: Callable[[Call], Axes] | None = None
     expression: str = ""
     operator: str = ""
+    older_order: tuple[str, ...] = ()
 
     @cached_property
     def operands(self) -> dict[str, int]:

@@ -197,7 +197,6 @@ def scan_calls(op: Op, dtype: DataType, device: str) -> list[Call]:
         Call("transposed", (transposed(x),), {"dim": 1}),
         Call("specials", (special_rows(dtype, device),), {"dim": 1}),
         Call("one element", (x[:, :1],), {"dim": 1}),
-        Call("0-dim", (x[0, 0],), {"dim": 0}),
         Call("empty", (x[:0],), {"dim": 1}),
         Call("init", (x,), {"dim": 1, "init": _init(dtype)}),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ def _record_iota(builder: Any, call: Call) -> Any:
         return builder.call("cast", wide, dtype)
     if dtype.info.category not in (Category.INT, Category.FLOAT):
         raise fail("iota", "an integer or floating-point dtype", dtype)
+    _check_counting(call, dtype)
     first, step = call.arg("start"), call.arg("step")
     start = Const.of(0) if first is None else first
     stride = Const.of(1) if step is None else step
@@ -48,6 +50,31 @@ def _record_iota(builder: Any, call: Call) -> Any:
             step=as_class(builder, call, "step", stride),
         )
     )
+
+
+def _check_counting(call: Call, dtype: DataType) -> None:
+    """Refuse what cannot be counted with, in nvFuser's words."""
+    length = call.operand("length")
+    if length.dtype.info.category is not Category.INT:
+        raise fail("iota: length must be integer", "an integer length", length.dtype)
+    for name in ("start", "step"):
+        given = call.arg(name)
+        if given is None:
+            continue
+        operand = call.operand(name)
+        if operand.dtype.info.category is not dtype.info.category:
+            raise fail(
+                f"iota: {name} dtype does not match specified dtype argument",
+                f"a {name} that is {_OF_CATEGORY[dtype.info.category]}, for {dtype}",
+                operand.dtype,
+            )
+        if isinstance(operand, Const) and not cmath.isfinite(operand.value):
+            raise fail(
+                "iota: length, start, step must be finite numbers", f"a finite {name}", operand
+            )
+
+
+_OF_CATEGORY = {Category.INT: "an integer", Category.FLOAT: "a floating-point number"}
 
 
 def _iota(

@@ -149,14 +149,15 @@ ROWS: tuple[Op, ...] = (
         _infer_forward,
         _forward,
         results=("output", "logsumexp", "philox_seed", "philox_offset"),
+        older_order=("query", "key", "value", "dropout_p", "is_causal", "scale"),
         axes=linked_dims.attention,
     ),
     Op(
         "sdpfa_bwd",
         (
             *_tensors("grad_output query key value output logsumexp"),
-            Param("dropout_p", Kind.SCALAR),
-            Param("is_causal", Kind.SCALAR),
+            Param("dropout_p", Kind.SCALAR, takes_none=True),
+            Param("is_causal", Kind.SCALAR, takes_none=True),
             *_tensors("philox_seed philox_offset"),
             Param("scale", Kind.SCALAR, None),
         ),

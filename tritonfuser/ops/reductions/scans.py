@@ -21,6 +21,10 @@ _PARAMS = (
 )
 
 
+_OUT_OF_RANGE = "Tried to access out of boundary index"
+"""nvFuser's phrase for a dim that the tensor does not have."""
+
+
 def _infer(call: Call) -> tuple[TensorType, ...]:
     arg, along = call.value("arg").tensor, int_attr(call, "dim")
     # Running sums of one element repeated differ from each other: the dim is stretched no more.
@@ -31,14 +35,13 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 def _record(builder: Any, call: Call, *, joined: str, ordered: bool) -> Any:
     """Record a scan in the operand's dtype; ``init`` joins each partial result."""
     arg, init = call.value("arg"), call.arg("init")
-    dim = wrap_dim(call.op.name, int_attr(call, "dim"), arg.tensor.rank)
+    if not arg.tensor.rank:
+        raise fail(f"{call.op.name}: {_OUT_OF_RANGE}", "a tensor with dims", "a 0-dim tensor")
+    dim = wrap_dim(call.op.name, int_attr(call, "dim"), arg.tensor.rank, _OUT_OF_RANGE)
     dtype = arg.dtype
     if ordered and dtype.info.category is Category.COMPLEX:
         raise fail(call.op.name, "numbers that have an order", dtype)
-    if arg.tensor.rank:
-        out = builder.append(with_attrs(with_operands(call, init=None), dim=dim))
-    else:
-        out = builder.call("set", arg)
+    out = builder.append(with_attrs(with_operands(call, init=None), dim=dim))
     if init is not None:
         out = builder.call(joined, out, init)
     return out if out.dtype is dtype else builder.call("cast", out, dtype)

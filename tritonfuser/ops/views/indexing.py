@@ -22,6 +22,7 @@ from ..shape_rules import (
     source,
     view_of,
     with_attrs,
+    with_integer_index,
     without,
     wrap_dim,
 )
@@ -36,6 +37,11 @@ def _record(builder: Any, call: Call) -> Any:
     """Append the node with its dim counted from the front."""
     rank = call.value("arg").tensor.rank
     return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
+
+
+def _record_indexed(builder: Any, call: Call) -> Any:
+    """The same of an op whose indices are a tensor: those of a floating dtype are cast."""
+    return _record(builder, with_integer_index(builder, call))
 
 
 def _put(index: Index, place: int, item: Affine) -> Index:
@@ -195,7 +201,7 @@ ROWS: tuple[Op, ...] = (
         View(_pull_index_select),
         _infer_index_select,
         _index_select,
-        _record,
+        _record_indexed,
     ),
     Op(
         "select",
@@ -215,7 +221,7 @@ ROWS: tuple[Op, ...] = (
         View(_pull_gather),
         _infer_gather,
         _gather,
-        _record,
+        _record_indexed,
     ),
     Op(
         "take_along_axis",
@@ -225,7 +231,7 @@ ROWS: tuple[Op, ...] = (
         View(_pull_take_along_axis),
         _infer_take_along_axis,
         _take_along_axis,
-        _record,
+        _record_indexed,
     ),
     *scatters.ROWS,
     *embedding.ROWS,

@@ -86,6 +86,11 @@ def _pull_reshape(call: Call, pull: Pull) -> tuple[Source, ...]:
 # --- squeeze ---------------------------------------------------------------------------------
 
 
+_TOO_MANY = "The dims to squeeze must be <= the number of dims of the input tensor"
+_OUTSIDE = "Squeeze dim is outside of Tensor size!"
+"""nvFuser's phrases for dims that the tensor does not have."""
+
+
 def _infer_squeeze(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     for place in call.dims():
@@ -109,8 +114,10 @@ def _infer_squeeze(call: Call) -> tuple[TensorType, ...]:
 
 def _record_squeeze(builder: Any, call: Call) -> Any:
     arg = call.value("arg")
-    dims = wrap_dims("squeeze", call.dims(), arg.tensor.rank)
-    if not dims or not arg.tensor.rank:
+    if len(call.dims()) > arg.tensor.rank:
+        raise fail(f"squeeze: {_TOO_MANY}", f"at most {arg.tensor.rank} dims", list(call.dims()))
+    dims = wrap_dims("squeeze", call.dims(), arg.tensor.rank, _OUTSIDE)
+    if not dims:
         return builder.call("set", arg)
     return builder.append(with_attrs(call, dims=tuple(sorted(dims))))
 

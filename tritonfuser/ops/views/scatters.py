@@ -10,7 +10,16 @@ from ...dtypes import Category, DataType, real_dtype
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Guard, Pull, Target
 from ..complex.pairs import Pair, each
-from ..shape_rules import ARG, check_index, fail, int_attr, view_of, with_attrs, wrap_dim
+from ..shape_rules import (
+    ARG,
+    check_index,
+    fail,
+    int_attr,
+    view_of,
+    with_attrs,
+    with_integer_index,
+    wrap_dim,
+)
 from ..table import Call, Kind, Op, Param, Scatter
 
 
@@ -50,6 +59,7 @@ def _check_room(what: str, small: TensorType, large: TensorType, whose: str, dim
 
 def _record(builder: Any, call: Call) -> Any:
     """Append the node with its dim counted from the front."""
+    call = with_integer_index(builder, call)
     rank = call.value("arg").tensor.rank
     return builder.append(with_attrs(call, dim=wrap_dim("scatter", int_attr(call, "dim"), rank)))
 
