@@ -1,1 +1,1 @@
-"""Measurements and demonstrations; they use the package's public names alone."""
+"""Benchmarks and demonstrations of tritonfuser."""

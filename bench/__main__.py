@@ -25,7 +25,7 @@ from .tables.summary import summary
 
 
 def main() -> int:
-    """Run, print, write; 1 where a comparison finds something worse."""
+    """Run the selected rows, print and write the results; exit status 1 where a ratio got worse."""
     options = parse()
     if options.plot:
         check_plot()
@@ -51,14 +51,14 @@ def main() -> int:
 
 
 def _rendered(options: argparse.Namespace) -> Results:
-    """Stored results, those rows that the options select."""
+    """Load stored results and keep the rows that the options select."""
     found = load(options.render)
     kept = tuple(record for record in found.records if selected(record.key, options))
     return Results(found.runs, kept)
 
 
 def _show(results: Results, options: argparse.Namespace) -> int:
-    """Everything the options ask for; what is written is written first."""
+    """Write all requested files, then print the tables."""
     if options.json:
         results.save(options.json)
     if options.csv:
@@ -86,7 +86,7 @@ def _compare(results: Results, options: argparse.Namespace) -> int:
 
 
 def _compile(chosen: Sequence[Row], arch: str, options: argparse.Namespace) -> int:
-    """The tables of a machine without the GPU."""
+    """Compile the rows for ``arch`` without a GPU and print the kernel statistics."""
     lines = compile_rows(chosen, arch, options.jobs)
     if options.json:
         save_json(options.json, {"arch": arch, "kernels": lines})

@@ -1,8 +1,8 @@
-"""``python -m bench.definitions_run``: run the recorded definitions, check them, time them.
+"""``python -m bench.definitions_run``: run, check and time the recorded definitions.
 
-On a GPU: ours, the same functions in eager, and compiled by torch; kernels and their time, also
-summed over a training step. Without one: ours in the interpreter, and what its kernels are like
-for a GPU that is not here.
+On a GPU: kernel counts and kernel times of tritonfuser, of eager torch and of torch.compile, also
+summed over a training step. Without a GPU: tritonfuser runs in the interpreter, and its kernels are
+compiled for sm_90.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .tables.provenance import described
 from .tables.records import OURS
 
 Keep = Callable[[Sequence[Result]], None]
-"""Takes the results so far."""
+"""Called with the results so far."""
 ARCH = "sm_90"
 
 
@@ -47,7 +47,7 @@ def run_on_gpu(
     reduced: bool = False,
     keep: Keep = forget,
 ) -> list[Result]:
-    """Compile them side by side, then time one after the other; a failure is a result too."""
+    """Compile the definitions in parallel, then time them one at a time; failures are results."""
     jobs = [DefinitionJob(entry, bandwidth, reduced) for entry in entries]
 
     def results(known: Mapping[int, Outcome]) -> list[Result]:
@@ -70,7 +70,7 @@ def _result(job: DefinitionJob, outcome: Outcome) -> Result:
 
 
 def failed(entry: RecordedDefinition, error: str, arch: str, *, reduced: bool) -> Result:
-    """What is known of a definition that could not be run."""
+    """The result of a definition that could not be run."""
     fd = record(entry)
     try:
         cut = fd.segments(make_inputs(entry, fd.fusion.ir, "meta"), arch=arch)
@@ -88,7 +88,7 @@ def run_on_cpu(
     reduced: bool = False,
     keep: Keep = forget,
 ) -> list[Result]:
-    """Each in the interpreter, and compiled for ``arch``; none is begun after ``stop`` seconds."""
+    """Interpret each definition and compile it for ``arch``; start none after ``stop`` seconds."""
     progress, begun = Progress(len(entries), "definition"), time.monotonic()
     found: list[Result] = []
     for entry in entries:
@@ -129,14 +129,21 @@ def _interpreted(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Resu
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.definitions_run", description=__doc__)
-    parser.add_argument("--models", nargs="+", help="only these")
-    parser.add_argument("--names", nargs="+", help="only these definitions: nanogpt-3")
-    parser.add_argument("--reduced", action="store_true", help="smaller sizes: seconds on a CPU")
+    parser.add_argument("--models", nargs="+", help="only definitions of these models")
+    parser.add_argument("--names", nargs="+", help="only these definitions, such as nanogpt-3")
+    parser.add_argument(
+        "--reduced", action="store_true", help="shrink the sizes, so that a CPU takes seconds"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--compile-for", default=ARCH, metavar="ARCH", help="without a GPU")
+    parser.add_argument(
+        "--compile-for",
+        default=ARCH,
+        metavar="ARCH",
+        help="architecture to compile for without a GPU (default %(default)s)",
+    )
     add_workers(parser)
-    parser.add_argument("--json", type=Path, help="write the results here, as they come")
-    parser.add_argument("--markdown", type=Path, help="write the tables here, as they come")
+    parser.add_argument("--json", type=Path, help="write the results to this file as they come")
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file as they come")
     return parser.parse_args()
 
 

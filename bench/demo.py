@@ -1,4 +1,4 @@
-"""``make demo``: the main job end to end, from a definition to kernels to checked numbers."""
+"""``make demo``: definitions, their kernels, and results checked against torch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .tables.formatting import table
 
 LLAMA = "hf-llama3-block"
 SHOWN = 6
-"""Index of the definition whose kernel is printed whole: residual add and rmsnorm."""
+"""Index of the definition whose kernel is printed in full: residual add and RMS norm."""
 
 
 def main() -> None:
-    """The README's example, then recorded definitions: all on a GPU, Llama's on a CPU."""
+    """Run the README's example, then recorded definitions: all on a GPU, Llama's on a CPU."""
     start = time.perf_counter()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     _say(f"tritonfuser on {torch.cuda.get_device_name() if device == 'cuda' else 'the CPU'}")
@@ -40,7 +40,7 @@ def _say(title: str) -> None:
 
 
 def readme_example(device: str) -> None:
-    """Add, multiply, sum: one definition, one kernel."""
+    """Run the README's example: add, multiply and sum in one kernel."""
     _say("README's first example: sum((a + b) * 3) over the last dim")
     with FusionDefinition() as fd:
         a = fd.define_tensor(shape=[-1, -1, -1], contiguity=True, dtype=DataType.Float)
@@ -56,7 +56,7 @@ def readme_example(device: str) -> None:
 
 
 def show_definition(entry: RecordedDefinition, device: str) -> None:
-    """A recorded definition, how it is cut, and its kernel whole, as for an H200."""
+    """Print a recorded definition, its segments, and one kernel in full, as for an H200."""
     _say(f"{entry.name}: residual add and rmsnorm of a Llama-3-8B block")
     fd = record(entry)
     inputs = make_inputs(entry, fd.fusion.ir, device)
@@ -71,7 +71,7 @@ def show_definition(entry: RecordedDefinition, device: str) -> None:
 
 
 def show_segments(fd: FusionDefinition, inputs: Sequence[Any]) -> None:
-    """The segments with their schedulers and params, and why the graph was cut where it was."""
+    """Print the segments with schedulers and params, and the reason of every cut."""
     cut = fd.segments(inputs)
     print(table(asdict(line) for line in segment_lines(cut)))
     for reason in cut.cuts:
@@ -80,7 +80,7 @@ def show_segments(fd: FusionDefinition, inputs: Sequence[Any]) -> None:
 
 
 def run_definitions(entries: Sequence[RecordedDefinition], device: str) -> None:
-    """The table: every definition against torch in float64, with its time."""
+    """Print the table: the error of every definition against float64, and its time."""
     _say(f"{len(entries)} recorded definitions of training steps, at full size")
     if device == "cpu":
         results = run_on_cpu(entries)

@@ -1,7 +1,8 @@
-"""``python -m bench.lengths``: a hundred sequence lengths, one definition.
+"""``python -m bench.lengths``: one definition at a hundred sequence lengths.
 
-How many kernels an adaptive layer norm takes over all of them, what a new length costs on the
-host, and what kernels lose by taking their sizes as arguments; beside torch.compile, dynamic.
+For an adaptive layer norm: the number of kernels compiled for all lengths, the host time of a new
+length, and the time of kernels with dynamic sizes against kernels with static sizes. The peer is
+torch.compile with ``dynamic=True``.
 """
 
 from __future__ import annotations
@@ -35,21 +36,32 @@ LENGTHS = range(128, 12801, 128)
 WIDTH = 1024
 BATCH = {"cuda": 4, "cpu": 1}
 TIMED = (128, 640, 2048, 4096, 12800)
-"""Lengths whose kernels are timed."""
+"""The lengths at which kernels are timed."""
 
-ROOM = 4 << 30
-"""Bytes that tensors of the longest take, and more."""
+RESERVED_BYTES = 4 << 30
+"""Bytes reserved from the driver up front: more than the longest length needs."""
 
-MOST_KERNELS = 4
-MOST_MS = 1.0
-"""The bars."""
+MAX_KERNELS = 4
+MAX_NEW_LENGTH_MS = 1.0
+"""Targets: kernels for all lengths, and median host milliseconds of a new length, at most."""
 
 
 @dataclass(frozen=True)
 class Compiled:
     """What a contender compiled for all lengths.
 
-    ``new_ms`` are the host's milliseconds of the first call at each length that compiled nothing.
+    Attributes
+    ----------
+    name : str
+        The contender.
+    kernels : int
+        Kernels that were compiled.
+    compiles : int
+        Calls that compiled something.
+    compile_seconds : float
+        Seconds of these calls.
+    new_ms : tuple of float
+        Host milliseconds of the first call at each length that compiled nothing.
     """
 
     name: str
@@ -65,7 +77,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Timed:
-    """Microseconds of the kernels at a length."""
+    """Microseconds of the kernels at one length: static sizes, dynamic sizes, torch.compile."""
 
     length: int
     static: float
@@ -89,7 +101,7 @@ def definition() -> FusionDefinition:
 
 
 def eager(x: torch.Tensor, scale: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-    """The same in torch."""
+    """The same computation in torch."""
     normed = F.layer_norm(x.float(), x.shape[-1:], eps=1e-5)
     return (normed * (1 + scale.float()) + shift.float()).to(x.dtype)
 
@@ -106,7 +118,7 @@ def _first_calls(
     lengths: Sequence[int],
     device: str,
 ) -> tuple[list[float], float]:
-    """Milliseconds of first calls that compiled nothing, and the seconds of those that did."""
+    """Milliseconds of each first call that compiled nothing, and total seconds of the others."""
     new: list[float] = []
     spent = 0.0
     for length in lengths:
@@ -124,7 +136,10 @@ def _first_calls(
 
 
 def ours(lengths: Sequence[int], device: str) -> tuple[Compiled, FusionDefinition, Recompiles]:
-    """On a CPU plans are found and bound, not run: the interpreter would take its time."""
+    """Run the definition at all lengths.
+
+    On a CPU plans are looked up and not run, because the interpreter is slow.
+    """
     fd = definition()
     core = FusionExecutorCache(fd.fusion.ir)
     found = fd.explain_recompiles if device == "cuda" else core.recompiles
@@ -135,7 +150,7 @@ def ours(lengths: Sequence[int], device: str) -> tuple[Compiled, FusionDefinitio
 
 
 def peer(lengths: Sequence[int], device: str) -> tuple[Compiled, Callable[..., Any]]:
-    """torch.compile with sizes that may vary from the start."""
+    """Run the function compiled by ``torch.compile(dynamic=True)`` at all lengths."""
     torch._dynamo.reset()
     counters.clear()
     metrics.reset()
@@ -152,8 +167,8 @@ def peer(lengths: Sequence[int], device: str) -> tuple[Compiled, Callable[..., A
 
 
 @contextmanager
-def written_out() -> Iterator[None]:
-    """While every size is compiled for itself."""
+def static_sizes() -> Iterator[None]:
+    """Context in which every size is compiled as a constant."""
     before = os.environ.get("TRITONFUSER_DYNAMIC_SIZES")
     os.environ["TRITONFUSER_DYNAMIC_SIZES"] = "0"
     options.refresh()
@@ -167,12 +182,12 @@ def written_out() -> Iterator[None]:
 
 
 def kernel_times(fd: FusionDefinition, compiled: Callable[..., Any]) -> list[Timed]:
-    """At lengths that the dynamic variant serves, by bound plans."""
+    """Time bound plans at the lengths that the dynamic variant serves."""
     found: list[Timed] = []
     for length in TIMED:
         inputs = inputs_at(length, "cuda")
         open_plan = fd.plan(inputs)
-        with written_out():
+        with static_sizes():
             static_plan = definition().plan(inputs)
         times = interleaved(
             {
@@ -220,11 +235,13 @@ def times_table(rows: Sequence[Timed]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables; 1 where a bar is missed."""
+    """Print the tables; exit status 1 where a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.lengths", description=__doc__)
-    parser.add_argument("--json", type=Path, help="write what was measured to a file")
-    parser.add_argument("--no-peer", action="store_true", help="without torch.compile")
-    parser.add_argument("--shuffled", action="store_true", help="lengths in a random order")
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    parser.add_argument("--no-peer", action="store_true", help="leave torch.compile out")
+    parser.add_argument(
+        "--shuffled", action="store_true", help="visit the lengths in a random order"
+    )
     add_commit(parser)
     chosen = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -233,8 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
         lengths = [lengths[place] for place in order.tolist()]
     if device == "cuda":
-        # Memory for all that follows, so that nobody waits for the driver's.
-        torch.empty(ROOM, dtype=torch.uint8, device=device)
+        # Reserve memory now, so that no timed call waits for the driver.
+        torch.empty(RESERVED_BYTES, dtype=torch.uint8, device=device)
     made, fd, recompiles = ours(lengths, device)
     rows, times = [made], []
     if device == "cuda" and not chosen.no_peer:
@@ -245,10 +262,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{recompiles}\n")
     if times:
         print(times_table(times))
-    met = made.kernels <= MOST_KERNELS and made.median_ms <= MOST_MS
+    met = made.kernels <= MAX_KERNELS and made.median_ms <= MAX_NEW_LENGTH_MS
     print(
-        f"bar: {made.kernels} kernels (at most {MOST_KERNELS}), {made.median_ms:.3f} ms a new "
-        f"length (at most {MOST_MS}): {'met' if met else 'missed'}"
+        f"bar: {made.kernels} kernels (at most {MAX_KERNELS}), {made.median_ms:.3f} ms a new "
+        f"length (at most {MAX_NEW_LENGTH_MS}): {'met' if met else 'missed'}"
     )
     if chosen.json is not None:
         report = {

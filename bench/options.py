@@ -1,4 +1,4 @@
-"""The command line of ``python -m bench``, and what other runs on a GPU have in common with it."""
+"""The command line of ``python -m bench``, and options shared with other commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .tables.comparison import TOLERATED
 from .tables.records import PEERS
 
 EPILOG = """\
-On a machine without CUDA the rows are compiled for sm_90, and the table says what the kernels are
-like: registers, spilled bytes, shared memory, widest load and store in bytes, bytes moved, and how
-many times the least that has to be moved that is. --json keeps the lines, and --against a file of
-them lists what changed.
+On a machine without CUDA the rows are compiled for sm_90. The table then has the registers, spilled
+bytes, shared memory, widest load and store in bytes, bytes moved, and the ratio of these to the
+minimum, of every kernel. --json writes the lines to a file, and --against lists the changes since
+such a file.
 """
 
 
@@ -22,7 +22,7 @@ def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Time the suite on a GPU beside its peers, or compile it for one.",
+        description="Time the suite on a GPU against its peers, or compile it without a GPU.",
         epilog=EPILOG,
     )
     selection.add_arguments(parser.add_argument_group("rows"))
@@ -37,83 +37,98 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
         type=_peers,
         default=PEERS,
         metavar="PEER,...",
-        help="among " + ",".join(PEERS) + ", which is the default; none for ours alone",
+        help="some of " + ",".join(PEERS) + " (default all), or none",
     )
     add_workers(group)
     group.add_argument(
-        "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
+        "--compile-for",
+        metavar="ARCH",
+        help="compile only, for an architecture such as sm_90; implied without CUDA",
     )
     group.add_argument(
-        "--unchecked", action="store_true", help="compare nothing with float64: saves a third"
+        "--unchecked",
+        action="store_true",
+        help="do not compare results with float64; saves a third of the time",
     )
-    group.add_argument("--list", action="store_true", help="print the rows and stop")
+    group.add_argument("--list", action="store_true", help="print the selected rows and exit")
 
 
 def add_workers(parser: argparse._ActionsContainer) -> None:
-    """The options of a run that is shared out over processes."""
+    """Options of a run on several worker processes."""
     parser.add_argument(
         "--jobs",
         type=int,
         default=PROCESSES,
-        help="processes that compile (default %(default)s)",
+        help="worker processes (default %(default)s)",
     )
     parser.add_argument(
         "--deadline",
         type=float,
         default=float("inf"),
         metavar="SECONDS",
-        help="when no more peers are compiled; the rest of them is skipped",
+        help="after this time skip peers that are not compiled yet",
     )
     add_stop(parser)
 
 
 def add_stop(parser: argparse._ActionsContainer) -> None:
-    """The options of any run on a GPU."""
+    """Options of any run on a GPU."""
     parser.add_argument(
         "--stop",
         "--limit",
         type=float,
         default=float("inf"),
         metavar="SECONDS",
-        help="when the run ends with what is measured by then",
+        help="end the run after this time and keep the results so far",
     )
     add_commit(parser)
 
 
 def add_commit(parser: argparse._ActionsContainer) -> None:
-    """What results that are kept are said to be of."""
-    parser.add_argument("--commit", help="what the results are said to be of; by default git's")
+    """Add ``--commit``, which is stored with the results."""
+    parser.add_argument(
+        "--commit", help="commit stored with the results (default: of the working tree)"
+    )
 
 
 def limits_of(options: argparse.Namespace) -> Limits:
-    """What ``add_workers`` has read."""
+    """The limits that were parsed by the options of ``add_workers``."""
     return Limits(options.deadline, options.stop)
 
 
 def _add_output(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--json", type=Path, metavar="F", help="write results here, as they come")
-    group.add_argument("--csv", type=Path, metavar="F", help="and a line for each row here")
-    group.add_argument("--plot", type=Path, metavar="F", help="draw share of copy speed by size")
-    group.add_argument("--markdown", type=Path, metavar="F", help="write the tables here")
+    group.add_argument(
+        "--json", type=Path, metavar="F", help="write results to this file as they come"
+    )
+    group.add_argument("--csv", type=Path, metavar="F", help="write a line per row to this file")
+    group.add_argument(
+        "--plot",
+        type=Path,
+        metavar="F",
+        help="plot the share of copy bandwidth by size to this file",
+    )
+    group.add_argument(
+        "--markdown", type=Path, metavar="F", help="write the tables as Markdown to this file"
+    )
     group.add_argument(
         "--against",
         type=Path,
         metavar="F",
-        help="compare ratios with earlier results; exit code 1 where some got worse",
+        help="compare ratios with earlier results; exit status 1 where some got worse",
     )
     group.add_argument(
         "--tolerated",
         type=float,
         default=100 * TOLERATED,
         metavar="PERCENT",
-        help="how much worse is not worse (default %(default).0f)",
+        help="tolerance of --against (default %(default).0f)",
     )
     group.add_argument(
         "--render",
         nargs="+",
         type=Path,
         metavar="F",
-        help="run nothing: put these results together, a later file over an earlier",
+        help="run nothing; merge these result files, later ones replacing rows of earlier ones",
     )
 
 

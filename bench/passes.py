@@ -1,7 +1,7 @@
-"""``python -m bench.passes``: seconds of our own Python passes as definitions grow.
+"""``python -m bench.passes``: time of tritonfuser's Python passes as definitions grow.
 
-Lowers chains of pointwise ops and stacks of transformer blocks for a GPU that need not be here;
-nothing is compiled or run. An exponent of 1 is linear time.
+Lowers chains of pointwise ops and stacks of transformer blocks for sm_90; nothing is compiled or
+run, and no GPU is needed. An exponent of 1 means time linear in the number of ops.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Built = tuple[FusionDefinition, list[torch.Tensor]]
 
 
 def line(count: int) -> Built:
-    """A chain: each op on the result before."""
+    """A chain: each op reads the previous result."""
 
     def body(ops: Any, x: Any) -> Any:
         for place in range(count):
@@ -46,7 +46,7 @@ def line(count: int) -> Built:
 
 
 def ladder(count: int) -> Built:
-    """A chain in which each result is used by the next two ops."""
+    """A chain in which each result is read by the next two ops."""
 
     def body(ops: Any, x: Any) -> Any:
         before = x
@@ -58,7 +58,7 @@ def ladder(count: int) -> Built:
 
 
 def fan(count: int) -> Built:
-    """Eight ops on one value, then their sum, and so on: fan-out and fan-in."""
+    """Repeated fan-out and fan-in: eight ops on one value, then their sum."""
 
     def body(ops: Any, x: Any) -> Any:
         for _ in range(count // 16):
@@ -92,14 +92,14 @@ FAMILIES: dict[str, tuple[Callable[[int], Built], tuple[int, ...]]] = {
     "blocks": (functools.partial(stack, backwards=False), (10, 20, 40)),
     "blocks and backward": (functools.partial(stack, backwards=True), (10, 20, 40)),
 }
-"""Builders, and the sizes to build at."""
+"""Builders of definitions, and the sizes to build."""
 
-# --- the clock -----------------------------------------------------------------------------------
+# --- measuring ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One definition through all passes, in seconds."""
+    """Seconds of one definition in each pass."""
 
     family: str
     size: int
@@ -115,7 +115,7 @@ class Measured:
 
 
 def measure(family: str, size: int, rounds: int = 1) -> Measured:
-    """The passes on a definition of a size: the fastest of some rounds."""
+    """Time the passes on one definition: the fastest of ``rounds`` rounds."""
     return min((_once(family, size) for _ in range(rounds)), key=lambda m: m.total)
 
 
@@ -135,7 +135,7 @@ def _once(family: str, size: int) -> Measured:
 
 
 def exponent(first: Measured, last: Measured) -> float:
-    """How the total grows with the number of ops: 1 is linearly."""
+    """The exponent of the growth of total time with the number of ops; 1 is linear."""
     return math.log(last.total / first.total) / math.log(last.ops / first.ops)
 
 
@@ -143,7 +143,7 @@ def exponent(first: Measured, last: Measured) -> float:
 
 
 def rows_of(found: list[Measured]) -> list[dict[str, str]]:
-    """The table's rows: milliseconds, and behind each family's last row how it grows."""
+    """The table's rows in milliseconds, with the growth since the first size of the family."""
     rows: list[dict[str, str]] = []
     for item in found:
         first = next(m for m in found if m.family == item.family)
@@ -161,8 +161,13 @@ def main() -> None:
     """Parse the command line and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.passes", description=__doc__)
     parser.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
-    parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many")
-    parser.add_argument("--json", type=Path, help="write the measurements here")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="rounds per definition; the fastest counts (default %(default)s)",
+    )
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
     options = parser.parse_args()
     measure("line", 10)
     found = [

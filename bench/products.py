@@ -1,6 +1,7 @@
-"""Matrix products with what comes before and after: ours, eager and torch.compile on a GPU.
+"""``python -m bench.products``: matrix products with prologues and epilogues.
 
-``python -m bench.products [--json F]``; without a GPU the kernels are compiled for sm_90.
+Times tritonfuser, eager torch and torch.compile (max-autotune) on a GPU. Without a GPU the kernels
+are compiled for sm_90.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BF16 = DataType.BFloat16
 
 @dataclass(frozen=True)
 class ProductCase:
-    """A product as it is recorded, and as one writes it in torch."""
+    """A product as a definition and as a torch function."""
 
     name: str
     record: Callable[[FusionDefinition, Sequence[Any]], Any]
@@ -43,7 +44,7 @@ class ProductCase:
 
 
 def _operands(size: Size, device: torch.device) -> list[torch.Tensor]:
-    """x [M, K], w [N, K] of about unit variance of the product, b [N]."""
+    """x [M, K], w [N, K] and b [N]; w is scaled so that the product has unit variance."""
     m, n, k = size
     x = torch.randn(m, k, device=device, dtype=torch.bfloat16)
     w = torch.randn(n, k, device=device, dtype=torch.bfloat16) / k**0.5
@@ -95,7 +96,7 @@ CASES: tuple[ProductCase, ...] = (
 
 @dataclass(frozen=True)
 class Measured:
-    """One case at one size; times in seconds, the error relative to float64's largest element."""
+    """One case at one size; times in seconds, the error relative to the largest magnitude."""
 
     case: str
     size: Size
@@ -125,14 +126,14 @@ class Measured:
 
 
 def record(case: ProductCase, inputs: Sequence[torch.Tensor]) -> FusionDefinition:
-    """The case as a definition for inputs like these."""
+    """Record the case for inputs of these shapes and dtypes."""
     with FusionDefinition() as fd:
         fd.add_output(case.record(fd, [fd.from_pytorch(t) for t in inputs]))
     return fd
 
 
 def measure(case: ProductCase, size: Size, device: str = "cuda") -> Measured:
-    """One case at one size; without a GPU, in the interpreter, times say nothing."""
+    """Measure one case at one size; in the interpreter the times are meaningless."""
     torch.manual_seed(0)
     inputs = case.inputs(size, torch.device(device))
     fd = record(case, inputs)
@@ -160,7 +161,7 @@ def measure(case: ProductCase, size: Size, device: str = "cuda") -> Measured:
 
 
 def compiled_rows() -> list[dict[str, Any]]:
-    """What the kernels of every case look like on sm_90, which need not be here."""
+    """Compile the kernels of every case for sm_90 without a GPU; returns table rows."""
     rows: list[dict[str, Any]] = []
     for case in CASES:
         for size in SIZES:

@@ -1,8 +1,8 @@
-"""The benchmark cases as data: a definition, its inputs, and what torch and others do instead.
+"""The benchmark cases as data: a definition, its inputs, and the same computation by its peers.
 
-Definitions are written as tracers record them: 16-bit tensors in, a cast to Float, the
-arithmetic, a cast back. The inputs of a backward are what torch's own backward takes, so that all
-are timed on the same work; only the mask of a dropout is drawn again here, and stored in torch.
+Definitions are written as tracers record them: 16-bit inputs, a cast to Float, the arithmetic, a
+cast back. A backward takes the same inputs as torch's own backward, so that all contenders do the
+same work. The one exception is dropout: torch loads a stored mask, the definition regenerates it.
 """
 
 from __future__ import annotations

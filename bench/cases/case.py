@@ -1,4 +1,4 @@
-"""What a benchmark case is: a definition, its inputs, and what others do instead."""
+"""The dataclass of a benchmark case: a definition, its inputs, and its peers in torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Liger = Callable[[ModuleType, Any], Run]
 
 
 class Draw:
-    """Random tensors of one dtype on one device, the same for the same seed."""
+    """Generator of random tensors of one dtype on one device, reproducible by seed."""
 
     def __init__(self, dtype: torch.dtype, device: str, seed: int = 0) -> None:
         self.dtype = dtype
@@ -32,17 +32,17 @@ class Draw:
         self._generator = None if meta else torch.Generator(device).manual_seed(seed)
 
     def normal(self, *shape: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """Normal numbers, in the dtype of the case unless another is named."""
+        """Standard normal numbers, by default in the dtype of the case."""
         return torch.randn(
             shape, dtype=dtype or self.dtype, device=self.device, generator=self._generator
         )
 
     def integers(self, high: int, *shape: int) -> torch.Tensor:
-        """int64 numbers of [0, high)."""
+        """Uniform int64 numbers in [0, high)."""
         return torch.randint(high, shape, device=self.device, generator=self._generator)
 
     def kept(self, share: float, *shape: int) -> torch.Tensor:
-        """True for about that share of the elements."""
+        """A bool tensor in which each element is True with probability ``share``."""
         unit = torch.rand(shape, device=self.device, generator=self._generator)
         return unit < share
 
@@ -55,7 +55,7 @@ class Sizes:
     float32: tuple[Size, ...] = ()
 
     def of(self, dtype: str) -> tuple[Size, ...]:
-        """Those of ``"bfloat16"`` or ``"float32"``."""
+        """The sizes for ``"bfloat16"`` or ``"float32"``."""
         found: tuple[Size, ...] = getattr(self, dtype)
         return found
 
@@ -66,28 +66,33 @@ class Case:
 
     Attributes
     ----------
-    name, suite : str
-        ``softmax_bwd`` and the table it stands in.
+    name : str
+        Unique name, such as ``softmax_bwd``.
+    suite : str
+        The table that lists the case, such as ``softmax``.
     sizes : Sizes
-        Where it is run.
+        The problem sizes, by dtype.
     define : callable
-        ``(fd, size, dtype)``: records the case.
+        ``(fd, size, dtype)``: record the case into ``fd``.
     draw : callable
         ``(Draw, size) -> inputs`` of the definition; numbers among them are scalar inputs.
     eager : callable
-        ``(*inputs) -> result(s)`` in torch: what torch.compile gets and, with float64 inputs, the
-        reference. It may give more results than the definition, at the end.
+        ``(*inputs) -> result(s)`` in torch. torch.compile compiles it; with float64 inputs it is
+        the reference. It may return extra results after those of the definition.
     prepare : callable, optional
-        ``(*inputs) -> thunk``, where eager's best is not ``eager`` itself: an autograd backward.
+        ``(*inputs) -> thunk``: the call timed as eager torch where ``eager`` itself is not the
+        fastest, such as an autograd backward.
     peers : callable, optional
-        ``(Draw, inputs) -> inputs`` of ``eager`` and ``prepare``, where they need others: the mask
-        that a dropout of torch has stored.
+        ``(Draw, inputs) -> inputs`` of ``eager`` and ``prepare`` where they differ from those of
+        the definition: torch's dropout takes a stored mask.
     oracle : callable, optional
-        ``(*inputs) -> result(s)`` with float64 inputs, where ``eager`` draws other random numbers.
+        ``(*inputs) -> result(s)`` with float64 inputs: the reference where ``eager`` draws other
+        random numbers than the definition.
     liger : callable, optional
-        The function of Liger-Kernel.
+        The same computation by Liger-Kernel.
     traffic : callable, optional
-        ``(size, dtype) -> bytes``; by default every input read once, every output written once.
+        ``(size, dtype) -> bytes`` of minimum memory traffic. The default counts every input and
+        every output once.
     """
 
     name: str
@@ -103,24 +108,24 @@ class Case:
     traffic: Callable[[Size, torch.dtype], int] | None = None
 
     def record(self, size: Size, dtype: torch.dtype) -> FusionDefinition:
-        """The definition at a size."""
+        """Record the definition at a size."""
         with FusionDefinition() as fd:
             self.define(fd, size, dtype)
         return fd
 
     def inputs(self, size: Size, dtype: torch.dtype, device: str, seed: int = 0) -> Inputs:
-        """Random inputs of the definition; ``device`` may be ``"meta"``."""
+        """Generate random inputs of the definition; ``device`` may be ``"meta"``."""
         return self.draw(Draw(dtype, device, seed), size)
 
     def peer_inputs(self, inputs: Inputs, seed: int = 0) -> Inputs:
-        """What ``eager`` takes instead of these inputs."""
+        """The inputs of ``eager`` that correspond to these inputs of the definition."""
         if self.peers is None:
             return inputs
         like = next(t for t in inputs if isinstance(t, torch.Tensor))
         return self.peers(Draw(like.dtype, str(like.device), seed), inputs)
 
     def eager_run(self, inputs: Inputs) -> Run:
-        """Eager torch on the inputs of peers, ready to be timed."""
+        """A call of eager torch, bound to the inputs of peers and ready to be timed."""
         return self.prepare(*inputs) if self.prepare else partial(self.eager, *inputs)
 
     def reference(self, inputs: Inputs) -> Any:
@@ -128,12 +133,12 @@ class Case:
         return (self.oracle or self.eager)(*doubled(inputs))
 
     def bytes(self, fd: FusionDefinition, size: Size, dtype: torch.dtype) -> int:
-        """Bytes that have to be moved."""
+        """Minimum memory traffic in bytes."""
         return self.traffic(size, dtype) if self.traffic else minimum_bytes(fd.fusion.ir)
 
 
 def doubled(inputs: Inputs) -> Inputs:
-    """The same with floats in float64."""
+    """Copy the inputs with floating-point tensors in float64."""
     return [
         x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs
     ]

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from tritonfuser import DataType, FusionDefinition
 
 from . import sizes
+from .building_blocks import EPS, autograd, load, spread, store, tensor, total
 from .case import Case, Draw, Inputs, Run, Size
-from .normalising import affine, gradient, image_inputs, normalised, statistics
-from .pieces import EPS, autograd, load, spread, store, tensor, total
+from .mean_norms import affine, gradient, image_inputs, normalised, statistics
 
 Tensor = torch.Tensor
 
@@ -78,7 +78,7 @@ def _eager_instancenorm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def _eager_instancenorm_backward(
     grad: Tensor, x: Tensor, weight: Tensor, mean: Tensor, rstd: Tensor
 ) -> Any:
-    """The formula, in the dtype of ``mean``."""
+    """The backward formula, computed in the dtype of ``mean``."""
     wide_grad, across = grad.to(mean.dtype), rstd[:, :, None, None]
     normal = (x - mean[:, :, None, None]) * across
     scaled = wide_grad * weight[:, None, None]

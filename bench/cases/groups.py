@@ -12,9 +12,9 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import from_torch
 
 from . import liger, sizes
+from .building_blocks import EPS, autograd, load, spread, store, tensor, total
 from .case import Case, Draw, Inputs, Run, Size
-from .normalising import affine, gradient, image_inputs, normalised, statistics
-from .pieces import EPS, autograd, load, spread, store, tensor, total
+from .mean_norms import affine, gradient, image_inputs, normalised, statistics
 
 Tensor = torch.Tensor
 GROUPS = 32
@@ -80,7 +80,7 @@ def _groupnorm_backward_inputs(draw: Draw, size: Size) -> Inputs:
 def _eager_groupnorm_backward(
     grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, rstd: Tensor
 ) -> Any:
-    """The formula, in the dtype of ``mean``."""
+    """The backward formula, computed in the dtype of ``mean``."""
     shape = _grouped(tuple(x.shape))
     at = mean.reshape(*mean.shape, 1, 1, 1), rstd.reshape(*rstd.shape, 1, 1, 1)
     normal = (x.to(mean.dtype).reshape(shape) - at[0]) * at[1]

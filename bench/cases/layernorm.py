@@ -1,4 +1,4 @@
-"""Layer norm over rows, alone and behind a dropout with a residual; forward and backward."""
+"""Layer norm over rows, alone and after a dropout and residual add; forward and backward."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import torch
 from tritonfuser import DataType, FusionDefinition
 
 from . import liger
+from .building_blocks import EPS, load, over_columns, store, tensor, total
 from .case import Draw, Inputs, Size
-from .normalising import affine, gradient, normalised, statistics
-from .pieces import EPS, load, over_columns, store, tensor, total
+from .mean_norms import affine, gradient, normalised, statistics
 from .row_norms import RowNorm, alone, behind_dropout
 
 Tensor = torch.Tensor
@@ -19,7 +19,7 @@ ROWS, COLUMNS = [0], [1]
 
 
 def _record(fd: FusionDefinition, x: Any, size: Size, dtype: torch.dtype) -> None:
-    """The last three outputs: the result, mean and 1 / deviation of each row."""
+    """Add three outputs: the result, and the mean and 1 / standard deviation of each row."""
     weight, bias = (load(fd, size[1:], dtype) for _ in range(2))
     mean, rstd = statistics(fd, x, COLUMNS)
     normal = normalised(fd, x, mean, rstd, size, ROWS)
@@ -34,7 +34,7 @@ def _eager(x: Tensor, weight: Tensor, bias: Tensor) -> Any:
 
 
 def _gradient(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> tuple[Any, Any]:
-    """Of grad, x, mean, rstd, weight: dx, and grad with the normalised x."""
+    """Record dx; also return (grad, normalized x) for the weight gradients."""
     grad, x = load(fd, size, dtype), load(fd, size, dtype)
     mean, rstd = (tensor(fd, (size[0], 1), DataType.Float) for _ in range(2))
     weight = load(fd, size[1:], dtype)

@@ -1,4 +1,4 @@
-"""Transposed reads, joined tensors, rotary embeddings and looked-up rows."""
+"""Transposed reads, concatenations, rotary embeddings and embedding lookups."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import from_torch
 
 from . import liger, sizes
+from .building_blocks import load, matrices, spread, store, tensor
 from .case import Case, Draw, Inputs, Size
-from .pieces import load, matrices, spread, store, tensor
 
 Tensor = torch.Tensor
 JOINED = 3
@@ -70,12 +70,12 @@ def _turned_back(fd: FusionDefinition, x: Any, size: Size) -> Any:
 
 
 def _angles(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> list[Any]:
-    """Cosines and sines [sequence, width]."""
+    """Tables of cosines and sines, [sequence, width]."""
     return [load(fd, (size[1], size[3]), dtype) for _ in range(2)]
 
 
 def _keys(size: Size) -> Size:
-    """Four queries share a key."""
+    """The shape of the keys; four query heads share one key head."""
     return (*size[:2], max(1, size[2] // 4), size[3])
 
 

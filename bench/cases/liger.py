@@ -1,7 +1,7 @@
-"""What Liger-Kernel has for the cases: ``(liger_kernel.ops, inputs) -> thunk``, the same work.
+"""The cases as Liger-Kernel computes them: ``(liger_kernel.ops, inputs) -> thunk``.
 
-The inputs are those of the definition. Backwards of Liger go through autograd, and some of them
-write over what they were given: a thunk keeps tensors of its own.
+The inputs are those of the definition. Liger's backwards run through autograd, and some overwrite
+their arguments, so each thunk owns copies of its tensors.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from .building_blocks import EPS
 from .case import Run
-from .pieces import EPS
 
 Tensor = torch.Tensor
 
 
 def available() -> bool:
-    """Whether the package is installed."""
+    """Whether Liger-Kernel is installed."""
     return importlib.util.find_spec("liger_kernel") is not None
 
 
 def load() -> ModuleType:
-    """Its functions; the import takes seconds, so it is left to who needs it."""
+    """Import ``liger_kernel.ops``; deferred because the import takes seconds."""
     return importlib.import_module("liger_kernel.ops")
 
 
@@ -106,7 +106,7 @@ def silu_mul_backward(ops: ModuleType, inputs: list[Tensor]) -> Run:
 
 
 def _heads_first(*tensors: Tensor) -> list[Tensor]:
-    """[batch, sequence, heads, width] as models hand it over: heads before the sequence."""
+    """View [batch, sequence, heads, width] as [batch, heads, sequence, width]."""
     return [t.transpose(1, 2) for t in tensors]
 
 

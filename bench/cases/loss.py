@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from tritonfuser import DataType, FusionDefinition
 
 from . import liger, sizes
+from .building_blocks import autograd, load, over_columns, over_rows, store, tensor, total, wide
 from .case import Case, Draw, Inputs, Run, Size
-from .pieces import autograd, load, over_columns, over_rows, store, tensor, total, wide
 
 Tensor = torch.Tensor
 
 
 def _cross_entropy(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
-    """The mean loss, and the logarithms of the sums that the backward needs."""
+    """The mean loss, and the logsumexp of each row, which the backward reads."""
     x, labels = load(fd, size, dtype), tensor(fd, size[:1], DataType.Int)
     largest = fd.ops.max(x, dims=[1])
     exps = fd.ops.exp(fd.ops.sub(x, over_rows(fd, largest, size)))
@@ -35,7 +35,7 @@ def _inputs(draw: Draw, size: Size) -> Inputs:
 
 
 def _eager(x: Tensor, labels: Tensor) -> Any:
-    """The formula in float32; what torch.compile makes of it is as fused as it gets."""
+    """The formula in float32; torch.compile fuses it best in this form."""
     x = wide(x)
     logs = torch.logsumexp(x, 1)
     return (logs - x.gather(1, labels[:, None])[:, 0]).mean(), logs

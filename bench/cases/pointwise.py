@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from tritonfuser import FusionDefinition
 
 from . import liger, sizes
+from .building_blocks import autograd, load, matrices, over_columns, spread, store, total
 from .case import Case, Draw, Inputs, Run, Size
-from .pieces import autograd, load, matrices, over_columns, spread, store, total
 
 Tensor = torch.Tensor
 ROOT = 0.7978845608028654
-"""sqrt(2 / pi), of the tanh form of GELU."""
+"""sqrt(2 / pi), a constant of the tanh approximation of GELU."""
 CUBIC = 0.044715
 
 
@@ -108,7 +108,7 @@ def _eager_scale_bias_relu(x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
 
 
 def _scale_bias_relu_backward(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
-    """The gradient of x, from the forward's result."""
+    """The gradient of x, computed from the forward's result."""
     grad, out, scale = load(fd, size, dtype), load(fd, size, dtype), load(fd, size[1:], dtype)
     passed = fd.ops.where(fd.ops.gt(out, 0.0), grad, 0.0)
     store(fd, fd.ops.mul(passed, over_columns(fd, scale, size)), dtype)

@@ -1,4 +1,4 @@
-"""Sums, maxima and variances over rows, columns, the middle and all; and what follows a sum."""
+"""Sums, maxima and variances over rows, columns, the middle or all dims; a sum with epilogue."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from tritonfuser import FusionDefinition
 
 from . import sizes
+from .building_blocks import load, matrices, store, total, wide
 from .case import Case, Draw, Inputs, Size, Sizes
-from .pieces import load, matrices, store, total, wide
 
 Tensor = torch.Tensor
 
@@ -52,7 +52,7 @@ DIMS: dict[str, tuple[list[int], Sizes]] = {
 
 
 def _reductions() -> list[Case]:
-    """Each op over each dims; the others over fewer sizes than sums."""
+    """Each reduction over each set of dims; sums run at more sizes than the others."""
     return [
         Case(
             f"{op}_{place}",
@@ -68,7 +68,7 @@ def _reductions() -> list[Case]:
 
 
 def _bias_gradient(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
-    """The sum of the rows, kept in Float as an accumulated gradient is."""
+    """The sum over rows, stored in Float like an accumulated gradient."""
     fd.add_output(total(fd, load(fd, size, dtype), [0]))
 
 

@@ -1,4 +1,4 @@
-"""RMS norm over rows: alone, behind a residual, behind a dropout; forward and backward."""
+"""RMS norm over rows: alone, after a residual add, after a dropout; forward and backward."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import torch.nn.functional as F
 from tritonfuser import DataType, FusionDefinition
 
 from . import liger, sizes
-from .case import Case, Draw, Inputs, Run, Size
-from .pieces import (
+from .building_blocks import (
     EPS,
     autograd,
     load,
@@ -23,6 +22,7 @@ from .pieces import (
     tensor,
     total,
 )
+from .case import Case, Draw, Inputs, Run, Size
 from .row_norms import RowNorm, alone, behind_dropout, then
 
 Tensor = torch.Tensor
@@ -40,7 +40,7 @@ def _eager(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _gradient(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> tuple[Any, Any]:
-    """Of grad, x, rstd, weight: dx, and the rows that dweight is the sum of."""
+    """Record dx; also return the rows whose sum is dweight."""
     grad, x = load(fd, size, dtype), load(fd, size, dtype)
     rstd = tensor(fd, (size[0], 1), DataType.Float)
     weight = load(fd, size[1:], dtype)
@@ -57,7 +57,7 @@ def _store(fd: FusionDefinition, rows: Any, dtype: torch.dtype) -> None:
 
 
 def _eager_gradient(grad: Tensor, x: Tensor, rstd: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The same in the dtype of ``rstd``: what torch.compile makes of a composite rms_norm."""
+    """The same in the dtype of ``rstd``, in the form that torch.compile decomposes rms_norm to."""
     normal = x.to(rstd.dtype) * rstd
     scaled = grad.to(rstd.dtype) * weight.to(rstd.dtype)
     dx = rstd * (scaled - normal * (scaled * normal).mean(1, keepdim=True))
@@ -70,7 +70,7 @@ def _eager_backward(grad: Tensor, x: Tensor, rstd: Tensor, weight: Tensor) -> An
 
 
 def _autograd(grad: Tensor, x: Tensor, rstd: Tensor, weight: Tensor) -> Run:
-    """torch.nn.functional.rms_norm's backward alone; it keeps what it needs of the forward."""
+    """The backward of torch.nn.functional.rms_norm alone; the forward runs once, untimed."""
     return autograd(_eager, grad, x, weight)
 
 
@@ -94,7 +94,7 @@ def _eager_residual(x: Tensor, residual: Tensor, weight: Tensor) -> Any:
 
 
 def _residual_backward(fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
-    """One gradient for x and the residual: that of the norm and that of the sum."""
+    """The gradient shared by x and the residual: through the norm plus through the sum."""
     dx, rows = _gradient(fd, size, dtype)
     store(fd, fd.ops.add(dx, load(fd, size, dtype)), dtype)
     _store(fd, rows, dtype)

@@ -1,4 +1,4 @@
-"""What norms over rows have in common: their cases alone, and behind a dropout with a residual."""
+"""Cases of norms over rows: the norm alone, and after a dropout and residual add."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import torch.nn.functional as F
 from tritonfuser import FusionDefinition
 
 from . import sizes
-from .case import Case, Draw, Inputs, Liger, Run, Size
-from .pieces import (
+from .building_blocks import (
     DROPPED,
     SEEDS,
     define_seeds,
@@ -26,32 +25,33 @@ from .pieces import (
     undropped,
     with_mask,
 )
+from .case import Case, Draw, Inputs, Liger, Run, Size
 
 Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)
 class RowNorm:
-    """A norm, as its cases need it.
+    """One norm over rows, as data for its cases.
 
     Attributes
     ----------
     name : str
-        ``layernorm``.
+        Name of the norm, such as ``layernorm``.
     vectors : int
-        How many it takes: weight, or weight and bias.
+        Number of parameter vectors: 1 for weight, 2 for weight and bias.
     record : callable
-        ``(fd, x, size, dtype)``: takes the vectors as inputs, and adds the outputs.
+        ``(fd, x, size, dtype)``: define the vectors as inputs and add the outputs.
     gradient : callable
-        ``(fd, size, dtype) -> (dx, rows)``: takes the inputs of the backward.
+        ``(fd, size, dtype) -> (dx, rows)``: define the inputs of the backward and compute dx.
     store : callable
-        ``(fd, rows, dtype)``: adds the gradients of the vectors.
+        ``(fd, rows, dtype)``: add the gradients of the vectors as outputs.
     eager, eager_backward : callable
-        The same in torch.
+        Forward and backward in torch.
     inputs : callable
         ``(draw, size) -> inputs`` of the backward.
     autograd : callable, optional
-        ``(*inputs) -> thunk``, where torch is faster through autograd.
+        ``(*inputs) -> thunk``: the backward through autograd where that is torch's fastest.
     """
 
     name: str
@@ -66,7 +66,7 @@ class RowNorm:
 
 
 def alone(norm: RowNorm, liger: Liger, liger_backward: Liger) -> tuple[Case, Case]:
-    """The norm and its backward."""
+    """The cases of the norm and its backward."""
     given = matrices(1, norm.vectors)
     forward = Case(
         norm.name, "norm", sizes.ROWS, partial(_norm, norm), given, norm.eager, liger=liger
@@ -85,7 +85,7 @@ def alone(norm: RowNorm, liger: Liger, liger_backward: Liger) -> tuple[Case, Cas
 
 
 def behind_dropout(norm: RowNorm) -> tuple[Case, Case]:
-    """The norm of a residual and what a dropout leaves of its input, and the backward."""
+    """The cases of the norm of dropout(x) + residual and its backward."""
     autograd = norm.autograd and partial(_autograd_dropout, norm.autograd)
     forward = Case(
         f"dropout_{norm.name}",
@@ -111,7 +111,7 @@ def behind_dropout(norm: RowNorm) -> tuple[Case, Case]:
 
 
 def then(backward: Callable[..., Run], finish: Callable[[Any], Any], *inputs: Tensor) -> Run:
-    """An autograd backward, and eager ops on its results."""
+    """A call of an autograd backward followed by eager ops on its results."""
     run = backward(*inputs)
     return lambda: finish(run())
 
@@ -126,7 +126,7 @@ def _backward(norm: RowNorm, fd: FusionDefinition, size: Size, dtype: torch.dtyp
     norm.store(fd, rows, dtype)
 
 
-# --- behind a dropout ----------------------------------------------------------------------------
+# --- after a dropout -----------------------------------------------------------------------------
 
 
 def _dropout(norm: RowNorm, fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
@@ -159,7 +159,7 @@ def _dropout_oracle(
 
 
 def _dropout_backward(norm: RowNorm, fd: FusionDefinition, size: Size, dtype: torch.dtype) -> None:
-    """Gradients of the residual, of what was dropped, and of the vectors."""
+    """Gradients of the residual, of the dropout's input, and of the vectors."""
     dx, rows = norm.gradient(fd, size, dtype)
     store(fd, dx, dtype)
     store(fd, dropped(fd, dx, size, define_seeds(fd)), dtype)

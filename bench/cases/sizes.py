@@ -1,4 +1,4 @@
-"""The sizes the cases run at: powers of two, rows of all lengths, and odd ones."""
+"""The sizes that cases run at: powers of two, short to long rows, and odd extents."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ FEW = Sizes(
     bfloat16=(SMALL, SQUARE, (16384, 20480), LONG, ODD),
     float32=(SQUARE,),
 )
-"""The same for cases that differ from one of ``ROWS`` in one op."""
+"""A subset of ``ROWS``, for cases that differ from another case in one op."""
 
 CUBES = Sizes(
     bfloat16=((8, 256, 512), (32, 4096, 1024), (512, 512, 512), (128, 2049, 513)),
     float32=((32, 4096, 1024),),
 )
-"""[i, r, i]: the dim in the middle is reduced."""
+"""[outer, reduced, inner]: the middle dim is reduced."""
 
 IMAGES = Sizes(
     bfloat16=((64, 32, 28, 28), (256, 64, 56, 56), (256, 64, 112, 112), (128, 96, 57, 57)),
     float32=((256, 64, 56, 56),),
 )
-"""[N, C, H, W]; the channels make 32 groups."""
+"""[N, C, H, W]; the channels form 32 groups."""
 
 SCORES = Sizes(
     bfloat16=((2, 8, 512, 512), (8, 16, 1024, 1024), (4, 32, 2048, 2048), (8, 16, 1023, 1023)),

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from tritonfuser import DataType, FusionDefinition
 
 from . import liger, sizes
-from .case import Case, Draw, Inputs, Size
-from .pieces import (
+from .building_blocks import (
     DROPPED,
     SEEDS,
     define_seeds,
@@ -27,9 +26,10 @@ from .pieces import (
     undropped,
     with_mask,
 )
+from .case import Case, Draw, Inputs, Size
 
 SCALE = 0.125
-"""Of attention scores: 1 / sqrt(64)."""
+"""Scale of attention scores: 1 / sqrt(64)."""
 
 
 def _softmax_of(fd: FusionDefinition, x: Any, size: Size, dim: int) -> Any:
@@ -69,7 +69,7 @@ def _eager_backward(dim: int, grad: torch.Tensor, out: torch.Tensor) -> torch.Te
 
 
 def _finish(fd: FusionDefinition, masked: Any, size: Size, dtype: torch.dtype) -> None:
-    """Dropped probabilities, and the probabilities for the backward."""
+    """Softmax with dropout; also outputs the probabilities, which the backward reads."""
     probabilities = _softmax_of(fd, masked, size, 3)
     seeds = define_seeds(fd)
     store(fd, dropped(fd, probabilities, size, seeds), dtype)

@@ -1,1 +1,1 @@
-"""First runs with every cache empty, each in a process of its own."""
+"""The time of a function's first run with empty caches, each in its own process."""

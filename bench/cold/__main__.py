@@ -1,11 +1,11 @@
-"""``python -m bench.cold``: the first run of a function, everything cold, ours and torch.compile's.
+"""``python -m bench.cold``: time the first run of a function, tritonfuser against torch.compile.
 
-Each run is a process of its own, one at a time, with empty folders for the caches of Triton,
-inductor and ours; ``--warm`` runs it once more with what it left in them. The clock starts where a
-user's program stands: torch, triton and the compiler are imported, the GPU has a context, the
-function has run in eager. It stops when the GPU is done. torch.compile is ``torch.compile(f)`` as
-it comes: a process has no compile workers, its first compilation starts them, and that is in the
-figure. Without a GPU ours alone is timed, compiled for sm_90 and not run.
+Each run is a new process, one at a time, with empty cache folders of Triton, inductor and
+tritonfuser. ``--warm`` runs it a second time with the caches that the first run filled. Before the
+clock starts, torch, triton and the compiler are imported, the CUDA context exists, and the function
+has run in eager torch. The clock stops when the GPU is idle. torch.compile runs with its defaults:
+the first compilation starts its compile workers, which is part of its time. Without a GPU only
+tritonfuser is timed: kernels are compiled for sm_90 and not run.
 """
 
 from __future__ import annotations
@@ -39,20 +39,31 @@ def _parse() -> argparse.Namespace:
         metavar="NAME",
         help=f"cases of the suite, or block (default {' '.join(DEFAULT)})",
     )
-    parser.add_argument("--rounds", type=int, default=3, help="the median of so many")
-    parser.add_argument("--warm", action="store_true", help="run again with the caches left behind")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="runs per case; the table shows the median (default %(default)s)",
+    )
+    parser.add_argument("--warm", action="store_true", help="run each case again with warm caches")
     parser.add_argument(
         "--deadline",
         type=float,
         default=float("inf"),
         metavar="SECONDS",
-        help="when no further process is started",
+        help="start no further process after this time",
     )
     parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="for one process"
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help="time limit of one process (default %(default).0f)",
     )
     add_commit(parser)
-    parser.add_argument("--json", type=Path, metavar="F", help="write the times here, as they come")
+    parser.add_argument(
+        "--json", type=Path, metavar="F", help="write the times to this file after every run"
+    )
     return parser.parse_args()
 
 
@@ -61,7 +72,7 @@ def _content(about: dict[str, Any], found: Sequence[Trial]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Time first runs, tell of each as it is known, and print the table."""
+    """Time first runs, print each result when it is known, then print the table."""
     options = _parse()
     limits = Limits(options.timeout, time.time() + options.deadline)
     on_gpu = torch.cuda.is_available()

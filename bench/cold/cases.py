@@ -17,21 +17,22 @@ from ..model import REAL, blocks
 
 DTYPE = torch.bfloat16
 DEFAULT = ("bias_gelu", "layernorm", "layernorm_bwd", "block")
-"""A kernel without a reduction, one with, one whose weights' gradients follow, and several."""
+"""One pointwise kernel; one reduction; a backward with weight gradients; several kernels."""
 
 
 @dataclass(frozen=True)
 class ColdCase:
-    """What is recorded, and inputs that hold no numbers."""
+    """A function to time: how to record it, and its inputs on the meta device."""
 
     name: str
     record: Callable[[], FusionDefinition]
     inputs: Callable[[], Inputs]
 
-    def told(self, device: str) -> dict[str, Any]:
-        """The case for a process that knows nothing of ours: a function's text, what it takes.
+    def as_json(self, device: str) -> dict[str, Any]:
+        """The case as JSON for a child process that need not import tritonfuser.
 
-        Tensors are given by shape and dtype; ``places`` says which of the inputs are arguments.
+        ``text`` is the torch function, ``inputs`` are scalars or ``[shape, dtype]`` of tensors, and
+        ``places`` are the indices of the inputs that the function takes.
         """
         function = write(self.record().fusion.ir, device)
         inputs = [
@@ -45,7 +46,7 @@ class ColdCase:
 
 
 def _of_suite(case: Case) -> ColdCase:
-    """The second of its sizes: compiling takes about as long at any."""
+    """A case of the suite at its second size; compile time hardly depends on the size."""
     size = case.sizes.bfloat16[1]
     given = partial(case.inputs, size, DTYPE, "meta")
     return ColdCase(case.name, partial(case.record, size, DTYPE), given)

@@ -1,8 +1,8 @@
-"""A process that runs one function for the first time, and prints the seconds as a line of JSON.
+"""The child process that times one first run and prints the seconds as a line of JSON.
 
-Started by ``bench.cold``. What is no compiling is done before the clock starts, for everyone alike:
-the packages are imported, and the function has run once in eager, so that the GPU has a context and
-torch's libraries their handles. Imports that are left for the first run are taken off its time.
+``bench.cold`` starts it. Work other than compilation happens before the clock starts: packages are
+imported, and the function runs once in eager torch, which creates the CUDA context and the library
+handles. The time of imports that happen during the first run is subtracted.
 """
 
 from __future__ import annotations
@@ -24,19 +24,26 @@ from bench.measure.timing import synchronize
 
 Seconds = dict[str, float]
 First = Callable[[], Seconds]
-"""A first run; gives the parts of its time that are known."""
+"""Runs for the first time; returns seconds by part, where they are known."""
 ARCH = "sm_90"
-"""What ours is compiled for where there is no GPU, on inputs that are ``meta``."""
+"""The architecture that kernels are compiled for where there is no GPU."""
 
 
 def main(peer: str, path: str, device: str) -> None:
-    """Time the first run of the case in a file by ``ours`` or ``torch``."""
-    told = json.loads(Path(path).read_text())
-    inputs = [_input(given, device) for given in told["inputs"]]
-    function, arguments = _function(told["text"]), [inputs[place] for place in told["places"]]
+    """Time the first run of the case in the file ``path``; ``peer`` is ``ours`` or ``torch``."""
+    described = json.loads(Path(path).read_text())
+    inputs = [_input(given, device) for given in described["inputs"]]
+    function, arguments = (
+        _function(described["text"]),
+        [inputs[place] for place in described["places"]],
+    )
     if device != "meta":
         function(*arguments)
-    first = _ours(told["case"], inputs, device) if peer == "ours" else _torchs(function, arguments)
+    first = (
+        _ours(described["case"], inputs, device)
+        if peer == "ours"
+        else _torch_compile(function, arguments)
+    )
     gc.collect()
     synchronize(device)
     with ImportClock() as imports:
@@ -64,7 +71,7 @@ def _function(text: str) -> Callable[..., Any]:
     return found
 
 
-def _torchs(function: Callable[..., Any], arguments: Sequence[Any]) -> First:
+def _torch_compile(function: Callable[..., Any], arguments: Sequence[Any]) -> First:
     importlib.import_module("torch._inductor.compile_fx")
 
     def first() -> Seconds:
@@ -99,7 +106,7 @@ def _run(fd: Any, inputs: Sequence[Any]) -> None:
 
 
 def _compile(fd: Any, inputs: Sequence[Any]) -> None:
-    """As for a run, for a GPU that is not here."""
+    """Compile the kernels of a run for ``ARCH`` without a GPU."""
     kernels = importlib.import_module("tritonfuser.cache.kernels")
     lowered, _ = fd._core().lowered(inputs, arch=ARCH)
     sources = [source for source in lowered.sources if source is not None]
@@ -108,7 +115,7 @@ def _compile(fd: Any, inputs: Sequence[Any]) -> None:
 
 
 def _listener(parts: Seconds) -> Callable[..., None]:
-    """Triton's own times, added up over kernels, which may be compiled at the same time."""
+    """Add Triton's stage times up over kernels; kernels may compile concurrently."""
 
     def heard(*, times: Any, cache_hit: bool, **_: Any) -> None:
         stages = dict(times.lowering_stages)

@@ -1,4 +1,4 @@
-"""Processes that run a function for the first time, and the table of their times."""
+"""Child processes that time first runs, and the table of their times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..tables.records import OURS
 from .cases import ColdCase
 
 TORCH = "torch"
-MOST = 0.5
-"""The bar: the share of torch.compile's time that ours may take."""
+MAX_RATIO = 0.5
+"""The target: time of tritonfuser over time of torch.compile, at most."""
 PARTS = ("record", "passes", "front end", "llvm", "ptxas")
 CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITONFUSER_CACHE_DIR")
 Seconds = dict[str, float]
@@ -27,7 +27,7 @@ Seconds = dict[str, float]
 
 @dataclass(frozen=True)
 class Trial:
-    """One process: the seconds that it has printed, or why it has none."""
+    """The result of one process: the seconds that it printed, or its error."""
 
     case: str
     peer: str
@@ -46,7 +46,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that one process may take, and by ``time.time`` when no further one is started."""
+    """Time limits.
+
+    Attributes
+    ----------
+    child : float
+        Seconds that one process may take.
+    deadline : float
+        ``time.time()`` after which no further process is started.
+    """
 
     child: float = float("inf")
     deadline: float = float("inf")
@@ -61,9 +69,9 @@ def trials(
     *,
     warm: bool = False,
 ) -> Iterator[Trial]:
-    """Each case once by everyone, then all of them again: what there is time for.
+    """Run every case with every peer, round by round, until the deadline.
 
-    A child is alone on the machine: the one before it, with all that it had started, is gone.
+    One child runs at a time; it and all processes that it started end before the next begins.
     """
     for number in range(1, rounds + 1):
         for case in cases:
@@ -83,7 +91,7 @@ def _child(
     environment = {**os.environ, **{name: f"{folder}/{name.lower()}" for name in CACHES}}
     command = [sys.executable, "-m", "bench.cold.child", peer, str(path), device]
     try:
-        path.write_text(json.dumps(case.told(device)))
+        path.write_text(json.dumps(case.as_json(device)))
         return json.loads(output_of(command, environment, seconds).splitlines()[-1]), None
     except ChildError as error:
         return {}, str(error)
@@ -93,10 +101,10 @@ def _child(
 
 
 def rows(found: Sequence[Trial]) -> list[dict[str, str]]:
-    """A line for each case that ours has run: medians of the rounds, in milliseconds.
+    """One line for each case that tritonfuser ran: medians of the rounds, in milliseconds.
 
-    Kernels are compiled at the same time, so that ``front end``, ``llvm`` and ``ptxas``, which are
-    sums over kernels, may be more than ``all kernels``.
+    Kernels compile concurrently. ``front end``, ``llvm`` and ``ptxas`` are sums over kernels, which
+    may exceed the elapsed time ``all kernels``.
     """
     names = dict.fromkeys(trial.case for trial in found)
     lines = (_row(name, [trial for trial in found if trial.case == name]) for name in names)
@@ -117,7 +125,7 @@ def _row(name: str, found: Sequence[Trial]) -> dict[str, str]:
             _milliseconds(theirs["total"]),
             human_ratio(ratio),
         )
-        line[f"<= {MOST}x"] = "met" if ratio <= MOST else "MISSED"
+        line[f"<= {MAX_RATIO}x"] = "met" if ratio <= MAX_RATIO else "MISSED"
     for who, peer in (("ours", OURS), ("compile", TORCH)):
         if again := _medians(found, peer, warm=True):
             line[f"{who} warm ms"] = _milliseconds(again["total"])
@@ -125,7 +133,7 @@ def _row(name: str, found: Sequence[Trial]) -> dict[str, str]:
 
 
 def _medians(found: Sequence[Trial], peer: str, *, warm: bool = False) -> Seconds:
-    """The parts of one's time over the rounds; nothing where none was run."""
+    """Median seconds of each part over the rounds; empty if there was no successful run."""
     runs = [t.seconds for t in found if (t.peer, t.warm) == (peer, warm) and t.error is None]
     parts = dict.fromkeys(part for run in runs for part in run)
     return {part: statistics.median(run.get(part, 0.0) for run in runs) for part in parts}

@@ -1,12 +1,12 @@
-"""A definition written as a plain torch function, which eager and ``torch.compile`` can run.
+"""Write a definition as a plain torch function for eager torch and ``torch.compile``.
 
     def f(tv0, tv1):
         tv2 = tv0 + tv1
         tv3 = torch.sum(tv2, (1,), dtype=torch.float32)
         return [tv3]
 
-One line a node, in recording order. Sizes are constants, dtypes are those of the definition, casts
-are explicit; random numbers come from torch's generator, so seeds are no arguments.
+One line per node, in recording order. Sizes are constants, dtypes are those of the definition, and
+casts are explicit. Random numbers come from torch's generator, so seeds are not arguments.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _WHOLE = (Kind.EXTENT, Kind.EXTENTS)
 
 @dataclass(frozen=True)
 class TorchFunction:
-    """The text of a module with one function, and which inputs of the definition it takes."""
+    """The source of a module with one function."""
 
     text: str
     places: tuple[int, ...]
 
     def load(self, name: str = "function") -> Callable[..., list[torch.Tensor]]:
-        """The function itself; tracebacks show its lines under ``<name>``."""
+        """Compile the function; tracebacks show its lines under ``<name>``."""
         filename = f"<{name}>"
         linecache.cache[filename] = (len(self.text), None, self.text.splitlines(True), filename)
         scope: dict[str, Any] = {}
@@ -49,12 +49,12 @@ class TorchFunction:
         return found
 
     def arguments(self, inputs: Sequence[Any]) -> list[Any]:
-        """Of the definition's inputs those that the function takes."""
+        """Select the function's arguments from the definition's inputs."""
         return [inputs[place] for place in self.places]
 
 
 def unseeded(fusion: Fusion) -> Fusion:
-    """Without seeds: random numbers are drawn from torch's generator, as eager programs do."""
+    """Remove seeds and offsets, so that random numbers come from torch's generator."""
     nodes = tuple(_unseeded(node) for node in fusion.nodes)
     return replace(fusion, nodes=nodes)
 
@@ -72,12 +72,12 @@ def _unseeded(node: Node) -> Node:
 
 
 def write(fusion: Fusion, device: str = "cuda") -> TorchFunction:
-    """The definition as a torch function; tensors that it makes are on ``device``.
+    """Write the definition as a torch function; new tensors are created on ``device``.
 
     Raises
     ------
     DefinitionError
-        An op has no form in torch, or a size is known at run time alone.
+        An op has no equivalent in torch, or a size is known only at run time.
     """
     fusion = unseeded(fusion)
     writer = _Writer(device)
@@ -103,7 +103,7 @@ def write(fusion: Fusion, device: str = "cuda") -> TorchFunction:
 
 
 def _read(fusion: Fusion, nodes: Sequence[Node]) -> set[Value]:
-    """What is taken by a node or handed out."""
+    """The values that a node reads or that are outputs."""
     read = {value for node in nodes for value in node.operands()}
     for out in fusion.outputs:
         read.update((out.value,) if out.alias_of is None else (out.value, out.alias_of))
@@ -111,7 +111,7 @@ def _read(fusion: Fusion, nodes: Sequence[Node]) -> set[Value]:
 
 
 class _Writer:
-    """Node by node; scalars of constants are worked out here and written as numbers."""
+    """Writes node by node; scalars computed from constants are folded to numbers."""
 
     def __init__(self, device: str) -> None:
         self._device = device
@@ -151,7 +151,7 @@ def _folded(node: Node) -> Const:
 
 
 def _text(arg: Arg, *, whole: bool) -> Text:
-    """Names and numbers; sizes, which may be computed in floating point, as ints."""
+    """Operands as text; sizes computed in floating point become ints."""
     if isinstance(arg, tuple):
         return tuple(_single(item, whole=whole) for item in arg)
     return None if arg is None else _single(arg, whole=whole)

@@ -13,7 +13,7 @@ def main() -> None:
     entries = {entry.name: entry for entry in load()}
     parser = argparse.ArgumentParser(prog="python -m bench.functions", description=__doc__)
     parser.add_argument("names", nargs="+", choices=entries, metavar="NAME")
-    parser.add_argument("--device", default="cuda", help="where it makes tensors")
+    parser.add_argument("--device", default="cuda", help="device on which new tensors are created")
     options = parser.parse_args()
     for name in options.names:
         print(write(record(entries[name]).fusion.ir, options.device).text)

@@ -1,4 +1,4 @@
-"""Attention in torch: the flash kernels that torch has for the device."""
+"""Attention in torch: calls of torch's flash-attention kernels for the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .line import Line, unwritable
 
 _FLASH = "torch.ops.aten._scaled_dot_product_flash_attention"
 _WIDTHS = 8
-"""What the width of a head is a multiple of on a GPU."""
+"""The GPU kernels need a head width that is a multiple of this."""
 
 
 def forward(line: Line) -> str:
@@ -20,7 +20,7 @@ def forward(line: Line) -> str:
     given = ", ".join(line[name] for name in ("query", "key", "value"))
     options = f"{_dropout(line)}, {_causal(line)}{_scale(line)}"
     if line.device == "cpu":
-        # Nothing is drawn there: seed and offset are of no use.
+        # The CPU kernel returns no seed and offset.
         seed = ", ".join(f"torch.zeros({shape}, dtype=torch.uint64)" for shape in ("2", "()"))
         return f"(*{_FLASH}_for_cpu({given}, {options}), {seed})"
     return f"itemgetter(0, 1, 6, 7)({_FLASH}({given}, {options}))"
@@ -40,7 +40,7 @@ def backward(line: Line) -> str:
 
 
 def _check(line: Line) -> None:
-    """Refuse what the kernels on the device would not take as it is."""
+    """Raise for operands that the device's kernels reject without padding."""
     query = next(a for a in line.node.operands() if a.name == line["query"])
     assert isinstance(query, Value)
     if query.tensor.rank != 4:

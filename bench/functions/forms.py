@@ -1,4 +1,4 @@
-"""Views, reductions, factories and products in torch: one row an op, a line in, its text out."""
+"""Views, reductions, factories and products as torch expressions, one function per op."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Form = Callable[[Line], str]
 
 
 def right_side(line: Line) -> str:
-    """The expression whose value, or values, the node's results are.
+    """The torch expression that computes the node's results.
 
     Raises
     ------
     DefinitionError
-        The op has no form in torch, or none for its dtypes or options.
+        The op has no equivalent in torch, or none for its dtypes or options.
     """
     if isinstance(registry.get(line.node.op).form, Pointwise):
         return pointwise(line)
@@ -58,7 +58,7 @@ def _permute(line: Line) -> str:
 
 
 def _stride_order(line: Line) -> str:
-    """A copy whose dims lie in memory as asked: a dim's number counts from the fastest."""
+    """A copy in the given stride order; 0 is the fastest dim."""
     order = line.attr("stride_order")
     rank = len(order)
     outward = sorted(range(rank), key=lambda dim: -(order[dim] % rank))
@@ -134,7 +134,7 @@ def _full(line: Line) -> str:
 
 
 def _drawn(line: Line, draw: str, scale: str, shift: str) -> str:
-    """Drawn in float32 at least, and rounded once it is scaled."""
+    """Random numbers in at least float32, rounded to the dtype after scaling."""
     dtype = line.attr("dtype")
     wide = DataType.Double if dtype is DataType.Double else DataType.Float
     text = f"torch.{draw}({line['shape']}, dtype={torch_name(wide)}, {line.place})"

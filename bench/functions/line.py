@@ -1,4 +1,4 @@
-"""One node as a line of torch: its operands as texts, and how numbers and dtypes are written."""
+"""One node as a line of torch: operands, numbers and dtypes as text."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Text = Union[str, tuple[str, ...], None]
 
 @dataclass(frozen=True)
 class Line:
-    """A node, its operands as texts by parameter name, and the device that it makes tensors on."""
+    """A node, its operands as text by parameter name, and the device of new tensors."""
 
     node: Node
     operands: dict[str, Text]
     device: str
 
     def __getitem__(self, name: str) -> str:
-        """The text of an operand that is there; a list in parentheses."""
+        """The text of an operand that must be present; a list becomes a tuple."""
         found = self.operands[name]
         if found is None:
             raise unwritable(self.node, f"without {name}")
         return found if isinstance(found, str) else tuple_text(found)
 
     def items(self, name: str) -> tuple[str, ...]:
-        """The texts of an operand that is a list."""
+        """The texts of the items of a list operand."""
         found = self.operands[name]
         assert isinstance(found, tuple), f"{self.node.op}: {name} is no list"
         return found
@@ -40,12 +40,12 @@ class Line:
 
     @property
     def place(self) -> str:
-        """The argument that puts a new tensor on the device."""
+        """The ``device=`` argument of a new tensor."""
         return f"device={self.device!r}"
 
 
 def unwritable(node: Node, why: str = "") -> DefinitionError:
-    """No torch function stands for the node."""
+    """The error of a node without an equivalent in torch."""
     return DefinitionError(
         f"{node.op}: expected an op that has a form in torch, got {node.op} {why}".rstrip(),
         loc=node.loc,
@@ -65,7 +65,7 @@ def torch_name(dtype: Attr) -> str:
 
 
 def literal(value: Any) -> str:
-    """A number; a negative one in parentheses, so that any operator may stand beside it."""
+    """A number as text; a negative one in parentheses, so that any operator may precede it."""
     if isinstance(value, bool | complex):
         return repr(value)
     text = repr(value) if math.isfinite(value) else f'float("{value}")'

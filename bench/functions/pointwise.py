@@ -1,4 +1,4 @@
-"""Pointwise nodes in torch: operands cast as the op's typing rule says, and one expression."""
+"""Pointwise nodes in torch: operands cast by the op's typing rule, then one expression."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _OPERATORS = {
     "bitwise_xor": "^",
 }
 _RENAMED = {"set": "clone", "segment_set": "clone", "mod": "fmod", "silu": "nn.functional.silu"}
-"""Where torch's name is not the op's own."""
-_OF_FLOATS = frozenset({"div", "fmod", "frac", "lerp", "mod", "pow", "remainder", "round"})
-"""What torch computes of integers is refused, or something else than the op means."""
-_NOT_OF_BOOLS = frozenset(
+"""torch's name of an op, where it differs."""
+_FLOATS_ONLY = frozenset({"div", "fmod", "frac", "lerp", "mod", "pow", "remainder", "round"})
+"""Ops that torch rejects for integers, or computes differently."""
+_NO_BOOLS = frozenset(
     {"abs", "addcmul", "ceil", "clamp", "floor", "neg", "relu", "sign", "sub", "threshold", "trunc"}
 )
-_OTHERS = frozenset({"addcmul", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lerp"})
-"""What torch has under the name takes other operands, or has no value at the edges."""
-_OF_TENSORS = frozenset({"atan2", "hypot", "maximum", "minimum", "nextafter", "fmod", "mod"})
-"""What torch does not take numbers for, or not on the left."""
-_PYTHON: dict[DataType, Callable[[Any], bool | float]] = {
+_DIFFERENT = frozenset({"addcmul", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lerp"})
+"""Ops whose torch function of that name has other operands or other edge cases."""
+_TENSORS_ONLY = frozenset({"atan2", "hypot", "maximum", "minimum", "nextafter", "fmod", "mod"})
+"""Ops for which torch rejects Python numbers, or rejects them on the left."""
+_PYTHON_TYPES: dict[DataType, Callable[[Any], bool | float]] = {
     DataType.Bool: bool,
     DataType.Double: float,
     DataType.Float: float,
@@ -58,7 +58,7 @@ def pointwise(line: Line) -> str:
     Raises
     ------
     DefinitionError
-        torch has no such function, or one of another meaning for these dtypes.
+        torch has no such function, or it computes something else for these dtypes.
     """
     node = line.node
     if node.op == "cast":
@@ -87,17 +87,17 @@ def pointwise(line: Line) -> str:
 def _refuse(node: Node, typing: Typing) -> None:
     dtype = typing.operands[-1]
     category = dtype.info.category
-    integral = category < Category.FLOAT and node.op in _OF_FLOATS
-    boolean = category is Category.BOOL and node.op in _NOT_OF_BOOLS
-    if integral or boolean or node.op in _OTHERS:
+    integral = category < Category.FLOAT and node.op in _FLOATS_ONLY
+    boolean = category is Category.BOOL and node.op in _NO_BOOLS
+    if integral or boolean or node.op in _DIFFERENT:
         raise unwritable(node, f"of {dtype}")
 
 
 def _as(arg: Arg, text: Text, dtype: DataType) -> str:
-    """An operand in the dtype it is computed in: a number written as such, a tensor cast."""
+    """An operand in the op's compute dtype: numbers are written out, tensors are cast."""
     assert isinstance(text, str)
     if isinstance(arg, Const):
-        kind = _PYTHON.get(dtype)
+        kind = _PYTHON_TYPES.get(dtype)
         return literal(arg.value if kind is None else kind(arg.value))
     if isinstance(arg, Value) and arg.is_tensor and arg.dtype is not dtype:
         return f"{text}.to({torch_name(dtype)})"
@@ -105,12 +105,12 @@ def _as(arg: Arg, text: Text, dtype: DataType) -> str:
 
 
 def _numbers_to_wrap(node: Node, args: Sequence[Arg], typing: Typing) -> list[int]:
-    """Places of the numbers that have to be 0-dim tensors.
+    """Indices of the operands that must become 0-dim tensors.
 
-    Of float numbers alone torch would make a float32.
+    From Python floats alone torch would make a float32.
     """
     numbers = [i for i, arg in enumerate(args) if not (isinstance(arg, Value) and arg.is_tensor)]
-    if node.op in _OF_TENSORS:
+    if node.op in _TENSORS_ONLY:
         return numbers
     last = typing.operands[-1]
     tensors = [dtype for i, dtype in enumerate(typing.operands) if i not in numbers]

@@ -1,1 +1,1 @@
-"""What a call costs on the host."""
+"""Host time of calls."""

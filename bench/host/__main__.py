@@ -1,7 +1,8 @@
-"""``python -m bench.host``: what a call costs on the host, against eager torch and torch.compile.
+"""``python -m bench.host``: host time per call, against eager torch and torch.compile.
 
-Contenders take turns, round by round, and each round starts with an idle device and makes few
-enough calls that its queue never fills. A bar is the median of the ratios of each round.
+Contenders are interleaved round by round. Each round starts with an idle device and makes few
+enough calls that the launch queue never fills. A target is compared with the median over rounds of
+the ratio of two calls.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from .calls import BARS, all_calls
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the tables; write them as data where ``--json`` says so."""
+    """Print the tables; write the figures to the file given by ``--json``."""
     parser = argparse.ArgumentParser(prog="python -m bench.host", description=__doc__)
-    parser.add_argument("--json", type=Path, help="a file for the figures")
-    parser.add_argument("--rounds", type=int, help="how many rounds, one more than are counted")
-    parser.add_argument("--calls", type=int, help="calls a round")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--rounds", type=int, help="rounds; the first is a warm-up and is not counted"
+    )
+    parser.add_argument("--calls", type=int, help="calls per round")
     add_commit(parser)
     given = parser.parse_args(argv)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -33,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     calls = all_calls(device)
     times = measure(calls, device, given.calls or count, given.rounds or rounds)
     rows = [row(call, times[call.name]) for call in calls]
-    # In the interpreter a call computes: its time says nothing.
+    # In the interpreter the call includes the computation: its time is not host overhead.
     tried = (outcome(bar, times) for bar in BARS if device == "cuda")
     outcomes = [found for found in tried if found is not None]
     where = torch.cuda.get_device_name() if device == "cuda" else "cpu (the interpreter)"

@@ -1,4 +1,4 @@
-"""Calls timed in turns, and the ratios that a run is judged by."""
+"""Interleaved timing of calls, and the ratios that are compared with targets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..tables.formatting import table
 from .calls import Bar, Call
 
 CALLS, ROUNDS = 50, 61
-"""Calls a round; the first round is not counted."""
+"""Calls per round, and rounds; the first round is a warm-up and is not counted."""
 ON_CPU = 2, 3
-"""The same in the interpreter, which computes."""
+"""The same without a GPU, where every call computes in the interpreter."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Microseconds a call takes: the median of the rounds, and the middle half of them."""
+    """Microseconds per call: the median and the quartiles of the rounds."""
 
     name: str
     kernels: int
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A bar, and what was measured."""
+    """A target, and the measured ratio."""
 
     text: str
     ratio: float
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def measure(calls: Sequence[Call], device: str, count: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds a call takes in each round, by name."""
+    """Seconds per call in each round, by name of the call."""
     for call in calls:
         for _ in range(3):
             call.run()
@@ -62,13 +62,13 @@ def _seconds(run: Callable[[], Any], count: int) -> float:
 
 
 def row(call: Call, times: Sequence[float]) -> Row:
-    """The rounds of a call, summed up."""
+    """The median and quartiles over the rounds of a call."""
     found = quartiles(times)
     return Row(call.name, call.kernels, found.median * 1e6, found.low * 1e6, found.high * 1e6)
 
 
 def outcome(bar: Bar, times: dict[str, list[float]]) -> Outcome | None:
-    """Whether a bar is met; None where one of the two was not measured."""
+    """Whether a target is met; None if one of its two calls was not measured."""
     if bar.call not in times or bar.against not in times:
         return None
     pairs = zip(times[bar.call], times[bar.against], strict=True)
@@ -77,7 +77,7 @@ def outcome(bar: Bar, times: dict[str, list[float]]) -> Outcome | None:
 
 
 def report(rows: Sequence[Row], outcomes: Sequence[Outcome], where: str) -> str:
-    """Two tables: the calls, and the bars."""
+    """Two tables: the calls, and the targets."""
     base = rows[0].median
     calls = [
         {

@@ -1,4 +1,4 @@
-"""What ``bench.host`` calls: one kernel and four of them, ours, eager and compiled."""
+"""The calls that ``bench.host`` times: one kernel and four kernels, and their peers in torch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MANY_RUN, MANY_PLAN = "fd.run, 10 inputs, 4 kernels", "plan, 10 inputs, 4 kernel
 GRAPH = "plan.graph([a, b])()"
 ELEMENTS = 1024
 SIDE = 64
-"""Kernels so small that the device is done before the next is launched."""
+"""Elements per tensor, and side of a matrix: kernels finish before the next launch."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A row of the table: something to call, and how many kernels of ours that launches."""
+    """A row of the table: a call, and how many tritonfuser kernels it launches."""
 
     name: str
     run: Callable[[], Any]
@@ -31,7 +31,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Bar:
-    """How long a call may take, at most, as a multiple of another one's time."""
+    """A target: ``call`` takes at most ``most`` times as long as ``against``."""
 
     call: str
     against: str
@@ -52,7 +52,7 @@ BARS = (
 
 
 def all_calls(device: str) -> list[Call]:
-    """Everything that is measured, ready to be called."""
+    """All calls, bound to their inputs."""
     return [*_one_kernel(device), *_four_kernels(device)]
 
 
@@ -118,7 +118,7 @@ def _chained(*inputs: torch.Tensor) -> Any:
 def _chain(
     inputs: Any, mul: Callable[..., Any], add: Callable[..., Any], cumsum: Callable[..., Any]
 ) -> Any:
-    """Running sums down and along in turn, so that no two of them are one kernel."""
+    """Alternating cumulative sums over columns and rows, which cannot fuse with one another."""
     first, *others = inputs
     total = first
     for place in range(4):

@@ -1,1 +1,1 @@
-"""Clocks, kernel times, errors and bytes: how a figure is taken."""
+"""Measurements: times, kernel times, errors and bytes moved."""

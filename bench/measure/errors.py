@@ -1,4 +1,4 @@
-"""How far results are from what they should be."""
+"""Errors of results against a reference."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Flat = list[torch.Tensor]
 
 
 def flat(result: Any) -> Flat:
-    """A torch result (a tensor, or a tuple of them) as a list."""
+    """Convert a torch result (a tensor, or a tuple of tensors and None) to a list of tensors."""
     return [result] if isinstance(result, torch.Tensor) else [t for t in result if t is not None]
 
 
 def max_error(actual: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
-    """The largest error of any output.
+    """The largest error over all outputs.
 
-    For floats the largest difference, relative to the largest magnitude of that output; for
-    integers and bools the share of elements that differ.
+    For floats: the largest absolute difference over the largest finite magnitude of that output.
+    For integers and bools: the share of elements that differ.
     """
     if len(actual) != len(expected):
         raise ValueError(f"{len(actual)} outputs, {len(expected)} expected")
@@ -34,7 +34,7 @@ def _error(actual: torch.Tensor, expected: torch.Tensor) -> float:
         return 0.0
     if not actual.dtype.is_floating_point:
         return (actual != expected).double().mean().item()
-    # Integers are exact in float64; nan and inf have to stand in the same places.
+    # nan and inf must be at the same positions.
     a, e = actual.double(), expected.double()
     same = (a == e) | (a.isnan() & e.isnan())
     difference = torch.where(same, 0.0, (a - e).abs())

@@ -1,4 +1,4 @@
-"""Bytes that a kernel has to move: each tensor once."""
+"""Minimum memory traffic: each tensor is read or written once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tritonfuser.ir import Fusion, Node, Value
 
 
 def tensor_bytes(value: Value) -> int:
-    """Bytes of memory behind a value: a dim stretched by expand counts once."""
+    """Bytes of a value in memory; an expanded dim counts once."""
     if not value.is_tensor:
         return 0
     elements = 1
@@ -20,12 +20,12 @@ def tensor_bytes(value: Value) -> int:
 
 
 def minimum_bytes(fusion: Fusion) -> int:
-    """Every input read once and every output written once."""
+    """Bytes of every input and every output of a fusion, once each."""
     return moved_bytes(fusion.nodes, fusion.inputs, {out.value for out in fusion.outputs})
 
 
 def moved_bytes(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[Value]) -> int:
-    """Bytes that one kernel of ``nodes`` moves: each tensor once, of a table what is picked."""
+    """Bytes that one kernel of ``nodes`` moves; of an indexed table only the selected rows."""
     return sum(_read_bytes(v, nodes) for v in reads) + sum(map(tensor_bytes, writes))
 
 

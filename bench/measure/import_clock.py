@@ -1,4 +1,4 @@
-"""The time that goes into importing modules, told apart from what a process does besides."""
+"""The time that a thread spends on imports."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from unittest import mock
 
 
 class ImportClock:
-    """While it is entered: the seconds that the thread which entered it spends on imports.
+    """Context manager that measures the seconds its thread spends on imports.
 
-    It stands where ``python -X importtime`` does: in front of what looks for modules that are not
-    there yet, whoever asks for them. A module that is imported by another counts once.
+    Like ``python -X importtime`` it wraps ``importlib._bootstrap._find_and_load``, which runs for
+    modules that are not loaded yet. Nested imports count once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""torch.compile for the suite: each function compiled on its own, and tuned on a quiet GPU."""
+"""torch.compile for the benchmarks: separate compilations, autotuned on an otherwise idle GPU."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 BENCHMARKING = "torch._inductor.runtime.benchmarking"
-"""Its import takes seconds, so it is left to processes that compile with torch."""
+"""Imported only by processes that compile with torch: the import takes seconds."""
 
 
 def compiled(function: Callable[..., Any], mode: str | None) -> Callable[..., Any]:
-    """``torch.compile`` of a function for fixed sizes, as one graph.
+    """Compile a function with ``torch.compile`` for fixed sizes, as one graph.
 
-    The code compiled is a copy of its own: what was compiled before for other sizes neither counts
-    towards the limit of recompilations nor is looked through in a call.
+    A copy of the function's code is compiled, so that compilations for other sizes neither count
+    towards dynamo's recompile limit nor add guards to a call.
     """
     return torch.compile(_copied(function), dynamic=False, fullgraph=True, mode=mode)
 
@@ -32,28 +32,30 @@ def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
     return FunctionType(code, call.__globals__, call.__name__, None, call.__closure__)
 
 
-def tune_alone(alone: AbstractContextManager[Any]) -> None:
-    """Hold ``alone`` in this process whenever the compiler times a kernel on the GPU.
+def tune_exclusively(gpu_lock: AbstractContextManager[Any]) -> None:
+    """Hold a lock in this process whenever inductor times a kernel on the GPU.
 
-    ``alone`` is entered again by who holds it already. Versions of torch differ in what they time
-    by: all of the benchmarker's methods are wrapped where there is no hook for it.
+    The lock must be reentrant. Versions of torch without a hook for this get every method of the
+    benchmarker wrapped.
     """
     benchmarking = importlib.import_module(BENCHMARKING)
     hook = getattr(benchmarking, "set_gpu_benchmark_lock_context", None)
     if hook is not None:
-        hook(lambda: alone)
+        hook(lambda: gpu_lock)
         return
     benchmarker = getattr(benchmarking, "benchmarker", None)
     for name in dir(type(benchmarker)):
-        # What this function has set is the object's own; the rest is its class's.
+        # Attributes of the object itself are methods that this function wrapped before.
         if name.startswith("benchmark") and name not in vars(benchmarker):
-            setattr(benchmarker, name, _holding(alone, getattr(benchmarker, name)))
+            setattr(benchmarker, name, _holding(gpu_lock, getattr(benchmarker, name)))
 
 
-def _holding(alone: AbstractContextManager[Any], method: Callable[..., Any]) -> Callable[..., Any]:
+def _holding(
+    gpu_lock: AbstractContextManager[Any], method: Callable[..., Any]
+) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with alone:
+        with gpu_lock:
             return method(*args, **kwargs)
 
     return call

@@ -1,8 +1,7 @@
-"""What the kernels of a call take on the GPU, and how many there are: the profiler's word.
+"""Number and GPU time of the kernels of a call, by torch's profiler.
 
-The gaps between kernels, which are the host's, are left out; where a kernel starts before the one
-before it has ended, the time counts once. Before each call the L2 cache is overwritten, so that a
-call finds nothing of the one before.
+Gaps between kernels are host time and do not count. Overlapping kernels count once. The L2 cache is
+overwritten before each call.
 """
 
 from __future__ import annotations
@@ -22,20 +21,28 @@ _FROM_HOST = "Memcpy HtoD"
 
 @dataclass(frozen=True)
 class KernelTimes:
-    """Of one call: how many kernels ran, and for how many seconds any of them did."""
+    """Kernels of one call.
+
+    Attributes
+    ----------
+    count : float
+        Kernels per call.
+    seconds : float
+        Seconds per call during which at least one kernel ran.
+    """
 
     count: float
     seconds: float
 
     def times(self, calls: int) -> KernelTimes:
-        """Of several calls."""
+        """The kernels of several calls."""
         return KernelTimes(calls * self.count, calls * self.seconds)
 
 
 def kernel_times(run: Callable[[], Any], calls: int = 10) -> KernelTimes:
-    """The mean of some calls; run it once before, so that nothing is compiled here.
+    """The mean over ``calls`` calls; call ``run`` once before, so that nothing compiles here.
 
-    Copies from the host are left out, fills and copies on the GPU count as kernels.
+    Copies from the host do not count; fills and copies on the GPU count as kernels.
     """
     overwritten = _cache()
     found = _ran(lambda: (overwritten.zero_(), run()), calls)
@@ -44,12 +51,12 @@ def kernel_times(run: Callable[[], Any], calls: int = 10) -> KernelTimes:
 
 
 def warm_up() -> None:
-    """Start the profiler, which takes a process seconds the first time."""
+    """Start the profiler once: the first start in a process takes seconds."""
     _clearing()
 
 
 def busy(spans: Iterable[tuple[float, float]]) -> float:
-    """How long at least one of the spans lasts."""
+    """The length of the union of time spans."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -63,18 +70,18 @@ def _is_foreign(name: str) -> bool:
 
 @cache
 def _clearing() -> frozenset[str]:
-    """The names of what overwriting the cache runs, and of the profiler's own entries."""
+    """Names of the kernels that overwrite the cache, and of the profiler's own entries."""
     return frozenset(ran.name for ran in _ran(_cache().zero_, 1))
 
 
 def _cache() -> torch.Tensor:
-    # Of a type that no program fills: the kernel's name tells it from a program's own.
+    # No measured program fills complex tensors: the kernel's name identifies it.
     return torch.empty(FLUSH_BYTES // 16, dtype=torch.complex128, device="cuda")
 
 
 @dataclass(frozen=True)
 class _Ran:
-    """One kernel, by the profiler's clock, in seconds."""
+    """One kernel; start and end in seconds of the profiler's clock."""
 
     name: str
     start: float
@@ -82,7 +89,7 @@ class _Ran:
 
 
 def _ran(run: Callable[[], Any], calls: int) -> list[_Ran]:
-    """What ran on the GPU in some calls."""
+    """The kernels that ran on the GPU during ``calls`` calls."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities, acc_events=True) as profile:
         for _ in range(calls):

@@ -1,4 +1,4 @@
-"""Where the time of a lowering goes: its stages, and a watch that is put around functions."""
+"""Time of the stages of lowering, measured by wrapping their functions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ STAGES: Stages = {
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
     "emit": ((pipeline, "emit_segment"),),
 }
-"""The functions that a stage consists of; time in a stage inside another is counted once."""
+"""The functions of each stage; time in a nested stage counts for the inner one only."""
 
 
 @dataclass
 class Stopwatch:
-    """Seconds by stage, each without those inside it.
+    """Exclusive seconds by stage.
 
     Attributes
     ----------
     clock : callable
-        What time it is: by default this process's time on its cores, which others do not add to.
+        Returns the time in seconds; the default is the CPU time of this process.
+    seconds : dict
+        Seconds by stage, without nested stages.
     """
 
     clock: Callable[[], float] = time.process_time
@@ -42,7 +44,7 @@ class Stopwatch:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count what runs in here for ``name``."""
+        """Add the time spent in this context to the stage ``name``."""
         started = self.clock()
         self._inside.append(0.0)
         try:
@@ -55,7 +57,7 @@ class Stopwatch:
 
     @contextmanager
     def on(self, stages: Stages) -> Iterator[None]:
-        """Count the functions of each stage for it, wherever their modules' names are called."""
+        """Wrap the functions of the stages in their modules while this context is active."""
         with ExitStack() as patches:
             for name, places in stages.items():
                 for module, attribute in places:

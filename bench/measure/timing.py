@@ -1,4 +1,4 @@
-"""Times of several contenders on one GPU, taken in turns, the L2 cache cold."""
+"""Interleaved timing of several calls on one GPU with a cold L2 cache."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ import torch
 
 Run = Callable[[], Any]
 FLUSH_BYTES = 256 << 20
-"""More than the L2 cache of any GPU: reading or writing it leaves nothing else there."""
+"""Larger than the L2 cache of any GPU: reading this much evicts everything else."""
 COPY_BYTES = 1 << 31
-"""Large enough that the copy's launch does not show."""
-BUDGET = 0.25
-"""Seconds on the GPU for a case, its contenders together."""
-FEWEST, MOST = 9, 40
-"""Rounds."""
-CLOCK = 2e9
-"""Cycles a second of a GPU, roughly: the length of a pause depends on it, and nothing else."""
+"""Size of the bandwidth copy; its launch overhead is negligible."""
+GPU_SECONDS_PER_CASE = 0.25
+"""GPU seconds per case, for all contenders together."""
+MIN_ROUNDS, MAX_ROUNDS = 9, 40
+"""Least and most rounds."""
+CYCLES_PER_SECOND = 2e9
+"""Approximate GPU clock in Hz; used only for the length of the pause before a call."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a call: the median, and the quartiles."""
+    """Seconds per call: the median and the quartiles."""
 
     median: float
     low: float
@@ -37,21 +37,21 @@ class Times:
 
     @property
     def spread(self) -> float:
-        """The distance of the quartiles, as a share of the median."""
+        """The interquartile range over the median."""
         return (self.high - self.low) / self.median if self.median else 0.0
 
 
 def quartiles(found: Sequence[float]) -> Times:
-    """Of two times or more."""
+    """The median and quartiles of at least two times."""
     low, median, high = statistics.quantiles(found, n=4, method="inclusive")
     return Times(median, low, high)
 
 
 def copy_bandwidth() -> float:
-    """Bytes a second, read and written, of a large device-to-device copy."""
+    """Bandwidth of a large device-to-device copy, in bytes per second read and written."""
     source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
     copy = partial(torch.empty_like(source).copy_, source)
-    # Twice, since the clocks of a GPU that was idle take a while to rise.
+    # Twice, since the clocks of an idle GPU take a while to rise.
     seconds = min(interleaved({"copy": copy}, "cuda")["copy"].median for _ in "12")
     del source, copy
     torch.cuda.empty_cache()
@@ -59,9 +59,9 @@ def copy_bandwidth() -> float:
 
 
 def interleaved(runs: Mapping[str, Run], device: str) -> dict[str, Times]:
-    """The times of each run: in every round each has one turn, and another is first.
+    """Time several calls in rounds: each call runs once a round, and the first one rotates.
 
-    Warm up before. Without a GPU the clock is the host's, and few rounds have to do.
+    The calls must be warm. Without a GPU the host's clock and three rounds are used.
     """
     if not runs:
         return {}
@@ -71,7 +71,7 @@ def interleaved(runs: Mapping[str, Run], device: str) -> dict[str, Times]:
         meter = _Meter()
         pauses = {name: meter.pause(run) for name, run in runs.items()}
         once = [meter.seconds(run, pauses[name]) + meter.flush for name, run in runs.items()]
-        rounds = min(max(math.ceil(BUDGET / sum(once)), FEWEST), MOST)
+        rounds = min(max(math.ceil(GPU_SECONDS_PER_CASE / sum(once)), MIN_ROUNDS), MAX_ROUNDS)
         return {
             name: quartiles(found) for name, found in meter.rounds(runs, pauses, rounds).items()
         }
@@ -85,13 +85,13 @@ def host_seconds(run: Run) -> float:
 
 
 def synchronize(device: str) -> None:
-    """Wait for a GPU; elsewhere nothing is under way."""
+    """Wait for the GPU; does nothing for a CPU."""
     if device == "cuda":
         torch.cuda.synchronize()
 
 
 def free(device: str) -> None:
-    """Give memory back, of what autograd and compilers hold in cycles too."""
+    """Release cached memory, including tensors in reference cycles of autograd and compilers."""
     gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()
@@ -99,7 +99,7 @@ def free(device: str) -> None:
 
 @contextmanager
 def collected() -> Iterator[None]:
-    """No garbage is collected inside; there may be much of it in a process that compiled."""
+    """Context without garbage collection, which is slow in a process that has compiled."""
     gc.collect()
     gc.disable()
     try:
@@ -111,11 +111,10 @@ def collected() -> Iterator[None]:
 class _Meter:
     """Times calls between two CUDA events.
 
-    Before them other memory is read, which leaves the cache without a line of the call's and
-    without one to be written back: on an H200 a copy of 64 MiB takes 18.4 us behind it, and 21.0
-    behind a fill of the same memory, of which the last 60 MB are written in the time of the copy.
-    And the GPU pauses until the host has queued the whole call, so that slow launches do not count
-    as time on the GPU.
+    Before the call other memory is read, which evicts the call's lines from L2 and leaves no dirty
+    lines. H200: a copy of 64 MiB takes 18.4 us after such a read, and 21.0 us after a fill, whose
+    last 60 MB are written back during the copy. Then the GPU sleeps until the host has queued the
+    whole call, so that launch overhead does not count as GPU time.
     """
 
     def __init__(self) -> None:
@@ -123,10 +122,10 @@ class _Meter:
         self.flush = self.seconds(self._other.amax, 0)
 
     def pause(self, run: Run) -> int:
-        """Cycles in which the host has surely queued a call."""
+        """GPU cycles to sleep while the host queues a call."""
         torch.cuda.synchronize()
         host = statistics.median(self._queued(run) for _ in range(3))
-        return int(1.5 * host * CLOCK)
+        return int(1.5 * host * CYCLES_PER_SECOND)
 
     def _queued(self, run: Run) -> float:
         seconds = host_seconds(run)
@@ -134,13 +133,13 @@ class _Meter:
         return seconds
 
     def seconds(self, run: Run, pause: int) -> float:
-        """The median of three calls."""
+        """The median seconds of three calls."""
         return statistics.median(read() for read in [self._take(run, pause) for _ in range(3)])
 
     def rounds(
         self, runs: Mapping[str, Run], pauses: Mapping[str, int], count: int
     ) -> dict[str, list[float]]:
-        """All the times of each run."""
+        """The seconds of every call in every round, by name."""
         order = list(runs)
         taken: dict[str, list[Callable[[], float]]] = {name: [] for name in order}
         for number in range(count):
@@ -150,7 +149,7 @@ class _Meter:
         return {name: [read() for read in reads] for name, reads in taken.items()}
 
     def _take(self, run: Run, pause: int) -> Callable[[], float]:
-        """Queue a call; what is returned waits for it and reads the clock."""
+        """Queue a call; the returned function waits for it and returns its seconds."""
         cuda: Any = torch.cuda
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
         self._other.amax()

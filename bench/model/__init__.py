@@ -1,4 +1,4 @@
-"""One training step of a small language model as one definition: forward, loss, every gradient.
+"""One training step of a small language model as one definition: forward, loss, all gradients.
 
 Embedding, RMS norm, rotary attention, dropout, layer norm, a gated MLP and cross entropy, with the
 backward written out by hand; ``reference`` is the same in torch, differentiated by autograd.

@@ -1,4 +1,4 @@
-"""``python -m bench.model``: a training step on a GPU, or its kernels compiled for one."""
+"""``python -m bench.model``: time a training step on a GPU, or compile its kernels without one."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ from .sizes import REAL, SMALL
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.model", description=__doc__)
-    parser.add_argument("--vs", nargs="+", choices=PEERS, default=["compile"], help="the peers")
-    parser.add_argument("--small", action="store_true", help="sizes of a test")
     parser.add_argument(
-        "--compile-for", metavar="ARCH", help="compile only, for sm_90 say; implied without CUDA"
+        "--vs", nargs="+", choices=PEERS, default=["compile"], help="peers to compare with"
+    )
+    parser.add_argument("--small", action="store_true", help="use the small sizes of the tests")
+    parser.add_argument(
+        "--compile-for",
+        metavar="ARCH",
+        help="compile only, for an architecture such as sm_90; implied without CUDA",
     )
     add_stop(parser)
-    parser.add_argument("--json", type=Path, help="write the times here")
+    parser.add_argument("--json", type=Path, help="write the times to this file")
     return parser.parse_args()
 
 

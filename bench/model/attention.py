@@ -1,4 +1,4 @@
-"""Rotary attention behind an RMS norm as it is recorded, and its backward."""
+"""Rotary attention after an RMS norm, forward and backward, as recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .writer import Writer
 
 @dataclass(frozen=True)
 class Attention:
-    """What the forward gives, ``merged``, and what its backward takes besides."""
+    """The forward's result ``merged``, and the values that the backward reads."""
 
     x: Any
     normed: Any
@@ -25,7 +25,7 @@ class Attention:
 
 
 def attention(w: Writer, x: Any, p: Mapping[str, Any], cos: Any, sin: Any) -> Attention:
-    """Of rows in Float; ``p`` has the weights ``norm1`` and ``qkv``."""
+    """Record the forward of rows in Float; ``p`` holds the weights ``norm1`` and ``qkv``."""
     ops, rows, width = w.ops, w.sizes.rows, w.sizes.width
     normed, scale = w.rms_norm(x, p["norm1"])
     qkv = ops.linear(normed, p["qkv"])
@@ -42,7 +42,7 @@ def attention_backward(
 ) -> tuple[Any, dict[str, Any]]:
     """The gradients of the rows and of ``proj``, ``qkv`` and ``norm1``.
 
-    ``grad`` is that of the projection of ``merged``, in the narrow dtype.
+    ``grad`` is the gradient of the projection of ``merged``, in the 16-bit dtype.
     """
     ops = w.ops
     grads = {"proj": w.weight_grad(grad, kept.merged)}

@@ -1,4 +1,4 @@
-"""The step in torch, differentiated by autograd."""
+"""The training step in torch, differentiated by autograd."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def loss(
 ) -> torch.Tensor:
     """The forward, in the dtype of the weights.
 
-    Without ``drop`` the same elements are dropped as by the definition.
+    Without ``drop`` the dropout mask is that of the definition.
     """
     tokens, labels, cos, sin, seed, offset = inputs
     rows, width = sizes.rows, sizes.width
@@ -57,7 +57,7 @@ def _dropped(x: torch.Tensor, seed: int, offset: int) -> torch.Tensor:
 def reference(
     sizes: Sizes, inputs: list[Any], dtype: torch.dtype = torch.float64
 ) -> list[torch.Tensor]:
-    """The loss and the gradients by autograd, the weights converted to ``dtype`` before."""
+    """The loss and the gradients by autograd, with weights converted to ``dtype``."""
     leaves = [x.detach().to(dtype).requires_grad_() for x in inputs[6:]]
     found = loss(sizes, inputs[:6], dict(zip(sizes.weights(), leaves, strict=True)))
     return [found.detach(), *torch.autograd.grad(found, leaves)]
@@ -66,9 +66,9 @@ def reference(
 def training_step(
     sizes: Sizes, inputs: Sequence[Any], compiler: Compiler | None = None
 ) -> Callable[[], list[torch.Tensor]]:
-    """The step as a program in torch has it: the loss and the gradients, by autograd.
+    """The step as a torch program: the loss and the gradients, by autograd.
 
-    Dropout draws from torch's generator; ``compiler`` is given the loss as a function of the
+    Dropout draws from torch's generator. ``compiler`` compiles the loss as a function of the
     weights.
     """
     names = list(sizes.weights())

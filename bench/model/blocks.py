@@ -1,7 +1,6 @@
-"""A stack of transformer blocks as one definition, forward or with its backward: how it grows.
+"""A stack of transformer blocks as one definition, forward alone or with the backward.
 
-Each block is an RMS norm, rotary attention and a gated MLP, both with a residual; the pieces are
-those of ``bench.model``.
+Each block is RMS norm, rotary attention and a gated MLP, both with a residual add.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tritonfuser.dtypes import from_torch
 from . import REAL, Attention, Sizes, Writer, attention, attention_backward
 
 WEIGHTS = ("norm1", "qkv", "proj", "norm2", "gate", "up", "down")
-"""Those of the model that a block has."""
+"""The weights of the model that belong to a block."""
 
 
 def weights(sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -27,7 +26,7 @@ def weights(sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 
 def make_inputs(sizes: Sizes, count: int, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
-    """Tokens, rotary tables, the embedding, the blocks' weights, the gradient of the result."""
+    """Inputs: tokens, rotary tables, the embedding, the blocks' weights, the output gradient."""
     tokens = torch.zeros(sizes.batch, sizes.tokens, dtype=torch.int64, device=device)
     tables = [torch.ones(sizes.tokens, sizes.head, device=device) for _ in range(2)]
     shapes = [(sizes.vocabulary, sizes.width), *list(weights(sizes).values()) * count]
@@ -37,7 +36,7 @@ def make_inputs(sizes: Sizes, count: int, dtype: torch.dtype, device: str) -> li
 
 @dataclass(frozen=True)
 class Saved:
-    """What a block's backward takes from its forward."""
+    """The values that a block's backward reads from its forward."""
 
     attended: Attention
     x: Any
@@ -49,7 +48,7 @@ class Saved:
 
 
 def forward(w: Writer, x0: Any, p: dict[str, Any], cos: Any, sin: Any) -> tuple[Any, Saved]:
-    """The rows behind a block, in Float."""
+    """Record a block; returns its output rows in Float."""
     ops = w.ops
     attended = attention(w, x0, p, cos, sin)
     x1 = ops.add(x0, w.wide(ops.linear(attended.merged, p["proj"])))
@@ -64,7 +63,7 @@ def forward(w: Writer, x0: Any, p: dict[str, Any], cos: Any, sin: Any) -> tuple[
 def backward(
     w: Writer, grad: Any, s: Saved, p: dict[str, Any], cos: Any, sin: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The gradients of a block's rows and of its weights."""
+    """Record a block's backward: gradients of its rows and weights."""
     ops = w.ops
     grads: dict[str, Any] = {}
     d_down = w.narrow(grad)
@@ -83,7 +82,7 @@ def backward(
 def define(
     fd: FusionDefinition, sizes: Sizes, count: int, dtype: torch.dtype, backwards: bool
 ) -> None:
-    """The rows behind the last block; with ``backwards`` the gradients of all weights too."""
+    """Record the stack; with ``backwards`` the gradients of all weights are outputs too."""
     w = Writer(fd, sizes, from_torch(dtype))
     ops, rows, width = fd.ops, sizes.rows, sizes.width
     tokens = w.tensor((sizes.batch, sizes.tokens), DataType.Int)

@@ -1,4 +1,4 @@
-"""The step timed: ours, the definition as a torch function, and the model by autograd."""
+"""Timing of the step: tritonfuser, the definition as a torch function, the model by autograd."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition
+from tritonfuser.frontend.vocabulary.units import seconds_text
 
 from ..functions import TorchFunction, write
-from ..measure.inductor import compiled, tune_alone
+from ..measure.inductor import compiled, tune_exclusively
 from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
 from ..measure.timing import synchronize
-from ..processes.jobs import Outcome, Shop
+from ..processes.jobs import JobContext, Outcome
 from ..processes.workers import Limits, run_jobs
-from ..tables.formatting import human_ratio, human_seconds, machine_code, table
+from ..tables.formatting import human_ratio, machine_code, table
 from ..tables.records import OURS
 from .autograd import training_step
 from .sizes import Sizes, make_inputs
 from .step import record
 
 PEERS = ("eager", "compile", "autograd", "compiled-autograd")
-"""The definition's function op by op and compiled; the model in torch, as it is and compiled."""
+"""Peers: the definition's torch function, eager and compiled; the torch model, both ways."""
 STEPS, ROUNDS = 10, 7
 Step = Callable[[], Sequence[torch.Tensor]]
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """One training step.
+    """Times of one training step.
 
     Attributes
     ----------
     kernels : KernelTimes
-        How many kernels ran on the GPU, and the time they took.
+        Number and GPU time of the kernels.
     seconds : float
-        From one step to the next, the host's part included.
+        Wall-clock seconds per step, host time included.
     loss : float
-        What the step gave, for a sign that all compute the same: what is dropped differs.
+        The loss, to compare contenders; it differs slightly, since dropout masks do.
     """
 
     who: str
@@ -61,17 +62,17 @@ class StepJob:
     clock: Callable[[Callable[[], Any]], KernelTimes] = kernel_times
     _step: Step | None = field(default=None, repr=False)
 
-    def prepare(self, shop: Shop) -> None:
+    def prepare(self, context: JobContext) -> None:
         """Compile it by running it once."""
         if self.device == "cuda":
-            tune_alone(shop.alone)
+            tune_exclusively(context.gpu_lock)
         self._step = make_step(self.who, self.sizes, self.dtype, self.device)
         self._step()
         if self.device == "cuda":
             warm_up()
 
     def measure(self) -> StepTimes:
-        """The kernels of a step, and steps one after the other."""
+        """Measure the kernels of one step, and the wall-clock time of consecutive steps."""
         assert self._step is not None
         found = float(self._step()[0])
         kernels = self.clock(self._step)
@@ -89,7 +90,7 @@ class StepJob:
 
 
 def make_step(who: str, sizes: Sizes, dtype: torch.dtype, device: str) -> Step:
-    """One of ours and its peers, with inputs of its own."""
+    """One contender of the step, bound to its own inputs."""
     inputs = make_inputs(sizes, dtype, device)
     if who == "autograd":
         return training_step(sizes, inputs)
@@ -114,14 +115,14 @@ def _written(who: str, fd: FusionDefinition, inputs: list[Any], device: str) -> 
 def run_steps(
     sizes: Sizes, peers: Sequence[str], processes: int, limits: Limits
 ) -> dict[str, Outcome]:
-    """Ours and the peers on the CUDA device of this machine: times, or why there are none."""
+    """Measure tritonfuser and the peers on this machine's GPU; a failure is an error text."""
     jobs = [StepJob(who, sizes) for who in (OURS, *peers)]
     outcomes = run_jobs(jobs, processes, limits)
     return {job.who: outcome for job, outcome in zip(jobs, outcomes, strict=True)}
 
 
 def rows(outcomes: dict[str, Outcome]) -> list[dict[str, str]]:
-    """The lines of the table: times, and how many times as long as ours they are."""
+    """The lines of the table: times, and their ratio to tritonfuser's."""
     times = {who: o.result for who, o in outcomes.items() if isinstance(o.result, StepTimes)}
     ours = times.get(OURS)
     return [
@@ -133,8 +134,8 @@ def _row(found: StepTimes) -> dict[str, str]:
     return {
         "step": found.who,
         "kernels": f"{found.kernels.count:g}",
-        "kernel time": human_seconds(found.kernels.seconds),
-        "step time": human_seconds(found.seconds),
+        "kernel time": seconds_text(found.kernels.seconds),
+        "step time": seconds_text(found.seconds),
         "loss": f"{found.loss:.4f}",
     }
 
@@ -147,7 +148,7 @@ def _ratios(found: StepTimes, ours: StepTimes) -> dict[str, str]:
 
 
 def compiled_kernels(sizes: Sizes, arch: str) -> str:
-    """The kernels of the step as a table, compiled for a GPU that need not be here."""
+    """Compile the kernels of the step for ``arch`` without a GPU; returns table rows."""
     fd = record(sizes, torch.bfloat16)
     reports = fd.compile_for(arch, make_inputs(sizes, torch.bfloat16, "meta"))
     return table(

@@ -33,7 +33,7 @@ class Sizes:
         return self.width // self.heads
 
     def weights(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every weight, in the order of the inputs and of the gradients."""
+        """The shape of every weight, in the order of the inputs and gradients."""
         d, f, v = self.width, self.hidden, self.vocabulary
         return {
             "embedding": (v, d),
@@ -60,7 +60,7 @@ REAL = Sizes(batch=2, tokens=1024, width=1024, heads=16, hidden=4096, vocabulary
 def make_inputs(
     sizes: Sizes, dtype: torch.dtype, device: str = "cpu", seed: int = 0
 ) -> list[torch.Tensor | int]:
-    """Tokens, labels, rotary tables, the dropout's seed and offset, and the weights."""
+    """Inputs: tokens, labels, rotary tables, the dropout's seed and offset, and the weights."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(sizes.vocabulary, (2, sizes.rows), generator=generator)
     tokens, labels = ids[0].view(sizes.batch, sizes.tokens), ids[1]

@@ -1,4 +1,4 @@
-"""The step as a definition."""
+"""The training step as a definition."""
 
 from __future__ import annotations
 

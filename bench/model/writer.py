@@ -1,4 +1,4 @@
-"""Pieces of the model and their backwards, as they are recorded."""
+"""Layers of the model and their backwards, as recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GELU_A, GELU_B = math.sqrt(2 / math.pi), 0.044715
 
 
 class Writer:
-    """Shorthands for recording: ``sizes``, and the dtype that weights and activations have."""
+    """Shorthands for recording with given sizes and a dtype of weights and activations."""
 
     def __init__(self, fd: FusionDefinition, sizes: Sizes, dtype: DataType) -> None:
         self.fd, self.sizes, self.dtype = fd, sizes, dtype
@@ -29,7 +29,7 @@ class Writer:
         return self.ops.cast(x, dtype=self.dtype)
 
     def mean(self, x: Any) -> Any:
-        """Of each row, as a column."""
+        """A reduction of each row, as a column."""
         return self.ops.mul(self.ops.sum(x, dims=[1], keepdim=True), 1.0 / self.sizes.width)
 
     def over_rows(self, x: Any) -> Any:
@@ -49,10 +49,10 @@ class Writer:
         turned = self.ops.permute(x, dims=[0, 2, 1, 3])
         return self.ops.reshape(turned, new_shape=[self.sizes.rows, self.sizes.width])
 
-    # -- pieces and their backwards ------------------------------------------------------------
+    # -- layers and their backwards ------------------------------------------------------------
 
     def rms_norm(self, x: Any, weight: Any) -> tuple[Any, Any]:
-        """The normalized rows in the narrow dtype, and what they were scaled by."""
+        """RMS norm: the normalized rows in the 16-bit dtype, and their scale factors."""
         ops = self.ops
         scale = ops.rsqrt(ops.add(self.mean(ops.mul(x, x)), EPS))
         return self.narrow(ops.mul(ops.mul(x, scale), self.wide(weight))), scale
@@ -66,7 +66,7 @@ class Writer:
         return ops.mul(scale, ops.sub(inner, along)), self.over_rows(ops.mul(grad, normed))
 
     def layer_norm(self, x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any]:
-        """The normalized rows, weighted and not, and what they were scaled by."""
+        """Layer norm: the rows with and without weights, and their scale factors."""
         ops = self.ops
         var, mean = ops.var_mean(x, dims=[1], correction=0, keepdim=True)
         scale = ops.rsqrt(ops.add(var, EPS))
@@ -103,7 +103,7 @@ class Writer:
         return self.narrow(ops.add(ops.mul(grad, cos), turned))
 
     def gelu(self, x: Any) -> tuple[Any, Any]:
-        """The function, by tanh, and its slope."""
+        """GELU by tanh, and its derivative."""
         ops = self.ops
         squared = ops.mul(x, x)
         inner = ops.mul(ops.mul(x, GELU_A), ops.add(ops.mul(squared, GELU_B), 1.0))
@@ -114,13 +114,13 @@ class Writer:
         return ops.mul(x, half), ops.add(half, rise)
 
     def silu(self, x: Any) -> tuple[Any, Any]:
-        """The function and its slope."""
+        """SiLU and its derivative."""
         ops = self.ops
         gate = ops.sigmoid(x)
         out = ops.mul(x, gate)
         return out, ops.add(gate, ops.mul(out, ops.sub(1.0, gate)))
 
     def hits(self, ids: Any) -> Any:
-        """Bool [rows, vocabulary]: which column each row's id names."""
+        """One-hot bool [rows, vocabulary] of each row's id."""
         columns = self.ops.iota(self.sizes.vocabulary, dtype=DataType.Int)
         return self.ops.eq(self.ops.broadcast(ids, [False, True]), columns)

@@ -1,1 +1,1 @@
-"""Jobs shared out over processes, one at a time on the GPU."""
+"""Worker processes that compile in parallel and measure one at a time."""

@@ -1,4 +1,4 @@
-"""A process that is run for what it prints, and ended with everything that it started."""
+"""Child processes: run one for its output, and kill it with all its descendants."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from contextlib import contextmanager
 
 
 class ChildError(Exception):
-    """A process failed, or took too long."""
+    """A child process failed or timed out."""
 
 
 def output_of(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> str:
-    """What a process prints.
+    """Run a command and return what it printed.
 
     Raises
     ------
     ChildError
-        It failed, with the last line that it wrote; or it was ended after ``seconds``.
+        It failed (the text is the last line of its output), or it was killed after ``seconds``.
     """
-    # Files, not pipes: whoever it has started may hold a pipe open when it is done.
+    # Files, not pipes: a descendant may keep a pipe open after the child has ended.
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command, env=environment, stdout=out, stderr=errors, start_new_session=True
@@ -46,7 +46,7 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> int:
 
 @contextmanager
 def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """While a process leads its group; behind it there is none of that group."""
+    """Context of a process that leads its process group; on exit the whole group is killed."""
     try:
         yield
     finally:
@@ -57,7 +57,7 @@ def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 @contextmanager
 def ending_tidily() -> Iterator[None]:
-    """While SIGTERM ends this process as an exception does, so that no child is left behind."""
+    """Context in which SIGTERM raises SystemExit, so that child processes are cleaned up."""
 
     def end(*_: object) -> None:
         raise SystemExit(128 + signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""One process at a time: who has the GPU to itself."""
+"""A file lock that gives one process at a time exclusive use of the GPU."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import time
 
 from filelock import FileLock
 
-OFTEN = 0.002
-"""Seconds between two looks of a process that waits: filelock's own 50 ms add up over a suite."""
+POLL_SECONDS = 0.002
+"""Polling interval of a waiting process; filelock's default of 50 ms adds up over a suite."""
 
 
-class Turn:
-    """A lock of several processes, each with an object of its own for the same file.
+class GpuLock:
+    """A reentrant lock between processes; each process has its own object for the same file.
 
-    The holder may enter it again; it is let go when its holder dies.
+    The operating system releases the lock when its holder dies.
 
     Attributes
     ----------
-    held, waited : float
-        Seconds that this process had it, and that it waited for it.
+    held : float
+        Seconds that this process held the lock.
+    waited : float
+        Seconds that this process waited for the lock.
     """
 
     def __init__(self, path: str) -> None:
@@ -26,10 +28,10 @@ class Turn:
         self._lock = FileLock(path)
         self._since = 0.0
 
-    def __enter__(self) -> Turn:
+    def __enter__(self) -> GpuLock:
         begun = time.perf_counter()
         free = not self._lock.is_locked
-        self._lock.acquire(poll_interval=OFTEN)
+        self._lock.acquire(poll_interval=POLL_SECONDS)
         if free:
             self._since = time.perf_counter()
             self.waited += self._since - begun

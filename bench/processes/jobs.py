@@ -1,4 +1,4 @@
-"""Pieces of work for processes: what a job is, and how a worker goes through its share of them."""
+"""Jobs of worker processes: the interface of a job, and the loop of a worker."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from .gpu_lock import Turn
+from .gpu_lock import GpuLock
 
 
 @dataclass(frozen=True)
-class Shop:
-    """What a job may need to know while it is prepared.
+class JobContext:
+    """What a job is given while it is prepared.
 
     Attributes
     ----------
-    alone : context manager
-        Held while the GPU has to be this job's alone: by what times kernels as it compiles.
+    gpu_lock : context manager
+        Lock for exclusive use of the GPU, held by autotuning while it times kernels.
     deadline : float
-        When preparing should come to an end, by ``time.time``.
+        ``time.time()`` after which optional preparation is skipped.
     """
 
-    alone: AbstractContextManager[Any]
+    gpu_lock: AbstractContextManager[Any]
     deadline: float = float("inf")
 
     @property
-    def late(self) -> bool:
-        """Whether what can be left out should be."""
+    def is_late(self) -> bool:
+        """Whether the deadline has passed, so that optional work is skipped."""
         return time.time() > self.deadline
 
 
 class Job(Protocol):
-    """One piece of work; picklable until it is prepared, which happens in a worker."""
+    """One unit of work. It is pickled to a worker before ``prepare``, and not afterwards."""
 
-    def prepare(self, shop: Shop) -> None:
-        """Compile; what the measurement needs is kept in the object."""
+    def prepare(self, context: JobContext) -> None:
+        """Compile, and keep in the object what ``measure`` needs."""
 
     def measure(self) -> Any:
-        """The result, which is sent back."""
+        """Measure; the result is pickled and sent to the parent."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: its result, or the text of its error."""
+    """The result of a job, or the text of its error."""
 
     result: Any = None
     error: str | None = None
@@ -59,9 +59,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Message:
-    """From a worker: it took a job, or prepared it, or its outcome; of no job: all are prepared.
+    """A message from a worker to the parent.
 
-    ``held`` and ``waited`` are seconds of ``Shop.alone``.
+    Attributes
+    ----------
+    place : int, optional
+        Index of the job; None once the worker has prepared all its jobs.
+    outcome : Outcome, optional
+        The job's outcome, once it is measured or has failed.
+    prepared : bool
+        Whether the job was prepared. Without it and an outcome the worker took the job.
+    held, waited : float
+        Seconds that the worker held the GPU lock and waited for it, while preparing.
     """
 
     place: int | None = None
@@ -73,68 +82,70 @@ class Message:
 
 @dataclass(frozen=True)
 class Shared:
-    """What the workers share.
+    """State shared by the workers.
 
     Attributes
     ----------
     lock : str
-        The file behind ``Shop.alone``.
+        Path of the file of the GPU lock.
     deadline : float
-        As a shop has it.
+        Deadline of the ``JobContext``.
     places : tuple of int
-        The jobs in the order in which they are prepared.
-    following, go
-        How many are taken, and the sign to measure.
+        Indices of the jobs in the order in which they are prepared.
+    taken_count : multiprocessing.Value
+        Number of jobs that workers have taken.
+    start_measuring : multiprocessing.Event
+        Set when all jobs are prepared.
     """
 
     lock: str
     deadline: float
     places: tuple[int, ...]
-    following: Any
-    go: Any
+    taken_count: Any
+    start_measuring: Any
 
     def take(self) -> int | None:
-        """The next job's place, which is then nobody else's; None where all are taken."""
-        with self.following.get_lock():
-            number = int(self.following.value)
-            self.following.value += 1
+        """Take the next job and return its index; None when all are taken."""
+        with self.taken_count.get_lock():
+            number = int(self.taken_count.value)
+            self.taken_count.value += 1
         return self.places[number] if number < len(self.places) else None
 
 
 def work(jobs: Sequence[Job], shared: Shared, pipe: Connection) -> None:
-    """What a worker does: prepare jobs while there are any, then measure those, in turns."""
-    _end_with_parent()
-    alone = Turn(shared.lock)
-    shop = Shop(alone, shared.deadline)
+    """The loop of a worker: prepare jobs until none is left, then measure its jobs."""
+    _exit_with_parent()
+    gpu_lock = GpuLock(shared.lock)
+    context = JobContext(gpu_lock, shared.deadline)
     prepared: list[int] = []
     while (place := shared.take()) is not None:
         pipe.send(Message(place))
-        outcome = _attempt(partial(jobs[place].prepare, shop))
-        _settle()
+        outcome = _attempt(partial(jobs[place].prepare, context))
+        _freeze_garbage()
         if outcome.error is None:
             prepared.append(place)
             pipe.send(Message(place, prepared=True))
         else:
             pipe.send(Message(place, outcome))
-    pipe.send(Message(held=alone.held, waited=alone.waited))
-    shared.go.wait()
+    pipe.send(Message(held=gpu_lock.held, waited=gpu_lock.waited))
+    shared.start_measuring.wait()
     for place in prepared:
-        with alone:
+        with gpu_lock:
             outcome = _attempt(jobs[place].measure)
         pipe.send(Message(place, outcome))
 
 
-def _settle() -> None:
-    """Keep what has been compiled out of later collections of garbage, while the GPU waits.
+def _freeze_garbage() -> None:
+    """Exclude objects that the compiler left from later garbage collections.
 
-    A compiler leaves half a million objects behind that stay for as long as the process.
+    A compilation leaves about half a million objects that live as long as the process.
     """
     gc.collect()
     gc.freeze()
 
 
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for a sign for ever, and hold its memory."""
+def _exit_with_parent() -> None:
+    """Exit when the parent dies; the worker would otherwise wait for it forever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -146,7 +157,7 @@ def _end_with_parent() -> None:
 
 
 def _attempt(step: Callable[[], Any]) -> Outcome:
-    """Any exception is an outcome: the run goes on."""
+    """Run a step; an exception becomes the outcome's error."""
     try:
         return Outcome(step())
     except Exception as error:

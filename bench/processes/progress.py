@@ -1,4 +1,4 @@
-"""How far a run is: tqdm's bar on a terminal, a line every few seconds in a log."""
+"""Progress of a run: tqdm's bar on a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TextIO
 from tqdm import tqdm
 
 EVERY = 10.0
-"""Seconds between two lines of a log."""
+"""Seconds between two lines in a log."""
 _OFTEN = 0.2
 
 
 class Progress:
-    """Says how far a run is, and for how long it has been running.
+    """Shows the progress of a run and its elapsed time.
 
     Parameters
     ----------
     total : int
-        Steps of the run.
+        Number of steps.
     unit : str
-        What a step is.
+        Name of a step.
     """
 
     def __init__(self, total: int, unit: str, out: TextIO | None = None) -> None:
@@ -29,10 +29,10 @@ class Progress:
         self._bar = tqdm(total=total, unit=unit, file=self._out, leave=False, mininterval=seldom)
 
     def show(self, done: int, text: str) -> None:
-        """Where the run is now; left out where that was said a moment ago."""
+        """Show the number of finished steps; in a log at most every ``EVERY`` seconds."""
         self._bar.set_postfix_str(text, refresh=False)
         self._bar.update(done - self._bar.n)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line above the bar."""
         self._bar.write(text, file=self._out)

@@ -1,7 +1,7 @@
-"""Jobs shared out over processes: all prepared side by side, then measured one at a time.
+"""A pool of worker processes: all jobs are prepared in parallel, then measured one at a time.
 
-For a machine whose time is short. Compiling takes cores and is spread over them; a measurement has
-the GPU to itself, and begins when nothing is compiled any more.
+Preparing compiles and uses all cores. Measuring starts when all compilation is done, and each
+measurement has exclusive use of the GPU.
 """
 
 from __future__ import annotations
@@ -23,25 +23,33 @@ from .progress import Progress
 
 PROCESSES = min(12, os.cpu_count() or 1)
 Keep = Callable[[Mapping[int, Outcome]], None]
-"""Takes the outcomes so far, by the places of their jobs."""
+"""Called with the outcomes so far, by index of the job."""
 
-_PATIENCE = 2.0
-"""Seconds that a worker which has said all may take to end."""
-_MOMENT = 1.0
-"""Seconds of waiting before the progress is looked at again."""
-_SELDOM = 5.0
-"""Seconds between two times that outcomes are handed on."""
+_JOIN_SECONDS = 2.0
+"""Seconds that a finished worker may take to exit."""
+_PROGRESS_SECONDS = 1.0
+"""Seconds between updates of the progress."""
+_SAVE_SECONDS = 5.0
+"""Seconds between calls of ``keep``."""
 _CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 _ONE_THREAD = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def forget(found: object) -> None:
-    """Keep nothing."""
+    """The default of ``keep``: outcomes are not stored."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds from the start: when preparing is late, and when workers are ended."""
+    """Time limits.
+
+    Attributes
+    ----------
+    prepare : float
+        Seconds from the start after which optional preparation is skipped.
+    total : float
+        Seconds from the start after which workers are terminated.
+    """
 
     prepare: float = float("inf")
     total: float = float("inf")
@@ -55,34 +63,34 @@ def run_jobs(
     keep: Keep = forget,
     costs: Sequence[float] | None = None,
 ) -> list[Outcome]:
-    """One outcome for each job, in their order.
+    """Run jobs on worker processes; returns one outcome per job, in order.
 
-    A job that raises, whose worker dies or that is not done in time has an error for its outcome.
-    Compiled code is kept in new folders, unless the environment names some.
+    The outcome of a job is an error if it raises, its worker dies, or it is not done in time.
+    Compiled code is cached in new folders, unless environment variables name others.
 
     Parameters
     ----------
     keep : callable, optional
-        Given the outcomes so far every few seconds, for a run that may be killed.
+        Called with the outcomes so far every few seconds, so that a killed run loses little.
     costs : sequence of float, optional
-        How long preparing each takes beside the others: the longest are begun first, so that no
-        long one is left when the other workers are done.
+        Relative time to prepare each job. The longest are started first, so that none of them
+        runs alone at the end.
     """
     weights = costs or [0.0] * len(jobs)
     places = tuple(sorted(range(len(jobs)), key=lambda place: -weights[place]))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        crew = _Crew(jobs, places, limits or Limits(), folder)
+        pool = _WorkerPool(jobs, places, limits or Limits(), folder)
         with _environment(folder):
-            crew.start(min(processes, len(jobs)))
+            pool.start(min(processes, len(jobs)))
         try:
-            return crew.outcomes(keep)
+            return pool.outcomes(keep)
         finally:
-            crew.dismiss()
+            pool.shut_down()
 
 
 @contextmanager
 def _environment(folder: str) -> Iterator[None]:
-    """What workers inherit: caches that are empty, one thread each."""
+    """The environment of workers: empty caches and one thread each."""
     before = dict(os.environ)
     caches = {name: str(Path(folder, name.lower())) for name in _CACHES}
     os.environ.update({**caches, **_ONE_THREAD, **before})
@@ -95,15 +103,15 @@ def _environment(folder: str) -> Iterator[None]:
 
 @dataclass
 class _Worker:
-    """A process, and the jobs that it has taken and not finished."""
+    """A worker process, and the indices of the jobs that it took and has not finished."""
 
     process: BaseProcess
     taken: set[int] = field(default_factory=set)
     ready: bool = False
 
 
-class _Crew:
-    """The workers, and what came of the jobs so far."""
+class _WorkerPool:
+    """The worker processes and the outcomes so far."""
 
     def __init__(
         self, jobs: Sequence[Job], places: tuple[int, ...], limits: Limits, folder: str
@@ -113,7 +121,7 @@ class _Crew:
         begun = time.time()
         self._end = begun + limits.total
         self._shared = Shared(
-            str(Path(folder, "alone.lock")),
+            str(Path(folder, "gpu.lock")),
             begun + limits.prepare,
             places,
             self._context.Value("i", 0),
@@ -126,59 +134,60 @@ class _Crew:
 
     def start(self, processes: int) -> None:
         for _ in range(processes):
-            ours, theirs = self._context.Pipe(duplex=False)
-            target = partial(work, self._jobs, self._shared, theirs)
+            parent_end, worker_end = self._context.Pipe(duplex=False)
+            target = partial(work, self._jobs, self._shared, worker_end)
             process = self._context.Process(target=target, daemon=True)
             process.start()
-            theirs.close()  # so that the end of the process is the end of the pipe
-            self._workers[ours] = _Worker(process)
+            worker_end.close()  # so that the pipe reaches its end when the worker exits
+            self._workers[parent_end] = _Worker(process)
 
     def outcomes(self, keep: Keep) -> list[Outcome]:
-        speaking = dict(self._workers)
+        open_pipes = dict(self._workers)
         progress, kept = Progress(2 * len(self._jobs), "step"), time.time()
-        while speaking and (left := self._end - time.time()) > 0:
-            for pipe in wait(list(speaking), min(left, _MOMENT)):
+        while open_pipes and (left := self._end - time.time()) > 0:
+            for pipe in wait(list(open_pipes), min(left, _PROGRESS_SECONDS)):
                 assert isinstance(pipe, Connection)
-                if not self._listen(pipe, speaking[pipe]):
-                    del speaking[pipe]
-            self._perhaps_go(progress)
+                if not self._receive(pipe, open_pipes[pipe]):
+                    del open_pipes[pipe]
+            self._start_measuring(progress)
             done = len(self._found)
             progress.show(
                 len(self._prepared) + done, f"prepared {len(self._prepared)}, done {done}"
             )
-            if self._found and time.time() - kept > _SELDOM:
+            if self._found and time.time() - kept > _SAVE_SECONDS:
                 keep(self._found)
                 kept = time.time()
         progress.say(f"done {len(self._found)}, {self._of}")
-        late = Outcome(error="not done in time")
-        return [self._found.get(place, late) for place in range(len(self._jobs))]
+        unfinished = Outcome(error="not done in time")
+        return [self._found.get(place, unfinished) for place in range(len(self._jobs))]
 
     @property
     def _of(self) -> str:
         return f"of {len(self._jobs)}"
 
-    def _perhaps_go(self, progress: Progress) -> None:
-        """Give the sign to measure once nothing is compiled any more, and say what that took."""
-        if self._shared.go.is_set() or not all(w.ready for w in self._workers.values()):
+    def _start_measuring(self, progress: Progress) -> None:
+        """Start measuring once all jobs are prepared, and print how the GPU lock was used."""
+        start = self._shared.start_measuring
+        if start.is_set() or not all(worker.ready for worker in self._workers.values()):
             return
-        self._shared.go.set()
+        start.set()
         progress.say(
-            f"prepared {len(self._prepared)} {self._of}; the GPU was one worker's alone for "
-            f"{self._held:.0f} s, waits for it add up to {self._waited:.0f} s"
+            f"prepared {len(self._prepared)} {self._of}; workers held the GPU lock for "
+            f"{self._held:.0f} s and waited {self._waited:.0f} s for it"
         )
 
-    def dismiss(self) -> None:
+    def shut_down(self) -> None:
         for worker in self._workers.values():
-            worker.process.join(_PATIENCE if not worker.taken else 0)
+            worker.process.join(_JOIN_SECONDS if not worker.taken else 0)
             if worker.process.is_alive():
                 worker.process.terminate()
 
-    def _listen(self, pipe: Connection, worker: _Worker) -> bool:
-        """Take in one message; False where the worker has no more to say."""
+    def _receive(self, pipe: Connection, worker: _Worker) -> bool:
+        """Receive one message; False once the worker has closed its pipe."""
         try:
             message: Message = pipe.recv()
         except EOFError:
-            self._mourn(worker)
+            self._record_lost_jobs(worker)
             return False
         if message.place is None:
             worker.ready = True
@@ -193,8 +202,8 @@ class _Crew:
                 self._prepared.add(message.place)
         return True
 
-    def _mourn(self, worker: _Worker) -> None:
-        """What a dead worker had taken does not come back, and nobody need wait for it."""
+    def _record_lost_jobs(self, worker: _Worker) -> None:
+        """Record errors for the jobs that a dead worker had taken."""
         worker.ready = True
         worker.process.join()
         lost = Outcome(error=f"its process ended with code {worker.process.exitcode}")

@@ -1,4 +1,4 @@
-"""One recorded definition on a GPU: ours, the function in eager, the function compiled by torch."""
+"""The job of one recorded definition: tritonfuser, its torch function in eager, and compiled."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from tritonfuser.ops.table import Random
 from ..functions import TorchFunction, write
 from ..measure.errors import max_error
 from ..measure.ideal_bytes import moved_bytes
-from ..measure.inductor import compiled, tune_alone
+from ..measure.inductor import compiled, tune_exclusively
 from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
 from ..measure.timing import free
-from ..processes.jobs import Shop
+from ..processes.jobs import JobContext
 from ..tables.records import OURS, SKIPPED
 from .definition_results import COMPILED, EAGER, Result, SegmentLine
 from .definitions import RecordedDefinition, make_inputs, record
 
 _LONGEST = 300
-"""Characters of an error that are kept."""
+"""Most characters of an error text."""
 Run = Callable[..., list[torch.Tensor]]
 
 
 @dataclass
 class DefinitionJob:
-    """A job for a worker: prepare compiles, measure gives the ``Result``.
+    """A job for a worker: ``prepare`` compiles, ``measure`` returns the ``Result``.
 
     Attributes
     ----------
     entry : RecordedDefinition
-        What is measured.
+        The definition to measure.
     bandwidth : float
-        Bytes a second of a copy on this machine.
+        Bandwidth of a copy on this machine, in bytes per second.
     reduced : bool
-        Whether it was shrunk.
+        Whether the definition was shrunk.
     device : str
-        ``"cuda"``; ``"cpu"`` goes through the interpreter and is for tests.
+        ``"cuda"``, or ``"cpu"`` for the interpreter in tests.
     clock : callable
-        Times a call.
+        Measures the kernels of a call.
     """
 
     entry: RecordedDefinition
@@ -60,15 +60,15 @@ class DefinitionJob:
     _runs: dict[str, Run] = field(default_factory=dict, repr=False)
     _failures: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def prepare(self, shop: Shop) -> None:
-        """Run each once, so that everything is compiled."""
+    def prepare(self, context: JobContext) -> None:
+        """Run each contender once, so that everything is compiled."""
         if self.device == "cuda":
-            tune_alone(shop.alone)
+            tune_exclusively(context.gpu_lock)
         self._fd = fd = record(self.entry)
         fd.run(self._inputs())
         self._runs[OURS] = lambda *inputs: fd.run(inputs)
         self._try(EAGER, lambda function: function)
-        if shop.late:
+        if context.is_late:
             self._failures[COMPILED] = SKIPPED
         else:
             self._try(COMPILED, partial(compiled, mode=None))
@@ -77,7 +77,7 @@ class DefinitionJob:
         free(self.device)
 
     def _try(self, who: str, make: Callable[[Run], Run]) -> None:
-        """Keep the function as ``make`` gives it, or why it cannot be run."""
+        """Store the function that ``make`` returns, or the error of running it."""
         assert self._fd is not None
         ir = self._fd.fusion.ir
         try:
@@ -89,7 +89,7 @@ class DefinitionJob:
             self._failures[who] = brief(error)
 
     def measure(self) -> Result:
-        """Check ours and the compiled function, then sum up the kernels' times of all three."""
+        """Check tritonfuser and the compiled function, then measure the kernels of all three."""
         assert self._fd is not None
         ir = self._fd.fusion.ir
         inputs = self._inputs()
@@ -125,7 +125,7 @@ class DefinitionJob:
         return self._written.arguments(inputs)
 
     def _errors(self, ir: Fusion) -> dict[str, float]:
-        """The largest error of any output; of what is drawn anew there is none to speak of."""
+        """The largest error of each contender; torch.compile draws other random numbers."""
         expected = Evaluation(ir, self._inputs(), double=True).outputs
         drawn = any(isinstance(registry.get(node.op).form, Random) for node in ir.nodes)
         found: dict[str, float] = {}
@@ -136,23 +136,23 @@ class DefinitionJob:
         return found
 
     def _inputs(self) -> list[Any]:
-        """The inputs anew: some definitions write into them."""
+        """Fresh inputs, since some definitions write into them."""
         assert self._fd is not None
         return make_inputs(self.entry, self._fd.fusion.ir, self.device)
 
 
 def brief(error: Exception) -> str:
-    """The kind of an error, and what fits beside a table of its text."""
+    """The type and the shortened text of an error."""
     return f"{type(error).__name__}: {error}"[:_LONGEST]
 
 
 def shown(ir: Fusion, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The outputs that a run returns."""
+    """The outputs that a run returns: those that are not hidden."""
     return [x for x, out in zip(outputs, ir.outputs, strict=True) if not out.hidden]
 
 
 def segment_lines(cut: SegmentedFusion) -> tuple[SegmentLine, ...]:
-    """The segments as they were scheduled."""
+    """The segments with their schedulers and params."""
     return tuple(
         SegmentLine(s.name, s.scheduler, len(s.nodes), str(s.params)) for s in cut.segments
     )
@@ -161,7 +161,7 @@ def segment_lines(cut: SegmentedFusion) -> tuple[SegmentLine, ...]:
 def outline(
     entry: RecordedDefinition, ir: Fusion, cut: SegmentedFusion | None, *, reduced: bool
 ) -> dict[str, Any]:
-    """What of a ``Result`` is known without running anything; less where it cannot be lowered."""
+    """The fields of a ``Result`` that need no run; ``cut`` is None if lowering failed."""
     known = {
         "name": entry.name,
         "model": entry.model,
@@ -180,9 +180,9 @@ def outline(
 
 
 def _least_bytes(cut: SegmentedFusion) -> int:
-    """What one kernel of all segments would move: of what is between them nothing.
+    """Bytes that a single kernel would move: values between segments do not count.
 
-    Outputs that are views of inputs count for nothing, which they do in no segment either.
+    Outputs that are views of inputs do not count either, as in the segments themselves.
     """
     read = {value for s in cut.segments for value in s.inputs}
     stored = {value for s in cut.segments for value in s.outputs}
@@ -192,6 +192,6 @@ def _least_bytes(cut: SegmentedFusion) -> int:
 
 
 def _moved(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[Value]) -> int:
-    """What is read counts once where it is stretched; what is written is written whole."""
+    """Bytes moved: an expanded dim counts once in a read, and in full in a write."""
     whole = sum(v.tensor.numel * v.dtype.info.bytes for v in writes if v.is_tensor)
     return moved_bytes(nodes, reads, ()) + whole

@@ -1,4 +1,4 @@
-"""What a run of the recorded definitions found: rows of the table, and a summary by model."""
+"""Results of the recorded definitions: rows of the table, and a summary by model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tritonfuser.frontend.vocabulary.units import bytes_text, seconds_text
+
 from ..measure.kernel_times import KernelTimes
-from ..tables.formatting import geomean, human_bytes, human_ratio, human_seconds, table
+from ..tables.formatting import geomean, human_ratio, table
 from ..tables.records import OURS
 
 EAGER, COMPILED = "eager", "compile"
@@ -17,7 +19,7 @@ _WORST = 10
 
 @dataclass(frozen=True)
 class SegmentLine:
-    """One segment of a definition, as it was scheduled."""
+    """One segment of a definition: its scheduler, number of ops and params."""
 
     name: str
     scheduler: str
@@ -27,28 +29,32 @@ class SegmentLine:
 
 @dataclass(frozen=True)
 class Result:
-    """One definition, checked against torch in float64 and timed.
+    """The result of one definition, checked against float64 and timed.
 
     Attributes
     ----------
     calls : int
-        How often it ran in the training step it was recorded in.
+        Number of runs in the training step that it was recorded in.
     kernels : int
-        Kernels of ours, as it was cut.
-    bytes, least : int
-        What these move; and every input once, every output once.
+        Number of tritonfuser's kernels.
+    bytes : int
+        Bytes that these kernels move.
+    least : int
+        Minimum bytes: every input and every output once.
     bandwidth : float, optional
-        Bytes a second of a copy on the GPU that it ran on.
-    error, compiled_error : float, optional
-        The largest error of ours, and of the compiled function where nothing is random.
+        Bandwidth of a copy on the same GPU, in bytes per second.
+    error : float, optional
+        Largest error of tritonfuser.
+    compiled_error : float, optional
+        Largest error of the compiled function; None for definitions with random numbers.
     times : dict
-        Kernels and their time on a GPU: of ours, of the function in eager, compiled by torch.
+        Number and time of kernels by contender: ours, eager, compile.
     failures : dict
-        Why one of them is missing.
+        Error text of each contender without a time.
     first_call : float, optional
         Without a GPU: seconds of the first call, lowering included.
     registers, spilled : int, optional
-        Without a GPU: the most of any kernel, compiled for one that is not here.
+        Without a GPU: most registers and spilled bytes of any kernel compiled for ``arch``.
     """
 
     name: str
@@ -70,14 +76,14 @@ class Result:
     spilled: int | None = None
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as long the peer's kernels take."""
+        """Time of the peer's kernels over the time of tritonfuser's."""
         if OURS not in self.times or peer not in self.times:
             return None
         return self.times[peer].seconds / self.times[OURS].seconds
 
     @property
     def share(self) -> float | None:
-        """The time of a copy of the least bytes by the time taken."""
+        """Time of a copy of the minimum bytes over the time taken."""
         if OURS not in self.times or self.bandwidth is None:
             return None
         return self.least / self.bandwidth / self.times[OURS].seconds
@@ -89,12 +95,12 @@ class Result:
             "calls": str(self.calls),
             "ops": str(self.ops),
             "kernels": str(self.kernels),
-            "moved": human_bytes(self.bytes),
+            "moved": bytes_text(self.bytes),
             "max error": "" if self.error is None else f"{self.error:.1e}",
         }
         if self.first_call is not None:
             return cells | {
-                "first call": human_seconds(self.first_call),
+                "first call": seconds_text(self.first_call),
                 "registers": str(self.registers),
                 "spilled": str(self.spilled),
             }
@@ -122,7 +128,7 @@ def _count(times: KernelTimes) -> str:
 
 
 def _time(times: KernelTimes) -> str:
-    return human_seconds(times.seconds)
+    return seconds_text(times.seconds)
 
 
 # --- summary -------------------------------------------------------------------------------------
@@ -130,14 +136,14 @@ def _time(times: KernelTimes) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """The definitions of one model that every contender ran, over one training step.
+    """One training step: the definitions of one model that every contender ran.
 
     Attributes
     ----------
     steps : dict
-        Kernels and their time in a step, by contender.
+        Number and time of kernels in a step, by contender.
     means : dict
-        The geometric mean over the definitions of each peer's time by ours.
+        Geometric mean over definitions of each peer's time over tritonfuser's.
     """
 
     model: str
@@ -149,7 +155,7 @@ class Summary:
         """The line of the table."""
         ours = self.steps[OURS].seconds
         kernels = {f"{who} kernels": f"{t.count:g}" for who, t in self.steps.items()}
-        seconds = {who: human_seconds(t.seconds) for who, t in self.steps.items()}
+        seconds = {who: seconds_text(t.seconds) for who, t in self.steps.items()}
         peers = [who for who in self.steps if who != OURS]
         totals = {f"vs {who}": human_ratio(self.steps[who].seconds / ours) for who in peers}
         means = {f"geomean vs {who}": human_ratio(self.means[who]) for who in peers}
@@ -158,7 +164,7 @@ class Summary:
 
 
 def summaries(results: Sequence[Result]) -> list[Summary]:
-    """One for each model, and one for all."""
+    """One summary per model, and one for all models."""
     complete = [r for r in results if all(who in r.times for who in ALL)]
     models = dict.fromkeys(r.model for r in complete)
     groups = {model: [r for r in complete if r.model == model] for model in models}
@@ -180,7 +186,7 @@ def _total(times: Iterable[KernelTimes]) -> KernelTimes:
 
 
 def rendered(results: Sequence[Result], about: dict[str, Any], code: str = "") -> str:
-    """All tables as text; ``code`` goes before and after each, "```" for Markdown."""
+    """All tables as text; ``code`` is a line around each table, "```" for Markdown."""
     parts = [", ".join(f"{key} {value}" for key, value in about.items())]
     parts.append(_table([r.row() for r in results], code))
     totals = summaries(results)

@@ -23,12 +23,12 @@ from tritonfuser.ir import Const, Fusion, Node, Value
 
 DATA = Path(__file__).parents[2] / "tests" / "definitions" / "data"
 SMALL_INT = 8
-"""Integer inputs that index nothing are drawn below this."""
+"""Upper bound of random integers that are not used as indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorInput:
-    """What a recorded tensor looked like."""
+    """Shape, strides in elements and dtype of a recorded tensor."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -47,7 +47,21 @@ Input = Union[TensorInput, ScalarInput]
 
 @dataclass(frozen=True, slots=True)
 class RecordedDefinition:
-    """One definition: the program, its inputs in order, how often it ran in the step."""
+    """One definition.
+
+    Attributes
+    ----------
+    model : str
+        The model that it was recorded from.
+    index : int
+        Its number among the model's definitions.
+    text : str
+        The program.
+    inputs : tuple of Input
+        Its inputs, in order.
+    calls : int
+        Number of runs in one training step.
+    """
 
     model: str
     index: int
@@ -117,8 +131,8 @@ def make_inputs(
 ) -> list[torch.Tensor | int | float]:
     """Random inputs with the recorded shapes, strides and dtypes.
 
-    Floats are normal, integers that end up as an index lie inside what they index, others are
-    small. ``device`` may be ``"meta"``.
+    Floats are standard normal. Integers that are used as indices lie within their bounds; other
+    integers are small. ``device`` may be ``"meta"``.
     """
     drawn_on = "cpu" if torch.device(device).type == "meta" else device
     generator = torch.Generator(drawn_on).manual_seed(seed)
@@ -153,7 +167,7 @@ _PASSED_ON = frozenset(
 
 
 def index_bounds(fusion: Fusion) -> dict[Value, int]:
-    """For each input that reaches an index: the number below which it must stay.
+    """Upper bounds of the inputs that are used as indices.
 
     Walks back through views, sums and products with constants: where ``1024 * a + b`` indexes
     1024 rows, ``a`` stays below 1 and ``b`` below 1024.

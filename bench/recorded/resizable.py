@@ -19,14 +19,14 @@ Table = Mapping[int, int]
 
 @dataclass(frozen=True)
 class Resizable:
-    """A definition of symbolic sizes.
+    """A definition whose sizes vary between runs.
 
     Attributes
     ----------
     entry : RecordedDefinition
-        The program; its inputs are as recorded, with the extra scalars behind them.
+        The program; its inputs are the recorded ones, followed by the extra scalars.
     extents : tuple of int
-        What the extra scalars are at the recorded sizes.
+        Values of the extra scalars at the recorded sizes.
     """
 
     entry: RecordedDefinition
@@ -38,7 +38,7 @@ class Resizable:
 
 
 def opened(entry: RecordedDefinition) -> RecordedDefinition:
-    """The program with every size of its inputs known at run time; sizes of 1 stay."""
+    """The program with all input sizes symbolic (-1), except sizes of 1."""
     tree = ast.parse(entry.text)
     for call in _calls(tree, "define_tensor"):
         shape = _keyword(call, "shape")
@@ -49,12 +49,12 @@ def opened(entry: RecordedDefinition) -> RecordedDefinition:
 
 
 def resizable(entry: RecordedDefinition, tables: tuple[Table, ...] = ()) -> Resizable:
-    """The program with no extent written out that one of the tables changes.
+    """Rewrite the program so that no extent that a table changes is a literal.
 
     Parameters
     ----------
     tables : tuple of mappings
-        What extents become; by default the model's own.
+        Extent to new extent; by default the model's own table.
     """
     tables = tables or (SIZES[entry.model],)
     moving = frozenset(n for table in tables for n, m in table.items() if n != m)
@@ -78,7 +78,7 @@ def resizable(entry: RecordedDefinition, tables: tuple[Table, ...] = ()) -> Resi
 
 
 class _Sources:
-    """Where each extent can be taken from, at run time."""
+    """The expressions that give each extent at run time."""
 
     def __init__(
         self, entry: RecordedDefinition, moving: frozenset[int], tables: tuple[Table, ...]
@@ -96,7 +96,7 @@ class _Sources:
                     self.places.setdefault(extent, f"{ast.unparse(line.targets[0])}.size({dim})")
 
     def rewrite(self, call: ast.Call) -> None:
-        """Each extent among the arguments of a call as an expression of sizes."""
+        """Replace the extents among a call's arguments by expressions of sizes."""
         for keyword in call.keywords:
             if is_sized(keyword.arg) and isinstance(keyword.value, ast.List):
                 keyword.value.elts = [self._symbolic(item) for item in keyword.value.elts]

@@ -1,4 +1,4 @@
-"""Rewrite a recorded definition to smaller sizes, so that it runs in moments without a GPU.
+"""Rewrite a recorded definition to smaller sizes, so that it runs in seconds without a GPU.
 
 Per model a table says what each extent becomes; products follow (``2048 = 4 * 512`` becomes
 ``2 * 32``), so that every reshape of the program still holds. Constants such as ``1 / 768`` stay:
@@ -16,7 +16,7 @@ from .definitions import Input, RecordedDefinition, ScalarInput, TensorInput
 _SIZED = frozenset({"shape", "new_shape", "start_indices", "end_indices", "pad_widths"})
 """Keyword arguments that hold extents."""
 
-# Batch, sequence and vocabulary shrink first, so that rows keep a width worth a kernel.
+# Batch, sequence and vocabulary shrink first, so that rows stay wide enough to be interesting.
 _NANOGPT = {4: 2, 512: 16, 2048: 32, 50304: 1200}
 # 1024 is the sequence and 8 * 128, the width of keys and values: both become 2 * 64.
 _LLAMA = {1024: 128, 1025: 129, 8: 2, 32: 8, 128: 64, 64: 32, 4096: 512, 14336: 1792, 32000: 1000}
@@ -24,7 +24,7 @@ _BERT = {8: 2, 128: 16, 127: 15, 1024: 32, 512: 64, 30522: 1000}
 # 32 is the batch and the number of groups: both become 4, a group has 4 channels as before.
 _CONVNET = {32: 4, 128: 16, 64: 16, 112: 28, 113: 29, 114: 30, 56: 14, 224: 30, 229: 35}
 
-# Other sizes of the same programs: what is fixed in a model stays as it is above.
+# Other sizes of the same programs; extents that are fixed in a model are the same as above.
 _NANOGPT_LESS = {4: 3, 512: 8, 2048: 24, 50304: 600}
 _LLAMA_LESS = {1024: 64, 1025: 65, 8: 2, 32: 8, 128: 32, 64: 16, 4096: 256, 14336: 448, 32000: 300}
 _BERT_LESS = {8: 3, 128: 8, 127: 7, 1024: 24, 512: 40, 30522: 600}
@@ -43,14 +43,14 @@ OTHER_SIZES: Mapping[str, Mapping[int, int]] = {
     "hf-bert": _BERT_LESS,
     "convnet": _CONVNET_LESS,
 }
-"""Where one definition is run at two sizes: the second one."""
+"""The second sizes, for tests that run one definition at two sizes."""
 
 
 def shrink(entry: RecordedDefinition, sizes: Mapping[int, int] | None = None) -> RecordedDefinition:
     """The same program at the extents of ``sizes`` (by default the model's table).
 
     ``new_shape=[2048, 768]`` becomes ``new_shape=[32, 768]``; recorded inputs keep the order of
-    their strides and what is expanded stays expanded.
+    their strides, and expanded dims stay expanded.
     """
     table = SIZES[entry.model] if sizes is None else sizes
     tree = ast.parse(entry.text)
@@ -67,7 +67,7 @@ def is_sized(name: str | None) -> bool:
 
 
 def _resize_call(call: ast.Call, table: Mapping[int, int]) -> None:
-    """Extents are lists under a name, and bare ints by position (``iota(512, ...)``)."""
+    """Extents are lists passed by keyword, and ints passed by position (``iota(512, ...)``)."""
     for keyword in call.keywords:
         if is_sized(keyword.arg):
             for constant in ast.walk(keyword.value):

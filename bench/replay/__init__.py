@@ -1,1 +1,1 @@
-"""``python -m bench.replay --base REV``: the kernels of two trees, side by side."""
+"""``python -m bench.replay --base REV``: compare the kernels of two revisions."""

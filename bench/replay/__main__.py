@@ -1,4 +1,4 @@
-"""``python -m bench.replay --base REV``: what differs between the kernels of two trees.
+"""``python -m bench.replay --base REV``: compare the kernels of two revisions.
 
 Lowers a fixed corpus with the package of a revision and with that of this working tree, and
 compares kernels, params, grids, guards, plans and messages. Nothing is compiled or run. The exit
@@ -17,7 +17,7 @@ from bench.tables.formatting import table
 
 from .compare import Comparison, ReplayError
 from .corpus import PARTS, entries
-from .normal import Renames
+from .normal_form import Renames
 from .renames import TEXTS, WORDS
 from .trees import ROOT, checked_out, replay
 
@@ -45,11 +45,17 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.replay", description=__doc__)
-    parser.add_argument("--base", default="HEAD", help="the revision to compare with")
+    parser.add_argument(
+        "--base", default="HEAD", help="revision to compare with (default %(default)s)"
+    )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=(), help="only these parts")
-    parser.add_argument("--filter", default="", metavar="TEXT", help="only names with this in it")
-    parser.add_argument("--limit", type=int, default=5, help="differences that are shown")
-    parser.add_argument("--json", type=Path, help="write counts and all differences here")
+    parser.add_argument(
+        "--filter", default="", metavar="TEXT", help="only entries whose name contains this text"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=5, help="most differences to print (default %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, help="write counts and all differences to this file")
     return parser.parse_args()
 
 

@@ -1,12 +1,12 @@
-"""Lowers a corpus with the tritonfuser at hand: entries as JSON in, records as lines of JSON out.
+"""Lower a corpus with the importable tritonfuser: JSON entries in, lines of JSON records out.
 
-A script of its own, on tritonfuser's public API alone, since it runs with other versions of it::
+A standalone script that uses only the public API, since it runs with other versions::
 
     PYTHONPATH=tree python collector.py corpus.json records.jsonl
 
-It prints a byte for each entry that is done. The first line that it writes says where tritonfuser
-was found; each further one is a record: ``key`` (part, name, arch, change of params), ``kernels``,
-``texts``, and ``skipped``, why it was not lowered.
+It prints a byte per finished entry. The first line of the output is the path of tritonfuser. Each
+further line is a record: ``key`` (part, name, arch, change of params), ``kernels``, ``texts``, and
+``skipped``, the reason why the entry was not lowered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Record = dict[str, Any]
 CPU = "cpu"
 PACKAGE = "tritonfuser"
 UNREAD = ("name", "text", "args", "lines")
-"""Fields of a kernel that are written down otherwise, or only say where comments stand."""
+"""Fields of a kernel that are recorded in another form, or only locate comments."""
 
 
 def main(corpus: str, path: str) -> None:
@@ -56,7 +56,7 @@ def main(corpus: str, path: str) -> None:
 
 
 def records_of(entry: dict[str, Any]) -> Iterator[Record]:
-    """The records of an entry, one an arch; of given params, one a change."""
+    """The records of an entry: one per arch, or per change of params in mode ``given``."""
     try:
         fd = program(entry["name"], entry["text"])
     except Exception as error:
@@ -83,7 +83,7 @@ def program(name: str, text: str) -> FusionDefinition:
 
 
 def made(specs: list[dict[str, Any]]) -> list[Any]:
-    """Inputs without data."""
+    """Make the inputs on the meta device."""
     return [_input(spec) for spec in specs]
 
 
@@ -115,7 +115,7 @@ def _plain(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
 
 def _open(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
     inputs, varying = made(entry["inputs"]), [made(specs) for specs in entry["varying"]]
-    if arch == CPU:  # by what earlier runs have left
+    if arch == CPU:  # from the sizes of earlier runs
         plans = [fd.plan(given) for given in (*varying, inputs)]
         texts = {f"plan {place}": plan.text for place, plan in enumerate(plans)}
         texts["recompiles"] = "\n".join(map(_recompile, fd.explain_recompiles()))
@@ -144,7 +144,7 @@ MODES: dict[str, Callable[[FusionDefinition, dict[str, Any], str], Found]] = {
 
 
 def _given(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Iterator[Record]:
-    """A record for each field of each segment's params, changed alone."""
+    """One record per field of each segment's params, with only that field changed."""
     inputs = made(entry["inputs"])
     try:
         chosen = fd.heuristics(inputs)
@@ -165,7 +165,7 @@ def _given(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Iterator[R
 
 
 def others(value: Any) -> list[Any]:
-    """Values beside the one that a field of params has."""
+    """Other values for a field of params."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
@@ -184,7 +184,7 @@ def _planned(fd: FusionDefinition, inputs: list[Any], params: list[dict[str, Any
 
 
 class Skipped(Exception):
-    """This version of tritonfuser cannot be asked."""
+    """This version of tritonfuser lacks the API."""
 
 
 def _tried(entry: dict[str, Any], arch: str, change: str, make: Callable[[], Found]) -> Record:
@@ -209,7 +209,7 @@ def _record(
 
 
 def _kernel(source: Any) -> Record:
-    """A kernel's text, and what else decides how it is compiled and launched."""
+    """A kernel's text, and the other facts that decide its compilation and launch."""
     rest = {row.name: getattr(source, row.name) for row in fields(source)}
     facts = {name: _plainly(value) for name, value in rest.items() if name not in UNREAD}
     args = [f"{arg.name}: {arg.dtype}{' *' * arg.is_tensor}" for arg in source.args]
@@ -225,7 +225,7 @@ def _text(error: Exception) -> str:
 
 
 def explained_text(found: Any) -> str:
-    """The facts of an explanation, without what is printed only for its looks."""
+    """The facts of an explanation, without layout."""
     lines: list[str] = []
     for segment in found.segments:
         lines += [
@@ -246,7 +246,7 @@ def _params(params: HeuristicParams) -> str:
 
 
 def _recompile(made: Any) -> str:
-    """All of it but the seconds."""
+    """The text of a recompilation, without times."""
     sizes = (f"    {name} = {what}" for name, what in made.sizes.items())
     guards = (f"    guard {guard}" for guard in made.guards)
     head = f"dynamic={made.dynamic}, {made.kernels} kernels, {made.served} served: {made.reason}"
@@ -257,14 +257,14 @@ def _recompile(made: Any) -> str:
 
 
 class Library:
-    """The functions that kernels import, and those that these call."""
+    """The device functions that kernels import, and the functions that these call."""
 
     def __init__(self) -> None:
         self._heads: set[str] = set()
         self._known: dict[str, Any] = {}
 
     def read(self, text: str) -> None:
-        """Note what a kernel's module imports from the package."""
+        """Add the imports of a kernel's module."""
         self._heads.add(text.partition("@triton.jit")[0].rpartition('"""')[2])
 
     def records(self) -> Iterator[Record]:

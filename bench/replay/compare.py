@@ -1,4 +1,4 @@
-"""Records of two trees side by side: what is the same, what differs and how."""
+"""Comparison of the records of two trees."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from .normal import Record, Renames, kernels, texts
+from .normal_form import Record, Renames, kernels, texts
 
 Key = tuple[str, ...]
 """Part, name, arch, change of params."""
 
 NONE = Renames()
 CONTEXT = 3
-"""Lines of a diff around what differs."""
+"""Context lines of a diff."""
 
 
 class ReplayError(Exception):
-    """A tree could not be replayed at all."""
+    """A tree could not be replayed."""
 
 
 def load(path: Path, tree: Path, renames: Renames = NONE) -> dict[Key, Record]:
@@ -30,7 +30,7 @@ def load(path: Path, tree: Path, renames: Renames = NONE) -> dict[Key, Record]:
     Raises
     ------
     ReplayError
-        They are of another tritonfuser than the tree's.
+        The records were made with another tritonfuser than the tree's.
     """
     with path.open() as lines:
         package = json.loads(next(lines))["package"]
@@ -41,14 +41,14 @@ def load(path: Path, tree: Path, renames: Renames = NONE) -> dict[Key, Record]:
 
 
 def _key(key: list[str], renames: Renames) -> Key:
-    """A key under new names, which functions of the library and fields of params have."""
+    """A key with renamed device functions and fields of params."""
     part, name, arch, change = key
     return part, renames(name) if part == "library" else name, arch, renames(change)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A run that differs: how many of its kernels, and a unified diff."""
+    """A run that differs: the number of its kernels that differ, and a unified diff."""
 
     key: Key
     kernels: int
@@ -61,7 +61,7 @@ class Difference:
 
 @dataclass
 class Count:
-    """The runs of a part, or its kernels: how many came out which way."""
+    """Counts of the runs or the kernels of a part, by result of the comparison."""
 
     entries: int = 0
     runs: int = 0
@@ -77,7 +77,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What came of it: counts by part, and the runs that differ."""
+    """The result: counts by part, and the runs that differ."""
 
     counts: Mapping[str, Count]
     differences: tuple[Difference, ...]
@@ -97,7 +97,7 @@ class Comparison:
         return [_row(part, count) for part, count in parts.items()]
 
     def plain(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The result as JSON."""
         return {
             "same": self.is_same,
             "parts": {part: vars(count) for part, count in self.counts.items()},
@@ -111,7 +111,7 @@ def _row(part: str, count: Count) -> dict[str, str]:
 
 
 def compare(base: Mapping[Key, Record], new: Mapping[Key, Record], renames: Renames) -> Comparison:
-    """All runs of both sides."""
+    """Compare all runs of both trees."""
     counts: dict[str, Count] = {}
     differences: list[Difference] = []
     for part, keys in _by_part((*new, *base)).items():

@@ -18,10 +18,10 @@ PARTS: Mapping[str, Callable[[], Iterator[Entry]]] = {
     "products": from_bench.products,
     "fuse_matmul": from_bench.fused,
 }
-"""What is replayed, in this order."""
+"""The parts of the corpus, in order."""
 
 
 def entries(parts: Collection[str] = (), containing: str = "") -> list[Entry]:
-    """The entries of some parts, all by default, whose name contains a text."""
+    """The entries of some parts (default all) whose name contains a text."""
     chosen = (make for part, make in PARTS.items() if not parts or part in parts)
     return [entry for make in chosen for entry in make() if containing in entry.name]

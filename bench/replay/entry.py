@@ -1,4 +1,4 @@
-"""What is lowered in both trees: a program with inputs, as plain data."""
+"""An entry of the corpus: a program with inputs, as plain data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERYWHERE = (*GPUS, CPU)
 PLAIN = "plain"
 """Lowered as ``fd.run`` would."""
 OPEN = "open"
-"""Lowered after runs at other sizes."""
+"""Lowered with dynamic sizes, after runs at other sizes."""
 GIVEN = "given"
 """Planned once for each change of one field of the params."""
 FUSED = "fused"
@@ -42,11 +42,11 @@ class Entry:
     inputs : tuple of Spec
         One for each input, in order.
     archs : tuple of str
-        What it is lowered for.
+        The architectures to lower for.
     mode : str
         ``PLAIN``, ``OPEN``, ``GIVEN`` or ``FUSED``.
     varying : tuple of tuple of Spec
-        Inputs of the runs before, of mode ``OPEN``.
+        Inputs of earlier runs, for mode ``OPEN``.
     """
 
     part: str
@@ -59,7 +59,7 @@ class Entry:
 
 
 def specs_of(inputs: Iterable[Any]) -> tuple[Spec, ...]:
-    """Inputs at hand, tensors and numbers, without their values."""
+    """Specs of tensors and numbers, without the tensors' values."""
     return tuple(_spec(given) for given in inputs)
 
 
@@ -72,7 +72,7 @@ def _spec(given: Any) -> Spec:
 
 
 def recorded_specs(inputs: Iterable[Input]) -> tuple[Spec, ...]:
-    """The inputs of a recorded definition."""
+    """Specs of the inputs of a recorded definition."""
     return tuple(
         {"scalar": item.value}
         if isinstance(item, ScalarInput)

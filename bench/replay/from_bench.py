@@ -42,7 +42,7 @@ def _row(row: Row) -> Entry:
 
 
 def open_sizes() -> Iterator[Entry]:
-    """Programs with no size written out, at the third of three sizes."""
+    """Programs with symbolic sizes, lowered at the third of three sizes."""
     for entry in recorded.load():
         yield _resized(entry, (SIZES[entry.model], OTHER_SIZES[entry.model]))
     for case in CASES:
@@ -52,7 +52,7 @@ def open_sizes() -> Iterator[Entry]:
 
 
 def _as_recorded(row: Row) -> RecordedDefinition:
-    """A row of the suite as if a model had handed it over; ``index`` tells its size."""
+    """A row of the suite as a recorded definition; ``index`` identifies its size."""
     inputs = row.of.inputs(row.size, row.torch_dtype, "meta")
     given = tuple(
         TensorInput(tuple(x.shape), tuple(x.stride()), x.dtype)
@@ -92,7 +92,7 @@ def given_params() -> Iterator[Entry]:
 
 
 def products() -> Iterator[Entry]:
-    """The benchmark of matrix products."""
+    """The cases of ``bench.products``."""
     for case in matrix_products.CASES:
         for size in matrix_products.SIZES:
             inputs = case.inputs(size, torch.device("meta"))
@@ -102,7 +102,7 @@ def products() -> Iterator[Entry]:
 
 
 def fused() -> Iterator[Entry]:
-    """What has a matrix product, as one kernel with what is around it."""
+    """Entries with a matrix product, lowered with ``fuse_matmul``."""
     for entry in (*definitions(), *products()):
         if "ops.matmul(" in entry.text or "ops.linear(" in entry.text:
             yield replace(entry, part="fuse_matmul", archs=(CPU,), mode=FUSED)

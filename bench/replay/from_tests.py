@@ -15,14 +15,14 @@ from tritonfuser.ops.registry import OPS
 from .entry import CPU, FUSED, OPEN, Entry, Spec, specs_of
 
 NUMBERS = {"shape", "size"}
-"""Ops whose results are no tensors."""
+"""Ops whose results are not tensors."""
 
 SEEDS = range(30)
 """Random definitions of each kind."""
 
 
 def ops() -> Iterator[Entry]:
-    """Sample calls of every op, all calls of one in a definition."""
+    """Sample calls of every op, all calls of an op in one definition."""
     for name in sorted(OPS.keys() - NARROW - NUMBERS):
         recorded = record(name, calls_of(name))
         program, inputs = repr(recorded.fd), specs_of(recorded.inputs)
@@ -48,7 +48,7 @@ def random_definitions() -> Iterator[Entry]:
 
 
 def random_open_sizes() -> Iterator[Entry]:
-    """Those among them that have no size written out."""
+    """The random definitions with symbolic sizes."""
     for kind in (kind for kind in KINDS if KINDS[kind].dynamic):
         for seed in SEEDS:
             grown = _grown(kind, seed)
@@ -63,5 +63,5 @@ def random_open_sizes() -> Iterator[Entry]:
 
 
 def _aligned_as(spec: Spec, other: Spec) -> Spec:
-    """The input where the other begins: what is aligned otherwise has kernels of its own."""
+    """The spec with the other's storage offset, since alignment selects the kernel."""
     return {**spec, "offset": other["offset"]} if "offset" in spec else spec

@@ -1,4 +1,4 @@
-"""Both trees' packages at work: a collector for each, at the same time."""
+"""Run one collector per tree, both at the same time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from bench.processes.progress import Progress
 
 from .compare import Comparison, ReplayError, compare, load
 from .entry import Entry
-from .normal import Renames
+from .normal_form import Renames
 
 ROOT = Path(__file__).parents[2]
 """The tree that this file is in."""
 
 COLLECTOR = Path(__file__).parent / "collector.py"
 OURS = ("TRITONFUSER_", "PYTORCH_NVFUSER_", "NVF_", "PYTHONPATH")
-"""Variables that would change what comes out."""
+"""Prefixes of environment variables that change the result; they are removed."""
 EVERY = 0.2
-"""Seconds between two looks at the children."""
+"""Polling interval of the collectors, in seconds."""
 
 
 def replay(base: Path, new: Path, corpus: Sequence[Entry], renames: Renames) -> Comparison:
@@ -47,11 +47,11 @@ def replay(base: Path, new: Path, corpus: Sequence[Entry], renames: Renames) -> 
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         (room / "corpus.json").write_text(json.dumps([asdict(entry) for entry in corpus]))
-        # A folder without other modules: its own is what a script finds first.
+        # A folder without other modules, since a script's folder comes first in sys.path.
         (room / "script").mkdir()
         script = str(shutil.copy(COLLECTOR, room / "script"))
         with ending_tidily(), ExitStack() as stack:
-            # Whatever depends on the order of a set shows, since hashes differ.
+            # Different hash seeds reveal results that depend on the order of a set.
             children = [
                 stack.enter_context(_started(tree, room, script, seed))
                 for seed, tree in enumerate((base, new), start=1)
@@ -63,17 +63,17 @@ def replay(base: Path, new: Path, corpus: Sequence[Entry], renames: Renames) -> 
 
 @dataclass(frozen=True)
 class _Child:
-    """A collector at work."""
+    """A running collector."""
 
     process: subprocess.Popen[bytes]
     tree: Path
     records: Path
     done: Path
-    """A byte for each entry that is done."""
+    """File with one byte per finished entry."""
     errors: Path
 
     def failed(self) -> str:
-        """Its last words, where it has failed; empty otherwise."""
+        """The last line of stderr if the collector failed; empty otherwise."""
         if not self.process.poll():
             return ""
         words = self.errors.read_text().strip() or f"ended with code {self.process.returncode}"
@@ -96,7 +96,7 @@ def _started(tree: Path, room: Path, script: str, seed: int) -> Iterator[_Child]
 
 
 def _watch(children: Sequence[_Child], count: int) -> None:
-    """Wait for all, or for the first that fails."""
+    """Wait for all collectors; raise when one fails."""
     progress = Progress(len(children) * count, "entry")
     while any(child.process.poll() is None for child in children):
         progress.show(sum(child.done.stat().st_size for child in children), "")
@@ -111,7 +111,7 @@ def _watch(children: Sequence[_Child], count: int) -> None:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """A revision of this repository, in a folder for the time being.
+    """Context with a revision checked out in a temporary worktree.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""The suite of cases: which rows are run, by whom, and what each is measured to take."""
+"""The benchmark suite: selection of rows, contenders, measurement."""

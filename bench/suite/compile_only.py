@@ -1,4 +1,4 @@
-"""The suite for a GPU that is not here: what the kernels are like as compiled."""
+"""Compile the suite without a GPU: registers, spills and memory accesses of the kernels."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tritonfuser.frontend.vocabulary.units import bytes_text
+
 from ..cases import size_name
-from ..processes.jobs import Outcome, Shop
+from ..processes.jobs import JobContext, Outcome
 from ..processes.workers import run_jobs
-from ..tables.formatting import human_bytes, machine_code
+from ..tables.formatting import machine_code
 from .selection import Row
 
 
 @dataclass
 class Compilation:
-    """A job for a worker: one row, compiled for an architecture; a line for each segment."""
+    """A job for a worker: compile one row for an architecture; the result is a line per segment."""
 
     row: Row
     arch: str
 
-    def prepare(self, shop: Shop) -> None:
-        """Nothing has to be kept apart: compiling is all there is."""
+    def prepare(self, context: JobContext) -> None:
+        """Compile the row."""
         self._lines = self._compiled()
 
     def measure(self) -> list[dict[str, Any]]:
-        """The lines."""
+        """The lines of the row."""
         return self._lines
 
     def _compiled(self) -> list[dict[str, Any]]:
@@ -54,7 +56,7 @@ def _named(row: Row) -> dict[str, Any]:
 
 
 def compile_rows(rows: Sequence[Row], arch: str, processes: int) -> list[dict[str, Any]]:
-    """Every kernel of the rows, in their order."""
+    """Compile the rows; returns one line per kernel, in order."""
     outcomes = run_jobs([Compilation(row, arch) for row in rows], processes)
     return [line for row, found in zip(rows, outcomes, strict=True) for line in _lines(row, found)]
 
@@ -66,7 +68,7 @@ def _lines(row: Row, outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def shown(lines: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """The lines for a table."""
+    """Format the lines for a table."""
     return [
         {
             "case": line["case"],
@@ -78,7 +80,7 @@ def shown(lines: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
             "shared": str(line.get("shared", "")),
             "load": str(line.get("load", "")),
             "store": str(line.get("store", "")),
-            "moves": human_bytes(line["bytes"]) if "bytes" in line else "",
+            "moves": bytes_text(line["bytes"]) if "bytes" in line else "",
             "of the least": f"{line['of_minimum']:.2f}" if "of_minimum" in line else "",
         }
         for line in lines
@@ -88,7 +90,7 @@ def shown(lines: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 def static_changes(
     before: Sequence[dict[str, Any]], now: Sequence[dict[str, Any]]
 ) -> list[dict[str, str]]:
-    """The rows whose kernels are no longer as they were, for a table."""
+    """Table of the changes between two lists of lines, by row."""
     keys = ("registers", "spilled", "shared", "load", "store", "bytes", "params")
     return [
         {"row": name, "what": key, "before": old, "now": new}

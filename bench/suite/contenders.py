@@ -1,4 +1,4 @@
-"""Who takes part in a case: ours, eager torch, torch.compile in two modes, Liger-Kernel."""
+"""The contenders of a case: tritonfuser, eager torch, torch.compile in two modes, Liger-Kernel."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MODES = {"compile": None, "autotune": "max-autotune-no-cudagraphs"}
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to compute a case; a call of what ``bind`` gives computes it once."""
+    """One way to compute a case; ``bind(inputs)`` returns a call that computes it once."""
 
     name: str
     bind: Callable[[Inputs], Run]
 
     @property
     def peer(self) -> bool:
-        """Whether compiling it can be left out when time is short."""
+        """Whether it is skipped after the deadline."""
         return self.name not in (OURS, "eager")
 
 
 def contenders(case: Case, fd: FusionDefinition, names: tuple[str, ...]) -> list[Contender]:
-    """Ours first, then the peers named that have the case."""
+    """tritonfuser first, then the named peers that implement the case."""
     makers: dict[str, Callable[[Case], Contender | None]] = {
         "eager": lambda case: Contender("eager", lambda x: case.eager_run(case.peer_inputs(x))),
         "compile": partial(_compiled, "compile"),

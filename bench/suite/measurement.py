@@ -1,4 +1,4 @@
-"""One case at one size: every contender compiled, checked, and timed in turns with the others."""
+"""The job of one row: compile every contender, check tritonfuser, time all interleaved."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from tritonfuser import FusionDefinition
 
 from ..cases import Inputs, Run, size_name
 from ..measure.errors import flat, max_error
-from ..measure.inductor import tune_alone
+from ..measure.inductor import tune_exclusively
 from ..measure.timing import free, interleaved, synchronize
-from ..processes.jobs import Shop
+from ..processes.jobs import JobContext
 from ..tables.records import OURS, PEERS, SKIPPED, Record
 from .contenders import MODES, Contender, contenders
 from .selection import Row
 
 T = TypeVar("T")
 SEED = 2
-"""Of the inputs that are measured; those that are compiled with have another."""
+"""Seed of the measured inputs; compilation uses inputs of another seed."""
 
 
 @dataclass
 class Measurement:
-    """A job for a worker: prepare compiles, measure gives the ``Record``.
+    """A job for a worker: ``prepare`` compiles, ``measure`` returns the ``Record``.
 
     Attributes
     ----------
     row : Row
-        What is measured.
+        The row to measure.
     bandwidth : float
-        Bytes a second of a copy on this machine.
+        Bandwidth of a copy on this machine, in bytes per second.
     vs : tuple of str
-        The peers.
+        Names of the peers.
     check : bool
-        Whether ours is compared with eager in float64.
+        Whether tritonfuser is compared with eager torch in float64.
     device : str
-        ``"cuda"``; ``"cpu"`` goes through the interpreter and is for tests.
+        ``"cuda"``, or ``"cpu"`` for the interpreter in tests.
     """
 
     row: Row
@@ -52,21 +52,21 @@ class Measurement:
     _ready: list[Contender] = field(default_factory=list, repr=False)
     _failures: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def prepare(self, shop: Shop) -> None:
+    def prepare(self, context: JobContext) -> None:
         """Compile all contenders by running each once."""
         if self.device == "cuda" and any(name in MODES for name in self.vs):
-            tune_alone(shop.alone)
+            tune_exclusively(context.gpu_lock)
         case, dtype = self.row.of, self.row.torch_dtype
-        with self._given(1, shop.alone) as inputs:
+        with self._given(1, context.gpu_lock) as inputs:
             self._fd = case.record(self.row.size, dtype)
             for contender in contenders(case, self._fd, self.vs):
-                if contender.peer and shop.late:
+                if contender.peer and context.is_late:
                     self._failures[contender.name] = SKIPPED
                 elif contender.name == "eager" or self._try(contender, inputs) is not None:
                     self._ready.append(contender)
 
     def measure(self) -> Record:
-        """Check ours against eager in float64, then time whoever is ready."""
+        """Check tritonfuser against float64, then time all contenders that compiled."""
         assert self._fd is not None
         case = self.row.of
         with self._given(SEED, nullcontext()) as inputs:
@@ -87,17 +87,17 @@ class Measurement:
         return record
 
     @contextmanager
-    def _given(self, seed: int, alone: AbstractContextManager[Any]) -> Iterator[Inputs]:
-        """Inputs of a seed, and all memory given back behind them."""
-        with alone:
+    def _given(self, seed: int, gpu_lock: AbstractContextManager[Any]) -> Iterator[Inputs]:
+        """Context with the inputs of a seed; memory is released afterwards."""
+        with gpu_lock:
             inputs = self.row.of.inputs(self.row.size, self.row.torch_dtype, self.device, seed)
             synchronize(self.device)
         yield inputs
-        inputs.clear()  # the caller has the list too
+        inputs.clear()  # the caller holds the list too
         free(self.device)
 
     def _checked(self, fd: FusionDefinition, inputs: Inputs) -> dict[str, Any]:
-        """Launches, whether ours gives the same bits twice, and how far it is off."""
+        """Number of launches, bitwise determinism, and errors of tritonfuser."""
         found: dict[str, Any] = {}
         if any(contender.name == OURS for contender in self._ready):
             ours, again = fd.run(inputs), fd.run(inputs)
@@ -109,14 +109,14 @@ class Measurement:
         return found
 
     def _errors(self, ours: list[torch.Tensor], inputs: Inputs) -> dict[str, Any]:
-        """Against float64; where that does not fit into memory, a failure says so."""
+        """Errors against float64; running out of memory is recorded as a failure."""
         case = self.row.of
         expected = self._attempt("reference", lambda: flat(case.reference(inputs)))
         if expected is None:
             return {}
         found = {"error": self._attempt("reference", lambda: _error(ours, expected))}
         if case.oracle is None:
-            # Otherwise eager draws other random numbers.
+            # With an oracle, eager draws other random numbers.
             found["eager_error"] = self._attempt(
                 "eager's error",
                 lambda: _error(flat(case.eager(*case.peer_inputs(inputs)))[: len(ours)], expected),
@@ -124,12 +124,12 @@ class Measurement:
         return found
 
     def _warm(self, inputs: Inputs) -> dict[str, Run]:
-        """Calls that have run; who cannot run drops out."""
+        """Warm calls by contender; a contender that fails is dropped."""
         runs = {c.name: self._try(c, inputs) for c in self._ready}
         return {name: run for name, run in runs.items() if run is not None}
 
     def _try(self, contender: Contender, inputs: Inputs) -> Run | None:
-        """Run a contender until it is warm; its call."""
+        """Bind a contender, run it once and return the call."""
 
         def warm() -> Run:
             run = contender.bind(inputs)
@@ -141,7 +141,7 @@ class Measurement:
         return self._attempt(contender.name, warm)
 
     def _attempt(self, who: str, step: Callable[[], T]) -> T | None:
-        """What a step gives; None where it fails, and why among the failures."""
+        """The result of a step; None if it fails, with the error stored in the failures."""
         try:
             return step()
         except Exception as error:
@@ -151,16 +151,16 @@ class Measurement:
 
 
 def _error(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
-    """Against the reference, which may have more outputs, and kept dims."""
+    """The error against the reference, which may have more outputs and kept dims."""
     return max_error(actual, [e.reshape(a.shape) for a, e in zip(actual, expected, strict=False)])
 
 
 def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Equal as bytes: nan is nan, and -0.0 is not 0.0."""
+    """Whether two tensors are bitwise equal: nan equals nan, -0.0 differs from 0.0."""
     return torch.equal(*(t.contiguous().reshape(-1).view(torch.uint8) for t in (left, right)))
 
 
 def _text(error: Exception) -> str:
-    """The kind of an error and its first line."""
+    """The type of an error and its first line."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Which rows of the suite are run: cases, sizes and dtypes from the command line."""
+"""Selection of the rows of the suite by cases, sizes and dtypes of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DTYPES = ("bfloat16", "float32")
 
 @dataclass(frozen=True)
 class Row:
-    """One case at one size: plain data, so that a worker process can be handed it."""
+    """One case at one size and dtype, as picklable data."""
 
     case: str
     size: Size
@@ -38,7 +38,7 @@ class Row:
 
 
 def size_of(text: str) -> Size:
-    """``"8192x8192"`` as a size."""
+    """Parse a size such as ``"8192x8192"``."""
     try:
         return tuple(int(part) for part in text.split("x"))
     except ValueError:
@@ -48,7 +48,7 @@ def size_of(text: str) -> Size:
 
 
 def part_of(text: str) -> tuple[int, int]:
-    """``"2/4"``: the second of four parts."""
+    """Parse a part such as ``"2/4"``, the second of four parts."""
     try:
         part, count = (int(piece) for piece in text.split("/"))
     except ValueError:
@@ -59,19 +59,25 @@ def part_of(text: str) -> tuple[int, int]:
 
 
 def add_arguments(parser: argparse._ArgumentGroup) -> None:
-    """The options that ``rows`` reads."""
+    """Add the options that ``rows`` reads."""
     parser.add_argument("--suite", nargs="+", choices=SUITES, help="only these suites")
-    parser.add_argument("--cases", nargs="+", choices=BY_NAME, metavar="NAME", help="only these")
+    parser.add_argument(
+        "--cases", nargs="+", choices=BY_NAME, metavar="NAME", help="only these cases"
+    )
     parser.add_argument(
         "--sizes",
         nargs="+",
         type=size_of,
         metavar="AxB",
-        help="only these sizes; of cases that are named, any sizes",
+        help="only these sizes; with --cases any sizes of matching rank",
     )
     parser.add_argument("--dtype", nargs="+", choices=DTYPES, help="only these dtypes")
     parser.add_argument(
-        "--part", type=part_of, default=(1, 1), metavar="K/N", help="every N-th row, from the K-th"
+        "--part",
+        type=part_of,
+        default=(1, 1),
+        metavar="K/N",
+        help="every N-th row, starting at the K-th",
     )
 
 
@@ -81,7 +87,7 @@ def rows(options: argparse.Namespace) -> list[Row]:
     Raises
     ------
     SystemExit
-        None is left.
+        No row is selected.
     """
     found = [
         Row(case.name, size, dtype)
@@ -101,7 +107,7 @@ def rows(options: argparse.Namespace) -> list[Row]:
 
 
 def selected(key: tuple[str, str, str], options: argparse.Namespace) -> bool:
-    """Whether the options select a row by its case, size and dtype; of any case ever stored."""
+    """Whether the options select a stored row by its case, size and dtype."""
     case, size, dtype = key
     sizes = [size_name(wanted) for wanted in options.sizes or ()]
     return (
@@ -118,7 +124,7 @@ def _chosen(case: Case, options: argparse.Namespace) -> bool:
 
 
 def _sizes(case: Case, dtype: str, options: argparse.Namespace) -> Sequence[Size]:
-    """The case's own, and any of its rank where the case is named too."""
+    """The sizes to run a case at: its own, or any of its rank if the case is named."""
     own = case.sizes.of(dtype)
     if not options.sizes:
         return own

@@ -1,4 +1,4 @@
-"""The suite on a GPU: rows shared out over processes, and what they found put together."""
+"""Run the suite on a GPU with worker processes, and collect the results."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def run_suite(
     Parameters
     ----------
     vs : tuple of str
-        The peers.
+        Names of the peers.
     processes, limits : optional
         As ``run_jobs`` takes them.
     commit : str, optional
-        What the results are said to be of; by default what git says.
+        Commit stored with the results; by default that of the working tree.
     check : bool
-        Whether ours is compared with eager in float64.
+        Whether tritonfuser is compared with eager torch in float64.
     keep : callable, optional
-        Given the results so far every few seconds, for a run that may be killed.
+        Called with the results so far every few seconds, so that a killed run loses little.
     """
     bandwidth = copy_bandwidth()
     jobs = [Measurement(row, bandwidth, vs, check) for row in rows]
@@ -51,7 +51,7 @@ def run_suite(
 
 
 def recorded(job: Measurement, outcome: Outcome) -> Record:
-    """The record of a job; of one that failed, with its error in the place of ours."""
+    """The record of a job; for a failed job, one with the error as failure of ours."""
     if isinstance(outcome.result, Record):
         return outcome.result
     case = job.row.of

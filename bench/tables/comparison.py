@@ -1,4 +1,4 @@
-"""A run against an earlier one: by ratios alone, so that another machine does not matter."""
+"""Comparison of two runs by ratios, which also works across machines."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .records import PEERS, Record
 from .suite_tables import TITLES
 
 TOLERATED = 0.05
-"""How much worse a ratio may be."""
+"""Relative loss of a ratio that is tolerated."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One ratio of one row, before and now; more is better."""
+    """One ratio of one row, before and now; larger is better."""
 
     row: str
     ratio: str
@@ -24,12 +24,12 @@ class Change:
 
     @property
     def factor(self) -> float:
-        """1.0 where nothing changed, less where it got worse."""
+        """The relative change: 1.0 is unchanged, less is worse."""
         return self.now / self.before
 
 
 def changes(before: Sequence[Record], now: Sequence[Record]) -> Iterator[Change]:
-    """The ratios that both have: copy speed by ours, and each peer by ours."""
+    """The ratios that both runs have: share of copy bandwidth, and speedup over each peer."""
     known = {record.key: record for record in before}
     for record in now:
         then = known.get(record.key)
@@ -48,13 +48,13 @@ def _change(
 
 
 def worse(found: Sequence[Change], tolerated: float = TOLERATED) -> list[Change]:
-    """Those that got worse by more than that, the worst first."""
+    """The ratios that got worse by more than ``tolerated``, worst first."""
     lost = [change for change in found if change.factor < 1 - tolerated]
     return sorted(lost, key=lambda change: change.factor)
 
 
 def comparison(found: Sequence[Change], tolerated: float, style: str = "simple") -> str:
-    """The table of what got worse, and a line on the whole."""
+    """The table of ratios that got worse, and a summary line."""
     lost = worse(found, tolerated)
     gained = sum(change.factor > 1 + tolerated for change in found)
     rows = len({change.row for change in found})

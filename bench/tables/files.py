@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes of files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def save_json(path: Path, content: Any) -> None:
-    """Write a file anew: whoever reads it, or ends this process, finds all of it or the old one."""
+    """Write JSON atomically: a reader or a killed process sees the old or the new file."""
     write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put a text in the place of a file in one step."""
+    """Replace a file's text atomically."""
     if path.exists() and not path.is_file():
-        path.write_text(text)  # a terminal, say
+        path.write_text(text)  # such as /dev/stdout
         return
     part = path.with_name(path.name + ".part")
     part.write_text(text)

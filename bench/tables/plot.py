@@ -1,4 +1,4 @@
-"""The share of copy speed against the size of a case, a panel a suite and a line a case."""
+"""Plot of the share of copy bandwidth by size: one panel per suite, one line per case."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ COLOURS = (
 )  # fmt: skip
 MARKERS = "osD^vP"
 NEAR = 8
-"""Sizes are nearly the same where they round to the same eighth of a doubling."""
+"""Points per doubling: sizes that round to the same eighth of an octave are averaged."""
 
 
 def check_plot() -> None:
-    """Say so where plots cannot be drawn, before anything is run for one.
+    """Check before a run that plots can be drawn.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def check_plot() -> None:
 
 
 def save_plot(records: Sequence[Record], path: Path, dtype: str = "bfloat16") -> None:
-    """Draw the rows of one dtype that were measured.
+    """Plot the measured rows of one dtype.
 
     Raises
     ------
     SystemExit
-        There are none.
+        No row of the dtype was measured.
     """
     shown = [r for r in records if OURS in r.times and r.dtype == dtype]
     if not shown:
@@ -86,7 +86,7 @@ def _panel(panel: Any, suite: str, records: Sequence[Record], span: tuple[float,
 
 
 def _line(panel: Any, number: int, case: str, records: Sequence[Record]) -> None:
-    """A marker for each size; the line goes through the means of sizes that are nearly the same."""
+    """One marker per size; the line connects the means of nearly equal sizes."""
     points = sorted((r.bytes / 2**20, 100 * (r.speed_of_light() or 0)) for r in records)
     colour = COLOURS[number % len(COLOURS)]
     marker = MARKERS[number % len(MARKERS)]
@@ -102,7 +102,7 @@ def _line(panel: Any, number: int, case: str, records: Sequence[Record]) -> None
         linewidth=1.1,
         alpha=0.7,
     )
-    # One entry of the legend for both.
+    # One legend entry for both.
     panel.plot([], [], marker + ("-" if number < len(COLOURS) else "--"), color=colour, label=case)
 
 

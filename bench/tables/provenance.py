@@ -1,4 +1,4 @@
-"""Where figures come from: which code, when, on what."""
+"""Provenance of results: commit, date, device, versions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import triton
 
 
 def described(commit: str | None = None) -> dict[str, Any]:
-    """A run on this machine, as stored results have it.
+    """Describe a run on this machine for stored results.
 
     Parameters
     ----------
     commit : str, optional
-        What the results are said to be of; by default what git says.
+        Commit stored with the results; by default that of the working tree.
     """
     return {
         "commit": commit or commit_here(),
@@ -32,7 +32,7 @@ def described(commit: str | None = None) -> dict[str, Any]:
 
 
 def commit_here() -> str:
-    """The commit of the working tree, with a plus where files differ from it; or "unknown"."""
+    """The commit of the working tree, with a plus if files are modified; or "unknown"."""
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git("status", "--porcelain", "--untracked-files=no") else "")

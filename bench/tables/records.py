@@ -1,4 +1,4 @@
-"""What a run of the suite found, as data: written, read and put together."""
+"""Results of the suite as data: write, read and merge."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .files import write_whole
 
 OURS = "ours"
 PEERS = ("eager", "compile", "autotune", "liger")
-"""Who ours is compared with: eager torch, torch.compile and its max-autotune mode, Liger-Kernel."""
+"""The peers: eager torch, torch.compile, its max-autotune mode, Liger-Kernel."""
 SKIPPED = "skipped: out of time"
-"""What stands where a peer was not compiled."""
+"""Failure text of a peer that was skipped."""
 LARGE = 64 << 20
-"""Bytes from which on a kernel should be as fast as memory."""
+"""Minimum traffic in bytes from which a kernel should be bound by memory bandwidth."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Record:
     Attributes
     ----------
     case, suite, size, dtype : str
-        ``softmax_bwd``, ``softmax``, ``8192x8192``, ``bfloat16``.
+        Such as ``softmax_bwd``, ``softmax``, ``8192x8192``, ``bfloat16``.
     bytes : int
-        What has to be moved: every input once, every output once.
+        Minimum traffic in bytes: every input and every output once.
     bandwidth : float
-        Bytes a second of a copy on that machine in that run.
+        Bandwidth of a copy in that run, in bytes per second.
     launches : int, optional
-        Kernels of ours.
+        Number of tritonfuser's kernels.
     error, eager_error : float, optional
-        The largest error relative to the largest magnitude of an output, against float64.
+        Largest error against float64 over the largest magnitude, of tritonfuser and of eager.
     deterministic : bool, optional
-        Whether a second run of ours gave the same bits.
+        Whether two runs of tritonfuser are bitwise equal.
     times : dict
-        Of ours and of its peers.
+        Times by contender.
     failures : dict
-        Why one is missing.
+        Error text of each contender without a time.
     """
 
     case: str
@@ -60,7 +60,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Which row it is of."""
+        """Case, size and dtype, which identify the row."""
         return self.case, self.size, self.dtype
 
     @property
@@ -70,53 +70,53 @@ class Record:
 
     @property
     def large(self) -> bool:
-        """Whether it is held to the speed of memory."""
+        """Whether it is compared with the bandwidth target."""
         return self.bytes >= LARGE
 
     def seconds(self, who: str = OURS) -> float | None:
-        """The median time of one of them."""
+        """The median seconds of a contender; None if it was not timed."""
         return self.times[who].median if who in self.times else None
 
     def speed_of_light(self, who: str = OURS) -> float | None:
-        """The time of a copy of as many bytes by the time taken: 1.0 is as fast as memory."""
+        """Time of a copy of as many bytes over the time taken; 1.0 is copy bandwidth."""
         found = self.seconds(who)
         return self.bytes / self.bandwidth / found if found else None
 
     def ratio(self, peer: str) -> float | None:
-        """How many times as long the peer takes."""
+        """Time of the peer over the time of tritonfuser."""
         ours, theirs = self.seconds(), self.seconds(peer)
         return theirs / ours if ours and theirs else None
 
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of the suite, put together.
+    """Merged runs of the suite.
 
     Attributes
     ----------
     runs : tuple of dict
-        For each: commit, date, device, versions, bandwidth, command line.
+        Provenance of each: commit, date, device, versions, bandwidth, command line.
     records : tuple of Record
-        One for each case, size and dtype: the last where there are more.
+        One per case, size and dtype; the last where there are several.
     """
 
     runs: tuple[dict[str, Any], ...]
     records: tuple[Record, ...]
 
     def save(self, path: Path) -> None:
-        """Write it as JSON, a record a line."""
+        """Write JSON, one line per record."""
         lines = ",\n".join("  " + json.dumps(asdict(record)) for record in self.records)
         runs = json.dumps(list(self.runs), indent=1)
         write_whole(path, f'{{\n"runs": {runs},\n"records": [\n{lines}\n]\n}}\n')
 
 
 def load(paths: Iterable[Path]) -> Results:
-    """Results from files, a later one over an earlier.
+    """Load and merge results; records of later files replace earlier ones.
 
     Raises
     ------
     SystemExit
-        A file holds something else.
+        A file does not hold results.
     """
     runs: list[dict[str, Any]] = []
     found: dict[tuple[str, str, str], Record] = {}
@@ -140,7 +140,7 @@ def _record(item: dict[str, Any]) -> Record:
 
 
 def save_csv(records: Sequence[Record], path: Path) -> None:
-    """One line a record, times in microseconds."""
+    """Write CSV with one line per record, times in microseconds."""
     fields = ["case", "suite", "size", "dtype", "bytes", "bandwidth", "launches"]
     fields += ["error", "eager_error", "deterministic"]
     with path.open("w", newline="") as file:

@@ -1,19 +1,21 @@
-"""Results as tables, one a suite."""
+"""Tables of results, one per suite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .formatting import human_bytes, human_ratio, table
+from tritonfuser.frontend.vocabulary.units import bytes_text
+
+from .formatting import human_ratio, table
 from .records import OURS, PEERS, SKIPPED, Record, Results
 
 TITLES = {"eager": "eager", "compile": "compile", "autotune": "max-autotune", "liger": "Liger"}
-"""What peers are called in tables."""
+"""Column titles of the peers."""
 
 
 def suite_tables(records: Sequence[Record], style: str = "simple") -> str:
-    """A table for each suite, and below it why peers are missing."""
+    """One table per suite, each followed by the failures of peers."""
     suites = dict.fromkeys(record.suite for record in records)
     return "\n\n".join(
         _suite(suite, [r for r in records if r.suite == suite], style) for suite in suites
@@ -33,14 +35,14 @@ def heading(text: str, style: str) -> str:
 
 
 def _row(record: Record, peers: Sequence[str]) -> dict[str, Any]:
-    """The line of a record; a peer's column says how many times as long it takes."""
+    """The line of a record; a peer's column is its time over tritonfuser's."""
     ours = record.times.get(OURS)
     share = record.speed_of_light()
     return {
         "case": record.case,
         "size": record.size,
         "dtype": record.dtype,
-        "moves": human_bytes(record.bytes),
+        "moves": bytes_text(record.bytes),
         "kernels": "" if record.launches is None else str(record.launches),
         "us": f"{ours.median * 1e6:.1f}" if ours else missing(record, OURS),
         "spread": f"{100 * ours.spread:.0f}%" if ours else "",
@@ -53,7 +55,7 @@ def _row(record: Record, peers: Sequence[str]) -> dict[str, Any]:
 
 
 def ratio_text(record: Record, peer: str) -> str:
-    """``1.52x``, or why there is none."""
+    """``1.52x``, or a word for the missing time."""
     return human_ratio(record.ratio(peer)) or missing(record, peer)
 
 
@@ -70,7 +72,7 @@ def missing(record: Record, who: str) -> str:
 
 
 def _failures(records: Sequence[Record]) -> Iterable[str]:
-    """What failed and why, each text once, with how often it was seen."""
+    """The failures: each text once, with its count."""
     seen: dict[tuple[str, str], list[str]] = {}
     for record in records:
         for who, text in record.failures.items():
@@ -81,7 +83,7 @@ def _failures(records: Sequence[Record]) -> Iterable[str]:
 
 
 def provenance(results: Results, style: str = "simple") -> str:
-    """Where the numbers come from."""
+    """The provenance of the results, as a table."""
     return table(
         (
             {

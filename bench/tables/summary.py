@@ -1,4 +1,4 @@
-"""The figures that a run of the suite is judged by, and the rows that miss them."""
+"""Targets of the suite, and the rows that miss them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .records import OURS, PEERS, Record
 from .suite_tables import TITLES, heading, percent
 
 MEDIAN, WORST = 0.90, 0.75
-"""Of the speed of a copy, at 64 MiB and more."""
+"""Targets for the share of copy bandwidth, for rows of 64 MiB and more."""
 GEOMEANS_LARGE = {"compile": 1.4, "autotune": 1.3}
 GEOMEANS = {"compile": 1.5, "autotune": 1.5}
 BETTER = 0.97
-"""Against the faster of torch.compile's two modes, row by row."""
+"""Target of every row: speedup over the faster of torch.compile's two modes."""
 COMPILERS = ("compile", "autotune")
 SHOWN = 25
-"""Rows listed under one heading."""
+"""Most rows listed under one heading."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One figure, what it should be at least, and whether it is."""
+    """One figure, its target, and whether it is met."""
 
     what: str
     wanted: str
@@ -32,7 +32,7 @@ class Bar:
 
 
 def bars(records: Sequence[Record]) -> list[Bar]:
-    """The figures of a run; those that nothing was measured for are left out."""
+    """The figures of a run that have measurements."""
     large = [record for record in records if record.large]
     found = [
         *_speed(large),
@@ -48,7 +48,7 @@ def bars(records: Sequence[Record]) -> list[Bar]:
 
 
 def summary(records: Sequence[Record], style: str = "simple") -> str:
-    """The bars as a table, then the rows below them."""
+    """The figures as a table, then the rows that miss a target."""
     lines = [
         {
             "figure": bar.what,
@@ -63,7 +63,7 @@ def summary(records: Sequence[Record], style: str = "simple") -> str:
 
 
 def better_ratio(record: Record) -> float | None:
-    """Against the faster of torch.compile's two modes."""
+    """Speedup over the faster of torch.compile's two modes."""
     return min(_known(record.ratio(peer) for peer in COMPILERS), default=None)
 
 
@@ -106,7 +106,7 @@ def _every(
     ratio: Callable[[Record], float | None],
     least: float | None,
 ) -> Bar | None:
-    """How many rows are below a ratio, and the lowest."""
+    """The lowest ratio, and how many rows are below the target."""
     ratios = {r.name: found for r in records if (found := ratio(r)) is not None}
     if not ratios:
         return None
@@ -130,7 +130,7 @@ def _measured(records: Sequence[Record]) -> Bar:
     return Bar("rows measured", "all", f"{done} of {len(records)}", done == len(records))
 
 
-# --- the rows below a bar ------------------------------------------------------------------------
+# --- rows below a target -------------------------------------------------------------------------
 
 
 def _lists(records: Sequence[Record], style: str) -> Iterable[str]:
@@ -157,7 +157,7 @@ def _lists(records: Sequence[Record], style: str) -> Iterable[str]:
 
 
 def _listed(title: str, found: list[tuple[Record, float, str]], style: str) -> str:
-    """The worst first; nothing where there are none."""
+    """A table of the rows, worst first; empty for none."""
     if not found:
         return ""
     found.sort(key=lambda item: item[1])

@@ -31,9 +31,9 @@ def test_cases_have_the_kernels_they_are_for(name):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
 def test_every_case_can_be_told_to_a_peer(case):
-    told = json.loads(json.dumps(case.told("cuda")))
-    assert told["text"].count("def f(") == 1
-    assert max(told["places"]) < len(told["inputs"])
+    described = json.loads(json.dumps(case.as_json("cuda")))
+    assert described["text"].count("def f(") == 1
+    assert max(described["places"]) < len(described["inputs"])
 
 
 # --- real processes ------------------------------------------------------------------------------

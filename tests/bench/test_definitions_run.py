@@ -13,7 +13,7 @@ import torch
 from bench import definitions_run
 from bench.definitions_run import failed, run_on_cpu, run_on_gpu
 from bench.measure.kernel_times import KernelTimes
-from bench.processes.jobs import Outcome, Shop
+from bench.processes.jobs import JobContext, Outcome
 from bench.processes.workers import Limits
 from bench.recorded import definition_job
 from bench.recorded.definition_job import DefinitionJob
@@ -23,7 +23,7 @@ from bench.recorded.shrink import shrink
 from bench.tables.records import OURS, SKIPPED
 from tritonfuser import FusionDefinition
 
-SHOP = Shop(contextlib.nullcontext())
+CONTEXT = JobContext(contextlib.nullcontext())
 
 
 def entry(name):
@@ -45,9 +45,9 @@ def one_graph(monkeypatch):
     monkeypatch.setattr(definition_job, "compiled", compiled)
 
 
-def measured(name, shop=SHOP, clock=counted):
+def measured(name, context=CONTEXT, clock=counted):
     job = DefinitionJob(entry(name), 1e12, True, "cpu", clock)
-    job.prepare(shop)
+    job.prepare(context)
     return job.measure()
 
 
@@ -77,7 +77,9 @@ def test_what_fails_is_recorded(monkeypatch):
     found = measured("hf-bert-8")
     assert set(found.times) == {OURS, EAGER}
     assert found.failures == {COMPILED: "RuntimeError: no compiler"}
-    assert measured("hf-bert-8", Shop(contextlib.nullcontext(), 0)).failures == {COMPILED: SKIPPED}
+    assert measured("hf-bert-8", JobContext(contextlib.nullcontext(), 0)).failures == {
+        COMPILED: SKIPPED
+    }
     calls = iter([None, MemoryError("full"), None])
 
     def clock(run):

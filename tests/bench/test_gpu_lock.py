@@ -1,4 +1,4 @@
-"""Who has the GPU to itself: one process at a time, again for its holder, no dead one."""
+"""The GPU lock: one process at a time, reentrant, released when its holder dies."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from bench.processes.gpu_lock import Turn
+from bench.processes.gpu_lock import GpuLock
 
 HOLDS = """
 import sys, time
-from bench.processes.gpu_lock import Turn
-with Turn(sys.argv[1]):
+from bench.processes.gpu_lock import GpuLock
+with GpuLock(sys.argv[1]):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
     if sys.argv[3] == "die":
@@ -29,28 +29,28 @@ def test_another_process_waits_until_it_is_let_go(tmp_path, how):
     command = [sys.executable, "-c", HOLDS, path, "0.5", how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
-        turn = Turn(path)
-        with turn:
+        lock = GpuLock(path)
+        with lock:
             pass
-    assert 0.3 < turn.waited < 5
-    assert turn.held < 0.3
+    assert 0.3 < lock.waited < 5
+    assert lock.held < 0.3
 
 
 def test_the_holder_enters_again(tmp_path):
-    turn = Turn(str(tmp_path / "lock"))
-    with turn, turn:
+    lock = GpuLock(str(tmp_path / "lock"))
+    with lock, lock:
         time.sleep(0.05)
-    assert 0.05 <= turn.held < 1
-    with Turn(str(tmp_path / "lock")):
+    assert 0.05 <= lock.held < 1
+    with GpuLock(str(tmp_path / "lock")):
         pass
 
 
 def test_one_thread_at_a_time(tmp_path):
-    turn = Turn(str(tmp_path / "lock"))
+    lock = GpuLock(str(tmp_path / "lock"))
     inside = []
 
     def enter():
-        with turn:
+        with lock:
             inside.append(1)
             assert len(inside) == 1
             time.sleep(0.02)
@@ -61,12 +61,12 @@ def test_one_thread_at_a_time(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert turn.held >= 0.08
+    assert lock.held >= 0.08
 
 
 def test_an_error_lets_go(tmp_path):
     path = str(tmp_path / "lock")
-    with pytest.raises(ValueError, match="boom"), Turn(path):
+    with pytest.raises(ValueError, match="boom"), GpuLock(path):
         raise ValueError("boom")
-    with Turn(path) as turn:
-        assert turn.waited < 1
+    with GpuLock(path) as lock:
+        assert lock.waited < 1

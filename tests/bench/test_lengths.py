@@ -32,6 +32,6 @@ def test_a_run(
 
 def test_sizes_are_written_out_for_a_while() -> None:
     before = lengths.options.current()
-    with lengths.written_out():
+    with lengths.static_sizes():
         assert not lengths.options.current().dynamic_sizes
     assert lengths.options.current() == before

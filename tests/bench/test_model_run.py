@@ -12,7 +12,7 @@ from bench.measure.kernel_times import KernelTimes
 from bench.model import SMALL, make_inputs, record, reference, training_step
 from bench.model import run as runner
 from bench.model.run import OURS, PEERS, StepJob, StepTimes, rows
-from bench.processes.jobs import Outcome, Shop
+from bench.processes.jobs import JobContext, Outcome
 
 
 def counted(run):
@@ -36,7 +36,7 @@ def one_graph(monkeypatch):
 def test_all_take_the_same_step(one_graph, who):
     torch._dynamo.reset()
     job = StepJob(who, SMALL, torch.float32, "cpu", counted)
-    job.prepare(Shop(contextlib.nullcontext()))
+    job.prepare(JobContext(contextlib.nullcontext()))
     found = job.measure()
     assert found.kernels == KernelTimes(7, 1e-3)
     assert found.seconds > 0

@@ -12,7 +12,7 @@ import torch
 from bench.replay import collector, corpus
 from bench.replay.compare import ReplayError, compare, load
 from bench.replay.entry import CPU, FUSED, GIVEN, OPEN, Entry, specs_of
-from bench.replay.normal import Renames, code
+from bench.replay.normal_form import Renames, code
 from bench.replay.trees import ROOT, checked_out, replay
 from tritonfuser import DataType, FusionDefinition
 

@@ -17,9 +17,9 @@ import torch
 
 from bench.__main__ import main
 from bench.cases import CASES, Case
-from bench.measure.inductor import BENCHMARKING, compiled, tune_alone
+from bench.measure.inductor import BENCHMARKING, compiled, tune_exclusively
 from bench.measure.timing import Times, interleaved
-from bench.processes.jobs import Outcome, Shop
+from bench.processes.jobs import JobContext, Outcome
 from bench.suite.compile_only import static_changes
 from bench.suite.contenders import Contender
 from bench.suite.measurement import Measurement
@@ -28,7 +28,7 @@ from bench.suite.suite_run import recorded
 from bench.tables.provenance import commit_here
 from bench.tables.records import SKIPPED, Record, Results
 
-ALONE = Shop(contextlib.nullcontext())
+ALONE = JobContext(contextlib.nullcontext())
 
 
 def options(**given):
@@ -36,9 +36,9 @@ def options(**given):
     return argparse.Namespace(**{**chosen, **given})
 
 
-def measured(row, vs=("eager",), shop=ALONE, **given):
+def measured(row, vs=("eager",), context=ALONE, **given):
     job = Measurement(row, 1e12, vs, device="cpu", **given)
-    job.prepare(shop)
+    job.prepare(context)
     return job.measure()
 
 
@@ -99,7 +99,7 @@ def test_a_reference_that_does_not_fit_is_said_so():
 
 
 def test_peers_are_skipped_when_it_is_late():
-    late = Shop(contextlib.nullcontext(), deadline=0.0)
+    late = JobContext(contextlib.nullcontext(), deadline=0.0)
     record = measured(Row("softmax", (4, 16), "bfloat16"), ("eager", "compile"), late)
     assert record.failures == {"compile": SKIPPED}
     assert set(record.times) == {"ours", "eager"}
@@ -165,8 +165,8 @@ def test_the_compiler_times_kernels_under_the_lock(monkeypatch):
     monkeypatch.delattr(benchmarking, "set_gpu_benchmark_lock_context", raising=False)
     monkeypatch.setattr(benchmarking, "benchmarker", Benchmarker())
     lock = Lock()
-    tune_alone(lock)
-    tune_alone(lock)
+    tune_exclusively(lock)
+    tune_exclusively(lock)
     assert benchmarking.benchmarker.benchmark() == 1.0
     # Both methods, and each wrapped once.
     assert held == [lock, lock]

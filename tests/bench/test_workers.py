@@ -22,17 +22,17 @@ class Timed:
 
     number: int
 
-    def prepare(self, shop):
+    def prepare(self, context):
         time.sleep(0.2)
         self.prepared = time.time()
-        self.late = shop.late
-        with shop.alone:
+        self.is_late = context.is_late
+        with context.gpu_lock:
             pass
 
     def measure(self):
         begun = time.time()
         time.sleep(0.1)
-        return self.number, self.prepared, begun, time.time(), self.late, os.environ.copy()
+        return self.number, self.prepared, begun, time.time(), self.is_late, os.environ.copy()
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Failing:
     folder: Path | None = None
     crowd: int = 1
 
-    def prepare(self, shop):
+    def prepare(self, context):
         if self.folder is not None:
             (self.folder / str(os.getpid())).touch()
             while len(list(self.folder.iterdir())) < self.crowd:
@@ -110,7 +110,7 @@ def test_no_jobs_no_outcomes():
 
 
 def test_outcomes_are_handed_on_as_they_come(monkeypatch):
-    monkeypatch.setattr(workers, "_SELDOM", 0.0)
+    monkeypatch.setattr(workers, "_SAVE_SECONDS", 0.0)
     kept = []
     found = run_jobs([Timed(i) for i in range(3)], 1, keep=lambda known: kept.append(dict(known)))
     assert sorted(kept[0]) == [0]
@@ -128,7 +128,7 @@ def test_the_longest_is_prepared_first():
 class Heavy:
     """Leaves objects behind, as a compiler does."""
 
-    def prepare(self, shop):
+    def prepare(self, context):
         self.kept = [[number] for number in range(100_000)]
 
     def measure(self):

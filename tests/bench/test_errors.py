@@ -1,4 +1,4 @@
-"""The error measure and the byte counts the tables print."""
+"""Errors of results, and minimum bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import torch
 
 from bench.measure.errors import max_error
 from bench.measure.ideal_bytes import minimum_bytes, tensor_bytes
-from bench.tables.formatting import human_bytes, human_seconds
 from tritonfuser import DataType, FusionDefinition
 
 NAN = float("nan")
@@ -50,11 +49,3 @@ def test_bytes_count_expanded_dims_once():
     fusion = fd.fusion.ir
     assert tensor_bytes(fusion.inputs[0]) == 64 * 2
     assert minimum_bytes(fusion) == 64 * 2 + tensor_bytes(fusion.outputs[0].value)
-
-
-def test_numbers_for_people():
-    assert human_bytes(12_340_000) == "12.3 MB"
-    assert human_bytes(999) == "999 B"
-    assert human_seconds(0.0000123) == "12.3 us"
-    assert human_seconds(2.5) == "2.5 s"
-    assert human_seconds(1e-8) == "0.01 us"

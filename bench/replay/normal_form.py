@@ -1,4 +1,4 @@
-"""A record as lines that two trees should have in common."""
+"""Normal form of a record: lines that should be equal in two trees."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Renames:
-    """Old names to new ones: whole words, and parts of any text."""
+    """Old to new names: whole words, and substrings of any text."""
 
     words: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str) -> str:
-        """The text with new names; each place is replaced once."""
+        """Apply the renames; each position is replaced at most once."""
         text = _replaced(text, self.texts, "{}")
         return _replaced(text, self.words, r"(?<!\w)(?:{})(?!\w)")
 
@@ -43,14 +43,14 @@ def code(text: str) -> str:
 
 
 def _is_left_out(line: ast.stmt) -> bool:
-    """An import, or a text that stands alone."""
+    """Whether a statement is an import or a docstring."""
     if isinstance(line, ast.Import | ast.ImportFrom):
         return True
     return isinstance(line, ast.Expr) and isinstance(getattr(line.value, "value", None), str)
 
 
 def kernels(record: Record, renames: Renames) -> list[str]:
-    """Each kernel: its name, facts of its launch, its code."""
+    """The lines of each kernel: name, facts of its launch, code."""
     found: list[str] = []
     for kernel in record["kernels"]:
         facts = sorted(renames(f"{name} = {value}") for name, value in kernel["facts"].items())

@@ -1,4 +1,4 @@
-"""Pieces of definitions and inputs, as tracers write them: 16 bits in memory, Float between."""
+"""Building blocks of definitions and inputs: 16-bit tensors in memory, Float arithmetic."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from .case import Draw, Inputs, Run, Size
 
 EPS = 1e-5
 DROPPED = 0.1
-"""Probability with which a dropout drops."""
+"""Probability that dropout zeroes an element."""
 SEEDS: Inputs = [1234, 56]
-"""Seed and offset of the random numbers, as scalar inputs."""
+"""Seed and offset of the random numbers, passed as scalar inputs."""
 
 
 def tensor(fd: FusionDefinition, shape: Sequence[int], dtype: DataType) -> Any:
-    """A dense input."""
+    """Define a contiguous input."""
     contiguity = [None if size == 1 else True for size in shape]
     return fd.define_tensor(shape=list(shape), contiguity=contiguity, dtype=dtype)
 
 
 def load(fd: FusionDefinition, shape: Sequence[int], dtype: torch.dtype) -> Any:
-    """A dense input of the case's dtype, in Float."""
+    """Define a contiguous input of the case's dtype and cast it to Float."""
     return fd.ops.cast(tensor(fd, shape, from_torch(dtype)), dtype=DataType.Float)
 
 
 def store(fd: FusionDefinition, value: Any, dtype: torch.dtype) -> None:
-    """An output in the case's dtype."""
+    """Cast to the case's dtype and add as an output."""
     fd.add_output(fd.ops.cast(value, dtype=from_torch(dtype)))
 
 
 def spread(fd: FusionDefinition, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
-    """The value's dims put at ``dims`` of the shape, and stretched to it."""
+    """Broadcast the value to the shape; its dims become the dims ``dims``."""
     kept = [dim not in dims for dim in range(len(shape))]
     return fd.ops.expand(fd.ops.broadcast(value, is_broadcast_dim=kept), shape=list(shape))
 
 
 def over_rows(fd: FusionDefinition, value: Any, shape: Size) -> Any:
-    """A vector of one number a row, spread over the columns."""
+    """Broadcast a vector with one number per row over the columns."""
     return spread(fd, value, shape, [0])
 
 
 def over_columns(fd: FusionDefinition, value: Any, shape: Size) -> Any:
-    """A vector of one number a column, spread over the rows."""
+    """Broadcast a vector with one number per column over the rows."""
     return spread(fd, value, shape, [1])
 
 
 def total(fd: FusionDefinition, value: Any, dims: Sequence[int]) -> Any:
-    """The sum over dims, in Float."""
+    """The sum over ``dims``, in Float."""
     return fd.ops.sum(value, dims=list(dims), dtype=DataType.Float)
 
 
@@ -64,12 +64,12 @@ def row_mean(fd: FusionDefinition, value: Any, shape: Size) -> Any:
 
 
 def define_seeds(fd: FusionDefinition) -> list[Any]:
-    """Seed and offset: the last inputs of a definition."""
+    """Define seed and offset, the last inputs of a definition."""
     return [fd.define_scalar(None, dtype=DataType.Int) for _ in range(2)]
 
 
 def dropped(fd: FusionDefinition, value: Any, shape: Size, seeds: Sequence[Any]) -> Any:
-    """Dropout, or its backward: the mask is drawn, and drawn again, never stored."""
+    """Dropout or its backward; the mask is regenerated from seed and offset and never stored."""
     unit = fd.ops.uniform(
         0.0, 1.0, list(shape), rng_seed=seeds[0], rng_offset=seeds[1], dtype=DataType.Float
     )
@@ -78,32 +78,32 @@ def dropped(fd: FusionDefinition, value: Any, shape: Size, seeds: Sequence[Any])
 
 
 def dropped_in_torch(value: torch.Tensor, seed: int, offset: int) -> torch.Tensor:
-    """The same in torch with the same random numbers."""
+    """The same dropout in torch, with the same random numbers."""
     unit = philox.uniform(value.shape, seed, offset, device=value.device)
     return value * (unit < 1.0 - DROPPED) / (1.0 - DROPPED)
 
 
 def undropped(grad: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """The backward of torch's dropout, from the mask that it has stored."""
+    """The backward of torch's dropout, from its stored mask."""
     found: torch.Tensor = torch.ops.aten.native_dropout_backward(grad, mask, 1 / (1 - DROPPED))
     return found
 
 
 def with_mask(draw: Draw, inputs: Inputs) -> Inputs:
-    """Seed and offset exchanged for the mask that torch's dropout keeps for its backward."""
+    """Replace seed and offset by the mask that torch's dropout stores for its backward."""
     like = inputs[0]
     assert isinstance(like, torch.Tensor)
     return [*inputs[:-2], draw.kept(1.0 - DROPPED, *like.shape)]
 
 
 def autograd(function: Callable[..., Any], grad: Any, *tensors: torch.Tensor) -> Run:
-    """The gradients of tensors through a function of them: the backward alone."""
+    """A call that runs only the backward of a function, for the gradients of its tensors."""
     leaves = [t.detach().requires_grad_() for t in tensors]
     return partial(torch.autograd.grad, function(*leaves), leaves, grad, retain_graph=True)
 
 
 def wide(value: torch.Tensor) -> torch.Tensor:
-    """16 bits as float32; others as they are."""
+    """Convert 16-bit floats to float32; return other tensors unchanged."""
     return value.float() if value.element_size() == 2 else value
 
 
