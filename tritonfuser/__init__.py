@@ -40,7 +40,6 @@ from .frontend.inspect.profiles import FusionProfile, KernelProfile
 from .frontend.inspect.tolerances import ValidationError
 from .frontend.nvfuser.definition_cache import LRUCache, LruFusionCache
 from .frontend.nvfuser.launch_params import CompileParams, LaunchParams
-from .frontend.record.domains import IterDomain, Merge, Split, TensorDomain
 from .frontend.record.handles import (
     BroadcastOp,
     Expr,
@@ -50,7 +49,9 @@ from .frontend.record.handles import (
     TensorView,
     Val,
 )
+from .frontend.record.iter_domains import IterDomain, Merge, Split
 from .frontend.record.layouts import compute_tensor_descriptor
+from .frontend.record.tensor_domain import TensorDomain
 from .frontend.run.executors import FusionExecutorCache, KernelExecutor
 from .frontend.run.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops
 from .frontend.run.scheduler_queries import idm, schedule

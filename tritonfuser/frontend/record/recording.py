@@ -16,10 +16,10 @@ from ...ops import registry
 from ...ops.builder import GraphBuilder, bind
 from ...shapes import same_extent
 from ..vocabulary.location import user_line
-from .domains import TensorDomain, domain_of
 from .handles import TensorView, Val, handle_of, unwrap, wrap
 from .layouts import define_tensor_type
 from .sharding import Shardings, sharding_of
+from .tensor_domain import TensorDomain, domain_of
 
 NUMBERS = (bool, int, float, complex)
 

@@ -10,7 +10,8 @@ from ...ir import Value
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from .device_mesh import DeviceMesh
-from .domains import IterDomain, TensorDomain
+from .iter_domains import IterDomain
+from .tensor_domain import TensorDomain
 
 Shards = tuple[tuple[ParallelType, ...], ...]
 """For each dim the mesh types it is cut along, the one of the largest parts first."""
@@ -78,7 +79,7 @@ def sharding_of(domain: TensorDomain) -> Sharding:
 
 
 def _types(dim: IterDomain, mesh: DeviceMesh, domain: TensorDomain) -> tuple[ParallelType, ...]:
-    leaves = [leaf for leaf in dim.leaves() if leaf.span.known != 1 or leaf.is_device_dim()]
+    leaves = [leaf for leaf in dim.leaves() if leaf.length.known != 1 or leaf.is_device_dim()]
     on_mesh = [leaf for leaf in leaves if leaf.is_device_dim()]
     if leaves[: len(on_mesh)] != on_mesh:
         raise DefinitionError(
@@ -88,9 +89,9 @@ def _types(dim: IterDomain, mesh: DeviceMesh, domain: TensorDomain) -> tuple[Par
         )
     for leaf in on_mesh:
         count = mesh.size_of(leaf.parallel_type)
-        if leaf.span.known not in (None, count):
+        if leaf.length.known not in (None, count):
             raise DefinitionError(
-                f"multidevice: {leaf} of {domain} has {leaf.span.known} steps, the mesh has "
+                f"multidevice: {leaf} of {domain} has {leaf.length.known} steps, the mesh has "
                 f"{count} devices along {leaf.parallel_type.name}",
                 loc=user_line(),
                 hint="Use t.outer_split(dim, mesh.size), and parallelize the outer part.",

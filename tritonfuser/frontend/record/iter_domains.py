@@ -1,0 +1,242 @@
+"""``IterDomain``: one dim of a tensor, or a part of one; ``Split``: a dim cut in two.
+
+Only splits over the devices of a mesh have an effect; loops of threads are Triton's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import ArgumentError
+from ...ir import Const
+from ..vocabulary.enums import ParallelType
+from ..vocabulary.location import user_line
+from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
+from .device_mesh import MESH_TYPES
+from .handles import Expr, Home, Statement, Val, handle_of
+
+Text = str
+_PLAIN = (ParallelType.serial, ParallelType.stream)
+"""Parallel types without an effect on results."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The extent of a dim.
+
+    Attributes
+    ----------
+    text : str
+        As ``repr`` shows it.
+    known : int, optional
+        The number, where it is static.
+    value : callable
+        Gives it as a Val.
+    """
+
+    text: str
+    known: int | None
+    value: Callable[[], Val]
+
+    @staticmethod
+    def of(home: Home, number: int) -> Extent:
+        """A static extent."""
+        return Extent(f"{number}", number, lambda: handle_of(home, Const.of(number)))
+
+
+class IterDomain(Statement):
+    """One dim of a tensor, or one part of a dim that was split.
+
+    Not made by hand: ``t.axis(i)``, ``t.get_logical_domain()`` and ``t.get_loop_domain()`` give
+    them.
+    """
+
+    __slots__ = ("_definition", "_expanded", "_kind", "_parts", "_place", "_span", "_type")
+
+    def __init__(
+        self,
+        home: Home,
+        place: int,
+        kind: Text,
+        length: Extent,
+        expanded: Extent | None = None,
+    ) -> None:
+        super().__init__(home)
+        self._place = place
+        self._kind = kind
+        self._span = length
+        self._expanded = expanded
+        self._type = ParallelType.serial
+        self._definition: Split | None = None
+        self._parts: Split | None = None
+
+    @property
+    def length(self) -> Extent:
+        """The extent, as text, number and Val."""
+        return self._span
+
+    @property
+    def parallel_type(self) -> ParallelType:
+        """What it is parallelized over; ``serial`` until ``parallelize`` is called."""
+        return self._type
+
+    def extent(self) -> Val:
+        """The extent, a constant where it is static; 1 for a dim that broadcasts."""
+        return self._span.value()
+
+    def expanded_extent(self) -> Val:
+        """The extent that a size-1 dim is expanded to."""
+        return (self._expanded or self._span).value()
+
+    def is_broadcast(self) -> bool:
+        """Whether it is a dim of size 1, expanded or not."""
+        return self._kind == "b"
+
+    def has_expanded_extent(self) -> bool:
+        """Whether it is an expanded dim of size 1."""
+        return self._expanded is not None
+
+    def is_reduction(self) -> bool:
+        """Whether the op of the tensor reduces it."""
+        return self._kind == "r"
+
+    def is_iteration(self) -> bool:
+        """Whether it is neither broadcast nor reduced."""
+        return self._kind == "i"
+
+    def is_symbolic(self) -> bool:
+        """Whether the extent is known only at run time."""
+        return self._span.known is None
+
+    def is_device_dim(self) -> bool:
+        """Whether it is parallelized over the devices of a mesh."""
+        return self._type in MESH_TYPES
+
+    def is_parallelized(self) -> bool:
+        """Whether its parallel type is not ``serial``."""
+        return self._type is not ParallelType.serial
+
+    def definition(self) -> Split | None:
+        """The split that made it; None for a dim of the tensor."""
+        return self._definition
+
+    def leaves(self) -> list[IterDomain]:
+        """The parts it was split into, outermost first; itself where it was not split."""
+        if self._parts is None:
+            return [self]
+        return [leaf for part in self._parts.outputs() for leaf in part.leaves()]
+
+    def parallelize(self, parallel_type: ParallelType) -> None:
+        """Distribute it over the devices of a mesh.
+
+        Parameters
+        ----------
+        parallel_type : ParallelType
+            ``mesh_x``, ``mesh_y`` or ``mesh_z``; ``serial`` undoes it. ``stream`` is accepted and
+            has no effect.
+
+        Raises
+        ------
+        UnavailableError
+            A type for threads of a kernel, which Triton schedules.
+        """
+        if not isinstance(parallel_type, ParallelType):
+            raise ArgumentError(
+                "parallelize(): incompatible function arguments: expected a ParallelType, "
+                f"got {parallel_type!r}"
+            )
+        if parallel_type not in (*MESH_TYPES, *_PLAIN):
+            raise UnavailableError(
+                f"parallelize(ParallelType.{parallel_type.name}) is not available in tritonfuser",
+                loc=user_line(),
+                hint=SCHEDULE_HINT,
+            )
+        self._type = parallel_type
+
+    def __repr__(self) -> Text:
+        kind = _LETTERS.get(self._type, "S")
+        stretched = f" ex {self._expanded.text}" if self._expanded is not None else ""
+        return f"{self._kind}{kind}{self._place}{{{self._span.text}{stretched}}}"
+
+
+_LETTERS = {
+    ParallelType.mesh_x: "deviceIdx.x",
+    ParallelType.mesh_y: "deviceIdx.y",
+    ParallelType.mesh_z: "deviceIdx.z",
+    ParallelType.stream: "Stream",
+}
+
+
+class Split(Expr):
+    """A dim split in two: ``extent -> (outer, inner)``.
+
+    Not made by hand: ``t.split``, ``t.outer_split`` and ``t.inner_split`` make one.
+    """
+
+    __slots__ = ("_factor", "_inner_split", "_parts", "_source")
+
+    def __init__(self, of: IterDomain, factor: int, inner_split: bool) -> None:
+        super().__init__(of.home)
+        rest, given = _divided(of.home, of.length, factor), Extent.of(of.home, factor)
+        spans = (rest, given) if inner_split else (given, rest)
+        self._source = of
+        self._factor = factor
+        self._inner_split = inner_split
+        self._parts = [IterDomain(of.home, of._place, of._kind, length) for length in spans]
+        for part in self._parts:
+            part._definition = self
+        of._parts = self
+
+    @property
+    def op(self) -> Text:
+        """``Split``."""
+        return "Split"
+
+    @property
+    def factor(self) -> int:
+        """The extent of the inner or of the outer part, as given."""
+        return self._factor
+
+    def inner_split(self) -> bool:
+        """Whether ``factor`` is the extent of the inner part."""
+        return self._inner_split
+
+    def in_(self) -> IterDomain:
+        """The dim that was split."""
+        return self._source
+
+    def outer(self) -> IterDomain:
+        """The outer part."""
+        return self._parts[0]
+
+    def inner(self) -> IterDomain:
+        """The inner part, which steps over neighbours."""
+        return self._parts[1]
+
+    def inputs(self) -> list[Any]:
+        """The dim that was split, as a list."""
+        return [self._source]
+
+    def outputs(self) -> list[Any]:
+        """The outer and the inner part."""
+        return [*self._parts]
+
+    def __repr__(self) -> Text:
+        kind = "inner" if self._inner_split else "outer"
+        return f"{self._source} -> {kind} split by factor {self._factor} -> {self._parts}"
+
+
+class Merge(Expr):
+    """Two dims merged. None is ever made here: kernels flatten dims themselves."""
+
+    __slots__ = ()
+
+
+def _divided(home: Home, length: Extent, factor: int) -> Extent:
+    """``ceil(extent / factor)``."""
+    text = f"( ceilDiv({length.text}, {factor}) )"
+    if length.known is not None:
+        return Extent.of(home, -(-length.known // factor))
+    return Extent(text, None, lambda: home.call("div", length.value() + (factor - 1), factor))

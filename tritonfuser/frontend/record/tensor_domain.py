@@ -1,0 +1,141 @@
+"""``TensorDomain``: the logical dims of a tensor, and its loop domain.
+
+The loop domain has the same dims, some split so that one part can be put on the devices of a mesh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import ArgumentError, DefinitionError
+from ...ir import Dim, Value
+from ...ops.builder import as_call
+from ...ops.table import Moments, Reduction
+from ..vocabulary.location import user_line
+from ..vocabulary.unavailable import UnavailableError
+from .device_mesh import DeviceMesh
+from .handles import Home, Statement, TensorView, handle_of
+from .iter_domains import Extent, IterDomain, Split
+
+
+class TensorDomain(Statement):
+    """The dims of a tensor: the logical ones and the loop domain."""
+
+    __slots__ = ("_logical", "_loop", "mesh")
+
+    def __init__(self, home: Home, logical: Sequence[IterDomain]) -> None:
+        super().__init__(home)
+        self._logical = tuple(logical)
+        self._loop = [*logical]
+        self.mesh: DeviceMesh | None = None
+
+    @property
+    def ndim(self) -> int:
+        """The number of loops."""
+        return len(self._loop)
+
+    def logical(self) -> list[IterDomain]:
+        """The dims as recorded, with those that the op of the tensor reduces."""
+        return [*self._logical]
+
+    def loop(self) -> list[IterDomain]:
+        """The loops, outermost first."""
+        return [*self._loop]
+
+    def axis(self, place: int) -> IterDomain:
+        """One of the loops; negative numbers count from the last."""
+        return self._loop[self._wrap("axis", place)]
+
+    def split(self, place: int, factor: Any, inner_split: bool) -> None:
+        """Replace a loop by its outer and inner part."""
+        place = self._wrap("split", place)
+        count = _constant(factor)
+        old = self._loop[place]
+        if count is None or count < 1 or old.is_parallelized():
+            raise DefinitionError(
+                f"split: expected a constant factor of 1 or more and a serial dim, "
+                f"got factor {factor} and dim {old}",
+                loc=user_line(),
+            )
+        self._loop[place : place + 1] = Split(old, count, inner_split).outputs()
+
+    def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> None:
+        """Permute the loops: ``{old: new}``, or all old places in their new order."""
+        rank = len(self._loop)
+        order = [*moves]
+        if isinstance(moves, Mapping):
+            taken = {self._wrap("reorder", old): new for old, new in moves.items()}
+            wanted = {self._wrap("reorder", new): old for old, new in taken.items()}
+            others = (d for d in range(rank) if d not in taken)
+            # Of two moved to one place one is lost; the check below finds that.
+            found = [wanted[d] if d in wanted else next(others, None) for d in range(rank)]
+            order = [place for place in found if place is not None]
+        order = [self._wrap("reorder", place) for place in order]
+        if sorted(order) != list(range(rank)):
+            raise DefinitionError(
+                f"reorder: {moves} is no reordering of {rank} dims", loc=user_line()
+            )
+        self._loop = [self._loop[place] for place in order]
+
+    def allocate(
+        self, domain: Sequence[IterDomain], contiguity: bool | Sequence[bool | None]
+    ) -> None:
+        """Check that the given memory order is that of the loops; there is no other effect."""
+        own = {id(part): place for place, part in enumerate(self._loop)}
+        places = [own.get(id(part), -1) for part in domain]
+        kept = [p for p in places if p >= 0 and not self._loop[p].is_device_dim()]
+        if sorted(places) != list(range(len(self._loop))) or kept != sorted(kept):
+            raise UnavailableError(
+                f"set_allocation_domain({list(domain)}) is not available in tritonfuser: "
+                f"the loops are {self}",
+                loc=user_line(),
+                hint="Give the memory order by define_tensor(stride_order=) or "
+                "fd.ops.stride_order.",
+            )
+
+    def _wrap(self, what: str, place: int) -> int:
+        rank = len(self._loop)
+        if not isinstance(place, int) or isinstance(place, bool):
+            raise ArgumentError(
+                f"{what}(): incompatible function arguments: expected a dim, got {place!r}"
+            )
+        if not -rank <= place < rank:
+            raise DefinitionError(
+                f"{what}: dim {place} of a tensor with {rank} dims", loc=user_line()
+            )
+        return place % rank
+
+    def __repr__(self) -> str:
+        return f"[ {', '.join(map(repr, self._loop))} ]" if self._loop else "[]"
+
+
+def _constant(factor: Any) -> int | None:
+    """The value of an int or of a constant Val; else None."""
+    found = getattr(getattr(factor, "value", factor), "value", factor)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def domain_of(home: Home, value: Value) -> TensorDomain:
+    """The dims of a tensor as it was recorded; a reduction's result has the reduced ones too."""
+    node = home.ir.producers.get(value)
+    source, reduced = value, frozenset[int]()
+    if node is not None:
+        call = as_call(node)
+        if isinstance(call.op.form, Reduction | Moments):
+            source, reduced = call.value("arg"), frozenset(call.dims())
+    handle = handle_of(home, source)
+    dims = enumerate(source.tensor.dims)
+    return TensorDomain(home, [_domain(handle, p, dim, p in reduced) for p, dim in dims])
+
+
+def _domain(tensor: TensorView, place: int, dim: Dim, reduced: bool) -> IterDomain:
+    length = Extent(
+        f"{dim.size}",
+        dim.size if isinstance(dim.size, int) else None,
+        lambda: tensor.size(place),
+    )
+    if not dim.is_broadcast or reduced:
+        return IterDomain(tensor.home, place, "r" if reduced else "i", length)
+    one = Extent.of(tensor.home, 1)
+    return IterDomain(tensor.home, place, "b", one, length if dim.expanded else None)
