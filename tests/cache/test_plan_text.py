@@ -255,7 +255,7 @@ def test_kernels_take_a_seed_or_the_place_of_one():
         "other": (78, 0, None),
     }.items():
         plan._scope["draw"] = lambda device, count, drawn=drawn: drawn
-        results[name] = plan.made(plan.text, "run")([])
+        results[name] = plan.defined(plan.text, "run")([])
     one, other = results["place"]
     assert torch.equal(one, results["number"][1])
     assert torch.equal(other, results["number"][0])

@@ -110,7 +110,7 @@ def test_variants_go_with_their_cache() -> None:
     assert len(cache._plans) == 4
     plan = cache.newest()
     assert plan is not None
-    ledger = weakref.ref(plan._written)
+    ledger = weakref.ref(plan._template)
     del cache, plan
     gc.collect()
     assert ledger() is None
@@ -120,11 +120,11 @@ def test_many_kinds_of_sizes_are_bounded() -> None:
     """What is kept does not grow with the signatures that were met."""
     cache = doubling(max_plans=4)
     run(cache, (4, 5), (4, 6), (4, 7))
-    (kind,) = cache._variants._kinds._entries.values()
+    (family,) = cache._variants._families._entries.values()
     for size in range(8, 60):
         run(cache, (4, size))
         run(cache, (4, 0))
-    assert len(kind.seen) <= 8 and len(kind.variants) <= 16
+    assert len(family.seen) <= 8 and len(family.variants) <= 16
 
 
 # --- what it is for ------------------------------------------------------------------------------

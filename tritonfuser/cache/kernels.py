@@ -1,4 +1,4 @@
-"""Compiled kernels of the process: one for each text, target and alignment, whoever asks."""
+"""The compiled kernels of the process: one for each text, target and alignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..lowering.kernel_source import KernelSource
 from .lru import LRU
 
 Wanted = tuple[KernelSource, tuple[bool, ...]]
-"""A kernel, and which of its arguments are aligned."""
+"""A kernel, and for each of its arguments whether it is aligned to 16 bytes."""
 
 _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
@@ -48,16 +48,16 @@ def compiled(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> Comp
 
 
 class Loaded(NamedTuple):
-    """A kernel ready to launch, and the seconds it took: 0 where it was there already."""
+    """A kernel ready to launch, and the seconds it took to compile; 0.0 where it was cached."""
 
     kernel: Prepared
     seconds: float = 0.0
 
 
 def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[Loaded]:
-    """Kernels on a device of this machine, compiled all at a time.
+    """Kernels on a device of this machine, compiled in parallel.
 
-    Triton's passes and ptxas let other threads run, so threads do; none is left behind.
+    Threads suffice: Triton's passes and ptxas release the GIL. They end before the return.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _submitted(
         started = time.perf_counter()
         kernel = compiled(source, arch, flags)
         if device_index is not None:
-            # Waited for, not built a second time. It is ahead in the pool's queue, so it runs.
+            # Submitted before, so it is running or done: waiting cannot deadlock the pool.
             launchers[kinds(source)].result()
             kernel.launcher(device_index)
         return time.perf_counter() - started
@@ -112,7 +112,7 @@ def _submitted(
 
 
 def _all_done(futures: dict[Any, Future[float]]) -> dict[Any, float]:
-    """Wait for all, then raise the first one's error."""
+    """Wait for all; raise the error of the first that failed."""
     errors = [future.exception() for future in futures.values()]
     for error in errors:
         if error is not None:
@@ -121,6 +121,6 @@ def _all_done(futures: dict[Any, Future[float]]) -> dict[Any, float]:
 
 
 def _threads() -> int:
-    """One for each core that this process may use; for one core two, as ptxas is waited for."""
+    """One for each usable core, at least two: a thread may wait for ptxas."""
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     return max(2, len(usable) if usable else os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""A bounded mapping that makes each entry once, however many threads ask for it."""
+"""A bounded mapping that makes each entry once, also when several threads ask for it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ V = TypeVar("V")
 
 
 class LRU(Generic[K, V]):
-    """Least-recently-used mapping with single-flight creation.
+    """Least-recently-used mapping with single-flight creation of entries.
 
     Parameters
     ----------
     capacity : int
-        Entries kept; the one not used for longest goes first.
+        Entries kept; the least recently used is dropped first.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -47,7 +47,7 @@ class LRU(Generic[K, V]):
         if found is not None:
             try:
                 self._entries.move_to_end(key)
-            except KeyError:  # another thread has just dropped it; it is still good
+            except KeyError:  # another thread has just dropped it; it is still valid
                 return found
         return found
 

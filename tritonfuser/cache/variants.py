@@ -1,8 +1,8 @@
-"""The compiled variants of a definition: for one set of sizes, or for any that pass its guards.
+"""The compiled variants of a definition: with constant sizes, or with sizes as arguments.
 
-The first signatures of a kind are compiled with their sizes written out. When one more differs
-from those in nothing but numbers, the numbers that vary become arguments, and what is made then
-serves all signatures that its guards let through.
+Signatures that differ in numbers alone are a family. The first signatures of a family are compiled
+with constant sizes. For a further one the sizes that vary become arguments of the kernels; that
+variant serves all signatures of the family that pass its guards.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from .keys.signature import Key
 from .lru import LRU
 from .plan.execution_plan import ExecutionPlan
 
-STATIC = 2
-"""Signatures of a kind that are compiled with their sizes written out before any are opened."""
+STATIC_SIGNATURES = 2
+"""Signatures of a family that are compiled with constant sizes before any have open sizes."""
 
-SEEN = 8
-"""Signatures of a kind that are remembered, to tell what varies."""
+REMEMBERED_SIGNATURES = 8
+"""Signatures of a family that are remembered, to tell which sizes vary."""
 
-FRUITLESS = 3
-"""Variants in a row that served nobody else, before a kind is compiled for its sizes alone."""
+MAX_FRUITLESS = 3
+"""Open variants in a row that served one signature each, before a family has constant sizes."""
 
-MOST = 16
-"""Open variants of a kind that are kept."""
+MAX_VARIANTS = 16
+"""Open variants kept for each family."""
 
-KINDS = 64
-"""Kinds of signatures that are kept."""
+MAX_FAMILIES = 64
+"""Families kept."""
 
-RECORDS = 256
-"""Compilations that are kept on record."""
+MAX_RECORDS = 256
+"""Compilations kept on record."""
 
 Lower = Callable[[InputSignature, "Ledger | None"], ExecutionPlan]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A signature to be served.
+    """A signature that has no plan yet.
 
     Attributes
     ----------
     key : Key
-        Its key.
+        The key of the inputs.
     extra : tuple
-        What else tells kinds apart: who computes products.
+        What else separates families: the device and the ``RunOptions``.
     signature : callable
-        What lowering needs to know of it.
+        Gives the signature for lowering.
     lower : callable
-        Compiles it, at its sizes or with those of a ledger open.
+        Compiles a plan, with constant sizes or with those of a shape environment open.
     reason : str
-        Why it is to be compiled for itself, whatever there is; empty if it is not.
+        Why it needs a plan of its own with constant sizes; empty where it does not.
     """
 
     key: Key
@@ -72,14 +72,14 @@ class Request:
 
 @dataclass(eq=False)
 class _Variant:
-    """An open variant."""
+    """A compiled variant with open sizes."""
 
     plan: ExecutionPlan
     conditions: Conditions
     record: Recompile
 
     def fitting(self, numbers: Numbers) -> ExecutionPlan | None:
-        """The plan at these numbers; None where they do not fit, or fit a better variant."""
+        """The plan at these numbers; None where a guard fails or an aligned variant is better."""
         atoms = self.conditions.bind(numbers)
         if atoms is None or self.conditions.misses_alignment(atoms):
             return None
@@ -88,8 +88,20 @@ class _Variant:
 
 
 @dataclass(eq=False)
-class _Kind:
-    """Signatures that differ in numbers alone."""
+class _Family:
+    """Signatures that differ in numbers alone, and their variants.
+
+    Attributes
+    ----------
+    seen : list
+        The numbers of the last signatures, the oldest first.
+    static : int
+        How many were compiled with constant sizes.
+    variants : list
+        The open variants, the newest first.
+    fruitless : int
+        Open variants in a row that served one signature each.
+    """
 
     seen: list[Numbers] = field(default_factory=list)
     static: int = 0
@@ -99,71 +111,73 @@ class _Kind:
 
 
 class Variants:
-    """Serves signatures that have no plan yet.
+    """Finds or compiles the variant for a signature that has no plan yet.
 
     Attributes
     ----------
     records : deque of Recompile
-        What was compiled, in order; the oldest go.
+        The last compilations, in order.
     """
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
-        self.records: deque[Recompile] = deque(maxlen=RECORDS)
+        self.records: deque[Recompile] = deque(maxlen=MAX_RECORDS)
         self._reader = KeyReader(fusion)
-        self._kinds: LRU[object, _Kind] = LRU(KINDS)
+        self._families: LRU[object, _Family] = LRU(MAX_FAMILIES)
         self._last: Split | None = None
 
     def clear(self) -> None:
-        """Forget all variants; what was compiled stays on record."""
-        self._kinds.clear()
+        """Drop all variants; ``records`` stays."""
+        self._families.clear()
 
     def serve(self, request: Request) -> ExecutionPlan:
-        """A plan for a signature: of a variant that takes it, or newly compiled."""
+        """A plan for a signature: of a variant whose guards it passes, else newly compiled."""
         split = self._reader.split(request.key)
         if request.reason:
-            return self._static(request, split, _Kind(), request.reason)
-        kind = self._kinds.get_or_make((split.family, request.extra), _Kind)
-        with kind.lock:
-            found = self._fitting(kind, split.numbers)
+            return self._static(request, split, _Family(), request.reason)
+        family = self._families.get_or_make((split.family, request.extra), _Family)
+        with family.lock:
+            found = self._fitting(family, split.numbers)
             if found is not None:
                 return found
-            reason = self._reason(split, kind)
-            if split.numbers not in kind.seen:
-                kind.seen = [*kind.seen[-SEEN + 1 :], split.numbers]
-            if options.current().dynamic_sizes and kind.static >= STATIC:
-                made = self._open(request, split, kind, reason)
+            reason = self._reason(split, family)
+            if split.numbers not in family.seen:
+                family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
+            if options.current().dynamic_sizes and family.static >= STATIC_SIGNATURES:
+                made = self._open(request, split, family, reason)
                 if made is not None:
                     return made
-            kind.static += 1
-        return self._static(request, split, kind, reason)
+            family.static += 1
+        return self._static(request, split, family, reason)
 
-    def _fitting(self, kind: _Kind, numbers: Numbers) -> ExecutionPlan | None:
-        return next((p for v in kind.variants if (p := v.fitting(numbers)) is not None), None)
+    def _fitting(self, family: _Family, numbers: Numbers) -> ExecutionPlan | None:
+        return next((p for v in family.variants if (p := v.fitting(numbers)) is not None), None)
 
-    def _static(self, request: Request, split: Split, kind: _Kind, reason: str) -> ExecutionPlan:
-        """Compiled with its sizes written out."""
+    def _static(
+        self, request: Request, split: Split, family: _Family, reason: str
+    ) -> ExecutionPlan:
+        """Compile with constant sizes."""
         started = time.perf_counter()
         try:
             plan = request.lower(request.signature(), None)
         except BaseException:
-            with kind.lock:
-                kind.static -= 1
+            with family.lock:
+                family.static -= 1
             raise
         self._note(Recompile(False, reason, seconds=time.perf_counter() - started), plan, split)
         return plan
 
     def _open(
-        self, request: Request, split: Split, kind: _Kind, reason: str
+        self, request: Request, split: Split, family: _Family, reason: str
     ) -> ExecutionPlan | None:
         """Compiled with those of its sizes open that vary; None where that gives nothing."""
-        if kind.fruitless >= FRUITLESS:
+        if family.fruitless >= MAX_FRUITLESS:
             return None
-        numbers = [n for n in kind.seen if n != split.numbers]
+        numbers = [n for n in family.seen if n != split.numbers]
         scalars = self._reader.scalars(split)
         seen = [*numbers, split.numbers]
         # Others take it already, without counting on what sizes are multiples of.
-        aligned = any(not v.conditions.failing(split.numbers) for v in kind.variants)
+        aligned = any(not v.conditions.failing(split.numbers) for v in family.variants)
         sizes = opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
         if sizes is None:
             return None
@@ -171,7 +185,7 @@ class Variants:
         try:
             plan = request.lower(sizes.signature, sizes.ledger)
         except Exception as error:  # written out they may do, or tell what is wrong better
-            kind.fruitless += 1
+            family.fruitless += 1
             options.log("cache", f"sizes stay written out: {type(error).__name__}: {error}")
             return None
         sizes.ledger.close()
@@ -184,31 +198,31 @@ class Variants:
             seconds=time.perf_counter() - started,
         )
         self._note(record, plan, split)
-        self._keep(kind, _Variant(plan, conditions, record))
+        self._keep(family, _Variant(plan, conditions, record))
         return plan
 
-    def _keep(self, kind: _Kind, variant: _Variant) -> None:
-        """The newest first; not one that takes no other signature."""
-        last = kind.variants[0].record if kind.variants else None
+    def _keep(self, family: _Family, variant: _Variant) -> None:
+        """Add a variant in front, unless all its sizes turned out constant."""
+        last = family.variants[0].record if family.variants else None
         if not variant.record.dynamic or (last is not None and last.served == 1):
-            kind.fruitless += 1
+            family.fruitless += 1
         else:
-            kind.fruitless = 0
+            family.fruitless = 0
         if variant.record.dynamic:
-            kind.variants = [variant, *kind.variants[: MOST - 1]]
+            family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
     def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
         record.kernels = sum(step.source is not None for step in plan.steps)
         self.records.append(record)
         self._last = split
 
-    def _reason(self, split: Split, kind: _Kind) -> str:
-        """Why no variant takes a signature."""
-        if kind.variants:
-            found = [v.conditions.failing(split.numbers) for v in kind.variants]
+    def _reason(self, split: Split, family: _Family) -> str:
+        """Why no variant serves a signature."""
+        if family.variants:
+            found = [v.conditions.failing(split.numbers) for v in family.variants]
             return found[0] if all(found) else "a better aligned variant is worth it"
-        if kind.seen:
-            return self._reader.difference(split, kind.seen)
+        if family.seen:
+            return self._reader.difference(split, family.seen)
         if self._last is None:
             return "first call"
         return self._reader.other_kind(self._last.family, split.family)

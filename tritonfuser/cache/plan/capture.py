@@ -1,4 +1,4 @@
-"""What no CUDA graph can record: the first run of a plan, and copies from and to the CPU."""
+"""Refusals inside the capture of a CUDA graph: a first run, and copies from or to the CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...errors import CaptureError
 
 
 def refuse_first_run(device: torch.device) -> None:
-    """Called before anything is compiled or loaded.
+    """Refuse to compile during a capture; called before anything is compiled or loaded.
 
     Raises
     ------
@@ -24,7 +24,7 @@ def refuse_first_run(device: torch.device) -> None:
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """The tensor on the GPU where kernels read it.
+    """The tensor copied to the GPU of the run.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 
 def to_cpu(target: torch.Tensor, made: torch.Tensor) -> None:
-    """Write into a tensor on the CPU what was made on a GPU.
+    """Copy a result from the GPU into a CPU tensor.
 
     Raises
     ------

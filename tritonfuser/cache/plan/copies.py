@@ -1,4 +1,4 @@
-"""Copies of tensors with all of their layout, also where elements share memory."""
+"""Copies of tensors that keep their strides, also where elements share memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def copied(inputs: Sequence[Any]) -> list[Any]:
-    """Inputs with memory of their own, laid out the same."""
+    """Inputs with tensors copied to new memory, with the same strides."""
     return [_copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
@@ -22,11 +22,11 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def put(given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
-    """``given``, with the numbers of ``made``; nothing is recorded for autograd."""
+    """Copy ``made`` into ``given`` outside of autograd, and return ``given``."""
     return given if given is made else given.copy_(made.detach())
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor's elements, those once that stand at a stride of 0."""
+    """A view of a tensor with extent 1 in dims of stride 0, so that it can be copied into."""
     sizes = [1 if not s and n else n for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
     return tensor.as_strided(sizes, tensor.stride(), tensor.storage_offset())

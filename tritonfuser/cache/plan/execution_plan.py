@@ -1,7 +1,7 @@
-"""Lowered fusion in, ExecutionPlan out: allocations, launches and views as generated functions.
+"""``ExecutionPlan``: the allocations, launches and views of a run as one generated function.
 
-Nothing is left to decide in a call: sizes, strides, grids and argument orders are written into the
-text, which ``TRITONFUSER_DUMP=plan`` prints.
+Sizes, strides, grids and argument orders are constants of its text, so a call decides nothing.
+``TRITONFUSER_DUMP=plan`` prints the text.
 """
 
 from __future__ import annotations
@@ -28,10 +28,17 @@ TimedRun = Callable[[Sequence[Any], Clock], list[torch.Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """What a plan is made of, at whatever sizes: the attributes of ``ExecutionPlan``, and objects
+class PlanTemplate:
+    """What the plans of one variant have in common, whatever its open sizes are.
 
-    that its functions use, those that vary with the sizes apart.
+    Attributes
+    ----------
+    lowered, device, properties, body, text, steps, fusion_id
+        As those of ``ExecutionPlan``; sizes in them may be symbolic.
+    scope : dict
+        Objects that the functions use by name, the same at all sizes.
+    varying : Varying
+        Objects that depend on the sizes.
     """
 
     lowered: Lowered
@@ -46,7 +53,7 @@ class Written:
     _codes: dict[str, CodeType] = field(default_factory=dict)
 
     def code(self, text: str) -> CodeType:
-        """A text compiled, once for all sizes."""
+        """The byte code of a text, compiled once for all sizes."""
         found = self._codes.get(text)
         if found is None:
             found = self._codes[text] = compile(text, "<tritonfuser plan>", "exec")
@@ -54,7 +61,7 @@ class Written:
 
 
 class ExecutionPlan:
-    """A fusion bound to sizes, strides and a device: call it with the flat inputs.
+    """A definition compiled for sizes, strides and a device; called with flat inputs.
 
     Attributes
     ----------
@@ -63,51 +70,52 @@ class ExecutionPlan:
     device : torch.device
         Where it runs.
     properties : DeviceProperties
-        What its kernels were made for.
+        The device that its kernels were defined for.
     body : Body
-        What its functions are made of.
+        The lines of its functions.
     text : str
-        The generated function.
+        The text of ``plain``.
     fusion_id : int
-        The number that profiles call its definition by.
+        The number of the definition in profiles.
     steps : tuple of Step
         The kernels and the calls into torch, in order.
     plain : callable
-        The function: ``list of inputs -> list of tensors``.
+        The generated function: flat inputs -> list of outputs.
     run : callable
-        What is called: ``plain``, or while a profiler is at work something around ``timed``.
+        ``plain``; while a profiler listens a function that calls ``timed``.
+    guarded_call : GuardedCall, optional
+        Its current fast path; ``FusionExecutorCache`` makes it.
     """
 
-    def __init__(self, written: Written, atoms: Atoms) -> None:
-        self._written = written
+    def __init__(self, template: PlanTemplate, atoms: Atoms) -> None:
+        self._template = template
         self._atoms = atoms
-        self.fusion_id = written.fusion_id
-        self.device = written.device
-        self.properties = written.properties
-        self.text = written.text
-        self._scope = {**written.scope, **written.varying.scope(atoms)}
-        self.plain: Run = self.made(self.text, "run")
+        self.fusion_id = template.fusion_id
+        self.device = template.device
+        self.properties = template.properties
+        self.text = template.text
+        self._scope = {**template.scope, **template.varying.scope(atoms)}
+        self.plain: Run = self.defined(self.text, "run")
         self.run: Run = self.plain
         self._timed: TimedRun | None = None
         self._makers: dict[str, Any] = {}
-        # What ``FusionExecutorCache`` tries first, once there is one.
         self.guarded_call: object = None
 
     def at(self, atoms: Atoms) -> ExecutionPlan:
-        """The plan at other sizes: the same text, with other numbers."""
-        return ExecutionPlan(self._written, atoms)
+        """The plan of the same variant at other sizes: the same text, other numbers."""
+        return ExecutionPlan(self._template, atoms)
 
     @cached_property
     def lowered(self) -> Lowered:
-        return self._written.varying.at(self._written.lowered, self._atoms)
+        return self._template.varying.at(self._template.lowered, self._atoms)
 
     @cached_property
     def body(self) -> Body:
-        return self._written.varying.at(self._written.body, self._atoms)
+        return self._template.varying.at(self._template.body, self._atoms)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        return self._written.varying.at(self._written.steps, self._atoms)
+        return self._template.varying.at(self._template.steps, self._atoms)
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         return self.run(inputs)
@@ -116,19 +124,19 @@ class ExecutionPlan:
     def timed(self) -> TimedRun:
         """The function with a clock, ``clock.start(0)`` before its first step and so on."""
         if self._timed is None:
-            self._timed = self.made(timed_text(self.body), "run")
+            self._timed = self.defined(timed_text(self.body), "run")
         return self._timed
 
-    def made(self, text: str, name: str) -> Any:
-        """What ``text`` defines under a name, with the kernels and objects of the plan at hand."""
+    def defined(self, text: str, name: str) -> Any:
+        """What executing ``text`` in the scope of the plan defines under a name."""
         scope = dict(self._scope)
-        exec(self._written.code(text), scope)
+        exec(self._template.code(text), scope)
         return scope[name]
 
     def maker(self, text: str) -> Any:
-        """The ``make`` that ``text`` defines, compiled once."""
+        """The function ``make`` that ``text`` defines; cached."""
         if text not in self._makers:
-            self._makers[text] = self.made(text, "make")
+            self._makers[text] = self.defined(text, "make")
         return self._makers[text]
 
 
@@ -142,7 +150,7 @@ def make_plan(
     """Compile the kernels for inputs like these and write the function that runs them."""
     writer = PlanWriter(lowered, inputs, device, properties)
     body = writer.body()
-    written = Written(
+    template = PlanTemplate(
         lowered=lowered,
         device=device,
         properties=properties,
@@ -153,6 +161,6 @@ def make_plan(
         varying=writer.varying,
         fusion_id=fusion_id,
     )
-    dump("plan", written.text)
+    dump("plan", template.text)
     ledger = lowered.ledger
-    return ExecutionPlan(written, () if ledger is None else [a.hint for a in ledger.atoms])
+    return ExecutionPlan(template, () if ledger is None else [a.hint for a in ledger.atoms])

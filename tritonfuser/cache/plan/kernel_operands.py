@@ -1,4 +1,4 @@
-"""What is given to a run as what kernels read: memory that holds the numbers, numbers rounded."""
+"""Inputs as kernels read them: conjugation and negation resolved, numbers rounded."""
 
 from __future__ import annotations
 

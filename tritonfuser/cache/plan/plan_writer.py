@@ -1,6 +1,6 @@
-"""What a plan does, written line by line: what it allocates, frees, launches and hands out.
+"""Writes the body of a plan line by line: allocations, launches, frees, results.
 
-``plan_text`` makes functions of it; ``TRITONFUSER_DUMP=plan`` prints the plain one.
+``function_text`` makes functions of it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,29 @@ from .function_text import Body
 from .kernel_operands import may_be_negated, resolve_neg, rounded, view_as_real
 from .random_state import draw
 from .results import results_of, view_text
-from .scope import calls_of_a_gpu, constants
+from .scope import constants, gpu_functions
 from .steps import Step
 from .torch_calls import library_call, scalar_call
 from .varying import Varying, varies
 
 
 class PlanWriter:
-    """Writes the body line by line; objects it uses are in ``scope``.
+    """Writes the body of one plan; ``body()`` is called once.
 
-    A tensor ``tv0`` that kernels read as it is has its address in ``tv0_at``.
+    A tensor ``tv0`` whose address kernels take has it in the variable ``tv0_at``.
+
+    Attributes
+    ----------
+    scope : dict
+        Objects that the lines use by name.
+    lines : list of str
+        The statements so far.
+    steps : list of Step
+        Kernels and calls into torch so far.
+    aligned : dict of Value to bool
+        Whether each tensor starts at a multiple of 16 bytes.
+    not_ours : set of Value
+        Tensors that the plan does not allocate, whose storage offset may differ from 0.
     """
 
     def __init__(
@@ -57,7 +70,7 @@ class PlanWriter:
             "device": device,
             "to_cpu": to_cpu,
             "put": put,
-            **(calls_of_a_gpu() if self.on_gpu else {}),
+            **(gpu_functions() if self.on_gpu else {}),
         }
         self.aligned = {
             value: is_aligned(tensor)
@@ -70,9 +83,8 @@ class PlanWriter:
         self._read_inputs = {v for p in pieces for v in p.inputs} & set(self.fusion.inputs)
         sources = (source for source in lowered.sources if source is not None)
         self._uses = Counter(arg.value for s in sources for arg in s.args if arg.is_tensor)
-        # What has its address in a variable.
+        # Values whose address is in a variable.
         self._addressed = {v for v in self.fusion.inputs if v in self._uses and self.on_gpu}
-        # Tensors that start anywhere in their storage.
         self.not_ours = set(self.fusion.inputs)
         self.varying = Varying(lowered.ledger)
         self.lines: list[str] = []
@@ -84,7 +96,7 @@ class PlanWriter:
         self._needs_device = False
 
     def body(self) -> Body:
-        """The lines, and what else functions are made of; to be asked for once."""
+        """The complete body."""
         self._inputs()
         self._random()
         segmented = self.lowered.segmented
@@ -157,7 +169,7 @@ class PlanWriter:
         return {*seeds, *(part.value for part in self.lowered.parts)}
 
     def _copy(self, value: Value) -> str | None:
-        """What kernels read in the place of an input, if not its own memory."""
+        """The copy that kernels read in place of an input, as an expression; None without one."""
         if not value.is_tensor or value not in self._read_inputs:
             return None
         if self.on_gpu and value.tensor.is_cpu:
@@ -170,14 +182,14 @@ class PlanWriter:
         return None
 
     def _name(self, value: Value) -> str:
-        """The tensor that was given, where kernels are given a copy."""
+        """The variable of a tensor; for an input that is copied, of the given one."""
         return value.name if self._copy(value) is None else f"{value.name}_given"
 
     def _random(self) -> None:
         seeds = self.lowered.seeds
         if not seeds:
             return
-        # What holds the seed in a captured graph has to live until it is read.
+        # In a captured graph ``held`` keeps the seed's memory alive until kernels have read it.
         self.lines.append(f"seed, offset, held = draw(device, {len(seeds)})")
         for place, (seed, offset) in enumerate(seeds):
             self.lines.append(f"{seed.name} = seed")
@@ -186,7 +198,7 @@ class PlanWriter:
     # -- buffers -------------------------------------------------------------
 
     def _last_uses(self) -> dict[Value, int]:
-        """The last segment that uses each buffer which is no result."""
+        """The last segment that uses each buffer that no result needs."""
         kept = {r.root for r in self.lowered.segmented.results}
         found: dict[Value, int] = {}
         for place, piece in enumerate(self.lowered.segmented.segments):
@@ -235,7 +247,7 @@ class PlanWriter:
         self.not_ours.update(node.outs)
 
     def _scalar(self, value: Value) -> str:
-        """A scalar as text: computed here, where it is no input."""
+        """The variable of a scalar; a line that computes it is added where it is no input."""
         node = self.fusion.producers.get(value)
         if node is not None and f"make_{value.name}" not in self.scope:
             args = [self._scalar(operand) for operand in node.operands()]
@@ -277,7 +289,7 @@ class PlanWriter:
         self._step(f"k{place}({given})", Step(piece, source, aligned, took))
 
     def _compile(self) -> None:
-        """All kernels at a time, before the first of them is asked for."""
+        """Compile and load all kernels, in parallel."""
         if self.on_gpu:
             found = {n: s for n, s in enumerate(self.lowered.sources) if s is not None}
             wanted = [(source, self._aligned(source)) for source in found.values()]
@@ -285,13 +297,13 @@ class PlanWriter:
             self._loaded.update(zip(found, ready, strict=True))
 
     def _aligned(self, source: KernelSource) -> tuple[bool, ...]:
-        """Which arguments are aligned: what a run allocates is."""
+        """Which arguments are aligned; buffers of the plan always are."""
         return tuple(a.is_tensor and self.aligned.get(a.value, True) for a in source.args)
 
     def _address(self, value: Value) -> str:
         return f"{value.name}_at" if value in self._addressed else f"{value.name}.data_ptr()"
 
     def _count_on(self, values: Iterable[Value]) -> None:
-        """Remember which inputs have to stay aligned, those that others are made of too."""
+        """Record inputs that must stay aligned, directly or as the source of a complex part."""
         sources = {part.value: part.source for part in self.lowered.parts}
         self._counted_on.update(sources.get(value, value) for value in values)

@@ -1,4 +1,4 @@
-"""Seeds for random ops that were given none: from torch's generator of the device, advanced."""
+"""Seeds for random ops without one, drawn from torch's generator of the device."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ import torch
 _SEEDS = 2**62
 
 OFFSET_PER_OP = 4
-"""How far one random op moves a CUDA generator's Philox offset: one block of four words."""
+"""Advance of a CUDA generator's Philox offset for each random op: one block of four words."""
 
 
 Drawn = tuple[int, int, object]
 
 
 def draw(device: torch.device, count: int) -> Drawn:
-    """Seed and first offset, in blocks, for ``count`` random ops, and what must live till then.
+    """``(seed, offset, held)`` for ``count`` random ops.
 
-    On a GPU they are the generator's, which moves on by 4 for each op, as nvFuser does it. The
-    CPU's generator has no offset: it gives a new seed for each run. Where a graph is captured,
-    what a replay draws is not known: a kernel of torch's draws the seed then, and what is given
-    is where it lies, with an offset below zero.
+    On a GPU seed and offset are the generator's, whose offset advances by 4 for each op, as in
+    nvFuser. The CPU's generator has no offset: each run draws a new seed. While a CUDA graph is
+    captured, a kernel of torch draws the seed in each replay. Then ``seed`` is the address of that
+    seed, ``offset`` is negative, and ``held`` is the tensor to keep alive.
+
+    Parameters
+    ----------
+    count : int
+        Random ops of the run.
+
+    Returns
+    -------
+    tuple of (int, int, object)
+        The offset is in blocks of four words.
     """
     if device.type == "cpu":
         seed = int(torch.randint(0, _SEEDS, (1,), device="cpu").item())

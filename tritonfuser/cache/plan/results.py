@@ -1,8 +1,8 @@
-"""What a run hands out: new buffers, views of them or of inputs, and inputs that were written.
+"""The results of a run: new buffers, views of buffers or of inputs, and inputs written to.
 
-With ``out`` a result that has a buffer to itself is made in the tensor given for it. What else
-there is (a view of an input, of a buffer that another result has, what torch computes, an input
-that was written) is copied there when all is done.
+With ``out``, a kernel writes a result with a buffer of its own into the tensor given for it. Any
+other result (a view of an input or of another result's buffer, what torch computes, an input
+written to) is copied there at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...shapes import Memory
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor to be given for a result: what of it is fixed."""
+    """The layout of a result, which a tensor given for it must have."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -37,21 +37,21 @@ class Result:
     Attributes
     ----------
     view : str
-        The tensor, as an expression over the names of the body.
+        Python expression of the tensor, over the names of the body.
     layout : Layout
-        How it lies in memory.
-    target : Value or None
-        The input that it is written into, and handed out as.
-    writing : str
-        How it is written there, with ``{}`` for the tensor; empty without a target.
-    handed : str
-        The name that it is handed out by, where that is the target's.
+        Its layout in memory.
     hidden : bool
-        Whether it is only written.
+        Whether it is written into ``target`` and not returned.
+    target : Value or None
+        The input that it is written into.
+    writing : str
+        Statement that writes it into ``target``, with ``{}`` for the tensor; else empty.
+    handed : str
+        Name of the tensor that is returned where that is ``target``; else empty.
     buffer : Value or None
-        What a tensor given for it can be, in the place of a new buffer.
+        The buffer that a tensor given in ``out`` can replace.
     as_buffer : str
-        How, with ``{}`` for the tensor.
+        Expression of such a tensor as that buffer, with ``{}`` for the tensor.
     """
 
     view: str
@@ -77,15 +77,15 @@ def results_of(
     Parameters
     ----------
     buffers : collection of Value
-        What kernels write, each into memory made for it.
+        Values that the plan allocates.
     name : callable
-        The name of the tensor that a value is.
+        The variable of a value.
     anywhere : collection of Value
-        Those that need not begin where their storage does.
+        Tensors whose storage offset may differ from 0.
     on_gpu : bool
-        Whether the plan runs on a GPU, so that tensors of the CPU are elsewhere.
+        Whether the plan runs on a GPU.
     numbers : callable
-        Sizes as an expression.
+        Sizes as a Python expression.
     """
     segmented = lowered.segmented
     taken: set[Value] = set()

@@ -1,4 +1,4 @@
-"""Objects that a plan's functions use by name."""
+"""Objects that the functions of a plan use by name."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import torch
 from ...lowering.backend.launch import SCRATCH
 
 
-def calls_of_a_gpu() -> dict[str, Any]:
-    """What a run calls of torch on a GPU: the C functions behind the public ones."""
+def gpu_functions() -> dict[str, Any]:
+    """torch's C functions that a run on a GPU calls."""
     return {
         "get_device": torch._C._cuda_getDevice,
         "get_stream": torch._C._cuda_getCurrentRawStream,
-        # A quarter of the time of torch.empty_strided; what torch.compile's code calls too.
+        # Takes a quarter of the time of torch.empty_strided; torch.compile calls it too.
         "empty": getattr(torch._C._dynamo.guards, "_empty_strided_cuda"),  # noqa: B009
     }
 
 
 def constants(scope: dict[str, Any], prefix: str, values: Sequence[object]) -> list[str]:
-    """Arguments of a launch that are the same in all runs, as text; objects go into ``scope``."""
+    """Constant launch arguments as text; objects without a literal are added to ``scope``."""
     names: list[str] = []
     for place, value in enumerate(values):
         if value is None or value is SCRATCH or isinstance(value, bool | int):

@@ -1,4 +1,4 @@
-"""The steps of a plan that take time on its device, and what of the device each of them takes."""
+"""The steps of a plan, kernels and calls into torch, and the GPU resources of each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ class Step:
     Attributes
     ----------
     segment : Segment
-        What it computes.
+        The segment it computes.
     source : KernelSource or None
         The kernel; None where torch runs it.
     aligned : tuple of bool
-        Which of the kernel's arguments it was compiled to take as aligned.
+        For each argument of the kernel whether it was compiled as aligned to 16 bytes.
     compile_seconds : float
-        What getting the kernel took when the plan was made: next to nothing where it was compiled
-        before.
+        Seconds to get the kernel when the plan was made; near 0 where it was cached.
     """
 
     segment: Segment
@@ -43,10 +42,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes of a GPU; zeros for the interpreter and for calls into torch.
+    """The GPU resources of a kernel; zeros for the interpreter and for calls into torch.
 
-    ``threads`` and ``shared_bytes`` are a program's, ``registers`` a thread's, ``cluster`` the
-    programs that run as one.
+    Attributes
+    ----------
+    threads : int
+        Threads of a program.
+    shared_bytes : int
+        Shared memory of a program, in bytes.
+    registers : int
+        Registers of a thread.
+    cluster : tuple of int
+        Programs of a cluster along x, y and z.
     """
 
     threads: int = 0
@@ -56,7 +63,7 @@ class Resources:
 
 
 def resources(step: Step, device: torch.device, properties: DeviceProperties) -> Resources:
-    """Looked up in the binary of the kernel, which is loaded already."""
+    """The resources of a step, read from the loaded binary of its kernel."""
     if step.source is None or device.type == "cpu":
         return Resources()
     kernel = compiled(step.source, properties.arch, step.aligned)
