@@ -1,4 +1,4 @@
-"""nvFuser's module paths and names for what tritonfuser has; no logic of their own.
+"""nvFuser's module paths and names for the classes of tritonfuser; without logic of their own.
 
 ``tritonfuser.compat.nvfuser_direct`` stands for ``nvfuser_direct``, ``tritonfuser.compat.nvfuser``
 for the first frontend. ``install()`` makes ``import nvfuser_direct`` and ``import nvfuser`` find

@@ -24,11 +24,11 @@ from .vocabulary.location import user_line
 from .vocabulary.version import version
 
 REPORTED = 6
-"""How many ops an exception in a ``with`` block shows, the last ones."""
+"""How many of the last ops a note on an exception in a ``with`` block shows."""
 
 
 class FusionDefinition(Validated):
-    """A recording of tensor operations, and what can be done with it.
+    """A definition: recorded tensor operations, run as fused kernels.
 
     Record in a ``with`` block, or in the ``definition`` method of a subclass; then ``run``.
 
@@ -86,7 +86,7 @@ class FusionDefinition(Validated):
         self._guard.__exit__(kind, error, trace)
         if kind is not None:
             _report(error, str(self._fusion))
-            # What was recorded before the error is nobody's definition.
+            # A partial recording is no definition.
             self._fusion.clear()
             self._fusion = None
             self._devices.clear()
@@ -252,7 +252,7 @@ class FusionDefinition(Validated):
         return self.fec.fusion()
 
     def id(self) -> int:
-        """The number that ``FusionDefinition(id)`` finds this definition by."""
+        """The number for ``FusionDefinition(id)``."""
         return self.fusion.id()
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ class FusionDefinition(Validated):
     # --- programs of it --------------------------------------------------------------------
 
     def repro_script_for(self, inputs: Inputs | None = None) -> str:
-        """A program that records this definition and runs it on random inputs like these."""
+        """A program, as text, that records this definition and runs it on inputs like these."""
         described = None if inputs is None else describe_inputs(flatten_inputs(inputs))
         return self._script(described)
 

@@ -1,1 +1,1 @@
-"""Other projects' ways into a definition; each by the public names alone."""
+"""Adapters for other projects. Each uses public names only."""

@@ -1,1 +1,1 @@
-"""Ways into a plan: guards, bound calls, CUDA graphs, profiling."""
+"""Calls of a plan: guards, bound plans, CUDA graphs, profiling."""

@@ -1,4 +1,4 @@
-"""Whether tensors are like others in sizes, strides, dtype and device: one call for all of them."""
+"""Guards: one call that checks sizes, strides, dtypes and devices of all tensors."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 import torch
 
 Guard = Callable[..., bool]
-"""Given tensors, or what was given in the place of tensors. Raises TypeError for another number."""
+"""Whether tensors, or other objects given as such, fit; TypeError for another number of them."""
 GuardMaker = Callable[[Sequence[torch.Tensor]], Guard]
 
 
 def guard_for(tensors: Sequence[torch.Tensor]) -> Guard:
-    """A guard that takes tensors like these, in this order.
+    """A guard for tensors like these, in this order.
 
-    torch's own guards are five times as fast as anything written in Python. They also refuse a
-    tensor given twice, another class of tensor, and another mode (autocast, inference) than the
-    one they were made in, so a refusal has to be looked into.
+    torch's own guards are five times as fast as a guard in Python. They also refuse tensors that
+    fit: a tensor given twice, another class of tensor, another mode (autocast, inference) than at
+    their creation.
     """
     found = _by_torch(tensors) if _is_trusted() else None
     return found or plain_guard(tensors)
 
 
 def plain_guard(tensors: Sequence[torch.Tensor]) -> Guard:
-    """The same, in any mode and for tensors given twice."""
+    """A guard in Python, for any mode and class and for tensors given twice."""
     names = [f"t{place}" for place in range(len(tensors))]
     scope: dict[str, Any] = {"strided": torch.strided, "Tensor": torch.Tensor}
     conditions: list[str] = []
@@ -47,7 +47,7 @@ def plain_guard(tensors: Sequence[torch.Tensor]) -> Guard:
 
 
 def _by_torch(tensors: Sequence[torch.Tensor]) -> Guard | None:
-    """Guards of torch.compile, which hold no tensor; None where they do not take these."""
+    """A guard of torch.compile, which keeps no tensor; None where it does not take these."""
     make: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None)
     if make is None or not tensors:
         return None
@@ -64,7 +64,7 @@ def _by_torch(tensors: Sequence[torch.Tensor]) -> Guard | None:
 
 @functools.cache
 def _is_trusted() -> bool:
-    """Whether torch's guards tell apart what they have to: they are no public interface."""
+    """Whether torch's guards, no public interface, refuse what they must in this version."""
     x = torch.empty(2, 3, device="cpu")
     guard = _by_torch([x])
     if guard is None or not guard(torch.empty(2, 3, device="cpu")):

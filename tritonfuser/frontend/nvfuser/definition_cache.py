@@ -1,4 +1,4 @@
-"""Caches of executors for programs that make definitions over and over: keyed on structure."""
+"""Caches that share executors between equal definitions, for programs that record them anew."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = tuple[Graph, Shardings]
 
 
 class _Entry:
-    """An executor cache and how often it was found again."""
+    """An executor cache and its hits."""
 
     def __init__(self, cache: FusionExecutorCache) -> None:
         self.cache = cache
@@ -35,7 +35,7 @@ class LRUCache:
     Parameters
     ----------
     max_fusions : int
-        Fusions kept; the one not used for longest goes first.
+        Fusions kept; the least recently used is dropped first.
     """
 
     def __init__(self, max_fusions: int) -> None:

@@ -1,4 +1,4 @@
-"""The forms of ``define_tensor``: arguments checked exactly as nvFuser does -> ``TensorType``."""
+"""Arguments of ``define_tensor``, checked as nvFuser does, in; a ``TensorType`` out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a tensor is spread over a mesh: a ``TensorDomain`` with its splits in, ``Sharding`` out."""
+"""``Sharding``: how a tensor is distributed over a mesh, read off its ``TensorDomain``."""
 
 from __future__ import annotations
 
