@@ -157,6 +157,11 @@ class Segment:
     def reduced_extent(self) -> int:
         return prod(a.extent for a in self.reduced)
 
+    @property
+    def looped_axes(self) -> tuple[Axis, ...]:
+        """Those of ``parallel`` that a program loops over where it reduces over rows."""
+        return tuple(a for a in self.parallel if a not in self.batch_axes)
+
 
 @dataclass(frozen=True)
 class SegmentedFusion:

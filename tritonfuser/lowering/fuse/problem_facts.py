@@ -15,9 +15,9 @@ from ..access.traffic import Traffic, fast_axes, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
+from ..legality.row_sharing import why_not_published
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
-from ..tile.shared_nest import unshareable
 from .product_facts import ProductFacts
 
 
@@ -73,7 +73,7 @@ def _rows_split(group: FusionGroup) -> bool:
 def _published(group: FusionGroup) -> int:
     """The floats of a row that programs can tell one another; none where sizes vary."""
     varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
-    return 0 if varies or unshareable(group.members, group.depth) else len(group.members)
+    return 0 if varies or why_not_published(group.members, group.depth) else len(group.members)
 
 
 def _draws(group: FusionGroup) -> bool:

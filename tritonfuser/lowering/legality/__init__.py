@@ -1,1 +1,1 @@
-"""Whether one kernel can hold a segment, and whether a segment may have given params."""
+"""What is legal: which values one kernel can hold, and which params a segment may have."""

@@ -1,34 +1,44 @@
-"""Which element types kernels hold: segment in, an error out for the others."""
+"""Which element types kernels compute with. A reason is the answer, or None."""
 
 from __future__ import annotations
 
 from ...dtypes import Category, DataType
 from ...errors import DefinitionError
+from ...ir import Node
 from ..segments import Segment
 
 _PACKED = frozenset(
     {DataType.Float8_e8m0fnu, DataType.Float4_e2m1fn, DataType.Float4_e2m1fn_x2, DataType.Null}
 )
+"""Types that kernels do not compute with, beside the complex ones."""
 
 
 def holds(dtype: DataType) -> bool:
-    """Whether kernels compute with numbers of this type: they have no complex ones."""
+    """Whether kernels compute with elements of a type: with real ones of 8 bits and more."""
     return dtype.info.category is not Category.COMPLEX and dtype not in _PACKED
 
 
-def refuse_unheld(piece: Segment) -> None:
-    """Raise for the first op that reads or makes numbers which no kernel holds.
+def why_not_held(node: Node) -> str | None:
+    """None, or the type that a node reads or makes and no kernel computes with."""
+    for value in (*node.operands(), *node.outs):
+        if not holds(value.dtype):
+            return f"{node.op}: expected real numbers of 8 bits and more, got {value.dtype}"
+    return None
+
+
+def refuse_unheld(segment: Segment) -> None:
+    """Raise for the first node of a segment that a kernel cannot compute.
 
     Raises
     ------
     DefinitionError
-        It names the op and its line.
+        It names the op, its line and the type.
     """
-    for node in piece.nodes:
-        for value in (*node.operands(), *node.outs):
-            if not holds(value.dtype):
-                raise DefinitionError(
-                    f"{node.op}: expected real numbers of 8 bits and more, got {value.dtype}",
-                    loc=node.loc,
-                    hint="Kernels do not compute with this type: do that part in torch.",
-                )
+    for node in segment.nodes:
+        reason = why_not_held(node)
+        if reason is not None:
+            raise DefinitionError(
+                reason,
+                loc=node.loc,
+                hint="Kernels do not compute with this type: do that part in torch.",
+            )

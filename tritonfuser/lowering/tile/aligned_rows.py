@@ -85,25 +85,3 @@ def _whole(
 def _vector(whole: Iterable[Traffic]) -> int:
     """Elements of a vector of the narrowest tensor: of others they are several vectors."""
     return VECTOR // min(item.item_bytes for item in whole)
-
-
-def unalignable(
-    start: Affine | None,
-    walked: Iterable[Axis],
-    row: int,
-    block: int,
-    tails: tuple[int, ...],
-    vector: int,
-) -> str | None:
-    """None, or why tiles of a row cannot begin at vectors."""
-    if start is None:
-        return "not most of its tensors have such rows, or its sizes vary"
-    if start.split(vector)[1].axes() & set(walked):
-        return "the rows of a program begin at different places of a vector"
-    held, edges = block + sum(tails[:-1]), tails[-1] if tails else 0
-    if held < row // vector * vector or edges < 2 * vector:
-        return (
-            f"block_r={block} and tails={tails} hold {held} elements in whole vectors and {edges} "
-            f"beside them, of {row // vector * vector} and {2 * vector}"
-        )
-    return None

@@ -95,7 +95,6 @@ def _is_whole(tiling: RowTiling, row: int) -> bool:
 
 
 def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
-    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
     if params.parts > 1:
         return share_rows(segment, params)
     row = segment.reduced_extent
@@ -103,7 +102,7 @@ def _row_walk(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     guarded(not is_size(row) or SHORTEST * row >= params.block_r)
     s, s_axes = tile_over("s", segment.batch_axes, None)
     lone = params.block_m == 1
-    m, m_axes = tile_over("m", walked, None if lone else params.block_m)
+    m, m_axes = tile_over("m", segment.looped_axes, None if lone else params.block_m)
     place = 0 if lone else 1
     r, tails = row_tiles(segment.reduced, params.block_r, params.tails, place=place)
     rows = {**s_axes, **m_axes}

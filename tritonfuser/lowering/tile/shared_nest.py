@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import prod
 
-from ...dtypes import DataType, compute_dtype
 from ...heuristics.params import InnerOuterPersistentParams
-from ...ops.builder import as_call
-from ...ops.table import Reduction
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, digit, substitute
-from ..segments import Member, Segment
+from ..segments import Segment
 from .nest import Nest, row_tiles, sides, spread, tile_over
 from .tile import Tile
 
@@ -60,42 +55,10 @@ class SharedNest(Nest):
         )
 
 
-def unshareable(members: Iterable[Member], depth: int) -> str | None:
-    """None, or why the reductions along rows cannot be told from program to program.
-
-    Parameters
-    ----------
-    members : iterable of Member
-        Those along the rows.
-    depth : int
-        How many of them depend on one another in a row: they are told all at once.
-    """
-    if depth > 1:
-        return "its reductions along the rows depend on one another"
-    found: set[DataType] = set()
-    for member in members:
-        if not isinstance(as_call(member.node).op.form, Reduction):
-            return f"{member.node.op} has several results"
-        found.add(compute_dtype(next(member.node.operands()).dtype))
-    if len(found) != 1 or not found <= {DataType.Float, DataType.Double}:
-        return "what it reduces along the rows is not all float or all double"
-    return None
-
-
-def not_shared(segment: Segment) -> str | None:
-    """None, or why programs cannot share the rows of a segment."""
-    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
-    if prod(a.extent for a in walked) < 2:
-        return "a program has one row"
-    rows = [m for m in segment.members if set(m.across) <= set(segment.reduced)]
-    return unshareable(rows, segment.depth)
-
-
 def share_rows(segment: Segment, params: InnerOuterPersistentParams) -> SharedNest:
     """The axes of a segment with rows shared by ``params.parts`` programs."""
-    walked = tuple(a for a in segment.parallel if a not in segment.batch_axes)
     s, s_axes = tile_over("s", segment.batch_axes, None)
-    m, m_axes = tile_over("m", walked, None)
+    m, m_axes = tile_over("m", segment.looped_axes, None)
     m = replace(m, masked=True)  # the loop goes on behind the last row, to finish those before
     n = replace(m, axis=Axis("n", m.axis.extent))
     width = segment.reduced_extent // params.parts

@@ -1,0 +1,132 @@
+"""Whether a segment may have given params. A reason is the answer, or None."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from ...heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    MatmulParams,
+    RowTiling,
+)
+from ...symbolic.index_expr import axes_in_order
+from ...symbolic.sizes import is_size
+from ..segments import Segment
+from .row_alignment import why_not_aligned
+from .row_sharing import why_not_shared
+
+
+class Refusal(NamedTuple):
+    """Why a segment may not have params.
+
+    Attributes
+    ----------
+    reason : str
+        What does not fit, with the segment's name and the figures of both sides.
+    hint : str
+        What to change.
+    """
+
+    reason: str
+    hint: str
+
+
+def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
+    """None, or why a kernel of a segment under given params would be wrong.
+
+    Parameters
+    ----------
+    segment : Segment
+        Under any params of its scheduler: they are not looked at but for their class.
+    params : HeuristicParams
+        The params to ask about. Their own limits hold already: the constructor checks them.
+    """
+    if type(params) is not type(segment.params):
+        return Refusal(
+            f"segment {segment.name} is scheduled by {segment.scheduler}, "
+            f"which does not take {type(params).__name__}",
+            f"Change the fields of {segment.params}.",
+        )
+    if isinstance(params, MatmulParams) and len(segment.members) > 1:
+        return _why_not_columns(segment, params)
+    if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
+        return _why_not_parts(segment, params)
+    if params.row_tiling is None:
+        return None
+    return _why_not_rows(segment, params, params.row_tiling)
+
+
+def _why_not_columns(segment: Segment, params: MatmulParams) -> Refusal | None:
+    """A product whose epilogue reduces columns: each part of a tile has those of one reduction."""
+    product, *reductions = segment.members
+    width = prod(axis.extent for axis in reductions[0].across)
+    columns = prod(axis.extent for axis in axes_in_order(product.index[-1]))
+    fitting = [parts for parts in (1, 2) if columns % (parts * width) == 0]
+    if (params.block_n, params.parts) in [(parts * width, parts) for parts in fitting]:
+        return None
+    choices = (f"block_n={parts * width} with parts={parts}" for parts in fitting)
+    return Refusal(
+        f"segment {segment.name} (matmul) reduces {width} columns at a time of {columns}, "
+        f"block_n={params.block_n} in {params.parts} parts has others",
+        f"{', or '.join(choices)}.",
+    )
+
+
+def _why_not_parts(segment: Segment, params: InnerOuterPersistentParams) -> Refusal | None:
+    """Rows that programs share: they are cut into equal parts, and their sums can be published."""
+    name = f"segment {segment.name} ({segment.scheduler})"
+    row, held = segment.reduced_extent, params.block_r + sum(params.tails)
+    if is_size(row) or is_size(segment.parallel_extent) or row != params.parts * held:
+        return Refusal(
+            f"{name} has rows of {row} elements, which are not {params.parts} parts of {held}",
+            "block_r and tails together are the part of one program; use parts=1 otherwise.",
+        )
+    if params.block_m != 1:
+        return Refusal(
+            f"{name}: programs that share rows take one at a time, "
+            f"block_m={params.block_m} is more",
+            "Use block_m=1, or parts=1.",
+        )
+    reason = why_not_shared(segment)
+    if reason is not None:
+        return Refusal(f"{name}: programs cannot share rows, {reason}", "Use parts=1.")
+    return None
+
+
+def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
+    """Tiles hold the rows that they have to: those reduced together, and those in registers."""
+    name = f"segment {segment.name} ({segment.scheduler})"
+    co_reduced = prod(axis.extent for axis in segment.co_reduced)
+    if segment.co_reduced and tiling.rows < co_reduced:
+        return Refusal(
+            f"{name} reduces {co_reduced} rows together, block_x={tiling.rows} is too small",
+            "Use a block_x of at least that many rows.",
+        )
+    if tiling.align > 1:
+        loops_over_rows = isinstance(params, InnerOuterPersistentParams)
+        reason = why_not_aligned(segment, tiling, loops_over_rows)
+        if reason is None:
+            return None
+        start = f"tiles of its rows cannot begin at vectors of {tiling.align} elements"
+        return Refusal(f"{name}: {start}, {reason}", "Use align=1.")
+    return _why_not_held(segment, tiling)
+
+
+def _why_not_held(segment: Segment, tiling: RowTiling) -> Refusal | None:
+    """Tails hold what whole blocks leave of a row, and a row in registers fits its tiles."""
+    name = f"segment {segment.name} ({segment.scheduler})"
+    row, block, tails = segment.reduced_extent, tiling.block, tiling.tails
+    if tails and row % block > sum(tails):
+        return Refusal(
+            f"{name} has rows of {row} elements, "
+            f"of which tails={tails} do not hold what blocks of {block} leave",
+            "Use tails=() for a last block that reaches past the row.",
+        )
+    if tiling.in_registers and block + sum(tails) < row:
+        return Refusal(
+            f"{name} keeps rows of {row} elements in registers, block_r={block} is too small",
+            "Use persistent=False, or a block_r of at least the row.",
+        )
+    return None
