@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
-from ..device import MAX_BLOCK_ELEMENTS
+from ..device import MAX_BLOCK_ELEMENTS, MAX_REGISTERS_PER_THREAD
 from ..errors import ParamsError
 from .codec import decode, encode
 
@@ -114,8 +114,9 @@ class HeuristicParams:
         fits = _is_power_of_two(warps) and warps <= MAX_WARPS
         self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
         self._expect(stages >= 1, "num_stages", stages, "1 or more")
-        limit = self.max_registers
-        self._expect(limit == 0 or 16 <= limit <= 255, "max_registers", limit, "0, or 16 to 255")
+        limit, most = self.max_registers, MAX_REGISTERS_PER_THREAD
+        fits = limit == 0 or 16 <= limit <= most
+        self._expect(fits, "max_registers", limit, f"0, or 16 to {most}")
 
     def _check_rows(self, tiling: RowTiling) -> None:
         for size in tiling.tails:

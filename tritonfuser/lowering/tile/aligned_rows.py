@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...device import VECTOR_BYTES
 from ...symbolic.index_expr import Affine, Axis, digit, extent
 from ...symbolic.sizes import is_size
 from ..access.traffic import Traffic
-from .vector_width import VECTOR
 
 MOST = 0.6
 """Part of the bytes along rows that must begin alike: others are read element by element."""
@@ -84,4 +84,4 @@ def _whole(
 
 def _vector(whole: Iterable[Traffic]) -> int:
     """Elements of a vector of the narrowest tensor: of others they are several vectors."""
-    return VECTOR // min(item.item_bytes for item in whole)
+    return VECTOR_BYTES // min(item.item_bytes for item in whole)

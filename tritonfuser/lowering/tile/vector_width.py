@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...device import VECTOR_BYTES
 from ...ir import Value
 from ...symbolic.sizes import surely_multiple
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from .tile import Tile
-
-VECTOR = 16
-"""Bytes a thread loads at once, where memory lies so."""
 
 
 def held_back(
@@ -43,4 +41,4 @@ def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
     offset = offset_of(read.index, strides)
     size = read.value.dtype.info.bytes
     steps = [step for _, step in offset.terms if step != 1]
-    return all(surely_multiple(step * size, VECTOR) for step in (*steps, offset.const))
+    return all(surely_multiple(step * size, VECTOR_BYTES) for step in (*steps, offset.const))
