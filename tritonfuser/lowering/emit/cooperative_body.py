@@ -1,154 +1,142 @@
-"""Kernels of rows that several programs share: each reduces a part, and tells the others."""
+"""The kernel of cooperative rows: programs reduce a part of each row and publish their results."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from ...dtypes import DataType
-from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.table import Reduction
-from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, digit
+from ..access.read_footprint import Read
 from ..kernel_source import CooperativeWorkspace
-from ..segments import Member, Segment, Store
-from ..tile.shared_nest import SharedNest
+from ..segments import Member
+from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
 from .eviction_hints import kept_until
-from .kernel_body import KernelBody
-from .reduce_tile import give, row_total, work_dtype
-from .writer import Line, Name
+from .kernel_writers import KernelFacts, KernelWriters
+from .lines import Line, Name
+from .pass_plan import Pass, plan_passes
+from .reductions.forms import whole_row
+from .reductions.member_tile import in_loop, work_dtype
+from .reductions.reduce_tile import row_total
+from .tile_axes import AxesWriter
 
 WORKSPACE = "workspace_ptr"
-"""Where programs tell one another what they reduced: one word for each row, result and part."""
+"""Where programs publish what they reduced: one word for each row, result and part."""
 
 
-class SharedBody(KernelBody):
-    """Writes a loop that reads a row's part, tells its sums, and finishes an earlier row.
+class CooperativeBody:
+    """Writes a loop that reads a part of row ``m``, publishes its sums, and finishes row ``n``.
 
-    A row's sums are asked for ``delay`` steps after they were told, so that nobody waits. What
-    the row needs besides is read again then, from the L2 cache.
+    Row ``n`` is ``delay`` steps behind, so that its sums are there and no program waits for them.
+    What else that row needs is loaded again, from the L2 cache.
     """
 
-    named_in_loop = frozenset(("n",))
+    def __init__(self, facts: KernelFacts, nest: CooperativeNest) -> None:
+        self.facts = facts
+        self.segment = facts.segment
+        self.nest = nest
+        self.index = facts.index_writer(nest)
+        self.writer = self.index.writer
+        self.axes = AxesWriter(self.index, nest)
+        self.writers = KernelWriters(facts, nest, self.index, self.axes.part, lambda _: None)
+        self.published = [m for m in facts.segment.members if not in_loop(nest, m)]
 
-    def __init__(
-        self,
-        fusion: Fusion,
-        segment: Segment,
-        nest: SharedNest,
-        stored: Mapping[Value, tuple[int, ...]],
-        outputs: Mapping[Value, tuple[int, ...]],
-        wide_index: bool,
-    ) -> None:
-        super().__init__(fusion, segment, nest, stored, outputs, wide_index)
-        self.rows = nest
-        self.published = [m for m in segment.members if not self.walks(m)]
-        self._late = False
+    @property
+    def loaded(self) -> Sequence[Read]:
+        """All loads."""
+        return self.writers.loads.loaded
 
-    # -- places --------------------------------------------------------------
+    def write(self) -> list[Line]:
+        """All lines of the function body."""
+        self.axes.write()
+        plan = plan_passes(self.facts.fusion, self.segment, self.nest, self.facts.stored)
+        for step in plan.passes:
+            self._loop(step)
+        for store in plan.epilogue:
+            for at in self.nest.maps.of(store.index):
+                self.writers.stores.write(store, at)
+        return self.writer.scopes[0].lines
 
-    def place(self, index: Index) -> Index:
-        found = super().place(index)
-        return self.rows.late_place(found) if self._late else found
+    # -- the workspace ---------------------------------------------------------
 
-    def guards_here(self, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
-        found = super().guards_here(guards)
-        return self.rows.late_guards(found) if self._late else found
-
-    def across(self, member: Member) -> Tile:
-        if not self.walks(member):
-            return super().across(member)
-        return self.rows.late if self._late else self.rows.early
-
-    def _programs(self, lines: list[Line]) -> None:
-        program, parts = self._program(0), self.rows.parts
-        if self.rows.grid[0][0].axis.extent > 1:
-            lines.append(Line(f"s = {program} // {parts}"))
-        lines.append(Line(f"part = {program} % {parts}"))
-        lines.append(Line(f"parts = tl.arange(0, {parts})"))
-
-    def _start(self, tile: Tile) -> str:
-        start = super()._start(tile)
-        return f"part * {self.rows.width} + {start}"
-
-    def part(self, tile: Tile, count: int) -> str:
-        within = super().part(tile, count)
-        return f"part * {self.rows.width // count} + {within}"
-
-    # -- the workspace -----------------------------------------------------------
-
+    @property
     def workspace(self) -> CooperativeWorkspace:
-        """The memory that the programs tell their results in."""
-        count = self.rows.grid[0][1] * self.rows.early.axis.extent * len(self.published)
-        return CooperativeWorkspace(WORKSPACE, self._word(), count)
+        """The memory that programs publish their results in."""
+        count = self.nest.grid[0][1] * self.nest.early.axis.extent * len(self.published)
+        return CooperativeWorkspace(WORKSPACE, self._word, count)
 
+    @property
     def _word(self) -> DataType:
         wide = work_dtype(next(self.published[0].node.operands())) is DataType.Double
         return DataType.Int if wide else DataType.Int32
 
-    def _told_at(self, row: Tile, number: int, part: str) -> str:
+    def _address(self, row: Tile, number: int, part: str) -> str:
         """Where a part's result for a row is: ``workspace_ptr + s * 8192 + m * 16 + part``."""
-        group, rows = self.rows.grid[0][0], self.rows.early.axis.extent
-        words = len(self.published) * self.rows.parts
+        group, rows = self.nest.grid[0][0], self.nest.early.axis.extent
+        parts = self.nest.row_split.parts
+        words = len(self.published) * parts
         position = (digit(group.axis) * rows + digit(row.axis)) * words
-        position = position + digit(Axis(part, self.rows.parts)) + number * self.rows.parts
+        position = position + digit(Axis(part, parts)) + number * parts
         return f"{WORKSPACE} + {self.index.text(position)}"
 
-    # -- the loop ------------------------------------------------------------
+    # -- the loop --------------------------------------------------------------
 
-    def _pass(self, members: list[Member], stores: list[Store]) -> None:
+    def _loop(self, step: Pass) -> None:
+        late = self.nest.late_maps
         self.writer.open_loop("m", "n")
         seen = [self._peek(number, member) for number, member in enumerate(self.published)]
-        self._fetch(self.published)
+        for member in self.published:
+            self.writers.fetch(member, self.nest.maps.of(member.operand_index))
         for number, member in enumerate(self.published):
-            self._tell(number, member)
+            self._publish(number, member)
         early = len(self.writer.scopes[-1].lines)
-        self._late = True
         for number, (member, name) in enumerate(zip(self.published, seen, strict=True)):
-            self._hear(number, member, name)
-        ends = [self._reduce(member) for member in members if self.walks(member)]
-        for store in stores:
-            self._store(store)
+            self._wait_for(number, member, name)
+        reduced = [member for member in step.members if in_loop(self.nest, member)]
+        ends = [self.writers.reduce(member, late) for member in reduced]
+        for store in step.stores:
+            for at in late.of(store.index):
+                self.writers.stores.write(store, at)
         lines = self.writer.scopes[-1].lines
         lines[:] = kept_until(lines, early)
-        self.writer.close_loop(self._loop_header(self.rows.early), *self._rows_of_a_step())
+        self.writer.close_loop(self._header(), *self._rows_of_a_step())
         for end in ends:
-            assert end is not None
             end()
-        self._late = False
 
     def _rows_of_a_step(self) -> list[str]:
-        mask = f"m_mask = m < {self.rows.early.axis.extent}"
-        return [mask, f"n = m - {self.rows.delay}", "n_mask = n >= 0"]
+        mask = f"m_mask = m < {self.nest.early.axis.extent}"
+        return [mask, f"n = m - {self.nest.delay}", "n_mask = n >= 0"]
 
-    def _loop_header(self, tile: Tile, back: bool = False) -> str:
-        stages, steps = self.segment.params.num_stages, tile.axis.extent + self.rows.delay
+    def _header(self) -> str:
+        stages = self.segment.params.num_stages
+        steps = self.nest.early.axis.extent + self.nest.delay
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"
         return f"for m in range({steps}):"
 
     def _peek(self, number: int, member: Member) -> Name:
-        """What is on the workspace by now: asked for early, as it takes as long as a load."""
-        where = self._told_at(self.rows.late, number, "parts")
+        """Load what is published by now, before it is needed: that takes as long as any load."""
+        where = self._address(self.nest.late, number, "parts")
         text = f"peek({where}, n_mask)"
-        return self.define(member.node.out, text, frozenset("n"), self._word(), None, "_seen")
+        return self.writer.define(member.node.out, text, frozenset("n"), self._word, None, "_seen")
 
-    def _tell(self, number: int, member: Member) -> None:
+    def _publish(self, number: int, member: Member) -> None:
+        """Reduce the program's part of row ``m``, and write the result to the workspace."""
         form = as_call(member.node).op.form
         assert isinstance(form, Reduction)
-        total = row_total(self, member, form, "_part")
-        where = self._told_at(self.rows.early, number, "part")
-        line = Line(f"publish({where}, {total.text}, m_mask)", member.node.loc)
-        self.writer.scopes[-1].lines.append(line)
+        total = row_total(whole_row(self.writers.reductions, member, self.nest.maps), form, "_part")
+        where = self._address(self.nest.early, number, "part")
+        self.writer.line(f"publish({where}, {total.text}, m_mask)", member.node.loc)
 
-    def _hear(self, number: int, member: Member, seen: Name) -> None:
+    def _wait_for(self, number: int, member: Member, seen: Name) -> None:
+        """Join the results of all parts of row ``n``, and wait for those not seen before."""
         form = as_call(member.node).op.form
         assert isinstance(form, Reduction)
-        where = self._told_at(self.rows.late, number, "parts")
-        dtype = work_dtype(next(member.node.operands()))
-        loc, dims = member.node.loc, frozenset("n")
-        wait_for = f"wait_for({seen.text}, {where})"
-        parts = self.define(member.node.out, wait_for, dims, dtype, loc, "_parts")
+        where = self._address(self.nest.late, number, "parts")
+        tile = whole_row(self.writers.reductions, member, self.nest.late_maps)
+        dims = frozenset("n")
+        parts = tile.define(tile.out, f"wait_for({seen.text}, {where})", dims, "_parts")
         text = form.across.format(x=parts.text, axis=0)
-        give(self, member, member.node.out, self.define(member.node.out, text, dims, dtype, loc))
+        tile.bind(tile.out, tile.define(tile.out, text, dims))

@@ -11,7 +11,7 @@ from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.table import Pointwise
 from ...symbolic.sizes import is_size
-from .writer import Name
+from .lines import Name
 
 
 def filled(

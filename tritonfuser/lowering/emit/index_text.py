@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ...dtypes import DataType
+from ...shapes import Guard
 from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, Loaded, digit, unbound
 from ...symbolic.sizes import hint, same, surely_below
 from ..tile.tile import Tile
-from .writer import Line, Name, Writer
+from .lines import Line, Name
+from .writer import Writer
 
 
 def signed(number: int) -> tuple[str, int]:
@@ -19,7 +21,17 @@ def _covers(positions: int, extent: int) -> bool:
 
 
 class IndexWriter:
-    """Writes index expressions, naming each digit once; in 64 bits where ``wide``."""
+    """Writes index expressions, masks and block shapes; each digit of an axis is named once.
+
+    Values that an expression reads at run time (``Loaded``) are bound in ``writer`` before.
+
+    Parameters
+    ----------
+    tiles : tuple of Tile
+        The kernel axes.
+    wide : bool
+        Whether positions are computed in 64 bits.
+    """
 
     def __init__(self, writer: Writer, tiles: tuple[Tile, ...], wide: bool) -> None:
         self.writer = writer
@@ -96,9 +108,30 @@ class IndexWriter:
         expr = base.expr if isinstance(base, Bounded) else digit(base)
         return f"({self.text(expr)})"
 
+    # -- masks and guards ------------------------------------------------------
+
     def mask(self, dims: frozenset[str]) -> list[str]:
         """The names of the masks that a tile over these axes needs."""
         return [f"{d}_mask" for d in sorted(dims) if d in self.tiles and self.tiles[d].masked]
+
+    def conditions(self, guards: tuple[Guard, ...]) -> list[str]:
+        """Each guard as a condition, in parentheses; none for what always holds."""
+        texts: list[str] = []
+        for guard in guards:
+            expr = unbound(guard.expr)
+            place = self.text(expr - expr.const)
+            bounds = expr.range
+            if bounds is None or not surely_below(guard.low - 1, bounds[0]):
+                texts.append(f"({place} >= {guard.low - expr.const})")
+            if bounds is None or not surely_below(bounds[1], guard.high):
+                texts.append(f"({place} < {guard.high - expr.const})")
+        return list(dict.fromkeys(texts))
+
+    def guard_dims(self, guards: tuple[Guard, ...]) -> frozenset[str]:
+        """The tile axes that guards depend on."""
+        return frozenset[str]().union(*(self.dims(guard.expr) for guard in guards))
+
+    # -- blocks ----------------------------------------------------------------
 
     def blocked(self, dims: frozenset[str]) -> frozenset[str]:
         """Those of the axes that a program has a whole block of positions on."""
@@ -117,3 +150,21 @@ class IndexWriter:
         if not always and not self.blocked(dims):
             return text
         return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)"
+
+    def suffix(self, place: int) -> str:
+        """Indexing that turns a 1-D range into one along dim ``place`` of a block."""
+        if self.rank == 1:
+            return ""
+        return "[" + ", ".join(":" if i == place else "None" for i in range(self.rank)) + "]"
+
+    def range(self, tile: Tile) -> str:
+        """The positions of a tile from its start on: ``tl.arange(0, RBLOCK)[None, :]``."""
+        positions = f"tl.arange(0, {tile.block})"
+        if tile.neighbours:
+            positions = f"tl.max_contiguous({positions}, {tile.neighbours})"
+        return f"{positions}{self.suffix(tile.place)}{self.widened}"
+
+    @property
+    def widened(self) -> str:
+        """What is put behind a position to make it 64 bits wide, where positions are."""
+        return ".to(tl.int64)" if self.wide else ""

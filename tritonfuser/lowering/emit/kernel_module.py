@@ -21,14 +21,16 @@ from ..device_lib import functions
 from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, KernelSource, SizeArg
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
+from ..tile.cooperative_nest import CooperativeNest
 from ..tile.nest import Nest
-from ..tile.nests import ProductNest, nest_of
-from ..tile.shared_nest import SharedNest
+from ..tile.nest_builder import nest_of
+from ..tile.product_nest import ProductNest
 from ..tile.vector_width import held_back
-from .cooperative_body import SharedBody
+from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
+from .kernel_writers import KernelFacts
+from .lines import Line
 from .matmul_body import ProductBody
-from .writer import Line
 
 Strides = Mapping[Value, tuple[int, ...]]
 
@@ -58,22 +60,25 @@ def emit(
         Of sizes that vary: those in the text become arguments.
     """
     nest = nest_of(segment)
-    if isinstance(nest, SharedNest):
+    if isinstance(nest, CooperativeNest):
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
     wide = _is_wide(nest, _memories(segment, inputs, outputs))
-    if isinstance(nest, ProductNest):
-        writer: KernelBody = ProductBody(fusion, segment, nest, inputs, outputs, wide, misaligned)
-    elif isinstance(nest, SharedNest):
-        writer = SharedBody(fusion, segment, nest, inputs, outputs, wide)
-    else:
-        writer = KernelBody(fusion, segment, nest, inputs, outputs, wide)
+    facts = KernelFacts(
+        fusion=fusion,
+        segment=segment,
+        stored=inputs,
+        outputs=outputs,
+        wide_index=wide,
+        misaligned=misaligned,
+    )
+    writer = _body(facts, nest)
     body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.params
     sizes = _sizes(body, wide, ledger)
-    workspace = writer.workspace() if isinstance(writer, SharedBody) else None
+    workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
     text, lines = _module(name, segment, nest, passed, body, ledger)
     return KernelSource(
@@ -91,6 +96,14 @@ def emit(
         max_registers=params.max_registers,
         unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
     )
+
+
+def _body(facts: KernelFacts, nest: Nest) -> KernelBody | CooperativeBody | ProductBody:
+    if isinstance(nest, ProductNest):
+        return ProductBody(facts, nest)
+    if isinstance(nest, CooperativeNest):
+        return CooperativeBody(facts, nest)
+    return KernelBody(facts, nest)
 
 
 def _overlap(segment: Segment) -> list[Line]:

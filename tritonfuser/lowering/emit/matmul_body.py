@@ -1,7 +1,7 @@
 """A matrix product and params in, kernel text out: tiles of the result, summed along K in a loop.
 
-Programs take one tile each or walk over several. The operands are pulled into the loop over K,
-what follows the product comes behind it, in one part or, a column half at a time, in two.
+Programs take one tile each or loop over several. The operands are pulled into the loop over K.
+What follows the product comes behind that loop: for whole tiles, or for parts of their columns.
 """
 
 from __future__ import annotations
@@ -11,71 +11,58 @@ from collections.abc import Mapping, Sequence
 
 from ...dtypes import DataType
 from ...heuristics.params import MatmulParams
-from ...ir import Fusion, Value
+from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.mma import product_bias
-from ...ops.table import View
 from ...shapes import Index
-from ...symbolic.index_expr import Affine
-from ..access.read_footprint import Read, sources_of
-from ..access.traffic import offset_of
-from ..segments import Segment, Store
-from ..tile.descriptors import Described, described
-from ..tile.nests import ProductNest, part_of
+from ..access.read_footprint import Read
+from ..segments import Store
+from ..tile.product_nest import ProductNest
 from ..tile.tile import Tile
-from .kernel_body import KernelBody
-from .writer import Line, Name
+from ..tile.tiling import part_of
+from .kernel_writers import KernelFacts, KernelWriters
+from .lines import Line, Name
+from .matmul_descriptors import DescriptorWriter
 
 
-class ProductBody(KernelBody):
-    """Writes the body of a matrix product's kernel.
+class ProductBody:
+    """Writes the body of a matrix product's kernel."""
 
-    Parameters
-    ----------
-    misaligned : frozenset of Value
-        Buffers that no descriptor can be made of.
-    """
+    def __init__(self, facts: KernelFacts, nest: ProductNest) -> None:
+        params = facts.segment.params
+        assert isinstance(params, MatmulParams)
+        self.facts = facts
+        self.segment = facts.segment
+        self.nest = nest
+        self.params = params
+        self.member, *self.reductions = facts.segment.members
+        self.index = facts.index_writer(nest)
+        self.writer = self.index.writer
+        self.descriptors = DescriptorWriter(facts, nest, self.writer, params.descriptors)
+        self.writers = KernelWriters(facts, nest, self.index, self._part, self._result_tile)
 
-    nest: ProductNest
-
-    def __init__(
-        self,
-        fusion: Fusion,
-        segment: Segment,
-        nest: ProductNest,
-        stored: Mapping[Value, tuple[int, ...]],
-        outputs: Mapping[Value, tuple[int, ...]],
-        wide_index: bool,
-        misaligned: frozenset[Value],
-    ) -> None:
-        super().__init__(fusion, segment, nest, stored, outputs, wide_index)
-        assert isinstance(segment.params, MatmulParams)
-        self.params = segment.params
-        self.misaligned = misaligned
-        self.member, *self.reductions = segment.members
-        self._descriptors: dict[Described, str] = {}
+    @property
+    def loaded(self) -> Sequence[Read]:
+        """All loads, but those by descriptors."""
+        return self.writers.loads.loaded
 
     def write(self) -> list[Line]:
         """All lines of the function body."""
-        walk, programs = self.nest.grid[0]
-        stays = programs < walk.axis.extent
+        tile, programs = self.nest.grid[0]
+        stays = programs < tile.axis.extent
         if stays:
             self.writer.open_loop(*(t.name for t in self.nest.tiles if t.name not in ("k", "kk")))
         else:
-            self._line("tile = tl.program_id(0)")
+            self.writer.line("tile = tl.program_id(0)")
         self._place_tile()
         total = self._sum()
-        self._after(total)
+        self._epilogue(total)
         if stays:
             self.writer.close_loop(
-                f"for tile in tl.range(tl.program_id(0), {walk.axis.extent}, {programs}, "
+                f"for tile in tl.range(tl.program_id(0), {tile.axis.extent}, {programs}, "
                 "flatten=True):"
             )
-        made = [Line(text) for text in self._made_descriptors()]
-        return without_unused([*made, *self.writer.scopes[0].lines])
-
-    def _line(self, text: str) -> None:
-        self.writer.scopes[-1].lines.append(Line(text))
+        return without_unused([*self.descriptors.lines(), *self.writer.scopes[0].lines])
 
     # -- where a tile is -----------------------------------------------------
 
@@ -83,23 +70,23 @@ class ProductBody(KernelBody):
         """Batch, row and column of a tile by its number, and its ranges."""
         nest, tile = self.nest, "tile"
         if nest.tile("z").axis.extent > 1:
-            self._line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
+            self.writer.line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
             tile = f"tile % {nest.rows * nest.columns}"
         if nest.rows == 1 or nest.columns == 1:
             row, column = ("0", tile) if nest.rows == 1 else (tile, "0")
-            self._line(f"row = {row}")
-            self._line(f"column = {column}")
+            self.writer.line(f"row = {row}")
+            self.writer.line(f"column = {column}")
         else:
-            self._line(
+            self.writer.line(
                 f"row, column = grouped_tile({tile}, {nest.rows}, {nest.columns}, "
                 f"{self.params.group_m})"
             )
         self._range_of("m", "row * MBLOCK")
         self._range_of(nest.column, "column * NBLOCK")
         if self.reductions and self.params.parts == 1:
-            self._line("n_start = c_start")
+            self.writer.line("n_start = c_start")
             for text in self._column_texts():
-                self._line(text)
+                self.writer.line(text)
 
     def _quotient(self, name: str, divisor: int) -> str:
         """A position that is the same for all of a tile."""
@@ -108,13 +95,13 @@ class ProductBody(KernelBody):
 
     def _range_of(self, name: str, start: str) -> None:
         """``m_start = ...``, ``m = m_start + ...`` and its mask."""
-        self._line(f"{name}_start = {start}")
+        self.writer.line(f"{name}_start = {start}")
         for text in self._range_texts(name):
-            self._line(text)
+            self.writer.line(text)
 
     def _range_texts(self, name: str, start: str | None = None) -> list[str]:
         tile = self.nest.tile(name)
-        texts = [f"{name} = {start or name}_start + {self._range(tile, tile.place)}"]
+        texts = [f"{name} = {start or name}_start + {self.index.range(tile)}"]
         return [*texts, f"{name}_mask = {name} < {tile.axis.extent}"] if tile.masked else texts
 
     def _column_texts(self) -> list[str]:
@@ -122,22 +109,26 @@ class ProductBody(KernelBody):
         if not self.reductions:
             return self._range_texts("n")
         tile = self.nest.tile("n")
-        within = f"n = {self._range(tile, tile.place)}"
+        within = f"n = {self.index.range(tile)}"
         return [f"w = {self._quotient('n_start', tile.axis.extent)}", within]
+
+    def _part(self, tile: Tile, count: int) -> str:
+        """The positions of a tile of the result divided by ``count``."""
+        within = f"tl.arange(0, ({tile.block}) // {count}){self.index.suffix(tile.place)}"
+        return within if self.reductions else f"{tile.name}_start // {count} + {within}"
 
     # -- the sum -------------------------------------------------------------
 
     def _sum(self) -> str:
         """The loop over K; returns the name of the tile of sums."""
         total = self.writer.fresh(f"{self.member.node.out.name}_acc")
-        self._line(f"{total} = tl.zeros([MBLOCK, NBLOCK], tl.float32)")
+        self.writer.line(f"{total} = tl.zeros([MBLOCK, NBLOCK], tl.float32)")
         self.writer.open_loop("k", "kk")
         reads = self.member.reads
-        left = self._operand(reads[0].value, self.nest.place(reads[0].index), "m", "k")
-        place = tuple(self.nest.right_place(reads[1].index))
+        left = self._operand(reads[0].value, self.nest.maps.blocks.index(reads[0].index), "m", "k")
+        place = self.nest.right.index(reads[1].index)
         right = self._operand(reads[1].value, place, "kk", self.nest.column)
-        text = f"{total} = tl.dot({left}, {right}, {total})"
-        self.writer.scopes[-1].lines.append(Line(text, self.member.node.loc))
+        self.writer.line(f"{total} = tl.dot({left}, {right}, {total})", self.member.node.loc)
         positions = [*self._range_texts("k"), *self._range_texts("kk", "k")]
         extent = self.nest.tile("k").axis.extent
         self.writer.close_loop(f"for k_start in range(0, {extent}, KBLOCK):", *positions)
@@ -146,38 +137,35 @@ class ProductBody(KernelBody):
     def _operand(self, value: Value, index: Index, down: str, along: str) -> str:
         """A tile of an operand: fetched by a descriptor, or computed with zeros past K's end."""
         read = Read(value, index)
-        fetched = self._fetched(read, down, along)
+        fetched = self.descriptors.load(read, down, along)
         if fetched is not None:
-            name = self.define(value, fetched, frozenset((down, along)), value.dtype, None)
+            name = self.writer.define(value, fetched, frozenset((down, along)), value.dtype)
             return name.text
-        name = self.cast(self.read(read), value.dtype, value, None)
+        name = self.writer.cast(self.writers.values.read(read), value.dtype, value, None)
         inner = self.nest.tile("k" if along == "k" else "kk")
-        zeroed = self._is_load(self._bare(read)) and inner.name in name.dims
+        zeroed = self.descriptors.is_load(self.descriptors.bare(read)) and inner.name in name.dims
         name = self._whole(value, name, frozenset((down, along)))
         if inner.masked and not zeroed:
             text = f"tl.where({inner.name}_mask, {name.text}, 0.0)"
-            name = self.define(value, text, name.dims, name.dtype, None, "_masked")
+            name = self.writer.define(value, text, name.dims, name.dtype, None, "_masked")
         return name.text
 
     def _whole(self, value: Value, name: Name, dims: frozenset[str]) -> Name:
         """A value over all of these axes, also where it is the same along one."""
         if name.dims >= dims:
             return name
-        text = f"tl.broadcast_to({name.text}, {self.shape(dims)})"
-        return self.define(value, text, dims, name.dtype, None, "_whole")
-
-    def _is_load(self, read: Read) -> bool:
-        """Whether a value comes straight from memory, where its loads put zeros."""
-        return read.value in self.stored or read.value not in self.fusion.producers
+        text = f"tl.broadcast_to({name.text}, {self.index.shape(dims)})"
+        return self.writer.define(value, text, dims, name.dtype, None, "_whole")
 
     # -- what follows --------------------------------------------------------
 
-    def _after(self, total: str) -> None:
+    def _epilogue(self, total: str) -> None:
+        """The results, for whole tiles or in a loop over the parts of their columns."""
         if self.params.parts == 1:
             self._results(total)
             return
         halves = self.writer.fresh(f"{total}_halves")
-        self._line(f"{halves} = column_halves({total})")
+        self.writer.line(f"{halves} = column_halves({total})")
         self.writer.open_loop("n", "w")
         self._results(f"{halves}[part]")
         start = f"n_start = c_start + part * ({part_of('NBLOCK', self.params.parts)})"
@@ -187,94 +175,49 @@ class ProductBody(KernelBody):
     def _results(self, total: str) -> None:
         """The product as its dtype has it, and all stores."""
         node, dims = self.member.node, frozenset(("m", "n"))
+        blocks = self.nest.maps.blocks
         if self.reductions:
             dims |= {"w"}
-        call = as_call(node)
-        bias = product_bias(call)
+        bias = product_bias(as_call(node))
         text = total
         if bias is not None:
-            place = self.nest.place(self.member.others[1])
-            row = self.cast(self.read(Read(bias, place)), DataType.Float, bias, None)
+            found = self.writers.values.read(Read(bias, blocks.index(self.member.others[1])))
+            row = self.writer.cast(found, DataType.Float, bias)
             text = f"{total} + {row.text}"
-        name = self.define(node.out, text, dims, DataType.Float, node.loc)
-        self.place_result(self.member, node.out, self.cast(name, node.out.dtype, node.out, None))
+        name = self.writer.define(node.out, text, dims, DataType.Float, node.loc)
+        result = Read(node.out, blocks.index(self.member.index))
+        self.writer.bind(result, self.writer.cast(name, node.out.dtype, node.out))
         for member in self.reductions:
-            self._reduce(member)
+            self.writers.reduce(member, self.nest.maps)()
         for store in self.segment.stores:
             self._store(store)
 
-    def _store(self, store: Store, pieces: Sequence[int] | None = None) -> None:
+    def _store(self, store: Store) -> None:
+        """Store a tile of a result: by a descriptor where one can be made."""
+        maps = self.nest.maps
+        index = maps.blocks.index(store.index)
         where = None
-        index = self.nest.place(store.index)
         if store.source is None and not store.guards:
-            where = self._described(store.value, index, self.outputs, "m", "n")
+            where = self.descriptors.described(store.value, index, self.facts.outputs, "m", "n")
         if where is None:
-            super()._store(store)
+            for at in maps.of(store.index):
+                self.writers.stores.write(store, at)
             return
-        name = self.cast(self.read(Read(store.value, index)), store.value.dtype, store.value, None)
+        found = self.writers.values.read(Read(store.value, index))
+        name = self.writer.cast(found, store.value.dtype, store.value)
         name = self._whole(store.value, name, frozenset(("m", "n")))
         text = f"tl.trans({name.text})" if where.turned else name.text
-        line = Line(f"{self._descriptor(where)}.store({where.place}, {text})")
+        line = Line(f"{self.descriptors.name(where)}.store({where.place}, {text})")
         self.writer.scope_for(name.dims).lines.append(line)
 
-    def part(self, tile: Tile, count: int) -> str:
-        within = f"tl.arange(0, ({tile.block}) // {count}){self.suffix(tile.place)}"
-        return within if self.reductions else f"{tile.name}_start // {count} + {within}"
-
-    # -- descriptors ---------------------------------------------------------
-
-    def _load(self, read: Read) -> Name:
-        text = self._fetched(read, "m", "n")
+    def _result_tile(self, read: Read) -> Name | None:
+        """The load of a whole tile beside the result by a descriptor, where one can be made."""
+        text = self.descriptors.load(read, "m", "n")
         if text is None:
-            return super()._load(read)
-        name = self.define(read.value, text, frozenset(("m", "n")), read.value.dtype, None)
-        self.bind(read, name)
+            return None
+        name = self.writer.define(read.value, text, frozenset(("m", "n")), read.value.dtype)
+        self.writer.bind(read, name)
         return name
-
-    def _fetched(self, read: Read, down: str, along: str) -> str | None:
-        """A whole tile by a descriptor, or None where it takes addresses."""
-        read = self._bare(read)
-        if not self._is_load(read) or not read.value.is_tensor or read.guards:
-            return None
-        where = self._described(read.value, read.index, self.stored, down, along)
-        if where is None:
-            return None
-        text = f"{self._descriptor(where)}.load({where.place})"
-        return f"tl.trans({text})" if where.turned else text
-
-    def _bare(self, read: Read) -> Read:
-        """What a value is in memory, through views that hand on one element from one place."""
-        while not self._is_load(read):
-            node = self.fusion.producers[read.value]
-            sources = sources_of(node, read) if isinstance(as_call(node).op.form, View) else ()
-            if len(sources) != 1 or sources[0].guards:
-                break
-            source = sources[0].operand
-            if not isinstance(source, Value) or not source.is_tensor:
-                break
-            read = Read(source, sources[0].index, read.guards)
-        return read
-
-    def _described(
-        self,
-        value: Value,
-        index: Index,
-        strides: Mapping[Value, tuple[int, ...]],
-        down: str,
-        along: str,
-    ) -> Described | None:
-        if not self.params.descriptors or value in self.misaligned:
-            return None
-        offset: Affine = offset_of(index, strides[value])
-        return described(value, offset, self.nest.tile(down), self.nest.tile(along))
-
-    def _descriptor(self, where: Described) -> str:
-        if where not in self._descriptors:
-            self._descriptors[where] = self.writer.fresh(f"{where.value.name}_desc")
-        return self._descriptors[where]
-
-    def _made_descriptors(self) -> list[str]:
-        return [f"{name} = {where.text}" for where, name in self._descriptors.items()]
 
 
 def without_unused(lines: list[Line]) -> list[Line]:

@@ -6,10 +6,10 @@ has in the definition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from ...dtypes import EIGHT_BIT_FLOATS, DataType, compute_dtype
-from ...ir import Const, Node, Operand, Value
+from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import as_call
 from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ...ops.typing_rules import operand_types
@@ -17,13 +17,42 @@ from ...shapes import Source, broadcast_index
 from ...symbolic.index_expr import Affine, linear, unbound
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, number, triton_name, typed, zero
-from .loads import LoadWriter
+from .lines import Name
 from .random_words import WORDS, Run, run_along, scaled
-from .writer import Name
+from .repeated_loads import RepeatWriter
 
 
-class ValueWriter(LoadWriter):
-    """Writes values of one kernel: loaded, or computed from others."""
+class ValueWriter:
+    """Writes values of one kernel: loaded, or computed from others.
+
+    Parameters
+    ----------
+    stored : collection of Value
+        The values in memory.
+    load : function
+        Writes and binds the load of a value at an index, whose own index values are bound.
+    reduce_again : function
+        Writes what a node reduces or scans, where it is read and not bound.
+    """
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        stored: Container[Value],
+        repeats: RepeatWriter,
+        load: Callable[[Read], Name],
+        reduce_again: Callable[[Node], None],
+    ) -> None:
+        self.fusion = fusion
+        self.stored = stored
+        self.repeats = repeats
+        self.load = load
+        self.reduce_again = reduce_again
+        self.index = repeats.index
+        self.writer = repeats.writer
+        for value in fusion.inputs:
+            if not value.is_tensor:
+                self.writer.fresh(value.name)
 
     def read(self, read: Read) -> Name:
         """The value at an index, written if it is not yet."""
@@ -64,33 +93,39 @@ class ValueWriter(LoadWriter):
         if found is not None:
             return found
         if read.value in self.stored or read.value not in self.fusion.producers:
-            return self._load(read)
-        return self._compute(self.fusion.producers[read.value], read)
+            self.read_indices(*read.index, *(guard.expr for guard in read.guards))
+            return self.load(read)
+        name = self._compute(self.fusion.producers[read.value], read)
+        self.writer.bind(read, name)
+        return name
+
+    def read_indices(self, *exprs: Affine) -> None:
+        """Write the values that index expressions read at run time."""
+        for expr in exprs:
+            for loaded in expr.loaded():
+                assert isinstance(loaded.key, Read)
+                self.read(loaded.key)
 
     def _compute(self, node: Node, read: Read) -> Name:
         form = as_call(node).op.form
         if isinstance(form, View):
-            name = self._view(node, read)
-        elif isinstance(form, Pointwise):
-            name = self._pointwise(node, form, read)
-        elif isinstance(form, Factory | Random):
-            name = self._indexed(node, form, read)
-        else:
-            assert isinstance(form, Reduction | Moments | Scan), node.op
-            name = self.reducer(node, read)
-        self.bind(read, name)
-        return name
-
-    def reducer(self, node: Node, read: Read) -> Name:
-        """A reduction that is not written yet: kernels with loops know how."""
-        raise AssertionError(f"{node.out.name} is read before it is reduced")
+            return self._view(node, read)
+        if isinstance(form, Pointwise):
+            return self._pointwise(node, form, read)
+        if isinstance(form, Factory | Random):
+            return self._indexed(node, form, read)
+        assert isinstance(form, Reduction | Moments | Scan), node.op
+        self.reduce_again(node)
+        found = self.writer.find(read)
+        assert found is not None, f"{node.out.name} is read before it is reduced"
+        return found
 
     def _pointwise(self, node: Node, form: Pointwise, read: Read) -> Name:
         given = [a for a in node.args if isinstance(a, Value | Const)]
         typing = form.typing(operand_types(given))
         if form.copies:
             source = self.operand(given[0], given[0].dtype, read)
-            return self.cast(source, node.out.dtype, node.out, node.loc)
+            return self.writer.cast(source, node.out.dtype, node.out, node.loc)
         names = [
             self.operand(arg, dtype, read)
             for arg, dtype in zip(given, typing.operands, strict=True)
@@ -100,16 +135,16 @@ class ValueWriter(LoadWriter):
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
         dims = frozenset[str]().union(*(n.dims for n in names))
-        return self.define(node.out, text, dims, out, node.loc)
+        return self.writer.define(node.out, text, dims, out, node.loc)
 
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""
         if isinstance(arg, Const):
             return number(arg, dtype)
         if not arg.is_tensor:
-            return self.cast(self.read(Read(arg)), dtype, arg, None)
+            return self.writer.cast(self.read(Read(arg)), dtype, arg, None)
         place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
-        return self.cast(self.read(place), dtype, arg, None)
+        return self.writer.cast(self.read(place), dtype, arg, None)
 
     def _view(self, node: Node, read: Read) -> Name:
         sources = sources_of(node, read)
@@ -118,20 +153,21 @@ class ValueWriter(LoadWriter):
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
-            conditions = self.guards(source.guards)
+            self.read_indices(*(guard.expr for guard in source.guards))
+            conditions = self.index.conditions(source.guards)
             if not conditions:  # of the axes as they are here, the guards say nothing
                 result = chosen
                 continue
             if chosen.literal and result.literal:
                 result = self._spelled(node, result)
-            dims = chosen.dims | result.dims | self._guard_dims(source.guards)
+            dims = chosen.dims | result.dims | self.index.guard_dims(source.guards)
             text = f"tl.where({' & '.join(conditions)}, {chosen.text}, {result.text})"
-            result = self.define(node.out, text, dims, node.out.dtype, node.loc)
+            result = self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._spelled(node, result) if result.literal else result
 
     def _spelled(self, node: Node, number: Name) -> Name:
         """A number as a tensor of its dtype, which functions and casts take."""
-        return self.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
+        return self.writer.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
 
     def _source(self, node: Node, source: Source, read: Read) -> Name:
         dtype = node.out.dtype
@@ -140,8 +176,8 @@ class ValueWriter(LoadWriter):
         if isinstance(source.operand, Const):
             return number(source.operand, dtype)
         if not source.operand.is_tensor:
-            return self.cast(self.read(Read(source.operand)), dtype, source.operand, None)
-        self._read_indices(*source.index)
+            return self.writer.cast(self.read(Read(source.operand)), dtype, source.operand, None)
+        self.read_indices(*source.index)
         guards = merge_guards(read.guards, source.guards)
         return self.read(Read(source.operand, source.index, guards))
 
@@ -158,11 +194,11 @@ class ValueWriter(LoadWriter):
         dtype = node.out.dtype
         work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
         texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
-        self._read_indices(*read.index)
+        self.read_indices(*read.index)
         position = unbound(linear(read.index, node.out.tensor.sizes))
         dims = self.index.dims(position)
         if isinstance(form, Factory):
-            where = f"({self.lanes.position(position)})"
+            where = f"({self.repeats.position(position)})"
             varies = "{i0}" in form.triton and bool(dims or position.loaded())
             if varies:
                 where = f"{where}.to({triton_name(work)})"
@@ -170,7 +206,7 @@ class ValueWriter(LoadWriter):
             dims = dims if varies else frozenset()
             if not varies and not any(isinstance(a, Value) for a in operands.values()):
                 text = f"tl.full([], {text}, {triton_name(work)})"
-            return self.define(node.out, cast_text(text, work, dtype), dims, dtype, node.loc)
+            return self.writer.define(node.out, cast_text(text, work, dtype), dims, dtype, node.loc)
         return self._random(node, form, texts, position, dims)
 
     def _random(
@@ -197,13 +233,15 @@ class ValueWriter(LoadWriter):
             if not dims and not position.loaded():
                 where = f"tl.full([], {where}, tl.int64)"
             unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
-        name = self.define(node.out, unit, dims, work, node.loc, "_unit")
+        name = self.writer.define(node.out, unit, dims, work, node.loc, "_unit")
         text = scaled(node, form, name.text, list(texts.values()))
-        return name if text == name.text else self.define(node.out, text, dims, dtype, node.loc)
+        return (
+            name if text == name.text else self.writer.define(node.out, text, dims, dtype, node.loc)
+        )
 
     def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
         """Random numbers of a tile's neighbours, several at a time."""
-        within = self.part(run.tile, run.count)
+        within = self.repeats.part(run.tile, run.count)
         if run.count > WORDS:
             start = self.index.text(run.rest)
             return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"

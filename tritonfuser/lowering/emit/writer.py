@@ -7,37 +7,24 @@ from dataclasses import dataclass, field, replace
 
 from ...dtypes import DataType
 from ...errors import SourceLoc
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of text, indented within its scope, and the user's line it stands for.
-
-    ``loads`` names the tensor that the line loads from, if it does.
-    """
-
-    text: str
-    loc: SourceLoc | None = None
-    depth: int = 0
-    loads: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A Triton expression with a value: its text, dtype, and the tile axes it runs over.
-
-    ``literal`` marks a number written out.
-    """
-
-    text: str
-    dtype: DataType
-    dims: frozenset[str] = frozenset()
-    literal: bool = False
+from ...ir import Value
+from .expressions import cast_text
+from .lines import Line, Name
 
 
 @dataclass
 class Scope:
-    """A block of the kernel: the function body, or the body of a loop that moves ``axes``."""
+    """A block of the kernel: the function body, or the body of a loop.
+
+    Attributes
+    ----------
+    axes : frozenset of str
+        The kernel axes that the loop moves; none for the function body.
+    lines, tail : list of Line
+        Its lines, and those that end a step of the loop.
+    names : dict
+        What is bound in it: a value at an index, a digit, a cast.
+    """
 
     axes: frozenset[str] = frozenset()
     lines: list[Line] = field(default_factory=list)
@@ -52,6 +39,8 @@ class Writer:
         self.scopes = [Scope()]
         self._used: dict[str, int] = {}
 
+    # -- names ---------------------------------------------------------------
+
     def fresh(self, wanted: str) -> str:
         """``wanted``, with a number behind it where it is taken."""
         count = self._used.get(wanted, 0)
@@ -64,6 +53,72 @@ class Writer:
         self._used[f"{wanted}#"] = count + 1
         return self.fresh(f"{wanted}{count}")
 
+    def find(self, key: Hashable) -> Name | None:
+        """What is bound to a key here, if anything is."""
+        for scope in reversed(self.scopes):
+            if key in scope.names:
+                return scope.names[key]
+        return None
+
+    def bind(self, key: Hashable, name: Name) -> None:
+        """Bind a name to a key, in the scope where the name's axes run."""
+        self.scope_for(name.dims).names[key] = name
+
+    # -- lines ---------------------------------------------------------------
+
+    def define(
+        self,
+        value: Value,
+        text: str,
+        dims: frozenset[str],
+        dtype: DataType,
+        loc: SourceLoc | None = None,
+        mark: str = "",
+        loads: str = "",
+    ) -> Name:
+        """Write ``name = text`` in the scope where ``dims`` run.
+
+        Parameters
+        ----------
+        value : Value
+            Whose name the variable has.
+        mark : str
+            Put behind the name, where the variable is not the value itself.
+        loads : str
+            The tensor that the line loads from, if it does.
+        """
+        scope = self.scope_for(dims)
+        name = Name(self.fresh(f"{value.name}{mark}"), dtype, dims)
+        scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads))
+        return name
+
+    def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None = None) -> Name:
+        """The same number as another dtype, converted once."""
+        if name.dtype is dtype:
+            return name
+        key = ("cast", name.text, dtype)
+        found = self.find(key)
+        if found is None:
+            text = cast_text(name.text, name.dtype, dtype)
+            mark = "" if loc is not None else f"_{dtype.info.triton}"
+            found = self.define(value, text, name.dims, dtype, loc, mark)
+            self.bind(key, found)
+        return found
+
+    def line(self, text: str, loc: SourceLoc | None = None, loads: str = "") -> None:
+        """Write a line in the innermost scope."""
+        self.scopes[-1].lines.append(Line(text, loc, loads=loads))
+
+    def line_before_loop(self, text: str, loads: str = "") -> None:
+        """Write a line before the innermost loop."""
+        self.scopes[-2].lines.append(Line(text, loads=loads))
+
+    def line_at_step_end(self, text: str) -> None:
+        """Write a line at the end of the innermost loop's step."""
+        self.scopes[-1].tail.append(Line(text))
+
+    # -- scopes --------------------------------------------------------------
+
     def scope_for(self, dims: frozenset[str]) -> Scope:
         """The outermost scope in which all these axes run."""
         for scope in reversed(self.scopes):
@@ -71,17 +126,20 @@ class Writer:
                 return scope
         return self.scopes[0]
 
-    def find(self, key: Hashable) -> Name | None:
-        for scope in reversed(self.scopes):
-            if key in scope.names:
-                return scope.names[key]
-        return None
-
     def open_loop(self, *axes: str) -> None:
+        """Begin a loop that moves these kernel axes."""
         self.scopes.append(Scope(frozenset(axes)))
 
     def close_loop(self, header: str, *first: str) -> None:
-        """End the innermost loop: its lines go behind what its parent has by now."""
+        """End the innermost loop: its lines go behind what its parent has by now.
+
+        Parameters
+        ----------
+        header : str
+            The ``for`` line.
+        *first : str
+            Lines that begin each step.
+        """
         scope = self.scopes.pop()
         parent = self.scopes[-1]
         parent.lines.append(Line(header))

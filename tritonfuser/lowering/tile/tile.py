@@ -9,13 +9,28 @@ from ...symbolic.index_expr import Axis
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A kernel axis as the text has it.
+    """A kernel axis, and the positions along it that a program has at once.
 
-    ``block`` is the constexpr with its tile size, None for an axis of which a program has one
-    position, and ``width`` that size; ``masked`` whether the last tile reaches past the extent.
-    ``place`` is the dim of a block that runs along it. ``start`` and ``stop`` bound the positions
-    that it takes of its axis, where other tiles take the rest; ``scattered`` says that those are
-    not neighbours. ``neighbours`` is the most of them that a lane may have, 0 for any number.
+    Attributes
+    ----------
+    axis : Axis
+        The kernel axis: its name in the text, and its extent.
+    block : str or None
+        The constexpr of the tile's size. None where a program has one position of the axis.
+    masked : bool
+        Whether the last tile reaches past the extent.
+    width : int
+        The tile's size.
+    place : int
+        The dim of a block in registers that runs along the axis.
+    start : int
+        The first position that the tile takes, where other tiles take those before it.
+    stop : int or None
+        The end of its positions, where other tiles take those behind it.
+    scattered : bool
+        Whether its positions are not consecutive.
+    neighbours : int
+        The most consecutive elements that one thread may have; 0 for any number.
     """
 
     axis: Axis
@@ -35,4 +50,5 @@ class Tile:
 
     @property
     def name(self) -> str:
+        """The axis' name in the kernel's text."""
         return self.axis.name

@@ -1,7 +1,7 @@
-"""Loads that many neighbours share: an element for each lane of them, handed to all.
+"""Loads of which many neighbours want the same element: it is loaded once for each run of them.
 
-A weight of a channel lies at ``r // 12544``: 256 neighbours along ``r`` want the same one. Loaded
-for each, it would take an instruction and the arithmetic of its index for every element.
+A weight of a channel lies at ``r // 12544``: 256 neighbours along ``r`` want the same element.
+Loaded for each of them, it would take a load and the arithmetic of its index for every element.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from ...symbolic.index_expr import Affine, Axis, Digit, digit
 from ...symbolic.sizes import is_size
 from ..tile.tile import Tile
 from .index_text import IndexWriter
-from .writer import Line, Name, Writer
+from .lines import Line, Name
 
 FEWEST = 4
-"""Neighbours that make a lane worth its lines."""
+"""Neighbours with the same offset from which on one load for all is worth its lines."""
+
+PartOf = Callable[[Tile, int], str]
+"""Of a tile and a number: the tile's positions divided by the number, each once, as text."""
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """``count`` neighbours along a tile are at the same offset."""
+class Repeat:
+    """Every ``count`` neighbours along a tile are at the same offset, from the tile's start on."""
 
     tile: Tile
     count: int
 
 
-def lanes_of(
+def repeat_of(
     offset: Affine, guards: tuple[Guard, ...], tiles: tuple[Tile, ...], rank: int
-) -> Lanes | None:
-    """The lanes of a load, if its offset takes no two neighbours along the last tile apart."""
+) -> Repeat | None:
+    """How a load repeats along the last tile; None where too few neighbours are at one offset."""
     blocked = [tile for tile in tiles if tile.block is not None and tile.axis in offset.axes()]
     last = max(blocked, key=lambda tile: tile.place, default=None)
     if last is None or last.place != rank - 1 or rank > 2 or last.scattered:
@@ -48,13 +51,13 @@ def lanes_of(
     count = last.width
     while last.start % count or any(digit.div % count for digit in mine):
         count //= 2
-    return Lanes(last, count) if count >= FEWEST else None
+    return Repeat(last, count) if count >= FEWEST else None
 
 
-def parted(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine, Affine]:
-    """A position as what grows one by one along a tile, and what lanes share.
+def without_division(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine, Affine]:
+    """A position as a sum: of what has no division, and of what may be the same for neighbours.
 
-    ``r % 4096`` is ``r`` and ``r // 4096 * -4096``; and a division costs several instructions.
+    ``r % 4096`` is ``r`` plus ``r // 4096 * -4096``. A division costs several instructions.
     """
     axes = {tile.axis for tile in tiles if tile.block is not None}
     fine, shared = Affine((), position.const), Affine()
@@ -71,26 +74,24 @@ def parted(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine, Affine]:
     return fine, shared
 
 
-class LaneWriter:
-    """Writes the lanes of a kernel's tiles, each once in the scope where its tile runs.
+class RepeatWriter:
+    """Writes the numbers of the runs of neighbours, and loads and positions that use them.
 
     Parameters
     ----------
-    part : function
-        Of a tile and a number: the positions of the tile by that number, as text.
+    part : PartOf
+        The positions of a tile by a number.
     """
 
-    def __init__(
-        self, writer: Writer, index: IndexWriter, part: Callable[[Tile, int], str]
-    ) -> None:
-        self.writer = writer
+    def __init__(self, index: IndexWriter, part: PartOf) -> None:
+        self.writer = index.writer
         self.index = index
         self.part = part
 
-    def axis(self, lanes: Lanes) -> Axis:
-        """The lanes as an axis, which has a line."""
-        tile, count = lanes.tile, lanes.count
-        key = ("lanes", tile.name, count)
+    def axis(self, repeat: Repeat) -> Axis:
+        """The numbers of the runs as an axis; written once, in the scope where the tile runs."""
+        tile, count = repeat.tile, repeat.count
+        key = ("repeat", tile.name, count)
         found = self.writer.find(key)
         if found is None:
             scope = self.writer.scope_for(frozenset({tile.name}))
@@ -101,29 +102,29 @@ class LaneWriter:
                 scope.axes |= {found.text}
         return Axis(found.text, -(-tile.axis.extent // count))
 
-    def offset(self, offset: Affine, lanes: Lanes) -> Affine:
-        """An offset as a function of the lane."""
-        axis = self.axis(lanes)
+    def offset(self, offset: Affine, repeat: Repeat) -> Affine:
+        """An offset as a function of the run's number."""
+        axis = self.axis(repeat)
 
-        def turned(item: Digit) -> Digit:
-            if item.base != lanes.tile.axis:
+        def by_run(item: Digit) -> Digit:
+            if item.base != repeat.tile.axis:
                 return item
-            return Digit(axis, item.div // lanes.count, item.mod)
+            return Digit(axis, item.div // repeat.count, item.mod)
 
-        return Affine(tuple((turned(d), step) for d, step in offset.terms), offset.const)
+        return Affine(tuple((by_run(d), step) for d, step in offset.terms), offset.const)
 
-    def masks(self, masks: list[str], lanes: Lanes) -> list[str]:
-        """The conditions of a load, of lanes whose first element is inside."""
-        tile = lanes.tile
-        inside = f"({self.axis(lanes).name} * {lanes.count} < {tile.axis.extent})"
+    def masks(self, masks: list[str], repeat: Repeat) -> list[str]:
+        """The conditions of a load, of runs whose first element is inside."""
+        tile = repeat.tile
+        inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.axis.extent})"
         return [inside if mask == f"{tile.name}_mask" else mask for mask in masks]
 
     def position(self, position: Affine) -> str:
-        """A position as a number, without a division for each element where lanes do."""
+        """A position as a number; divisions are of one element of a run, not of each."""
         tiles = self.index.met(position)
-        fine, shared = parted(position, tiles)
-        lanes = lanes_of(shared, (), tiles, self.index.rank)
-        if lanes is None:
+        fine, shared = without_division(position, tiles)
+        repeat = repeat_of(shared, (), tiles, self.index.rank)
+        if repeat is None:
             return self.index.text(position)
-        part = self.index.text(self.offset(shared, lanes))
-        return f"{self.index.text(fine)} + spread({part}, {lanes.count})"
+        part = self.index.text(self.offset(shared, repeat))
+        return f"{self.index.text(fine)} + spread({part}, {repeat.count})"

@@ -1,0 +1,105 @@
+"""One kernel's facts, and the writers of its parts, made for one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ir import Fusion, Node, Value
+from ..access.read_footprint import Read
+from ..segments import Member, Segment
+from ..tile.axis_map import AxisMap, RowMaps
+from ..tile.nest import Nest
+from .index_text import IndexWriter
+from .lines import Name
+from .loads import LoadWriter
+from .reductions.forms import reduce_member
+from .reductions.member_tile import Finish, ReductionContext
+from .repeated_loads import PartOf, RepeatWriter
+from .stores import StoreWriter
+from .values import ValueWriter
+from .writer import Writer
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelFacts:
+    """What a kernel is written from.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        Whose nodes it computes.
+    segment : Segment
+        Its nodes, reductions, stores and params.
+    stored, outputs : mapping
+        Strides, in elements, of the buffers that it loads from and stores to.
+    wide_index : bool
+        Whether positions need 64 bits.
+    misaligned : frozenset of Value
+        Buffers that do not start at a multiple of 16 bytes.
+    """
+
+    fusion: Fusion
+    segment: Segment
+    stored: Mapping[Value, tuple[int, ...]]
+    outputs: Mapping[Value, tuple[int, ...]]
+    wide_index: bool
+    misaligned: frozenset[Value] = frozenset()
+
+    def index_writer(self, nest: Nest) -> IndexWriter:
+        """An empty text, and what writes positions into it."""
+        return IndexWriter(Writer(), nest.tiles, self.wide_index)
+
+
+class KernelWriters:
+    """The writers of a kernel's loads, values, reductions and stores.
+
+    Parameters
+    ----------
+    nest : Nest
+        The kernel axes.
+    index : IndexWriter
+        Writes positions, and has the text.
+    part : PartOf
+        The positions of a tile divided by a number, as text.
+    special_load : function
+        Writes and binds a load in another way than by ``tl.load`` where it is read; None where it
+        does not.
+    """
+
+    def __init__(
+        self,
+        facts: KernelFacts,
+        nest: Nest,
+        index: IndexWriter,
+        part: PartOf,
+        special_load: Callable[[Read], Name | None],
+    ) -> None:
+        self.index = index
+        self.writer = index.writer
+        repeats = RepeatWriter(index, part)
+        self.loads = LoadWriter(index, repeats, facts.stored)
+        self._special_load = special_load
+        self.values = ValueWriter(
+            facts.fusion, facts.stored, repeats, self._load, self._reduce_again
+        )
+        self.stores = StoreWriter(self.values, self.loads, facts.outputs)
+        self.reductions = ReductionContext(facts.segment, nest, self.values)
+        self._members = {out: m for m in facts.segment.members for out in m.node.outs}
+
+    def reduce(self, member: Member, maps: RowMaps) -> Finish:
+        """Write a reduction or scan; returns what to write behind its loop."""
+        return reduce_member(self.reductions, member, maps)
+
+    def fetch(self, member: Member, tiles: Sequence[AxisMap]) -> None:
+        """Write what a member reduces, at some tiles of its rows."""
+        start = member.reads[0]
+        for at in tiles:
+            self.values.read(Read(start.value, at.index(start.index)))
+
+    def _load(self, read: Read) -> Name:
+        return self._special_load(read) or self.loads.load(read)
+
+    def _reduce_again(self, node: Node) -> None:
+        """A scan in a later loop than its own is done again there."""
+        self.reduce(self._members[node.out], self.reductions.nest.maps)

@@ -1,0 +1,203 @@
+"""Mean and sum of squared deviations of a tile, in registers or lane by lane in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....dtypes import DataType
+from ....ops.table import Moments
+from ....symbolic.sizes import is_size
+from ...segments import Member
+from ...tile.tile import Tile
+from ..lines import Name
+from .member_tile import Finish, MemberTile
+from .thread_lanes import lanes_of_row
+
+
+def moments_tile(tile: MemberTile, form: Moments) -> Finish | None:
+    """Mean and sum of squared deviations: in two passes over registers, or lane by lane.
+
+    In a loop each lane keeps count, mean and M2 of what it has seen (Welford, Note on a method
+    for calculating corrected sums of squares and products, 1962); the lanes are joined after it.
+    """
+    _bind_count(tile)
+    operand = tile.operand("0.0")
+    if tile.in_loop:
+        return _moments_loop(tile, operand)
+    _moments_row(tile, operand)
+    return None
+
+
+def member_extent(member: Member) -> int:
+    """Elements that go into each result."""
+    number = 1
+    for axis in member.across:
+        number *= axis.extent
+    return number
+
+
+def _bind_count(tile: MemberTile) -> None:
+    count, number = tile.member.node.outs[2], member_extent(tile.member)
+    text = f"{number}.to(tl.int64)" if is_size(number) else f"tl.full([], {number}, tl.int64)"
+    tile.bind(count, Name(text, count.dtype))
+
+
+def _divisor(number: int, dtype: DataType) -> str:
+    """How many elements there are, as a float."""
+    return f"{number}.to(tl.{dtype.info.triton})" if is_size(number) else f"{max(number, 1)}.0"
+
+
+# --- in registers --------------------------------------------------------------------------------
+
+
+def _moments_row(tile: MemberTile, operand: Name) -> None:
+    """All of a row in registers: the mean first, then the squares about it."""
+    rest = _peeled_operands(tile)
+    _join(tile, operand, rest, tile.total(operand.text), lambda m: _squares(tile, operand, m))
+
+
+def _peeled_operands(tile: MemberTile) -> list[Name]:
+    return [peeled.operand("0.0") for peeled in tile.peeled_tiles()]
+
+
+def _join(
+    tile: MemberTile,
+    operand: Name,
+    rest: list[Name],
+    total: str,
+    squares: Callable[[Name], str],
+) -> None:
+    """Bind mean and M2 of the whole blocks joined with the peeled tiles.
+
+    Parameters
+    ----------
+    rest : list of Name
+        The operand at each peeled tile.
+    total : str
+        The sum over the whole blocks.
+    squares : function
+        Of the mean: the sum of squared distances from it over the whole blocks.
+    """
+    mean, m2, _ = tile.member.node.outs
+    peeled = list(zip(tile.peeled_tiles(), rest, strict=True))
+    total = " + ".join([total, *(tile.total(x.text) for x in rest)])
+    total = f"({total})" if rest else total
+    dims, count = tile.result_dims(operand), member_extent(tile.member)
+    mean_name = tile.define(mean, f"{total} / {_divisor(count, tile.dtype)}", dims)
+    parts = [squares(mean_name), *(_squares(part, x, mean_name) for part, x in peeled)]
+    m2_name = tile.define(m2, " + ".join(parts), dims)
+    tile.bind(mean, mean_name)
+    tile.bind(m2, m2_name)
+
+
+def _squares(tile: MemberTile, operand: Name, mean: Name) -> str:
+    """The sum of squared distances from the mean, in one tile."""
+    distance = f"{operand.text} - {mean.text}"
+    if tile.tile.masked:
+        distance = f"tl.where({tile.tile.name}_mask, {distance}, 0.0)"
+    deviation = tile.define(tile.value, distance, operand.dims, "_centered").text
+    return tile.total(f"{deviation} * {deviation}")
+
+
+# --- in a loop -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _LaneState:
+    """Variables of a loop that keeps mean and M2 in lanes.
+
+    Attributes
+    ----------
+    mean, m2 : str
+        Blocks with one element for each lane.
+    share : str
+        1 divided by the number of steps so far.
+    """
+
+    mean: str
+    m2: str
+    share: str
+
+
+def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
+    mean, m2, _ = tile.member.node.outs
+    writer, width = tile.writer, _lane_width(tile)
+    lane_mean = tile.accumulator(mean, "0.0", operand.dims, "lane", width)
+    lane_m2 = tile.accumulator(m2, "0.0", operand.dims, "lane", width)
+    steps, share = (writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
+    writer.line_before_loop(f"{steps} = tl.full([], 0.0, tl.{tile.dtype.info.triton})")
+    writer.line(f"{steps} += 1.0")
+    writer.line(f"{share} = 1.0 / {steps}")
+    state = _LaneState(lane_mean, lane_m2, share)
+    if width > 1:
+        _add_neighbours(tile, operand, state, width)
+        seen = f"({width}.0 * {steps})"
+    else:
+        _add_element(tile, operand, state)
+        seen = _seen(tile.tile, steps, member_extent(tile.member))
+
+    def finish() -> None:
+        def squares(mean: Name) -> str:
+            shift = f"({lane_mean} - {mean.text})"
+            return _summed(tile, f"{lane_m2} + {seen} * {shift} * {shift}")
+
+        rest = _peeled_operands(tile)
+        _join(tile, operand, rest, _summed(tile, f"{lane_mean} * {seen}"), squares)
+
+    return finish
+
+
+def _summed(tile: MemberTile, text: str) -> str:
+    """The lanes added up; where a step has one position there is one lane for each result."""
+    return f"({text})" if tile.tile.block is None else tile.total(text)
+
+
+def _add_element(tile: MemberTile, operand: Name, lane: _LaneState) -> None:
+    """Join one more element with each lane's mean and M2."""
+    writer, loc = tile.writer, tile.loc
+    delta = writer.fresh(f"{tile.out.name}_delta")
+    shift = f"{operand.text} - {lane.mean}"
+    if tile.tile.masked:
+        shift = f"tl.where({tile.tile.name}_mask, {shift}, 0.0)"
+    writer.line(f"{delta} = {shift}", loc)
+    writer.line(f"{lane.mean} += {delta} * {lane.share}", loc)
+    writer.line(f"{lane.m2} += {delta} * ({operand.text} - {lane.mean})", loc)
+
+
+def _add_neighbours(tile: MemberTile, operand: Name, lane: _LaneState, width: int) -> None:
+    """Join ``width`` more elements that a thread has: their mean and M2 with the lane's.
+
+    Their M2 is that of the corrected two-pass algorithm, ``sum(d ** 2) - sum(d) ** 2 / width`` of
+    distances ``d`` from a rounded mean. Two sets of ``n`` and ``n'`` elements are joined by
+    ``M2 += M2' + (mean' - mean) ** 2 * n * n' / (n + n')``. Both are from Chan, Golub and LeVeque.
+    After ``s`` steps the last factor is ``width * (1 - 1 / s)``.
+    """
+    writer, loc, name = tile.writer, tile.loc, tile.out.name
+    part, near, rest, delta = (
+        writer.fresh(f"{name}_{n}") for n in ("part", "near", "rest", "delta")
+    )
+    squares = f"lane_sum({near} * {near}, {width}, False) - {width}.0 * {rest} * {rest}"
+    joined = f"{delta} * {delta} * ({width}.0 - {width}.0 * {lane.share})"
+    writer.line(f"{part} = lane_sum({operand.text}, {width}, False) * {1 / width!r}", loc)
+    writer.line(f"{near} = {operand.text} - spread({part}, {width})", loc)
+    writer.line(f"{rest} = lane_sum({near}, {width}, False) * {1 / width!r}", loc)
+    writer.line(f"{delta} = {part} - {lane.mean} + {rest}", loc)
+    writer.line(f"{lane.m2} += {squares} + {joined}", loc)
+    writer.line(f"{lane.mean} += {delta} * {lane.share}", loc)
+
+
+def _lane_width(tile: MemberTile) -> int:
+    """Neighbours along a row that a thread has at once, where whole rows lie along memory."""
+    nest, segment = tile.context.nest, tile.context.segment
+    if nest.loop != "r" or tile.tile.masked or segment.row_start is None:
+        return 1
+    return lanes_of_row(segment, nest).width
+
+
+def _seen(tile: Tile, steps: str, number: int) -> str:
+    """How many elements each lane has met: in the last step of a loop some meet none."""
+    if not tile.masked:
+        return steps
+    last = f"({number - 1}) % {tile.block}" if is_size(number) else f"{(number - 1) % tile.width}"
+    return f"tl.where({tile.name}_base <= {last}, {steps}, {steps} - 1.0)"

@@ -1,0 +1,44 @@
+"""Reductions of a tile, whole in registers or step by step in a loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ....ops.table import Reduction
+from ..lines import Name
+from .member_tile import Finish, MemberTile
+
+
+def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
+    """``tv5 = tl.sum(tv4, 1)[:, None]``, or an accumulator block and its sum after the loop."""
+    if not tile.in_loop:
+        tile.bind(tile.out, row_total(tile, form))
+        return None
+    identity = tile.identity(form.identity)
+    operand = tile.operand(identity)
+    total = tile.accumulator(tile.out, identity, operand.dims)
+    tile.writer.line(f"{total} = {form.combine.format(a=total, b=operand.text)}", tile.loc)
+
+    def finish() -> None:
+        tile.bind(tile.out, _total_of(tile, form, replace(operand, text=total)))
+
+    return finish
+
+
+def row_total(tile: MemberTile, form: Reduction, mark: str = "") -> Name:
+    """The reduction of the elements that a program has at once."""
+    return _total_of(tile, form, tile.operand(tile.identity(form.identity)), mark)
+
+
+def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") -> Name:
+    """A block reduced, joined with the peeled tiles of its rows."""
+
+    def across(text: str) -> str:
+        if tile.tile.block is None:  # one position at a time: there is no block of them
+            return text
+        return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
+
+    text = across(operand.text)
+    for peeled in [t.operand(t.identity(form.identity)) for t in tile.peeled_tiles()]:
+        text = form.combine.format(a=text, b=across(peeled.text))
+    return tile.define(tile.out, text, tile.result_dims(operand), mark)

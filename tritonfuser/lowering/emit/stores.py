@@ -1,0 +1,74 @@
+"""Stores of results, as Triton text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...ir import Value
+from ..access.traffic import offset_of
+from ..segments import Store
+from ..tile.axis_map import AxisMap
+from .expressions import cast_text, typed
+from .lines import Line, Name
+from .loads import LoadWriter
+from .values import ValueWriter
+
+
+class StoreWriter:
+    """Writes results to memory, in the scope where their axes run.
+
+    Parameters
+    ----------
+    outputs : mapping
+        The results, with the strides of their buffers in elements.
+    """
+
+    def __init__(
+        self,
+        values: ValueWriter,
+        loads: LoadWriter,
+        outputs: Mapping[Value, tuple[int, ...]],
+    ) -> None:
+        self.values = values
+        self.loads = loads
+        self.index = values.index
+        self.writer = values.writer
+        self.outputs = outputs
+
+    def write(self, store: Store, at: AxisMap) -> None:
+        """Store one tile of a result."""
+        if store.value.tensor.numel == 0:
+            return
+        store = replace(store, index=at.index(store.index), guards=at.guards(store.guards))
+        name = self._stored(store)
+        target = store.target
+        guards = (*store.guards, *target.guards)
+        self.values.read_indices(*target.index, *(guard.expr for guard in guards))
+        offset = offset_of(target.index, self.outputs[store.value])
+        dims = self.index.dims(offset)
+        masked = dims | self.index.guard_dims(guards) | name.dims
+        pointer = self.loads.address(store.value, offset)
+        if self._needs_block(dims, masked):
+            pointer = self.index.spread(pointer, masked, always=True)
+        masks = self.index.mask(masked) + self.index.conditions(guards)
+        mask = f", mask={' & '.join(masks)}" if masks else ""
+        text = cast_text(name.text, name.dtype, store.value.dtype)
+        loc = None if store.scatter is None else store.scatter.loc
+        self.writer.scope_for(masked).lines.append(Line(f"tl.store({pointer}, {text}{mask})", loc))
+
+    def _stored(self, store: Store) -> Name:
+        """What is stored: the value, or what stands for it."""
+        if store.source is None:
+            return self.values.read(store.read)
+        name = self.values.operand(store.source, store.value.dtype, store.read)
+        return replace(name, text=typed(name)) if name.literal else name
+
+    def _needs_block(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
+        """Whether an address without axes must become a block, to go with a block of values."""
+        tiles = self.index.tiles.values()
+        one_position = any(tile.block and tile.axis.extent == 1 for tile in tiles)
+        blocked = self.index.blocked(dims)
+        if self.index.blocked(masked) > blocked:
+            return True
+        return not blocked and (one_position or self.index.rank > 1)

@@ -1,0 +1,159 @@
+"""Segment in, kernel axes out: which tile axes its kernel has, and the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...heuristics.integers import ceil_div
+from ...heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    MatmulParams,
+    OuterPersistentParams,
+    PointwiseParams,
+    ReductionParams,
+    RowTiling,
+    ScanParams,
+    TransposeParams,
+)
+from ...symbolic.index_expr import substitute
+from ...symbolic.sizes import guarded, is_size
+from ..segments import Segment
+from .alignment import Alignment
+from .axis_map import AxisMap, RowMaps
+from .cooperative_nest import cooperative_nest
+from .nest import Nest
+from .product_nest import product_nest
+from .tiling import aligned_tiles, peel_row, row_maps, sides, spread, tile_over
+
+
+def _flat(segment: Segment, params: PointwiseParams) -> Nest:
+    x, axes = tile_over("x", segment.parallel, params.block_x)
+    x = replace(x, neighbours=params.vectorization_factor)
+    programs = ceil_div(x.axis.extent, params.block_x)
+    maps = RowMaps(AxisMap(axes))
+    return Nest((x,), None, ((x, programs),), maps, (("XBLOCK", params.block_x),))
+
+
+MAX_PROGRAMS_Y = 65535
+"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
+
+
+def _transpose(segment: Segment, params: TransposeParams) -> Nest:
+    others = tuple(a for a in segment.parallel if a not in segment.crossing)
+    y, y_axes = tile_over("y", segment.crossing, params.block_y)
+    x, x_axes = tile_over("x", others, params.block_x, 1)
+    grid = [
+        (x, ceil_div(x.axis.extent, params.block_x)),
+        (y, ceil_div(y.axis.extent, params.block_y)),
+    ]
+    if grid[1][1] > MAX_PROGRAMS_Y:
+        grid.reverse()
+    constants = (("XBLOCK", params.block_x), ("YBLOCK", params.block_y))
+    maps = RowMaps(AxisMap({**y_axes, **x_axes}))
+    return Nest((y, x), None, tuple(grid), maps, constants)
+
+
+SHORTEST = 8
+"""A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
+
+_Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams
+
+
+def _rows(segment: Segment, params: _Rows) -> Nest:
+    # Rows that are reduced together are one program's, and no others with them.
+    apart = tuple(a for a in segment.parallel if a not in segment.co_reduced)
+    lone = params.block_x == 1 and not segment.co_reduced
+    block_x = None if lone else params.block_x
+    x, x_axes = tile_over("x", segment.co_reduced or segment.parallel, block_x)
+    s, s_axes = tile_over("s", apart if segment.co_reduced else (), None)
+    place = 0 if lone else 1
+    tiling = params.row_tiling
+    r, peeled = peel_row(segment.reduced, params.block_r, tiling.tails, place=place)
+    whole = _is_whole(tiling, r.end)
+    blocks = ceil_div(x.axis.extent, params.block_x)
+    assert not segment.co_reduced or blocks <= 1
+    found = Nest(
+        (s, x, r, *peeled) if segment.co_reduced else (x, r, *peeled),
+        None if whole else "r",
+        ((s, s.axis.extent),) if segment.co_reduced else ((x, blocks),),
+        row_maps({**s_axes, **x_axes}, segment.reduced, (r, *peeled)),
+        sides(x, r, *peeled),
+        backwards=tiling.backwards,
+        evict_hints=tiling.evict_hints,
+    )
+    return _aligned(found, segment, params.row_tiling, place)
+
+
+def _is_whole(tiling: RowTiling, row: int) -> bool:
+    """Whether a row fits a block; one that varies may be short, where its kernel has a loop."""
+    if is_size(row):
+        if not tiling.in_registers:
+            return False
+        guarded(SHORTEST * row >= tiling.block)
+    return tiling.block >= row
+
+
+def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
+    if params.parts > 1:
+        return cooperative_nest(segment, params)
+    row = segment.reduced_extent
+    assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
+    guarded(not is_size(row) or SHORTEST * row >= params.block_r)
+    s, s_axes = tile_over("s", segment.batch_axes, None)
+    lone = params.block_m == 1
+    m, m_axes = tile_over("m", segment.looped_axes, None if lone else params.block_m)
+    place = 0 if lone else 1
+    r, peeled = peel_row(segment.reduced, params.block_r, params.tails, place=place)
+    found = Nest(
+        (s, m, r, *peeled),
+        "m",
+        ((s, s.axis.extent),),
+        row_maps({**s_axes, **m_axes}, segment.reduced, (r, *peeled)),
+        sides(m, r, *peeled),
+    )
+    return _aligned(found, segment, params.row_tiling, place)
+
+
+def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:
+    """The same, with tiles of the rows that begin at vectors."""
+    vector = tiling.align
+    if vector == 1:
+        return nest
+    assert segment.row_start is not None
+    row = segment.reduced_extent
+    tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place)
+    start = substitute(segment.row_start, nest.maps.blocks.axes).split(vector)[1]
+    alignment = Alignment(vector, row, start, tuple(tiles))
+    axes = nest.maps.blocks.axes
+    rows = {axis: at for axis, at in axes.items() if axis not in segment.reduced}
+    blocks, *peeled = (
+        AxisMap({**rows, **spread(segment.reduced, alignment.place(tile))}) for tile in tiles
+    )
+    others = tuple(tile for tile in nest.tiles if tile.block is None or tile.place < place)
+    return replace(
+        nest,
+        tiles=(*others, *tiles),
+        maps=RowMaps(blocks, tuple(peeled)),
+        constants=sides(*others, *tiles),
+        alignment=alignment,
+    )
+
+
+_NESTS: dict[type[HeuristicParams], Callable[..., Nest]] = {
+    PointwiseParams: _flat,
+    TransposeParams: _transpose,
+    ReductionParams: _rows,
+    InnerPersistentParams: _rows,
+    OuterPersistentParams: _rows,
+    ScanParams: _rows,
+    MatmulParams: product_nest,
+    InnerOuterPersistentParams: _rows_in_loop,
+}
+
+
+def nest_of(segment: Segment) -> Nest:
+    """The kernel axes of a segment under its params."""
+    return _NESTS[type(segment.params)](segment, segment.params)

@@ -1,0 +1,126 @@
+"""Axes and block sizes in, tiles out: of flat axes, and of rows that no whole block fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import prod
+
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit
+from ...symbolic.sizes import is_size, surely_multiple
+from .axis_map import AxisMap, RowMaps
+from .tile import Tile
+
+PEELED_NAMES = "tuv"
+"""The kernel axes of the tiles peeled off a row."""
+
+
+def spread(axes: tuple[Axis, ...], kernel_axis: Axis | Bounded) -> dict[Axis, Affine]:
+    """Loop axes as digits of one kernel axis, or of a place along it, outermost first."""
+    found: dict[Axis, Affine] = {}
+    stride = 1
+    for axis in reversed(axes):
+        found[axis] = digit(kernel_axis, stride, axis.extent)
+        stride *= max(axis.extent, 1)
+    return found
+
+
+def tile_over(
+    name: str, axes: tuple[Axis, ...], block: int | None, place: int = 0
+) -> tuple[Tile, dict[Axis, Affine]]:
+    """A kernel axis over loop axes, and where each of them is along it."""
+    axis = Axis(name, prod(a.extent for a in axes))
+    if block is None:
+        return Tile(axis, None, False), spread(axes, axis)
+    masked = not surely_multiple(axis.extent, block) or axis.extent == 0
+    return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
+
+
+def row_maps(
+    others: Mapping[Axis, Affine], reduced: tuple[Axis, ...], tiles: Iterable[Tile]
+) -> RowMaps:
+    """Where a segment's axes are in each tile of a row; the whole blocks' tile comes first.
+
+    Parameters
+    ----------
+    others : mapping
+        Where the axes are that do not run along the row.
+    reduced : tuple of Axis
+        The axes along the row, outermost first.
+    """
+    blocks, *peeled = (AxisMap({**others, **spread(reduced, tile.axis)}) for tile in tiles)
+    return RowMaps(blocks, tuple(peeled))
+
+
+def peel_row(
+    axes: tuple[Axis, ...],
+    block: int,
+    tails: tuple[int, ...],
+    width: int | None = None,
+    place: int = 1,
+) -> tuple[Tile, list[Tile]]:
+    """The whole blocks of a row, and the tiles peeled off its end.
+
+    Without peeled tiles the last block reaches past the row, with a mask.
+
+    Parameters
+    ----------
+    tails : tuple of int
+        Sizes of the peeled tiles. They may hold more than whole blocks leave: then they take the
+        place of some blocks.
+    width : int, optional
+        Elements of a row that one program has; the tiles hold exactly these. The whole row where
+        left out.
+    place : int
+        The dim of a block that runs along the row.
+    """
+    r, _ = tile_over("r", axes, block, place)
+    row = r.axis.extent
+    extent = row if width is None else width
+    if is_size(extent) or extent < block:
+        return r, []
+    left = extent - sum(tails) if width is None else block
+    start = max(-(-left // block), 1) * block
+    if not 0 < extent - start <= sum(tails):
+        return r, []
+    blocks = replace(r, masked=False, stop=start)
+    found: list[Tile] = []
+    for name, size in zip(PEELED_NAMES, tails, strict=False):
+        if start < extent:
+            tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", start + size > extent, size)
+            found.append(replace(tile, start=start, place=place))
+            start += size
+    return blocks, found
+
+
+def aligned_tiles(
+    row: int, block: int, tails: tuple[int, ...], vector: int, place: int = 1
+) -> list[Tile]:
+    """The tiles of a row that begin at vectors, and the tile of its edges.
+
+    The block and all tails but the last hold whole vectors. The last tail holds the elements
+    before the first whole vector of the row and behind the last one.
+    """
+    *middle, rest = tails
+    most = row // vector * vector
+    least = (row - vector + 1) // vector * vector
+    found: list[Tile] = []
+    start = 0
+    for name, size in zip(("r", *PEELED_NAMES), (block, *middle), strict=False):
+        tile, _ = tile_over(name, (Axis(name, most),), size, place)
+        masked = start + size > least
+        found.append(replace(tile, masked=masked, start=start, stop=min(start + size, most)))
+        start += size
+    name = PEELED_NAMES[len(middle)]
+    edges, _ = tile_over(name, (Axis(name, row),), rest, place)
+    return [*found, replace(edges, masked=True, start=start, scattered=True)]
+
+
+def sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:
+    """The block sizes of the tiles that have one, by their constexprs' names."""
+    return tuple((tile.block, tile.width) for tile in tiles if tile.block is not None)
+
+
+def part_of(block: str, parts: int) -> str:
+    """A block size divided by a number of parts, as text."""
+    return block if parts == 1 else f"{block} // {parts}"
