@@ -32,7 +32,7 @@ AMD_WAVEFRONT_SIZE = 64
 """Threads of a wavefront of AMD's CDNA GPUs."""
 
 LAUNCH_S = 2e-6
-"""Seconds that one more kernel in a plan takes beside its work (H200)."""
+"""Seconds that a plan takes longer for one more launch, without the kernel's own time (H200)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +248,8 @@ def _like(arch: str) -> DeviceProperties:
 
 
 def _peak_bandwidth(found: Any) -> float:
-    """Bytes a second that the memory's clock (kHz) and bus (bits) allow; 0 where not told."""
+    """Bytes a second that the memory's clock (kHz) and bus (bits) allow; 0 where torch does not
+    report them."""
     clock = getattr(found, "memory_clock_rate", 0)
     width = getattr(found, "memory_bus_width", 0)
     return float(clock) * 1e3 * 2 * width / 8

@@ -35,7 +35,7 @@ ONE_WAVE_BYTES = (64 << 20, 272 << 20)
 
 H200, sums of the columns of 8192 x 8192: 37 us by one wave of programs of 4 warps with a line each,
 42 by four waves. Where rows begin inside lines, tiles have two lines, and steps twice as long: the
-variance of the columns of 8192 x 8193 took 45 us so, 53 by shorter steps."""
+variance of the columns of 8192 x 8193 took 45 us by these steps, 53 by shorter ones."""
 
 MIN_COLUMNS = 16
 """Columns of a tile of a launch-bound tensor, at least."""
@@ -210,10 +210,11 @@ def _parts_start_at_lines(problem: Problem, facts: ColumnFacts) -> bool:
 
 
 def interleaved_parts(problem: Problem) -> int:
-    """What the number of parts should be a multiple of, so that parts take rows in turn. 0 for any.
+    """What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
+    rows.
 
-    Together the parts then read whole rows in a step. Parts of neighbouring rows lie apart, and
-    begin inside vectors where rows do.
+    Interleaved parts take rows in turn. All parts together then read whole rows in a step. Parts of
+    neighbouring rows lie apart, and begin inside vectors where rows do.
     """
     rows = rows_between_aligned(problem, CACHE_LINE_BYTES)
     return rows if rows > 1 else 0

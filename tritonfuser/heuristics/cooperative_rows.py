@@ -90,7 +90,7 @@ def _parts(row: int) -> Iterator[int]:
 
 
 def cooperative_params(problem: Problem, chosen: CooperativeSplit) -> InnerOuterPersistentParams:
-    """The params of a kernel that shares rows so."""
+    """The params of a kernel with this split."""
     block, tails = block_and_tails(chosen.width)
     threads = PROGRAMS_PER_SM * WARPS * problem.device.warp_size
     registers = problem.device.registers_per_sm // threads // 8 * 8

@@ -18,7 +18,7 @@ MAX_REGISTER_ROW = 17408
 threads, and short tails."""
 
 WORKING_REGISTERS = 24
-"""Registers of a thread beside those of its row: addresses, sums, results of a step."""
+"""Registers of a thread that its row does not take: addresses, sums, results of a step."""
 
 WHOLE_SM_WARPS = 32
 """Warps of a program that has an SM for itself."""
@@ -55,8 +55,8 @@ LONGEST_STEP = LoopStep(16384, 32)
 """The step of the longest rows."""
 
 CO_REDUCED_STEP = LoopStep(4096, 16)
-"""The step of rows that are reduced together, of all of them. H200, backward of a group norm of
-256 x 64 x 112 x 112: 536 us so, 712 by (4096, 32)."""
+"""The step of rows that are reduced together: elements of all these rows. H200, backward of a group
+norm of 256 x 64 x 112 x 112: 536 us by this step, 712 by (4096, 32)."""
 
 STEPS = ((2 * L2_ROW, LoopStep(8192, 32)),)
 """Longest row in elements -> step, where a lane has one accumulator. H200, rmsnorm of 16384 x
@@ -91,7 +91,8 @@ def fits_two_programs_per_sm(problem: Problem, tile: int, warps: int) -> bool:
     333 by a loop of two steps with three programs an SM.
 
     Rows that are reduced together would be read three times, so they are kept as they were loaded.
-    H200, backward of a group norm with silu of 128 x 96 x 57 x 57: 101 us so, 178 by a loop.
+    H200, backward of a group norm with silu of 128 x 96 x 57 x 57: 101 us in registers, 178 by a
+    loop.
     """
     device = problem.device
     working = warps * device.warp_size * WORKING_REGISTERS
@@ -114,7 +115,7 @@ def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
     result, 1120 and 911.
 
     It also pays where a mean and variance are computed of random numbers, which loops would draw
-    again. H200, layer norm of a dropout of 16384 x 20480: 832 us so, 880 by loops.
+    again. H200, layer norm of a dropout of 16384 x 20480: 832 us in registers, 880 by loops.
     """
     device = problem.device
     working = WHOLE_SM_WARPS * device.warp_size * WORKING_REGISTERS

@@ -27,7 +27,8 @@ MAX_ITEMS_PER_THREAD = 32
 
 MANY_LOADS = 5
 """Loads of an element from which on a thread has one vector of each tensor, and a program 8 warps.
-H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us so, else 175; its backward 170 and 198."""
+H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175 with 4 and
+several; its backward 170 and 198."""
 
 MANY_OPS = 24
 """Ops from which on a thread has 8 elements at most."""
@@ -35,8 +36,8 @@ MANY_OPS = 24
 UNALIGNED_WEIGHTS = 2
 """Weights of rows of odd length from which on a thread has few neighbouring elements. Loads of
 weights are element by element there; with vectors of the other tensors, those of two lanes would
-lie a vector apart. H200, scale and bias over 8192 x 8193 in bfloat16: 66 us so, 87 by whole
-vectors."""
+lie a vector apart. H200, scale and bias over 8192 x 8193 in bfloat16: 66 us with few neighbours, 87
+with whole vectors."""
 
 UNALIGNED_NEIGHBOUR_BYTES = 4
 """Bytes of the neighbouring elements that a thread has then."""

@@ -102,7 +102,7 @@ class Problem:
     scans : bool
         The kernel has a scan along r.
     outer_members : int
-        Reductions over x, of all rows, beside those along r.
+        Reductions over x (over the rows), which a kernel may have in addition to those along r.
     outer_batch : int
         Positions of x that the reductions over x keep: each has a result of its own. 1 for none.
     rows_split : bool

@@ -41,8 +41,8 @@ STEP_BYTES = 8192
 """Bytes of a row in a step, of the widest tensor."""
 
 LONG_STEP_BYTES = 16384
-"""The same for long rows of one tensor. H200, sums of the rows of 16384 x 20480: 149 us so, 155 by
-short steps. What is computed of several tensors took longer."""
+"""The same for long rows of one tensor. H200, sums of the rows of 16384 x 20480: 149 us by long
+steps, 155 by short ones. What is computed of several tensors took longer."""
 
 LONG_ROW_ELEMENTS = 16384
 """Elements of a row from which steps are long."""

@@ -1,4 +1,4 @@
-"""What several schedulers require of a problem, and the reason they give where it is not so."""
+"""What several schedulers require of a problem, and the reasons they give for refusing one."""
 
 from __future__ import annotations
 
