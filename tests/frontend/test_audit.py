@@ -26,6 +26,10 @@ def row_sums(dtype=DataType.Float):
     return fd
 
 
+def limits(x, tolerance):
+    return tolerance.limit(torch.as_tensor(x))
+
+
 def giving(fd, monkeypatch, *outputs):
     monkeypatch.setattr(fd, "run", lambda inputs, **kwargs: list(outputs))
     return fd
@@ -49,8 +53,7 @@ def test_the_message_says_what_where_how_much_and_how_much_would_do(monkeypatch)
         "  The largest absolute error is 0.5, the largest relative one 0.0227273.\n"
         f"  at {__file__}:{line}\n"
         "    fd.add_output(fd.ops.sum(x, [1]))\n"
-        "  Allowed are atol=2.23704e-06, rtol=2.23704e-08: "
-        "nvFuser's table for DataType.Float after 4 summands."
+        "  Allowed there is an error of 0: a bound on the rounding errors of all ops up to it."
     )
     assert isinstance(error.value, AssertionError)
 
@@ -60,7 +63,7 @@ def test_the_worst_element_is_the_one_farthest_beyond_what_is_allowed(monkeypatc
     x = torch.tensor([[1e4, 1.0]])
     wrong = torch.tensor([[-1e4 - 20.0, -1.015625]])
     with pytest.raises(ValidationError, match=r"the worst of tv1 is at \[0, 1\]") as error:
-        giving(row_sums(), monkeypatch, wrong, x.sum(1)).validate([x])
+        giving(row_sums(), monkeypatch, wrong, x.sum(1)).validate([x], rtol=1e-6)
     assert "The largest absolute error is 20, the largest relative one 0.015625" in str(error.value)
 
 
@@ -77,7 +80,7 @@ def test_integers_are_exact_and_have_no_ulps(monkeypatch):
     with pytest.raises(ValidationError) as error:
         fd.validate([x])
     assert "expected 2305843009213693952, got 2305843009213693953\n" in str(error.value)
-    assert "atol=0, rtol=0: DataType.Int is compared exactly" in str(error.value)
+    assert "Allowed there is an error of 0" in str(error.value)
 
 
 def test_results_too_large_for_their_dtype_are_infinite_in_the_reference_too():
@@ -102,8 +105,9 @@ def test_audit_has_a_row_an_output(monkeypatch):
     assert first.shape == first.expected_shape == (3, 4)
     assert first.found.max_abs == 0.0
     assert first.found.ulps == 0.0
-    assert (first.allowed.atol, first.allowed.rtol) == tolerances(DataType.Float, 1)
-    assert (second.allowed.atol, second.allowed.rtol) == tolerances(DataType.Float, 4)
+    # Small integers are exact in every order.
+    assert (first.found.limit, second.found.limit) == (0.0, 0.0)
+    assert (first.found.undecided, first.eager, second.eager) == (0, 0.0, 0.0)
     assert second.found.max_abs == 0.25
     assert second.found.index == (2,)
     assert (second.found.expected, second.found.actual) == (38.0, 38.25)
@@ -114,7 +118,8 @@ def test_audit_has_a_row_an_output(monkeypatch):
 def test_audit_prints_as_a_table(monkeypatch):
     x = torch.arange(12.0).reshape(3, 4)
     lines = str(giving(row_sums(), monkeypatch, -x, x.sum(1) + 1).audit([x])).splitlines()
-    columns = "output dtype shape max abs err max rel err ULPs worst at expected got atol rtol ok"
+    columns = "output dtype shape max abs err max rel err ULPs worst at expected got"
+    columns += " bound undecided eager err ok"
     assert " ".join(lines[0].split()) == columns
     assert lines[2].split()[:3] == ["output", "0", "(tv1)"]
     assert lines[2].split()[-1] == "yes"
@@ -132,11 +137,10 @@ def test_audit_runs_the_definition_and_looks_at_inputs_written_to():
     returned, written = fd.audit([x]).rows
     assert torch.equal(x, -before)
     assert (returned.output, written.output) == ("output 0", "input 0, written by the run,")
-    assert returned.is_random
+    assert not returned.is_random
     assert returned.ok
     assert written.ok
-    assert not written.is_random
-    assert str(fd.audit([x])).splitlines()[2].endswith("random")
+    assert str(fd.audit([x])).splitlines()[2].endswith("yes")
 
 
 def test_audit_takes_references(monkeypatch):
@@ -180,7 +184,7 @@ def test_neighbours_are_one_ulp_apart(dtype):
     for size in (1.0, 3.0, 1e-4, 1e4):
         one = torch.tensor(size, dtype=dtype)
         other = torch.nextafter(one, torch.tensor(math.inf, dtype=dtype))
-        assert deviation(other, one, EXACT).ulps == 1.0
+        assert deviation(other, one, limits(one, EXACT)).ulps == 1.0
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_neighbours_are_one_ulp_apart(dtype):
     ],
 )
 def test_numbers_that_are_none(actual, expected, wrong, max_abs):
-    found = deviation(torch.tensor(actual), torch.tensor(expected), NEAR)
+    found = deviation(torch.tensor(actual), torch.tensor(expected), limits(expected, NEAR))
     assert found.wrong == wrong
     assert found.ok is (wrong == 0)
     assert found.max_abs == pytest.approx(max_abs)
@@ -209,24 +213,28 @@ def test_numbers_that_are_none(actual, expected, wrong, max_abs):
 def test_integers_far_apart_and_close_together():
     low, high = -(2**63), 2**63 - 1
     for one, other in ((low, 0), (low, high), (high, high - 1), (low, low + 1)):
-        found = deviation(torch.tensor([one]), torch.tensor([other]), EXACT)
+        found = deviation(torch.tensor([one]), torch.tensor([other]), limits([other], EXACT))
         assert found.wrong == 1
         assert found.max_abs >= 1
         assert (found.expected, found.actual) == (other, one)
-    assert deviation(torch.tensor([high, low]), torch.tensor([high, low]), EXACT).ok
+    assert deviation(
+        torch.tensor([high, low]), torch.tensor([high, low]), limits([high, low], EXACT)
+    ).ok
 
 
 def test_complex_numbers():
     one = torch.tensor([1 + 1j, 3 + 4j])
     other = torch.tensor([1 + 1j, 3 + 4.5j])
-    found = deviation(other, one, NEAR)
+    found = deviation(other, one, limits(one, NEAR))
     assert (found.wrong, found.index, found.max_abs) == (1, (1,), 0.5)
     assert found.max_rel == pytest.approx(0.1)
-    assert deviation(one * math.nan, one * math.nan, NEAR).ok
+    assert deviation(one * math.nan, one * math.nan, limits(one, NEAR)).ok
 
 
 def test_bools():
-    found = deviation(torch.tensor([True, False]), torch.tensor([True, True]), EXACT)
+    found = deviation(
+        torch.tensor([True, False]), torch.tensor([True, True]), limits([True, True], EXACT)
+    )
     assert (found.wrong, found.index, found.ulps) == (1, (1,), None)
 
 
@@ -234,8 +242,8 @@ def test_packed_numbers_are_compared_as_bytes():
     one = torch.tensor([1, 2, 3], dtype=torch.uint8)
     other = torch.tensor([1, 2, 7], dtype=torch.uint8)
     packed = [given.view(torch.float4_e2m1fn_x2) for given in (one, other)]
-    assert deviation(packed[0], packed[0], NEAR).ok
-    found = deviation(packed[1], packed[0], NEAR)
+    assert deviation(packed[0], packed[0], limits(packed[0], EXACT)).ok
+    found = deviation(packed[1], packed[0], limits(packed[0], EXACT))
     assert (found.wrong, found.index, found.expected, found.actual) == (1, (2,), 3, 7)
 
 
@@ -264,7 +272,7 @@ def test_a_matrix_product_is_a_reduction_of_its_inner_extent(monkeypatch):
     total = exact.sum(0)
     giving(fd, monkeypatch, exact + 2e-5, exact, total).validate([a, b])
     with pytest.raises(ValidationError, match="output 0"):
-        giving(fd, monkeypatch, exact + 1e-4, exact, total).validate([a, b])
+        giving(fd, monkeypatch, exact + 0.2, exact, total).validate([a, b])
 
 
 @pytest.mark.parametrize("index", [13, 15])

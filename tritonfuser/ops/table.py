@@ -109,6 +109,36 @@ TypingRule = Callable[[tuple[OperandType, ...]], Typing]
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How far the expression of a pointwise op may be from the exact result.
+
+    Attributes
+    ----------
+    ulps : float
+        Error of the result in units of its last place; 0.5 is a correctly rounded result, 0 an
+        exact one. For libdevice: CUDA Math API, "Mathematical Functions, Accuracy".
+    inner : float
+        Roundings on the way that count relative to the operands, not to the result.
+    coarse : float
+        Relative error where only results of 16 bits depend on the op.
+    coarse_floor : float
+        Absolute error to be added then.
+    """
+
+    ulps: float = 0.5
+    inner: float = 0.0
+    coarse: float = 0.0
+    coarse_floor: float = 0.0
+
+
+COARSE = 2.0**-16
+"""The relative error that functions may have where only results of 16 bits depend on them."""
+
+EXACT = Accuracy(0.0)
+ROUNDED = Accuracy()
+
+
+@dataclass(frozen=True, slots=True)
 class Pointwise:
     """A Triton expression over the operands' names, ``"{x} + {y}"``.
 
@@ -116,11 +146,13 @@ class Pointwise:
     None takes any. Names usable in an expression: ``tl``, ``libdevice`` and the functions of
     ``lowering.device_lib.functions``; ``{dtype}`` is the Triton name of the computed dtype.
     ``constants`` are cheaper expressions for when the last operand is a known number.
+    ``accuracy`` bounds the error of all of them.
     """
 
     variants: tuple[tuple[frozenset[DataType] | None, str], ...]
     typing: TypingRule
     constants: tuple[tuple[float, str], ...] = ()
+    accuracy: Accuracy = ROUNDED
 
     @property
     def copies(self) -> bool:
@@ -177,12 +209,14 @@ class View:
     the operand's memory, or None where it does not: then the elements must be copied.
     ``regroups`` marks the view that cuts and joins dims in row-major order (reshape). ``parts``
     gives the operands of a view that lays them side by side, each with the index it starts at.
+    ``indices`` names the operands that hold positions: their elements never reach the result.
     """
 
     pull: Callable[[Call, Pull], Any]
     alias: Callable[[Call, Memory], Memory | None] | None = None
     regroups: bool = False
     parts: Callable[[Call], tuple[tuple[Value, tuple[int, ...]], ...]] | None = None
+    indices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +225,11 @@ class Scatter:
 
     One kernel writes the copy; a later one runs over the elements of ``index`` and writes those
     of ``src``, a tensor or a number, into the same memory. ``push`` says where the element at an
-    index goes; its guards keep it inside.
+    index goes; its guards keep it inside. ``indices`` as for a view.
     """
 
     push: Callable[[Call, Pull], Target]
+    indices: tuple[str, ...] = ("index",)
 
 
 @dataclass(frozen=True, slots=True)

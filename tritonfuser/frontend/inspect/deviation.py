@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from .tolerances import Tolerance
-
 
 @dataclass(frozen=True)
 class Deviation:
-    """How a result differs from the reference, which is rounded to the result's dtype first.
+    """How a result differs from the reference, which is rounded to the result's dtype to show it.
 
     Attributes
     ----------
-    wrong, count : int
-        Elements that are off by more than they may be, and elements in all.
+    wrong, undecided, count : int
+        Elements that are off by more than they may be, elements that may be anything, and
+        elements in all.
     max_abs, max_rel : float
         The largest absolute difference, and the largest one relative to the reference; inf where
         only one of the two is finite or nan.
@@ -30,9 +29,12 @@ class Deviation:
     ulps : float, optional
         Their distance in units of the last place of the expected number; None where the dtype is
         not a float.
+    limit : float
+        How far the worst element may be off.
     """
 
     wrong: int
+    undecided: int
     count: int
     max_abs: float
     max_rel: float
@@ -40,6 +42,7 @@ class Deviation:
     expected: Any
     actual: Any
     ulps: float | None
+    limit: float
 
     @property
     def ok(self) -> bool:
@@ -47,33 +50,35 @@ class Deviation:
         return not self.wrong
 
 
-NONE = Deviation(0, 0, 0.0, 0.0, None, None, None, None)
+NONE = Deviation(0, 0, 0, 0.0, 0.0, None, None, None, None, 0.0)
 """Of tensors without elements."""
 
 
-def deviation(actual: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) -> Deviation:
+def deviation(actual: torch.Tensor, expected: torch.Tensor, limit: torch.Tensor) -> Deviation:
     """Compare tensors of one shape; nan equals nan, and infinities of one sign each other.
 
-    Packed numbers of four bits are compared byte by byte.
+    An element is right if it is as near to the reference as ``limit`` says, or if it is the
+    reference rounded to its dtype. Packed numbers of four bits are compared byte by byte.
     """
     if not actual.numel():
         return NONE
-    expected = expected.to(actual.device)
+    expected, limit = expected.to(actual.device), limit.to(actual.device)
     if actual.dtype is torch.float4_e2m1fn_x2:
         # Pairs of numbers in a byte, of which torch converts none.
         actual, expected = actual.view(torch.uint8), expected.view(torch.uint8)
-    wanted = _wide(expected.to(actual.dtype))
-    got = _wide(actual)
+    wanted, got = _wide(expected.to(actual.dtype)), _wide(actual)
     apart = _apart(got, wanted)
+    off = torch.minimum(apart, _apart(got, _wide(expected)))
+    undecided = limit.isinf()
+    wrong = (off > limit) & ~undecided
     size = wanted.abs().double().nan_to_num(nan=0.0, posinf=0.0)
-    limit = allowed.atol + allowed.rtol * size
-    relative = torch.where(apart == 0, 0.0, apart / size)
-    # Where nothing may differ, the largest difference is the worst.
-    badness = torch.where(apart == 0, 0.0, apart / limit if allowed.atol else apart)
-    flat = int(badness.argmax())
+    relative = torch.where(apart == 0, 0.0, apart / size).masked_fill(undecided, 0.0)
+    apart = apart.masked_fill(undecided, 0.0)
+    flat = int(_badness(off.masked_fill(undecided, 0.0), limit).argmax())
     where = _unraveled(flat, tuple(got.shape))
     return Deviation(
-        wrong=int((apart > limit).sum()),
+        wrong=int(wrong.sum()),
+        undecided=int(undecided.sum()),
         count=actual.numel(),
         max_abs=float(apart.max()),
         max_rel=float(relative.max()),
@@ -81,7 +86,15 @@ def deviation(actual: torch.Tensor, expected: torch.Tensor, allowed: Tolerance) 
         expected=wanted[where].item(),
         actual=got[where].item(),
         ulps=_ulps(float(apart.flatten()[flat]), float(size.flatten()[flat]), actual.dtype),
+        limit=float(limit.flatten()[flat]),
     )
+
+
+def _badness(off: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    """Errors for what is allowed; where nothing is, the largest error is the worst."""
+    if not bool(limit.any()):
+        return off
+    return torch.where(off == 0, 0.0, off / limit)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

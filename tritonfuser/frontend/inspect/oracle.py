@@ -11,10 +11,11 @@ from typing import Any, Union
 import torch
 
 from ...dtypes import REDUCED_FLOATS, Category, DataType, of_python
+from ...errors import TritonFuserError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
-from ...ops.table import Kind, Param, Pointwise, Random, Scan
+from ...ops.table import Kind, Op, Param, Pointwise, Random, Scan, Scatter, View
 from ...ops.typing_rules import operand_types
 from ..record.handles import HasFusion
 from .tolerances import ValidationError
@@ -57,7 +58,7 @@ class Evaluation:
     lengths : list of int
         For each output, how many elements were reduced into one on the way to it.
     determined : list of bool
-        For each output, whether it is free of random numbers drawn without a seed.
+        For each output, whether it is free of random numbers whose seed is not known.
     """
 
     def __init__(self, fusion: Fusion, inputs: Sequence[Any], double: bool) -> None:
@@ -67,7 +68,7 @@ class Evaluation:
         self._drawn: set[Value] = set()
         for value, given in zip(fusion.inputs, inputs, strict=True):
             self._keep(value, _as_given(value, given), 1)
-        last = _last_uses(fusion)
+        last = last_uses(fusion)
         with torch.device(device_of(inputs)), torch.no_grad():
             for node in fusion.nodes:
                 if any(out in last for out in node.outs):
@@ -107,7 +108,7 @@ class Evaluation:
             operands = self._typed(node, operands)
             # A cast to Float stays in float64; one to half rounds.
             attrs = {key: self._asked(attr) for key, attr in attrs.items()}
-        results = op.oracle(*operands, **attrs)
+        results = _evaluated(node, op, operands, attrs)
         results = results if isinstance(results, tuple | list) else (results,)
         length = self._length(node, results[0])
         seedless = isinstance(op.form, Random) and None in node.args
@@ -183,6 +184,29 @@ class Evaluation:
                 del self._results[value]
 
 
+class ReferenceIndexError(TritonFuserError, IndexError):
+    """An index that lies outside of the tensor that it points into."""
+
+
+def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -> Any:
+    """The results of an op.
+
+    Raises
+    ------
+    ReferenceIndexError
+        It reads an index that points outside. On a GPU torch would end the process, so what has
+        indices is computed on the CPU.
+    """
+    if not isinstance(op.form, View | Scatter) or not op.form.indices:
+        return op.oracle(*operands, **attrs)
+    moved = [x.cpu() if isinstance(x, torch.Tensor) else x for x in operands]
+    try:
+        found = op.oracle(*moved, **attrs)
+    except (IndexError, RuntimeError) as error:
+        raise ReferenceIndexError(f"{node.op}: {error}", loc=node.loc) from error
+    return found.to(device_of(operands))
+
+
 def _as_given(value: Value, given: Any) -> Any:
     """An input as a run gets it: a number of a floating-point scalar rounded to its dtype."""
     exact = value.is_tensor or value.dtype.info.category < Category.FLOAT
@@ -198,7 +222,7 @@ def device_of(inputs: Sequence[Any]) -> torch.device:
     return torch.device("cpu")
 
 
-def _last_uses(fusion: Fusion) -> dict[Value, Node | None]:
+def last_uses(fusion: Fusion) -> dict[Value, Node | None]:
     """The last node that takes each value that is needed; None for outputs."""
     last: dict[Value, Node | None] = {out.value: None for out in fusion.outputs}
     for node in reversed(fusion.nodes):

@@ -1,8 +1,10 @@
-"""How far a result may be off: nvFuser's table by dtype and by the length of the reductions."""
+"""How far a result may be off: a limit for each element, and where it comes from."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import torch
 
 from ...dtypes import REDUCED_FLOATS, Category, DataType
 from ...errors import TritonFuserError
@@ -24,6 +26,25 @@ class ValidationError(TritonFuserError, RuntimeError, AssertionError):
     """A result that differs from the reference by more than it may."""
 
 
+ANALYSIS = "a bound on the rounding errors of all ops up to it"
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """How far each element of a result may be off.
+
+    Attributes
+    ----------
+    values : Tensor
+        float64, of the result's shape; inf for an undecided element, which may be anything.
+    source : str
+        Where they come from, in words.
+    """
+
+    values: torch.Tensor
+    source: str
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """What a result may be off by: ``atol + rtol * abs(expected)``.
@@ -35,9 +56,21 @@ class Tolerance:
     rtol: float
     source: str
 
+    def limit(self, expected: torch.Tensor) -> torch.Tensor:
+        """The same for each element."""
+        size = magnitudes(expected).nan_to_num(nan=0.0, posinf=0.0)
+        return self.atol + self.rtol * size
+
+
+def magnitudes(x: torch.Tensor) -> torch.Tensor:
+    """Absolute values in float64; 1 for packed numbers, which are compared as bytes."""
+    if x.dtype is torch.float4_e2m1fn_x2:
+        return torch.ones(x.shape, dtype=torch.float64, device=x.device)
+    return x.abs().double() if x.is_complex() else x.double().abs()
+
 
 def tolerance(dtype: DataType, length: int) -> Tolerance:
-    """The tolerance of a result of ``dtype`` behind reductions of ``length`` elements in all."""
+    """nvFuser's tolerance of a result behind reductions of ``length`` elements in all."""
     atol, rtol = tolerances(dtype, length)
     if not atol:
         return Tolerance(0.0, 0.0, f"{dtype} is compared exactly")

@@ -1,4 +1,4 @@
-"""``validate``: run a definition and compare with the torch oracle under nvFuser's tolerances."""
+"""``validate`` and ``audit``: run a definition, and compare with the reference."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from ...cache.keys.run_device import device_of
 from ...cache.plan.copies import copied
-from ...ir import Fusion as Graph
 from ..inspect.audit import Audit, AuditRow, audit_outputs, check
+from ..inspect.expectation import Check, expected
 from ..inspect.oracle import Evaluation
+from ..inspect.replay import GeneratorState, is_random, replayed
 from ..inspect.tolerances import tolerances
 from ..record.inputs import Inputs, flatten_inputs
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
-from .arguments import Device
+from .arguments import Device, run_options, with_device
 from .deprecated_calls import Deprecated
 from .fusion import Fusion
 
@@ -27,78 +29,93 @@ class Validated(Deprecated):
         inputs: Inputs,
         reference_outputs: Sequence[torch.Tensor] | None = None,
         device: Device = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
     ) -> list[torch.Tensor]:
         """``run``, check every output, and return them.
 
-        Inputs that outputs are written into are checked too; outputs that depend on random
-        numbers drawn without a seed are checked for their shape.
+        Each element may be as far from the result in float64 as rounding in the definition's
+        dtypes explains (docs/validation.md). Inputs that outputs are written into are checked too.
+        Random numbers are those that the run drew.
 
         Parameters
         ----------
         inputs : list or tuple
             As for ``run``.
         reference_outputs : sequence of Tensor, optional
-            What should come out; by default what torch computes op by op in float64.
+            What should come out; by default what torch computes op by op in float64. They may be
+            off as well: an element may differ by nvFuser's tolerance, too.
         device : torch.device or str, optional
             As for ``run``.
+        atol, rtol : float, optional
+            Allow ``atol + rtol * abs(expected)`` instead; one alone stands beside 0.
 
         Raises
         ------
         ValidationError
             Which output is wrong, where, and by how much.
+        ReferenceIndexError
+            An index lies outside of the tensor that it points into.
         """
         given = flatten_inputs(inputs)
-        return self._validated(given, reference_outputs, lambda: self.run(given, device=device))
+        check = Check(reference_outputs, atol, rtol)
+        return self._validated(given, check, lambda: self.run(given, device=device), device)
 
     def manual_validate(
-        self, inputs: Inputs, reference_outputs: Sequence[torch.Tensor] | None = None
+        self,
+        inputs: Inputs,
+        reference_outputs: Sequence[torch.Tensor] | None = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
     ) -> list[torch.Tensor]:
         """``run_kernel``, check every output as ``validate`` does, and return them."""
         given = flatten_inputs(inputs)
-        return self._validated(given, reference_outputs, lambda: self.run_kernel(given))
+        check = Check(reference_outputs, atol, rtol)
+        return self._validated(given, check, lambda: self.run_kernel(given), None)
 
     def audit(
         self,
         inputs: Inputs,
         reference_outputs: Sequence[torch.Tensor] | None = None,
         device: Device = None,
+        *,
+        atol: float | None = None,
+        rtol: float | None = None,
     ) -> Audit:
         """``run``, and how far every output is off: what ``validate`` looks at, as a table.
 
         Parameters
         ----------
-        inputs, reference_outputs, device
+        inputs, reference_outputs, device, atol, rtol
             As for ``validate``.
 
         Returns
         -------
         Audit
-            ``rows`` with dtype, shape, errors, the worst element, tolerance; prints as a table.
+            ``rows`` with dtype, shape, errors, the worst element and how far it may be off,
+            undecided elements; prints as a table.
 
         Examples
         --------
         >>> print(fd.audit([x, y]))
         """
         given = flatten_inputs(inputs)
-        rows, _ = self._audited(given, reference_outputs, lambda: self.run(given, device=device))
+        check = Check(reference_outputs, atol, rtol, eager=True)
+        rows, _ = self._audited(given, check, lambda: self.run(given, device=device), device)
         return Audit(tuple(rows))
 
     def _validated(
-        self,
-        inputs: Inputs,
-        reference_outputs: Sequence[torch.Tensor] | None,
-        run: Callable[[], list[torch.Tensor]],
+        self, inputs: Inputs, how: Check, run: Callable[[], list[torch.Tensor]], device: Device
     ) -> list[torch.Tensor]:
-        rows, outputs = self._audited(inputs, reference_outputs, run)
+        rows, outputs = self._audited(inputs, how, run, device)
         for row in rows:
             check(row)
         return outputs
 
     def _audited(
-        self,
-        inputs: Inputs,
-        reference_outputs: Sequence[torch.Tensor] | None,
-        run: Callable[[], list[torch.Tensor]],
+        self, inputs: Inputs, how: Check, run: Callable[[], list[torch.Tensor]], device: Device
     ) -> tuple[Iterator[AuditRow], list[torch.Tensor]]:
         if self._ready().shardings:
             raise UnavailableError(
@@ -108,19 +125,14 @@ class Validated(Deprecated):
             )
         fusion = self._ready().ir
         before = copied(inputs) if any(o.alias_of for o in fusion.outputs) else inputs
+        state = None
+        if is_random(fusion):
+            options = run_options(device=device)
+            options = with_device(options, inputs, gpu_only=self._gpu_only())
+            state = GeneratorState.of(device_of(inputs, options.device))
         outputs = run()
-        expected = Evaluation(fusion, before, double=True)
-        if reference_outputs is not None:
-            expected.replace(fusion, reference_outputs)
-        return audit_outputs(fusion, expected, outputs, inputs), outputs
-
-
-def check_outputs(
-    fusion: Graph, expected: Evaluation, outputs: Sequence[torch.Tensor], inputs: Inputs
-) -> None:
-    """Compare what a run returned, and what it wrote into inputs, with the reference."""
-    for row in audit_outputs(fusion, expected, outputs, inputs):
-        check(row)
+        seeded = fusion if state is None else replayed(fusion, before, state)
+        return audit_outputs(fusion, expected(seeded, before, how), outputs, inputs), outputs
 
 
 def get_val_tolerances(fusion: Fusion, inputs: Inputs) -> list[tuple[float, float]]:
@@ -139,4 +151,5 @@ def validate_with_auto_inferred_outputs(
 ) -> None:
     """Compare outputs with what torch computes from ``args``, which the run has not changed."""
     given = flatten_inputs(args)
-    check_outputs(fusion.ir, Evaluation(fusion.ir, given, double=True), fusion_outputs, given)
+    for row in audit_outputs(fusion.ir, expected(fusion.ir, given, Check()), fusion_outputs, given):
+        check(row)

@@ -29,7 +29,7 @@ def reduce_precision(fusion: Fusion) -> Fusion:
 
     ``cast(exp(x), Half)`` -> ``cast(coarse_exp(x), Half)``; ``1 + erf(x)`` -> ``one_plus_erf(x)``.
     """
-    rounded = _rounded_to_half(fusion)
+    rounded = rounded_to_half(fusion)
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         made: Value | None = None
@@ -63,7 +63,7 @@ def _erf_in_sums(fusion: Fusion, value: Value) -> Node | None:
     return node if all(map(adds_one, fusion.consumers[value])) else None
 
 
-def _rounded_to_half(fusion: Fusion) -> frozenset[Value]:
+def rounded_to_half(fusion: Fusion) -> frozenset[Value]:
     """The values that outputs depend on only through a 16-bit float, and continuously."""
     found: set[Value] = set()
     for node in reversed(fusion.nodes):

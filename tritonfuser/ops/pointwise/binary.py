@@ -6,7 +6,7 @@ import torch
 
 from .. import typing_rules as rules
 from ..complex import functions, pairs
-from ..table import Op, Samples
+from ..table import COARSE, EXACT, Accuracy, Op, Samples
 from . import oracles
 from .constructors import binary, per
 
@@ -33,24 +33,26 @@ ARITHMETIC: tuple[Op, ...] = (
            constants=((1, "{lhs}"), (2, "{lhs} * {lhs}"), (3, "{lhs} * {lhs} * {lhs}"),
                       (0.5, "square_root({lhs})"), (-0.5, "libdevice.rsqrt({lhs})"),
                       (-1, "inverse_power({lhs}, 1)"), (-2, "inverse_power({lhs}, 2)")),
-           complex=functions.power, operator="pow"),
+           complex=functions.power, operator="pow", accuracy=Accuracy(2)),
     binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
-           torch.minimum, "The smaller operand; nan where one is nan."),
+           torch.minimum, "The smaller operand; nan where one is nan.", accuracy=EXACT),
     binary("maximum", _default, per(boolean="{lhs} | {rhs}", other="maximum({lhs}, {rhs})"),
-           torch.maximum, "The greater operand; nan where one is nan."),
+           torch.maximum, "The greater operand; nan where one is nan.", accuracy=EXACT),
     binary("div", _default,
            per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}",
                integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,
-           "Quotient; of integers, truncated towards zero.", _NOT_ZERO, complex=pairs.div),
+           "Quotient; of integers, truncated towards zero.", _NOT_ZERO, complex=pairs.div,
+           accuracy=Accuracy(0.5, coarse=COARSE)),
     binary("truediv", rules.float_op, per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}"),
            torch.div, "Quotient; of integers, a Float.", _NOT_ZERO, complex=pairs.div,
-           operator="truediv"),
+           operator="truediv", accuracy=Accuracy(0.5, coarse=COARSE)),
     binary("atan2", rules.float_op, "libdevice.atan2({lhs}, {rhs})", torch.atan2,
-           "Angle of the point (rhs, lhs), in radians."),
+           "Angle of the point (rhs, lhs), in radians.", accuracy=Accuracy(3)),
     *(
         binary(name, _default,
                per(floating="libdevice.fmod({lhs}, {rhs})", integral="int_mod({lhs}, {rhs})",
-                   boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.fmod, doc, _NOT_ZERO)
+                   boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.fmod, doc, _NOT_ZERO,
+               accuracy=EXACT)
         for name, doc in (
             ("fmod", "Remainder with the sign of the dividend."),
             ("mod", "Remainder as C's %: with the sign of the dividend."),
@@ -59,12 +61,13 @@ ARITHMETIC: tuple[Op, ...] = (
     binary("remainder", _default,
            per(floating="float_remainder({lhs}, {rhs})", integral="int_remainder({lhs}, {rhs})",
                boolean="~{rhs} & ({lhs} | ~{lhs})"), oracles.remainder,
-           "Remainder with the sign of the divisor, as Python's %.", _NOT_ZERO, operator="mod"),
+           "Remainder with the sign of the divisor, as Python's %.", _NOT_ZERO, operator="mod",
+           accuracy=Accuracy(1)),
     binary("nextafter", rules.nextafter_op, "libdevice.nextafter({lhs}, {rhs})", torch.nextafter,
-           "The next floating-point number after lhs towards rhs."),
+           "The next floating-point number after lhs towards rhs.", accuracy=Accuracy(1)),
     binary("gcd", rules.integer_op, "gcd({lhs}, {rhs})", oracles.gcd, "Greatest common divisor."),
     binary("hypot", rules.float_op, "libdevice.hypot({lhs}, {rhs})", torch.hypot,
-           "Length of the vector (lhs, rhs), without overflow on the way."),
+           "Length of the vector (lhs, rhs), without overflow on the way.", accuracy=Accuracy(3)),
     binary("complex", rules.complex_op, (), torch.complex,
            "The complex number of a real and an imaginary part.", complex=pairs.from_parts),
 )

@@ -14,7 +14,7 @@ import torch
 from ...dtypes import DataType, from_torch, of_python
 from .. import typing_rules as rules
 from ..complex.pairs import Rule
-from ..table import Kind, Op, OperandType, Param, Pointwise, Samples, TypingRule
+from ..table import ROUNDED, Accuracy, Kind, Op, OperandType, Param, Pointwise, Samples, TypingRule
 
 Variants = tuple[tuple[frozenset[DataType] | None, str], ...]
 Oracle = Callable[..., Any]
@@ -64,6 +64,7 @@ def pointwise(
     record: Callable[[Any, Any], Any] | None = None,
     complex: Rule | None = None,
     operator: str = "",
+    accuracy: Accuracy = ROUNDED,
 ) -> Op:
     """A row of any number of operands; ``triton`` one expression, or some by dtype (``per``)."""
     variants = ((None, triton),) if isinstance(triton, str) else triton
@@ -72,7 +73,7 @@ def pointwise(
         params=params,
         doc=doc,
         category="pointwise",
-        form=Pointwise(variants, typing, constants),
+        form=Pointwise(variants, typing, constants, accuracy),
         infer=rules.pointwise_infer(typing),
         oracle=typed(typing, oracle),
         record=record,
@@ -92,10 +93,20 @@ def unary(
     *,
     complex: Rule | None = None,
     operator: str = "",
+    accuracy: Accuracy = ROUNDED,
 ) -> Op:
     """A row of one operand, ``x``."""
     return pointwise(
-        name, X, typing, triton, oracle, doc, samples, complex=complex, operator=operator
+        name,
+        X,
+        typing,
+        triton,
+        oracle,
+        doc,
+        samples,
+        complex=complex,
+        operator=operator,
+        accuracy=accuracy,
     )
 
 
@@ -110,6 +121,7 @@ def binary(
     constants: tuple[tuple[float, str], ...] = (),
     complex: Rule | None = None,
     operator: str = "",
+    accuracy: Accuracy = ROUNDED,
 ) -> Op:
     """A row of two operands, ``lhs`` and ``rhs``."""
     return pointwise(
@@ -123,6 +135,7 @@ def binary(
         constants=constants,
         complex=complex,
         operator=operator,
+        accuracy=accuracy,
     )
 
 

@@ -12,7 +12,7 @@ from ...dtypes import DataType
 from ...ir import Const, Number
 from .. import typing_rules as rules
 from ..complex import pairs
-from ..table import Call, Kind, Op, Param, Samples
+from ..table import EXACT, Accuracy, Call, Kind, Op, Param, Samples
 from . import oracles
 from .constructors import per, pointwise
 
@@ -47,27 +47,29 @@ def _bounds(dtype: DataType) -> tuple[Number, Number]:
 ROWS: tuple[Op, ...] = (
     pointwise("where", _params("condition", "x", "y"), rules.where_op,
               "tl.where({condition}, {x}, {y})", torch.where,
-              "x where the condition holds, else y.", complex=pairs.each("where")),
+              "x where the condition holds, else y.", complex=pairs.each("where"), accuracy=EXACT),
     pointwise("lerp", _params("x", "y", "weight"), rules.default_op,
               per(floating="lerp({x}, {y}, {weight})", integral="{x} + {weight} * ({y} - {x})",
                   boolean="({weight} & {y}) | (~{weight} & {x})"), oracles.lerp,
               "x + weight * (y - x): linear interpolation between x and y.",
-              Samples(ranges=(("weight", 0.0, 1.0),)), complex=pairs.lerp),
+              Samples(ranges=(("weight", 0.0, 1.0),)), complex=pairs.lerp,
+              accuracy=Accuracy(1, inner=2)),
     pointwise("clamp",
               (Param("input", Kind.OPERAND), Param("min", Kind.SCALAR, None),
                Param("max", Kind.SCALAR, None)), rules.same_op,
               per(boolean="({input} | {min}) & {max}",
                   other="minimum(maximum({input}, {min}), {max})"), oracles.clamp,
               "The input brought up to min and down to max, either of which may be None.",
-              Samples(ranges=(("min", -4.0, -1.0), ("max", 1.0, 4.0))), record=_record_clamp),
+              Samples(ranges=(("min", -4.0, -1.0), ("max", 1.0, 4.0))), record=_record_clamp,
+              accuracy=EXACT),
     pointwise("threshold",
               (Param("input", Kind.OPERAND), Param("threshold", Kind.SCALAR),
                Param("value", Kind.SCALAR)), rules.same_op,
               "tl.where({input} <= {threshold}, {value}, {input})", oracles.threshold,
-              "The value where the input is at most the threshold."),
+              "The value where the input is at most the threshold.", accuracy=EXACT),
     pointwise("addcmul", (*_params("i1", "i2", "i3"), Param("alpha", Kind.SCALAR)),
               rules.default_op,
               per(boolean="{i1} | ({i2} & ({i3} & {alpha}))",
                   other="{i1} + {i2} * ({i3} * {alpha})"), oracles.addcmul,
-              "i1 + i2 * i3 * alpha.", complex=pairs.addcmul),
+              "i1 + i2 * i3 * alpha.", complex=pairs.addcmul, accuracy=Accuracy(1, inner=2)),
 )

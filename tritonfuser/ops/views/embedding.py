@@ -111,7 +111,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "Rows of the weight named by input, scaled down where they are longer than max_norm.",
         "indexing",
-        View(_pull_embedding),
+        View(_pull_embedding, indices=("input",)),
         _infer_embedding,
         _embedding,
         _record_embedding,

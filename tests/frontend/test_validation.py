@@ -1,0 +1,227 @@
+"""What validate takes for right and what not: limits by error analysis."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition, ValidationError, get_val_tolerances
+from tritonfuser.frontend.inspect.expectation import Check, expected
+from tritonfuser.frontend.inspect.oracle import ReferenceIndexError
+from tritonfuser.frontend.inspect.tolerances import tolerances
+
+BF16, FLOAT = DataType.BFloat16, DataType.Float
+
+
+def giving(fd, monkeypatch, *outputs):
+    monkeypatch.setattr(fd, "run", lambda inputs, **kwargs: list(outputs))
+    return fd
+
+
+def limit(fd, inputs, place=0):
+    return expected(fd.fusion.ir, inputs, Check()).limits[place].values
+
+
+def next_up(x):
+    return torch.nextafter(x, torch.full_like(x, math.inf))
+
+
+def softmax(dtype=BF16):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True, dtype=dtype)
+        wide = fd.ops.cast(x, FLOAT)
+        top = fd.ops.broadcast(fd.ops.max(wide, [1]), [False, True])
+        powers = fd.ops.exp(fd.ops.sub(wide, top))
+        total = fd.ops.broadcast(fd.ops.sum(powers, [1]), [False, True])
+        fd.add_output(fd.ops.cast(fd.ops.div(powers, total), dtype))
+    return fd
+
+
+# --- wrong results that were let through ---------------------------------------------------------
+
+
+def test_a_softmax_of_zeros_is_wrong(monkeypatch):
+    x = torch.randn(77, 77).bfloat16()
+    softmax().validate([x])
+    with pytest.raises(ValidationError, match="5929 of 5929 elements differ"):
+        giving(softmax(), monkeypatch, torch.zeros_like(x)).validate([x])
+
+
+def test_a_softmax_two_ulps_off_is_wrong(monkeypatch):
+    x = torch.randn(8, 77).bfloat16()
+    (right,) = softmax().run([x])
+    with pytest.raises(ValidationError):
+        giving(softmax(), monkeypatch, next_up(next_up(right))).validate([x])
+
+
+# --- right results that were refused -------------------------------------------------------------
+
+
+def test_a_rounding_to_bf16_on_the_way_may_go_either_way_where_it_is_close(monkeypatch):
+    """One ULP of bf16 in a Float, but only where the product is near the middle of two numbers."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        narrow = fd.ops.cast(fd.ops.mul(x, 0.1), BF16)
+        fd.add_output(fd.ops.mul(fd.ops.cast(narrow, FLOAT), 2.0))
+    middles = 1 + (torch.arange(64) + 0.5) / 128
+    x = torch.cat([middles, middles + 1 / 256]) / 0.1
+    (right,) = fd.validate([x])
+    wanted = expected(fd.fusion.ir, [x], Check())
+    found = wanted.limits[0].values
+    close = found > 0
+    assert close[:64].all()
+    assert not close[64:].any()
+    assert found.max() >= 2.0**-7
+    other = torch.where(close, wanted.wide.outputs[0] + 0.99 * found, right).float()
+    giving(fd, monkeypatch, other).validate([x])
+    sure = torch.where(close, right, right * (1 + 2.0**-7)).float()
+    with pytest.raises(ValidationError, match="64 of 128"):
+        giving(fd, monkeypatch, sure).validate([x])
+
+
+def test_linear_one_ulp_off_is_right(monkeypatch):
+    with FusionDefinition() as fd:
+        a, b = (fd.define_tensor([-1, -1], contiguity=True) for _ in range(2))
+        fd.add_output(fd.ops.linear(a, b))
+    a, b = torch.randn(8, 100) * 100, torch.randn(16, 100)
+    (right,) = fd.validate([a, b])
+    giving(fd, monkeypatch, next_up(right)).validate([a, b])
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, right + a[:, -1:] * b[:, -1]).validate([a, b])
+
+
+def test_products_of_large_bf16_numbers(monkeypatch):
+    with FusionDefinition() as fd:
+        a, b = (fd.define_tensor([-1, -1], contiguity=True, dtype=BF16) for _ in range(2))
+        fd.add_output(fd.ops.matmul(a, b))
+    a, b = (torch.randn(64, 64) * 1000).bfloat16(), torch.randn(64, 64).bfloat16()
+    (right,) = fd.validate([a, b])
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, right + right.abs().max()).validate([a, b])
+
+
+# --- undecided elements --------------------------------------------------------------------------
+
+
+def test_a_comparison_within_the_error_is_undecided(monkeypatch):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        third = fd.ops.div(x, 3.0)
+        fd.add_output(fd.ops.eq(fd.ops.mul(third, 3.0), x))
+        fd.add_output(fd.ops.gt(third, 100.0))
+        fd.add_output(fd.ops.floor(fd.ops.mul(third, 3.0)))
+        fd.add_output(fd.ops.cast(fd.ops.mul(third, 3.0), DataType.Int))
+    x = torch.arange(1.0, 50.0, 3.0)  # no multiple of 3, which would be exact
+    table = fd.audit([x])
+    assert table.ok
+    assert [row.found.undecided for row in table.rows] == [17, 0, 0, 17]
+    outputs = fd.run([x])
+    giving(fd, monkeypatch, ~outputs[0], *outputs[1:]).validate([x])
+    giving(fd, monkeypatch, *outputs[:2], x - 1, *outputs[3:]).validate([x])
+    with pytest.raises(ValidationError, match="output 1"):
+        giving(fd, monkeypatch, outputs[0], ~outputs[1], *outputs[2:]).validate([x])
+    with pytest.raises(ValidationError, match="output 2"):
+        giving(fd, monkeypatch, *outputs[:2], x - 2, *outputs[3:]).validate([x])
+
+
+def test_exact_arithmetic_decides():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        total = fd.ops.sum(fd.ops.mul(x, 0.5), [1])
+        fd.add_output(fd.ops.gt(total, fd.ops.cast(fd.ops.cast(total, BF16), FLOAT)))
+        fd.add_output(fd.ops.floor(total))
+    x = torch.randint(-50, 50, (20, 30)).float()
+    assert [limit(fd, [x], place).max().item() for place in (0, 1)] == [0.0, 0.0]
+
+
+def test_undecided_choices_spread():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        again = fd.ops.mul(fd.ops.div(x, 3.0), 3.0)
+        fd.add_output(fd.ops.where(fd.ops.lt(again, x), 5.0, x))
+        fd.add_output(fd.ops.where(fd.ops.lt(again, 1e9), 5.0, x))
+    x = torch.tensor([1.0, 2.0, 4.0, 5.0, 7.0, 8.0])
+    assert torch.equal(limit(fd, [x]), (x - 5).abs().double())
+    assert not limit(fd, [x], 1).any()
+
+
+def test_overflow_for_sure_is_infinite_and_else_undecided():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(fd.ops.mul(fd.ops.exp(x), 0.5))
+    x = torch.tensor([100.0, math.log(torch.finfo(torch.float32).max), 1.0])
+    found = limit(fd, [x])
+    assert (found[0], found[1]) == (0.0, math.inf)
+    assert 0 < found[2] < 1e-5
+    assert fd.validate([x])[0][0] == math.inf
+
+
+# --- what may be asked for -----------------------------------------------------------------------
+
+
+def test_tolerances_that_are_given(monkeypatch):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([-1], contiguity=True)))
+    x = torch.full((4,), 8.0)
+    off = giving(fd, monkeypatch, -x + 0.5)
+    with pytest.raises(ValidationError, match="error of 0:"):
+        off.validate([x])
+    off.validate([x], atol=0.5)
+    off.validate([x], rtol=0.0625)
+    off.validate([x], atol=0.25, rtol=0.03125)
+    with pytest.raises(ValidationError, match=r"error of 0.25: atol=0.25 and rtol=0 were given"):
+        off.validate([x], atol=0.25)
+    assert not off.audit([x], rtol=0.06).ok
+    assert off.audit([x], rtol=0.0625).ok
+
+
+def test_outputs_that_are_given_may_be_off_by_nvfusers_tolerance():
+    x = torch.randn(8, 32).bfloat16()
+    eager = torch.softmax(x, 1)
+    softmax().validate([x], [eager])
+    with pytest.raises(ValidationError, match="nvFuser's table for"):
+        softmax().validate([x], [eager + 10])
+
+
+def test_nvfusers_table_stays():
+    fd = softmax()
+    x = torch.randn(77, 77).bfloat16()
+    assert get_val_tolerances(fd.fusion, [x]) == [tolerances(BF16, 77 * 77)]
+
+
+# --- random numbers, indices ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, DataType.Double, BF16])
+def test_random_numbers_are_drawn_again(monkeypatch, dtype):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True, dtype=dtype)
+        noise = fd.ops.normal(0.0, 1.0, [1000], dtype=dtype)
+        fd.add_output(fd.ops.add(x, fd.ops.uniform(-1.0, 2.0, [1000], dtype=dtype)))
+        fd.add_output(fd.ops.mul(noise, fd.ops.rand_like(x)))
+    x = torch.zeros(1000, dtype=dtype.info.torch)
+    state = torch.get_rng_state()
+    outputs = fd.validate([x])
+    after = torch.get_rng_state()
+    torch.set_rng_state(state)
+    assert all(torch.equal(a, b) for a, b in zip(fd.run([x]), outputs, strict=True))
+    assert torch.equal(torch.get_rng_state(), after)
+    assert not any(row.is_random for row in fd.audit([x]).rows)
+    wrong = [outputs[0], fd.run([x])[1]]
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, *wrong).validate([x])
+
+
+@pytest.mark.parametrize("op", ["index_select", "gather"])
+def test_an_index_outside_raises(monkeypatch, op):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1], contiguity=True)
+        index = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int)
+        fd.add_output(getattr(fd.ops, op)(x, index, 0))
+    x, index = torch.randn(5), torch.tensor([0, 7])
+    with pytest.raises(ReferenceIndexError, match=f"{op}: .*") as error:
+        giving(fd, monkeypatch, x[:2]).validate([x, index])
+    assert "getattr(fd.ops, op)" in str(error.value)
+    assert isinstance(error.value, IndexError)

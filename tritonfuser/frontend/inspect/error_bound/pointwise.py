@@ -1,0 +1,145 @@
+"""The bound of an elementwise op: its exact function at the ends of the operands' intervals.
+
+A function that rises or falls in each operand is extreme at the corners (R. Moore, R. Kearfott and
+M. Cloud, Introduction to Interval Analysis, 2009, chapter 5), which holds for jumps as well: a
+floor or a comparison gives both results there. A kink or a pole is mostly at zero, so an interval
+that has it is looked at there too; a wide one also halfway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import torch
+
+from ....dtypes import Category, DataType
+from ....ops.table import Accuracy
+from .bounded import (
+    FLUSHED,
+    Bounded,
+    distance,
+    is_arithmetic,
+    magnitude,
+    overflowed,
+    rounded,
+    roundoff,
+    smallest,
+)
+
+WIDE = 2.0**-7
+"""An interval of more than this part of a number is looked at in more places."""
+
+Function = Callable[..., torch.Tensor]
+
+
+def as_operand(given: Bounded, dtype: DataType) -> Bounded:
+    """An operand cast to the dtype that an op computes in."""
+    category = dtype.info.category
+    if category is Category.BOOL and given.is_float:
+        across = (given.center.abs() <= given.bound) & (given.bound > 0)
+        return Bounded(given.center != 0, torch.zeros_like(given.bound).masked_fill(across, _INF))
+    if not is_arithmetic(dtype):
+        return _as_integer(given, dtype)
+    # A doubtful Bool is 0 or 1.
+    bound = given.bound.clamp(max=1.0) if given.center.dtype is torch.bool else given.bound
+    return rounded(Bounded(given.center.double(), bound), dtype)
+
+
+def _as_integer(given: Bounded, dtype: DataType) -> Bounded:
+    target = dtype.info.torch
+    assert target is not None
+    return Bounded(given.center.to(target), given.bound)
+
+
+def applied(
+    function: Function, operands: Sequence[Bounded | None], computed: DataType, accuracy: Accuracy
+) -> Bounded:
+    """The result of an op before it is stored: what the operands' errors do, and its own.
+
+    Parameters
+    ----------
+    function : callable
+        The op on float64 tensors.
+    operands : sequence of Bounded
+        As they are cast for the op; None is one that was not given.
+    computed : DataType
+        What the op computes in.
+    accuracy : Accuracy
+        Of the op.
+    """
+    inner = accuracy.inner * roundoff(computed) if is_arithmetic(computed) else 0.0
+    widened = [None if x is None else _widened(x, inner) for x in operands]
+    center = function(*(None if x is None else x.center for x in operands))
+    bound = torch.zeros(center.shape, dtype=torch.float64, device=center.device)
+    for point in product(*map(_points, widened)):
+        bound = torch.maximum(bound, distance(function(*point), center))
+    present = [x for x in widened if x is not None]
+    bound = _decided(center, bound, present)
+    if center.is_floating_point() and is_arithmetic(computed):
+        return _with_own_error(Bounded(center, bound), computed, accuracy)
+    return Bounded(center, bound)
+
+
+_INF = math.inf
+
+
+def _widened(operand: Bounded, inner: float) -> Bounded:
+    if not inner or not operand.is_float:
+        return operand
+    return Bounded(operand.center, operand.bound + inner * magnitude(operand.center))
+
+
+def _points(operand: Bounded | None) -> list[torch.Tensor | None]:
+    """Where an operand is looked at: its center, and where its interval may matter most."""
+    if operand is None:
+        return [None]
+    center, bound = operand.center, operand.bound
+    if operand.is_exact or not (operand.is_float or center.dtype is torch.bool):
+        return [center]
+    if center.dtype is torch.bool:
+        return [center, center ^ (bound > 0)]
+    # In Double the error is no larger than the rounding of a sum.
+    step = torch.where(bound > 0, torch.maximum(bound, center.abs() * 2.0**-52), 0.0)
+    unknown = bound.isinf()
+    step = step.masked_fill(unknown, math.nan)
+    found: list[torch.Tensor | None] = [center, center + step, center - step]
+    across = (center.abs() <= step) & (center != 0)
+    if bool(across.any()):
+        found.append(torch.where(across, 0.0, center + step))
+    if bool((step > WIDE * center.abs().clamp(min=1.0)).any()):
+        found += [center + step / 2, center - step / 2]
+    return found
+
+
+def _decided(
+    center: torch.Tensor, bound: torch.Tensor, operands: Sequence[Bounded]
+) -> torch.Tensor:
+    """Integers and Bools are sure or not; two floats that may be equal have no known order."""
+    if center.is_floating_point():
+        whole = [x.bound for x in operands if not x.is_float and x.center.dtype is not torch.bool]
+        for doubtful in whole:
+            bound = torch.where(doubtful > 0, _INF, bound)
+        return bound
+    lost = bound > 0
+    floats = [x for x in operands if x.is_float]
+    for x in operands:
+        lost = lost | (x.bound.isinf() if x.center.dtype is not torch.bool else False)
+    if center.dtype is torch.bool and len(floats) == 2:
+        reach = floats[0].bound + floats[1].bound
+        lost = lost | ((floats[0].center - floats[1].center).abs() <= reach) & (reach > 0)
+    return torch.zeros_like(bound).masked_fill(lost, _INF)
+
+
+def _with_own_error(given: Bounded, computed: DataType, accuracy: Accuracy) -> Bounded:
+    """The bound with the op's own rounding."""
+    if accuracy.ulps <= 0.5 and not accuracy.coarse:
+        return rounded(given, computed) if accuracy.ulps else given
+    unit = roundoff(computed)
+    # One unit in the last place is at most two roundoffs.
+    relative = max(2 * accuracy.ulps * unit, accuracy.coarse)
+    own = (magnitude(given.center) + given.bound) * relative
+    own = own + accuracy.coarse_floor + FLUSHED * smallest(computed)
+    own = torch.where(given.center.isfinite(), own, 0.0)
+    return overflowed(Bounded(given.center, given.bound + own), computed)

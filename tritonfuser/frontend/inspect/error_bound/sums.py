@@ -1,0 +1,112 @@
+"""The bounds of reductions and scans.
+
+A sum of ``n`` numbers is off by at most ``r u`` times the sum of the absolute values, where ``r``
+is how many additions a summand goes through (N. Higham, Accuracy and Stability of Numerical
+Algorithms, 2nd edition, 2002, section 4.2). Kernels add the elements of a tile in pairs, and tiles
+one after the other: ``log2(n)`` additions, and one for each tile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from ....dtypes import DataType
+from .bounded import Bounded, distance, magnitude, overflowed, roundoff, smallest
+
+TILE = 64
+"""Elements of a sum at least that a kernel adds in pairs before it adds them to the others."""
+
+Along = Callable[[torch.Tensor], torch.Tensor]
+"""Joins the elements of float64 tensors as an op does: over dims, or all those before along one."""
+
+
+def additions(count: int) -> float:
+    """How many additions a summand of ``count`` goes through at most."""
+    return math.ceil(math.log2(count)) + count / TILE if count > 1 else 0.0
+
+
+def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Bounded:
+    """The sums of ``count`` elements each; exact where no partial sum needs to be rounded."""
+    center, size = along(given.center), along(magnitude(given.center))
+    carried = along(given.bound)
+    unit = roundoff(computed)
+    own = additions(count) * unit * (size + carried)
+    # Multiples of a number, of which the sum is not too many times that number.
+    grid = unit * torch.exp2(torch.frexp(size).exponent.double())
+    own = torch.where(_all_multiples(given.center, along, grid, size), 0.0, own)
+    own = torch.where(center.isfinite(), own, 0.0)
+    found = overflowed(Bounded(center, carried + own), computed)
+    return _either(found, size, computed)
+
+
+def _all_multiples(
+    x: torch.Tensor, along: Along, grid: torch.Tensor, size: torch.Tensor
+) -> torch.Tensor:
+    """Whether all summands are multiples of one grid for all results, the coarsest one."""
+    if not size.numel():
+        return torch.ones_like(size, dtype=torch.bool)
+    coarsest = grid.max().clamp(min=5e-324)
+    uneven = torch.fmod(magnitude(x), coarsest) != 0
+    return along(uneven.double()) == 0
+
+
+def _either(found: Bounded, size: torch.Tensor, computed: DataType) -> Bounded:
+    """Undecided where partial sums may overflow though the sum does not."""
+    target = computed.info.torch
+    assert target is not None
+    risky = (size > torch.finfo(target).max) & found.center.isfinite()
+    return Bounded(found.center, found.bound.masked_fill(risky, math.inf))
+
+
+def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> Bounded:
+    """The products of ``count`` elements each, in any order."""
+    center, size = along(given.center), along(given.center.abs())
+    grown = along(given.center.abs() + given.bound)
+    target = computed.info.torch
+    assert target is not None
+    whole = center.to(target).double() == center
+    own = count * roundoff(computed) * grown.nan_to_num(nan=0.0, posinf=0.0)
+    own = torch.where(whole & (grown == size), 0.0, own)
+    bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
+    peak = along(magnitude(given.center + given.bound).clamp(min=1.0))
+    shrunk = along(given.center.abs().masked_fill(given.center == 0, 1.0).clamp(max=1.0))
+    bound = bound + torch.where(shrunk < smallest(computed), smallest(computed) * peak, 0.0)
+    risky = (peak > torch.finfo(target).max) & center.isfinite()
+    return overflowed(Bounded(center, bound.masked_fill(risky, math.inf)), computed)
+
+
+def chosen(given: Bounded, along: Along) -> Bounded:
+    """The greatest or the smallest elements: as far off as the interval's ends."""
+    center = along(given.center)
+    step = given.bound.masked_fill(given.bound.isinf(), math.nan)
+    ends = [distance(along(given.center + side * step), center) for side in (-1.0, 1.0)]
+    return Bounded(center, torch.maximum(*ends))
+
+
+def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) -> list[Bounded]:
+    """Means, sums of squared deviations and counts.
+
+    Moments of parts are joined by the formulas of T. Chan, G. Golub and R. LeVeque, Updating
+    formulae and a pairwise algorithm for computing sample variances, 1979. A mean that is off by d
+    adds 2 d times the sum of absolute deviations, and n d ** 2.
+    """
+    x, n = given.center, max(count, 1)
+
+    def add(t: torch.Tensor) -> torch.Tensor:
+        return torch.sum(t, dims, keepdim=True)
+
+    mean = add(x) / n
+    unit = (additions(count) + 3) * roundoff(dtype)
+    own = torch.where(mean.isfinite(), unit * add(magnitude(x)) / n, 0.0)
+    drift = add(given.bound) / n + own
+    apart = (x - mean).abs()
+    squares = add(apart**2)
+    each = given.bound + drift
+    error = add(2 * magnitude(apart) * each + each**2) + unit * magnitude(squares)
+    flat = [torch.sum(t, dims) for t in (mean, drift, squares, error)]
+    found = [overflowed(Bounded(*pair), dtype) for pair in (flat[:2], flat[2:])]
+    counts = torch.full(flat[0].shape, count, dtype=torch.int64, device=x.device)
+    return [*found, Bounded(counts, torch.zeros_like(flat[0]))]

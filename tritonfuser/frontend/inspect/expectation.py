@@ -1,0 +1,79 @@
+"""What a run should give: the outputs in float64, and how far each element may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...dtypes import DataType
+from ...ir import Fusion
+from .error_bound.analysis import bounds
+from .oracle import Evaluation
+from .tolerances import ANALYSIS, Limit, Tolerance, tolerance
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a run should give.
+
+    Attributes
+    ----------
+    wide : Evaluation
+        In float64.
+    limits : list of Limit
+        How far each output may be off, hidden ones too.
+    narrow : Evaluation, optional
+        Rounded as the definition's dtypes say, op by op.
+    """
+
+    wide: Evaluation
+    limits: list[Limit]
+    narrow: Evaluation | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """How to check a run: against which outputs, and how near; ``eager`` is for the table."""
+
+    outputs: Sequence[torch.Tensor] | None = None
+    atol: float | None = None
+    rtol: float | None = None
+    eager: bool = False
+
+
+def expected(fusion: Fusion, inputs: Sequence[Any], how: Check) -> Expected:
+    """What a run should give, and how far each element may be off."""
+    wide = Evaluation(fusion, inputs, double=True)
+    own = bounds(fusion, inputs)
+    if how.outputs is not None:
+        wide.replace(fusion, how.outputs)
+    limits = [
+        _limit(fusion.outputs[place].value.dtype, wide, place, bound, how)
+        for place, bound in enumerate(own)
+    ]
+    narrow = Evaluation(fusion, inputs, double=False) if how.eager else None
+    return Expected(wide, limits, narrow)
+
+
+def _limit(dtype: DataType, wide: Evaluation, place: int, bound: torch.Tensor, how: Check) -> Limit:
+    wanted = wide.outputs[place]
+    if how.atol is not None or how.rtol is not None:
+        asked = Tolerance(how.atol or 0.0, how.rtol or 0.0, "")
+        source = f"atol={asked.atol:g} and rtol={asked.rtol:g} were given"
+        return Limit(_or_undecided(asked.limit(wanted), bound), source)
+    if how.outputs is None:
+        return Limit(bound, ANALYSIS)
+    table = tolerance(dtype, wide.lengths[place])
+    if wanted.shape != bound.shape:
+        return Limit(bound, ANALYSIS)
+    # The outputs that were given have errors of their own.
+    return Limit(torch.maximum(table.limit(wanted).to(bound.device), 2 * bound), table.source)
+
+
+def _or_undecided(limit: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+    if limit.shape != bound.shape:
+        return limit
+    return torch.where(bound.isinf(), bound, limit.to(bound.device))
