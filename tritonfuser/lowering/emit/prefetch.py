@@ -7,6 +7,7 @@ layer norm of 8192 x 8200 in bfloat16 (H200) that was a fifth of the time.
 
 from __future__ import annotations
 
+from ...device import NVIDIA_WARP_SIZE
 from ...heuristics.params import HeuristicParams
 from ...symbolic.index_expr import Affine, digit, substitute
 from ..access.read_footprint import Read
@@ -16,10 +17,8 @@ from .expressions import load_text
 from .lines import Name
 from .loads import LoadWriter
 
-COPIED = 4
-"""Bytes of the smallest asynchronous copy to shared memory."""
-
-LANES = 32
+ASYNC_COPY_BYTES = 4
+"""Bytes of the smallest asynchronous copy to shared memory (NVIDIA's cp.async)."""
 
 
 def is_prefetched(nest: Nest, params: HeuristicParams, read: Read) -> bool:
@@ -32,9 +31,10 @@ def is_prefetched(nest: Nest, params: HeuristicParams, read: Read) -> bool:
     met = frozenset(axis.name for item in read.index for axis in item.axes())
     widths = [t.width for t in nest.tiles if t.block is not None and t.name in met]
     size = read.value.dtype.info.bytes
-    narrow = bool(widths) and max(widths) * size < COPIED * LANES * params.num_warps
+    least = ASYNC_COPY_BYTES * NVIDIA_WARP_SIZE * params.num_warps
+    narrow = bool(widths) and max(widths) * size < least
     loaded = any(item.loaded() for item in read.index)
-    return loop.name in met and narrow and not loaded and size < COPIED
+    return loop.name in met and narrow and not loaded and size < ASYNC_COPY_BYTES
 
 
 def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ....heuristics.params import OuterPersistentParams
 from ...segments import Segment
 from ...tile.nest import Nest
-
-LANE_BYTES = 16
-"""What a thread loads at once."""
-
-WARP = 32
-"""Threads of a warp; where they are more, threads have to exchange what they could keep."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +39,10 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
     rows, row = sides.get("XBLOCK", 1), sides["RBLOCK"]
     tensors = (v for v in segment.inputs if v.is_tensor and v.tensor.rank > 1)
     narrowest = min((v.dtype.info.bytes for v in tensors), default=4)
-    loaded = LANE_BYTES // max(narrowest, 2)
+    loaded = VECTOR_BYTES // max(narrowest, 2)
     params = segment.params
     if isinstance(params, OuterPersistentParams):
-        reached = max(WARP * params.num_warps * min(loaded, rows) // rows, 1)
+        # On a device of wider warps some threads exchange elements they could have kept.
+        reached = max(NVIDIA_WARP_SIZE * params.num_warps * min(loaded, rows) // rows, 1)
         return Lanes(max(row // reached, 1), True)
     return Lanes(loaded if row % loaded == 0 else 1, False)
