@@ -31,11 +31,20 @@ from .segments import Segment, SegmentedFusion
 
 @dataclass(frozen=True)
 class Lowered:
-    """A fusion at given sizes, as kernels: ``sources`` are parallel to ``segmented.segments``.
+    """A fusion at given sizes, as kernels.
 
-    A segment with nothing to launch has None. ``seeds`` are the inputs, behind the recorded ones,
-    that a run draws from torch's generator; ``parts`` those that it makes of complex inputs.
-    ``ledger`` is that of sizes that vary.
+    Attributes
+    ----------
+    segmented : SegmentedFusion
+        The fusion cut into segments.
+    sources : tuple of KernelSource or None
+        The kernel of each segment. None where there is nothing to launch.
+    seeds : Seeds
+        The inputs, behind the recorded ones, that a run draws from torch's generator.
+    parts : tuple of Part
+        The inputs that a run makes of the real and imaginary parts of complex inputs.
+    ledger : Ledger or None
+        The guards on sizes that vary. None where no size does.
     """
 
     segmented: SegmentedFusion
@@ -56,6 +65,12 @@ def lower(
 
     Parameters
     ----------
+    fusion : Fusion
+        As recorded.
+    signature : InputSignature
+        The inputs' dtypes, sizes, strides and alignment.
+    device : DeviceProperties
+        The device to compile for.
     options : RunOptions
         ``params``, ``products`` and ``two_steps``; ``device`` is what the rest of it asks for.
     ledger : Ledger, optional
@@ -68,7 +83,7 @@ def lower(
     SchedulingError
         A matrix product that torch may not run cannot be a kernel.
     ParamsError
-        The params are not one a segment, or of another scheduler than the segment's.
+        The params are not one a segment, or a segment may not have its params.
     """
     fusion = check(concretize(fusion, signature))
     misaligned = _misaligned(fusion, signature)

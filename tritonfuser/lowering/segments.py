@@ -1,4 +1,4 @@
-"""What segmenting gives: kernels-to-be, how outputs lie in their buffers, and why it was cut."""
+"""Segments: the nodes of one kernel with its loop nest, stores and params."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ from .access.read_footprint import Read, loaded_by, read_as, target_of
 
 @dataclass(frozen=True)
 class Member:
-    """A reduction or scan in a segment, and where it lies in the segment's loop nest.
+    """A reduction, scan or matrix product in a segment's loop nest.
 
-    ``index`` is where its results are, ``operand_index`` where its operand is read; ``across``
-    the axes it reduces or scans. ``others`` are the places of the operands behind the first: a
-    matrix product has more.
+    Attributes
+    ----------
+    node : Node
+        The op.
+    index : Index
+        The element of the results that a position of the loop nest contributes to.
+    operand_index : Index
+        The element of the first operand that is read there.
+    across : tuple of Axis
+        The axes reduced or scanned along.
+    others : tuple of Index
+        The elements of the further operands, those of a matrix product.
     """
 
     node: Node
@@ -38,13 +47,24 @@ class Member:
 
 @dataclass(frozen=True)
 class Store:
-    """A value the segment writes to memory, whole, at an index of its loop nest.
+    """A value, or a part of one, that a segment writes to memory.
 
-    ``guards`` hold at the positions that are its elements, where it has fewer than the nest.
-    ``source`` is what is written where that is not the value itself: a scatter's result is first
-    a copy of another value. ``scatter`` is the node that says where the elements of ``source``
-    go; then ``index`` is one of its index tensor. ``start`` is where a part of the value begins:
-    then ``index`` is one of ``source``.
+    Attributes
+    ----------
+    value : Value
+        The value whose buffer is written.
+    index : Index
+        The element that a position of the loop nest writes: of ``value``; of the index tensor where
+        there is a ``scatter``; of ``source`` where there is a ``start``.
+    guards : tuple of Guard
+        Hold at the positions that write an element, where the loop nest has more positions.
+    source : Operand or None
+        What is written where that is not ``value`` itself: a copy that elements are scattered into,
+        the elements to scatter, a part of a concatenation.
+    scatter : Node or None
+        The op that says where elements of ``source`` go.
+    start : tuple of int
+        The first element of ``value`` that a part of it takes. Empty for the whole value.
     """
 
     value: Value
@@ -61,7 +81,7 @@ class Store:
 
     @cached_property
     def target(self) -> Target:
-        """Where it is written in the value's memory."""
+        """The element of ``value`` that is written."""
         if self.start:
             return Target(tuple(i + s for i, s in zip(self.index, self.start, strict=True)))
         if self.scatter is None:
@@ -70,7 +90,7 @@ class Store:
 
     @cached_property
     def starts(self) -> tuple[Read, ...]:
-        """What is read to write it: the source, and the indices that say where it goes."""
+        """What is read to write it: the source, and the indices that elements are scattered to."""
         if self.source is None:
             return (self.read,)
         found = [] if self.scatter is None else loaded_by(self.target)
@@ -91,38 +111,46 @@ class Segment:
         One of nvFuser's scheduler names, or ``scan``.
     nodes : tuple of Node
         All nodes the kernel computes, in recording order.
-    inputs, outputs : tuple of Value
-        What it loads and stores.
-    parallel, reduced : tuple of Axis
-        The loop nest: axes every result has, and axes reduced (or scanned) along.
+    inputs : tuple of Value
+        The values that it loads, and the scalars that it takes.
+    outputs : tuple of Value
+        The values that it stores.
+    parallel : tuple of Axis
+        The axes of the loop nest that results run over, the slowest first. A position of them is a
+        row.
+    reduced : tuple of Axis
+        The axes along rows, that members reduce or scan along. Empty for a flat kernel.
     batch_axes : tuple of Axis
         Those of ``parallel`` that reductions over rows keep: one program each.
-    co_reduced : tuple of Axis
-        Those of ``parallel`` that a program has whole: results of its rows are reduced over them.
     crossing : tuple of Axis
         Those of ``parallel`` that make up the second tile axis of a transpose.
     members : tuple of Member
         Its reductions and scans in order of dependence.
     stores : tuple of Store
-        Its outputs with their places.
+        What it writes.
     params : HeuristicParams
-        Tile sizes.
+        The scheduler's decisions, tile sizes among them.
     reason : str
         Why these nodes are together.
+    co_reduced : tuple of Axis
+        Those of ``parallel`` that one program has whole: results of its rows are reduced over them.
     operands : tuple of BufferView
         For ``expr_eval``: where the tensors that torch is given lie, in the node's order.
     refusals : tuple of str
         Why each scheduler before the chosen one does not take it.
     cut : str
-        Why the kernels before it did not take it in; empty where none was asked.
+        Why the kernels before it did not take it in. Empty where there were none.
     bytes_read, bytes_written : int
         Bytes of tensors that it has to move, each element once.
     depth : int
-        How many reductions along its rows depend on one another.
+        The longest chain of reductions along its rows. 0 without reductions.
     row_start : Affine or None
-        Where its rows begin in its tensors, in elements; None where many differ.
-    follows, followed : bool
-        Whether its kernel starts while the one before it ends, and the one behind it likewise.
+        The element of memory at which a row begins, for most of the bytes along rows. None where
+        tensors differ, or sizes vary.
+    follows : bool
+        Its kernel starts while the one before it ends (programmatic dependent launch).
+    followed : bool
+        The kernel after it starts while this one ends.
     """
 
     name: str
@@ -151,10 +179,12 @@ class Segment:
 
     @property
     def parallel_extent(self) -> int:
+        """Rows: positions of ``parallel``."""
         return prod(a.extent for a in self.parallel)
 
     @property
     def reduced_extent(self) -> int:
+        """Elements of a row: positions of ``reduced``."""
         return prod(a.extent for a in self.reduced)
 
     @property
@@ -165,10 +195,21 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentedFusion:
-    """A fusion cut into segments, in execution order.
+    """A fusion cut into segments.
 
-    ``fusion`` is what the segments' nodes belong to; it may have more nodes than the recorded
-    one, where a reduction is done in two steps. ``results`` are parallel to its outputs.
+    Attributes
+    ----------
+    fusion : Fusion
+        The fusion that the segments' nodes belong to. It has more nodes than the recorded one where
+        a reduction is split into two steps.
+    segments : tuple of Segment
+        In execution order.
+    results : tuple of BufferView
+        Where the fusion's outputs lie, in their order.
+    layouts : dict of Value to tuple of int
+        The strides of each stored value's buffer, in elements.
+    cuts : tuple of str
+        Why kernels were started, and reductions split, in words.
     """
 
     fusion: Fusion

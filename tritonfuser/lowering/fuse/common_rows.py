@@ -1,8 +1,10 @@
-"""Groups in, reductions out that begin along rows in common, so that data is read once.
+"""Groups in, reductions out to split so that several share a first step and data is read once.
 
-Beside rows ``(n, c)`` over ``(h, w)``, a sum over ``(n, h, w)`` is a sum over ``n`` of theirs.
-Beside rows ``(n, g)`` over ``(c, h, w)``, both begin along ``(h, w)``: rows ``(n, g, c)``, of
-which a program takes all of a group together.
+Let a reduction be over ``(n, h, w)``. Beside a kernel whose rows are ``(n, c)`` and that reduces
+``(h, w)``, it becomes a sum over ``n`` of sums over ``(h, w)``, which the kernel can do. Beside a
+kernel whose rows are ``(n, g)`` and that reduces ``(c, h, w)``, both are split: their first steps
+reduce ``(h, w)`` in rows ``(n, g, c)``. A program has all rows of one ``(n, g)`` and does the
+second step.
 """
 
 from __future__ import annotations
@@ -22,46 +24,56 @@ from .grouper import Grouper
 
 
 @dataclass(frozen=True)
-class FirstSteps:
-    """Reductions to do in two steps, and in how many parts, or which.
+class Splits:
+    """Reductions to do in two steps.
 
-    ``co_reduced`` are results whose last step the kernel of the first should do; ``cuts_rows`` says
-    whether a kernel's reductions begin along parts of its rows only for others to join them.
+    Attributes
+    ----------
+    parts : dict of Value to Parts
+        The first result of each reduction, and the parts that its first step has.
+    co_reduced : frozenset of Value
+        Results whose second step the kernel of the first step should do.
+    cuts_rows : bool
+        Some kernel's own reductions are split only for others to share their first step.
     """
 
     parts: dict[Value, Parts] = field(default_factory=dict)
     co_reduced: frozenset[Value] = frozenset()
     cuts_rows: bool = False
 
-    def joined(self, other: FirstSteps) -> FirstSteps:
+    def joined(self, other: Splits) -> Splits:
         """Both."""
-        return FirstSteps(
+        return Splits(
             {**self.parts, **other.parts},
             self.co_reduced | other.co_reduced,
             self.cuts_rows or other.cuts_rows,
         )
 
 
-def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> FirstSteps:
-    """The first steps of a group's reductions, and of those of a kernel on the same data.
+def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> Splits:
+    """How to split a group's reductions to share the first step with a kernel on the same data.
 
     Parameters
     ----------
+    grouper : Grouper
+        Of the fusion before they are split.
+    group : FusionGroup
+        One of its groups.
     cut_rows : bool
-        Whether that kernel's own reductions may be done in two steps too.
+        Whether that kernel's own reductions may be split too.
     """
     if group.depth != 1 or group.outer or group.dependent_outputs or not _is_plain(group):
-        return FirstSteps()
+        return Splits()
     for host in grouper.groups:
         shared = host.loops.inner & group.loops.inner
         cuts = shared != host.loops.inner
         if cuts > cut_rows or not _has_data_of(grouper, host, group, shared):
             continue
         members = [m for g in (host, group) if shared != g.loops.inner for m in g.members]
-        parts: dict[Value, Parts] = {m.node.out: _factors(grouper, m, shared) for m in members}
+        parts: dict[Value, Parts] = {m.node.out: _second_steps(grouper, m, shared) for m in members}
         if all(parts.values()):
-            return FirstSteps(parts, _kept_together(host, parts), cuts)
-    return FirstSteps()
+            return Splits(parts, _reduced_in_kernel(host, parts), cuts)
+    return Splits()
 
 
 def _is_plain(group: FusionGroup) -> bool:
@@ -87,8 +99,8 @@ def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
     return read.value.is_tensor and axes <= met
 
 
-def _kept_together(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:
-    """The host's results, where the elements of its rows need them."""
+def _reduced_in_kernel(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:
+    """The host's results, where the host's rows read them again."""
     if host.depth == 1 and not host.dependent_outputs:
         return frozenset()
     return frozenset(out for m in host.members if m.node.out in parts for out in m.node.outs)
@@ -107,10 +119,10 @@ def last_steps(fusion: Fusion, values: Iterable[Value]) -> frozenset[Value]:
     return frozenset(found)
 
 
-def _factors(grouper: Grouper, member: Member, shared: frozenset[Axis]) -> tuple[int, ...]:
-    """For each reduced dim what the second step reduces: 1 where the first one does all of it.
+def _second_steps(grouper: Grouper, member: Member, shared: frozenset[Axis]) -> tuple[int, ...]:
+    """For each reduced dim the extent that the second step reduces. 1 where the first does all.
 
-    None unless there is something left for both.
+    Empty unless both steps have something to reduce.
     """
     atoms = grouper.maker.axes.atoms(next(member.node.operands()))
     dims = [[grouper.maker.axes.axis(a) for a in atoms[d]] for d in as_call(member.node).dims()]

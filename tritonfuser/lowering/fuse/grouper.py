@@ -92,7 +92,7 @@ class Grouper:
         return self.graph.listed
 
     def _buffers(self) -> dict[Value, BufferView]:
-        """Where each value lies that must be in memory: outputs, and what torch is given."""
+        """Where values lie that must be in memory: outputs, and operands of torch's ops."""
         values = [o.value for o in self.fusion.outputs]
         for node in self.fusion.nodes:
             if is_library(node):
@@ -104,7 +104,8 @@ class Grouper:
     def _ordered(self) -> list[Anchor | Node]:
         """Reductions, library calls and scatters by depth.
 
-        Reductions along memory come before others: reductions over their rows join them.
+        At a depth, reductions along contiguous memory come first. Reductions over their rows can
+        join them then.
         """
         depth = self.maker.depth
         found: list[tuple[int, int, Anchor | Node]] = []
@@ -117,14 +118,14 @@ class Grouper:
         return [item for _, _, item in sorted(found, key=lambda entry: entry[:2])]
 
     def _place_library(self, node: Node) -> None:
-        """A library call ends a kernel: what it is given is stored before it."""
+        """A library call ends a kernel: its operands are stored before it."""
         roots = self._in_memory([v for v in node.operands() if v.is_tensor])
         group = FusionGroup(len(self.graph), (), (), needs=self.graph.writing(roots), library=node)
         self.graph.start(group)
         self.graph.owner.update(dict.fromkeys(node.outs, group.number))
 
     def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
-        """The buffers that values lie in, stored by some kernel if they are not yet."""
+        """The buffers that values lie in. Those that no kernel stores yet are placed."""
         roots = frozenset(self.buffers[v].root for v in values)
         for root in sorted(roots, key=lambda v: (-hint(v.tensor.numel), self.maker.ranks[v])):
             if root not in self.graph.owner and root not in self.fusion.given:
@@ -132,7 +133,7 @@ class Grouper:
         return roots
 
     def _place_store(self, value: Value) -> None:
-        """A value to be stored: its parts straight into place, where that takes no more kernels."""
+        """Place a stored value. Its parts are stored apart where that takes one kernel at most."""
         parts = self.maker.parts(value)
         if not parts or not self._place_parts(parts):
             self._place(self.maker.store(value))
@@ -147,7 +148,7 @@ class Grouper:
         return False
 
     def _place_product(self, node: Node) -> None:
-        """A matrix product starts a kernel, which what is computed from it may join."""
+        """A matrix product starts a kernel. What is computed from it may join as its epilogue."""
         roots = self._in_memory(self.facts.materialised(node))
         anchor = self.maker.product(node, roots)
         group = FusionGroup(len(self.graph), anchor.parallel, anchor.reduced, stored=roots)
@@ -159,7 +160,7 @@ class Grouper:
             self._place(anchor)
 
     def _stored(self) -> list[Value]:
-        """Values that outputs lie in and that are no inputs, each once."""
+        """The buffers to be stored that are no inputs, each once."""
         roots = dict.fromkeys(b.root for b in self.buffers.values())
         return [v for v in roots if v not in self.fusion.given]
 

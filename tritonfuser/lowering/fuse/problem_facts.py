@@ -1,4 +1,4 @@
-"""Groups in, the facts that schedulers decide by out."""
+"""A group in, the facts that schedulers decide by out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .product_facts import ProductFacts
 def problem_of(
     group: FusionGroup, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties
 ) -> Problem:
-    """A kernel in the making as heuristics see it; of sizes that vary, in this run."""
+    """What schedulers are told of a group. Sizes that vary are those of this run."""
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
@@ -56,7 +56,7 @@ def problem_of(
 def _vector(
     group: FusionGroup, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
 ) -> int:
-    """The elements of a vector, where tiles can begin at vectors though rows do not."""
+    """Elements of a vector where tiles can begin at vectors though rows do not, else 1."""
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
     return vector_of_rows(traffic, group.parallel, reduced, group.batch_axes)
@@ -71,7 +71,7 @@ def _rows_split(group: FusionGroup) -> bool:
 
 
 def _published(group: FusionGroup) -> int:
-    """The floats of a row that programs can tell one another; none where sizes vary."""
+    """Sums of a row that programs can publish to one another. 0 where sizes vary."""
     varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
     return 0 if varies or why_not_published(group.members, group.depth) else len(group.members)
 
@@ -81,7 +81,7 @@ def _draws(group: FusionGroup) -> bool:
 
 
 def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
-    """Whether its reductions are a maximum and sums that can go along with it."""
+    """Whether its reductions are one maximum and sums of exponentials in the same loop."""
     members = {member.node.out: member for member in group.members}
     pairs = online_pairs(maker.fusion, members) if group.depth == 2 else {}
     tops = {top.node.out for top in pairs.values()}
@@ -93,7 +93,7 @@ def _accumulators(member: Member) -> int:
 
 
 def _row(length: int) -> int:
-    """A row that varies is taken for as long as the block it needs: it is not cut into pieces."""
+    """Elements of a row. One that varies counts as the block it needs, since it has no tails."""
     return next_power_of_2(hint(length)) if is_size(length) else length
 
 
@@ -114,17 +114,17 @@ def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) ->
 
 
 def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
-    """Bytes that a product's kernel loads for each element of the operand on that side."""
+    """Bytes that a product's kernel loads for each element of the operand on one side."""
     along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
     return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
 
 
 CROSSING_SHARE = 0.15
-"""Share of the bytes that must lie along another axis for a kernel to use square tiles."""
+"""Share of the bytes that must be contiguous along a second axis for a kernel to use 2D tiles."""
 
 
 def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...]:
-    """The axis along which many bytes lie in memory that is not the kernel's fastest one."""
+    """The axis along which many bytes are contiguous, other than the kernel's fastest one."""
     if group.reduced or not group.parallel:
         return ()
     fastest = order_axes(group.parallel, traffic)[-1]
@@ -151,7 +151,7 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
 
 
 def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
-    """Positions of the axes that are neighbours in memory too, 0 for all of them."""
+    """Positions of the axes that are neighbours in memory too. 0 for all of them."""
     run = 1
     for axis in reversed(axes):
         if hint(item.steps.get(axis, 0)) != run:
@@ -161,6 +161,6 @@ def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
 
 
 def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
-    """Elements from one position of the innermost axis to the next."""
+    """Elements of memory from one position of the innermost axis to the next."""
     step = item.steps.get(axes[-1]) if axes else 0
     return None if step is None else hint(step)

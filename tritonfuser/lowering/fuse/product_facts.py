@@ -1,4 +1,4 @@
-"""Facts of matrix products in a fusion: sizes, what is fetched how, what is computed before."""
+"""Facts of a fusion's matrix products: sizes, how operands are fetched, and their prologues."""
 
 from __future__ import annotations
 
@@ -20,11 +20,23 @@ from ..access.read_footprint import is_library
 from ..tile.descriptors import ALIGNMENT, has_descriptors
 
 MOST_TIMES = 2
-"""A prologue may be computed this often: once for each tile that its operand goes into."""
+"""A prologue may be computed this often: once for each tile that reads its operand."""
 
 
 class ProductFacts:
-    """Answers about the products of a fusion."""
+    """Answers about the matrix products of a fusion.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        The fusion.
+    device : DeviceProperties
+        The device to schedule for.
+    fuse_all : bool
+        Prologues are fused whatever they cost.
+    misaligned : frozenset of Value
+        Inputs that do not start at a multiple of 16 bytes.
+    """
 
     def __init__(
         self,
@@ -65,7 +77,7 @@ class ProductFacts:
     def _in_rows(self, node: Node, value: Value) -> bool:
         """Whether a matrix lies in memory as descriptors describe it, when the product starts."""
         (place,) = resolve(self.fusion, [value])
-        computed = self._makers(value) and self._takes_along(node, value)
+        computed = self._makers(value) and self._has_prologue(node, value)
         if place.root in self.misaligned or computed or self._is_view(place.root):
             return False
         strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
@@ -74,11 +86,11 @@ class ProductFacts:
 
     def materialised(self, node: Node) -> list[Value]:
         """The operands that must be in memory before the product starts."""
-        return [v for v in self._computed(node) if not self._takes_along(node, v)]
+        return [v for v in self._computed(node) if not self._has_prologue(node, v)]
 
     def computed(self, node: Node) -> list[Value]:
-        """The operands that are computed where they are read."""
-        return [v for v in self._computed(node) if self._takes_along(node, v)]
+        """The operands that a prologue computes where they are read."""
+        return [v for v in self._computed(node) if self._has_prologue(node, v)]
 
     def _computed(self, node: Node) -> list[Value]:
         call = as_call(node)
@@ -86,7 +98,7 @@ class ProductFacts:
         return [v for v in both if self._makers(v)]
 
     def _makers(self, value: Value) -> frozenset[Value]:
-        """The elementwise results that a matrix consists of, through views; none in memory."""
+        """The elementwise results that a matrix is a view of. Empty where it is in memory."""
         found: set[Value] = set()
         stack = [value]
         while stack:
@@ -104,13 +116,13 @@ class ProductFacts:
 
     @cached_property
     def _kept(self) -> frozenset[Value]:
-        """What is in memory whoever computes the products."""
+        """The buffers that are in memory whoever computes the products."""
         values = [out.value for out in self.fusion.outputs]
         for node in filter(is_library, self.fusion.nodes):
             values += [v for v in node.operands() if v.is_tensor]
         return frozenset(place.root for place in resolve(self.fusion, values))
 
-    def _takes_along(self, node: Node, value: Value) -> bool:
+    def _has_prologue(self, node: Node, value: Value) -> bool:
         if not self.fuse_all and self._makers(value) <= self._kept:
             return False
         call = as_call(node)

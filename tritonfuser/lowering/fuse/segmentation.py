@@ -1,4 +1,13 @@
-"""Fusion in, SegmentedFusion out: what shares a kernel, by which scheduler, and why it was cut."""
+"""Fusion in, SegmentedFusion out: which nodes share a kernel, under which params, and why.
+
+The stages, each from the result of the one before:
+
+1. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
+   Legality says what one kernel can hold, and a scheduler has to take it.
+2. Splits: which reductions are done in two steps (``split_policy.py``). The fusion is rewritten
+   and grouped once more.
+3. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +19,12 @@ from ..passes.materialization import materialize_shared
 from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
-from .common_rows import FirstSteps, last_steps
+from .common_rows import Splits, last_steps
 from .grouper import Grouper
 from .reasons import split_reasons
 from .scheduling import schedule
-from .split_policy import first_steps, losing, tile_parts
+from .slow_products import slow_products
+from .split_policy import choose_splits, tile_parts
 
 
 def segment(
@@ -26,16 +36,24 @@ def segment(
 ) -> SegmentedFusion:
     """Cut a simplified, concrete fusion into kernels for a device.
 
-    Matrix products become kernels where that is worth it: the fusion is grouped with all that
-    may be, and once more without those that lose by it.
+    Matrix products become kernels where that is worth it. The fusion is grouped with all that may
+    be kernels, and again without those that torch is expected to compute faster.
 
-    Reductions with too few rows to fill the device are done in two steps: the fusion is
-    rewritten (``sum(t)`` -> ``sum(sum(reshape(t)))``) and grouped once more; not so where
-    ``two_steps`` is off. Whether reductions of rows begin along parts of them too, so that others
-    of the same data can join them, is decided by the bytes that all kernels move.
+    Reductions with too few rows to fill the device are done in two steps: ``sum(t)`` becomes
+    ``sum(sum(reshape(t)))``. Reductions of other axes of the same data may be split too, so that
+    they share a kernel. Where that splits the rows of a kernel, the fusion is scheduled both ways,
+    and the way of the lower ``cost`` is taken.
 
     Parameters
     ----------
+    fusion : Fusion
+        Simplified, its sizes known.
+    device : DeviceProperties
+        The device to schedule for.
+    two_steps : bool
+        Whether reductions may be split into two steps.
+    products : ProductPolicy
+        Who computes matrix products.
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
     """
@@ -44,6 +62,7 @@ def segment(
     fuse_all = products is not ProductPolicy.AUTO
 
     def grouped() -> Grouper:
+        """The groups of the fusion with the chosen products as kernels."""
         found = Grouper(contracted.fusion, device, fuse_all, misaligned)
         parts = tile_parts(found) if two_steps else {}
         if not parts:
@@ -52,32 +71,34 @@ def segment(
 
     contracted = contract_to_mma(fusion, chosen)
     grouper = grouped()
-    while not fuse_all and (lost := losing(grouper)):
-        chosen -= {contracted.products[value] for value in lost}
+    while not fuse_all and (slow := slow_products(grouper)):
+        chosen -= {contracted.products[value] for value in slow}
         contracted = contract_to_mma(fusion, chosen)
         grouper = grouped()
 
-    def stepped(steps: FirstSteps) -> SegmentedFusion:
-        if not steps.parts:
+    def scheduled(splits: Splits) -> SegmentedFusion:
+        """The groups with reductions split, as segments."""
+        if not splits.parts:
             return schedule(grouper)
-        whole = split_reductions(grouper.fusion, steps.parts)
-        co_reduced = last_steps(whole, steps.co_reduced)
+        whole = split_reductions(grouper.fusion, splits.parts)
+        co_reduced = last_steps(whole, splits.co_reduced)
         again = Grouper(whole, device, fuse_all, misaligned, co_reduced)
-        return schedule(again, split_reasons(grouper, again, steps.parts))
+        return schedule(again, split_reasons(grouper, again, splits.parts))
 
     if not two_steps:
         return schedule(grouper)
-    steps = first_steps(grouper, cut_rows=True)
-    if not steps.cuts_rows:
-        return stepped(steps)
-    return min(stepped(first_steps(grouper, cut_rows=False)), stepped(steps), key=cost)
+    splits = choose_splits(grouper, cut_rows=True)
+    if not splits.cuts_rows:
+        return scheduled(splits)
+    whole_rows = choose_splits(grouper, cut_rows=False)
+    return min(scheduled(whole_rows), scheduled(splits), key=cost)
 
 
 LAUNCH = 8 << 20
-"""Bytes that are moved in the time of a launch."""
+"""Cost of a launch, in bytes: what memory moves in that time."""
 
 
 def cost(segmented: SegmentedFusion) -> int:
-    """Bytes that all kernels read and write, in this run, and what it takes to launch them."""
+    """Bytes that all kernels read and write in this run, with ``LAUNCH`` bytes for each kernel."""
     moved = sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments)
     return hint(moved) + LAUNCH * len(segmented.segments)

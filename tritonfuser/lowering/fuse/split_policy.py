@@ -1,45 +1,44 @@
-"""Groups in, what to rewrite before grouping once more out: steps of reductions, lost products."""
+"""Groups in, the reductions to split before the fusion is grouped once more out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ...heuristics import matmul, schedulers
-from ...heuristics.product_gain import FusedWork, gain
-from ...ir import Node, Value
-from ...ops.builder import as_call
-from ...ops.table import Contraction, View
+from ...ir import Value
 from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..passes.split_factors import AlongMaximum, Interleaved, Parts
 from ..segments import Member
-from .common_rows import FirstSteps, common_rows
+from .common_rows import Splits, common_rows
 from .grouper import Grouper
-from .product_facts import bytes_of
 
 
-def first_steps(grouper: Grouper, cut_rows: bool) -> FirstSteps:
-    """Reductions to do in two steps, and in how many parts, or which.
+def choose_splits(grouper: Grouper, cut_rows: bool) -> Splits:
+    """The reductions to do in two steps, each with its parts.
 
     Parameters
     ----------
+    grouper : Grouper
+        Of the fusion before they are split.
     cut_rows : bool
-        Whether a kernel's reductions may begin along parts of its rows for others to join them.
+        Whether a kernel's own reductions may be split, for reductions of other groups to share
+        their first step.
     """
-    found = FirstSteps()
+    found = Splits()
     for group in grouper.groups:
         if group.library is not None or any(m.node.out in found.parts for m in group.members):
             continue
-        steps = common_rows(grouper, group, cut_rows)
-        if not steps.parts or _disagree(steps.parts, found.parts):
-            steps = FirstSteps(_shares(grouper, group))
-        found = found.joined(steps)
+        splits = common_rows(grouper, group, cut_rows)
+        if not splits.parts or _disagree(splits.parts, found.parts):
+            splits = Splits(_over_programs(grouper, group))
+        found = found.joined(splits)
     return found
 
 
-def _shares(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
-    """Reductions of a group that are shared out over more programs, if any."""
+def _over_programs(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
+    """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
     parts, of = schedulers.split(problem), schedulers.interleave(problem)
     members = group.members[:1] if group.product else group.outer or group.members
@@ -54,15 +53,15 @@ def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:
     return online_pairs(grouper.fusion, {m.node.out: m for m in group.members})
 
 
-def _disagree(steps: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:
-    """Whether a reduction is to begin in another way already."""
-    return any(found.get(value, parts) != parts for value, parts in steps.items())
+def _disagree(parts: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:
+    """Whether a reduction is to be split in another way already."""
+    return any(found.get(value, wanted) != wanted for value, wanted in parts.items())
 
 
 def tile_parts(grouper: Grouper) -> dict[Value, int]:
-    """Reductions of whole rows of a product that its kernel can begin, and in how many parts.
+    """Reductions of whole rows of a product whose first step its kernel can do, and their parts.
 
-    Their first step runs over the columns that a tile has.
+    That step reduces the columns that a tile has.
     """
     found: dict[Value, int] = {}
     products = [g for g in grouper.groups if g.product is not None]
@@ -85,28 +84,3 @@ def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dic
         for member in group.members
         if frozenset(member.across) == columns
     }
-
-
-def losing(grouper: Grouper) -> frozenset[Value]:
-    """Products that torch and a kernel behind it are expected to do faster."""
-    found: set[Value] = set()
-    for group in grouper.groups:
-        if group.product is None:
-            continue
-        problem = grouper.problem(group)
-        assert problem.product is not None
-        fused = _fused_work(grouper, group, group.product, schedulers.split(problem))
-        alone = not fused.has_epilogue and not fused.prologue_bytes
-        if alone or gain(problem.product, fused, grouper.device) <= 0:
-            found.add(group.product.out)
-    return frozenset(found)
-
-
-def _fused_work(grouper: Grouper, group: FusionGroup, node: Node, parts: int) -> FusedWork:
-    forms = (as_call(other).op.form for other in group.nodes)
-    return FusedWork(
-        epilogue_ops=sum(not isinstance(form, View | Contraction) for form in forms),
-        has_epilogue=bool(group.stores) or len(group.members) > 1,
-        prologue_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
-        k_parts=parts,
-    )

@@ -1,4 +1,4 @@
-"""Fusion in, anchors out: each value to compute placed in a loop nest, with what it reads there."""
+"""Fusion in, anchors out: each value to compute in its loop nest, with what it reads there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,18 @@ from .fusion_group import FusionGroup
 
 
 class AnchorMaker:
-    """Makes anchors: places each value in its atoms' loop nest and walks what it reads."""
+    """Makes the anchors of a fusion: puts a value in its loop nest and walks over what it reads.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        The fusion.
+    axes : AxisMap
+        The axes of its values' dims.
+    places : dict of Value to Index
+        The values that are computed at one index only, such as results of reductions, and that
+        index.
+    """
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
@@ -51,11 +62,11 @@ class AnchorMaker:
         places: Mapping[Value, Index],
         stored: Container[Value] = frozenset(),
     ) -> ReadFootprint:
-        """What is reached from reads; see ``footprint.walk``."""
+        """The footprint of reads. See ``read_footprint.walk``."""
         return walk(self.fusion, start, places, stored, self._reads)
 
     def _reads(self, node: Node, read: Read) -> tuple[Read, ...]:
-        """Kept, since each group that a value is offered to is walked through anew."""
+        """Cached: a value is walked anew for each group that it is offered to."""
         found = self._operands.get(read)
         if found is None:
             found = self._operands[read] = tuple(reads(node, read))
@@ -63,7 +74,7 @@ class AnchorMaker:
 
     @cached_property
     def ranks(self) -> dict[Value, int]:
-        """Places of values in the fusion: the same in whatever order it was recorded."""
+        """The position of each value in the fusion, inputs first."""
         made = (out for node in self.fusion.nodes for out in node.outs)
         return {value: rank for rank, value in enumerate((*self.fusion.inputs, *made))}
 
@@ -109,7 +120,7 @@ class AnchorMaker:
         return self._anchor(Store(value, self.axes.index(value)), value)
 
     def scatter(self, node: Node) -> tuple[Anchor, Anchor]:
-        """The anchors of a scatter: of the copy, and of the elements that are put into it."""
+        """The anchors of a scatter: the copy, and the elements that are put into it."""
         call = as_call(node)
         under, index = call.value("arg"), call.value("index")
         copy = Store(node.out, self.axes.index(under), source=under)
@@ -117,12 +128,12 @@ class AnchorMaker:
         return self._anchor(copy, under), self._anchor(put, index)
 
     def materialized(self, node: Node) -> Anchor:
-        """The anchor of a value put in memory: the operand is computed and stored."""
+        """The anchor of a materialized value: its operand is computed and stored."""
         operand = as_call(node).value("arg")
         return self._anchor(Store(node.out, self.axes.index(operand), source=operand), operand)
 
     def parts(self, value: Value) -> list[Anchor]:
-        """The anchors of a value's parts, where it is operands side by side."""
+        """The anchors of the parts of a concatenation. Empty for another value."""
         node = self.fusion.producers.get(value)
         form = None if node is None else as_call(node).op.form
         if node is None or not isinstance(form, View) or form.parts is None:
@@ -143,14 +154,14 @@ class AnchorMaker:
         return replace(anchor, footprint=self._footprint(anchor, self.places))
 
     def _footprint(self, anchor: Anchor, places: Mapping[Value, Index]) -> ReadFootprint:
-        """What an anchor reads; a scatter needs the copy to be there."""
+        """What an anchor reads. A scatter needs the copy in memory."""
         found = self.walk(anchor.starts, places)
         return found if anchor.scatter is None else found.needing(anchor.value)
 
     def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor:
-        """The anchor over a group's axes, positions matched in row-major order.
+        """The anchor over a group's axes. Positions correspond in row-major order.
 
-        A value of fewer elements takes the first positions.
+        A value of fewer elements is computed at the first positions.
         """
         position = _position(group.parallel)
         index = unravel(position, anchor.sizes)
@@ -174,13 +185,13 @@ class AnchorMaker:
         return replace(anchor, footprint=self._footprint(anchor, {**self.places, **group.places}))
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
-        """Loads and stores of tensors, as functions of the axes, in the values' order."""
+        """Loads and stores of tensors as functions of the axes, in the values' order."""
         found = [self._move(r.value, r.index, False) for r in reads if r.value.is_tensor]
         found += [self._move(s.value, s.target.index, True) for s in stores]
         return sorted(dict.fromkeys(found), key=lambda t: t.order)
 
     def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
-        """One load or store; kept, since groups ask again for each value they are offered."""
+        """One load or store. Cached: groups ask again for each value that they are offered."""
         key = value, index, is_store
         if key not in self._moves:
             offset = offset_of(index, buffer_strides(self.fusion, value))

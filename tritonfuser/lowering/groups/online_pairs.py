@@ -1,4 +1,4 @@
-"""Members in, pairs out: sums of exponentials that can go along with the search of a maximum."""
+"""Members in, pairs out: sums of exponentials that share a loop with their maximum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..segments import Member
 
 
 def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value, Member]:
-    """For each sum that can go along with the search of its maximum: the maximum's member."""
+    """The sums that can share a loop with the maximum they are below, each with its maximum."""
     found: dict[Value, Member] = {}
     for out, member in members.items():
         if member.node.op != "sum":
@@ -35,7 +35,7 @@ def _top(fusion: Fusion, power: Node, members: Mapping[Value, Member]) -> Member
 
 
 def _same_rows(fusion: Fusion, total: Member, top: Member) -> bool:
-    """Whether the sum reads the maximum, and what it is of, where the maximum's walk does."""
+    """Whether the sum reads the maximum and its operand at the index at which the maximum does."""
     power = fusion.producers[next(total.node.operands())]
     assert isinstance(power.args[0], Value)
     x, shift = fusion.producers[power.args[0]].args
