@@ -28,7 +28,15 @@ DYNAMIC = -1
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One dimension: its extent, and whether it is a size-1 dim stretched by expand (stride 0)."""
+    """One dimension of a tensor.
+
+    Attributes
+    ----------
+    size : int or sympy.Expr
+        The extent; an expression until concretize knows it.
+    expanded : bool
+        Whether expand stretched it from size 1: its stride is 0.
+    """
 
     size: Extent
     expanded: bool = False
@@ -42,9 +50,15 @@ class Dim:
 class Layout:
     """What ``define_tensor`` promises of an input's memory.
 
-    ``contiguity`` is in memory order, outermost first: dim ``i`` looks at
-    ``contiguity[rank - 1 - stride_order[i]]``. ``stride_order[i]`` counts from the innermost dim:
-    0 is the fastest. ``strides`` is filled by concretize, from the actual tensor.
+    Attributes
+    ----------
+    contiguity : tuple of (bool or None)
+        In memory order, outermost first; dim ``i`` has ``contiguity[rank - 1 - stride_order[i]]``.
+        None for a broadcast dim.
+    stride_order : tuple of int
+        For each dim its place in memory, counted from the innermost: 0 is the fastest.
+    strides : tuple of int, optional
+        In elements, of the actual tensor; set by concretize.
     """
 
     contiguity: tuple[bool | None, ...]
@@ -54,10 +68,21 @@ class Layout:
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor: dims, dtype, where it lives, and for inputs its layout.
+    """The type of a tensor.
 
-    ``weak`` marks a 0-dim tensor that promotes like a scalar; a full reduction's result is 0-dim
-    and not weak.
+    Attributes
+    ----------
+    dims : tuple of Dim
+        Outermost first.
+    dtype : DataType
+        The element type.
+    is_cpu : bool
+        Whether it is a 0-dim tensor in the memory of the CPU.
+    layout : Layout, optional
+        Of inputs only.
+    weak : bool
+        Whether it is a 0-dim tensor that promotes like a scalar. The 0-dim result of a full
+        reduction is not weak.
     """
 
     dims: tuple[Dim, ...]
@@ -105,7 +130,15 @@ Type = Union[TensorType, ScalarType]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One SSA value; tensors and scalars are numbered apart, in creation order."""
+    """One SSA value.
+
+    Attributes
+    ----------
+    index : int
+        Its number, in creation order; tensors and scalars are numbered separately.
+    type : TensorType or ScalarType
+        What it is.
+    """
 
     index: int
     type: Type
@@ -138,9 +171,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const:
-    """A number in a definition, with its dtype; equal by type and bits.
+    """A number in a definition, with its dtype.
 
-    So ``1``, ``1.0`` and ``True`` differ, ``0.0`` and ``-0.0`` differ, and nan equals itself.
+    Equality compares type and bits: ``1``, ``1.0`` and ``True`` differ, ``0.0`` and ``-0.0``
+    differ, and nan equals itself.
     """
 
     value: Number
@@ -156,7 +190,7 @@ class Const:
         if isinstance(self.value, bool | int):
             return kind, self.dtype, str(integer(self.value)).encode()
         number = complex(self.value)
-        # All nans are one: they print alike and mean the same.
+        # All nans are equal: they print alike and mean the same.
         parts = (math.nan if x != x else x for x in (number.real, number.imag))
         return kind, self.dtype, struct.pack("<dd", *parts)
 
@@ -179,8 +213,18 @@ Attr = Union[None, bool, int, float, str, DataType, tuple[int, ...], tuple[bool,
 class Node:
     """One recorded op: ``outs = op(*args, **attrs)``.
 
-    ``args`` are the run-time operands, by position in the op's signature (a tuple for a list of
-    them); ``attrs`` the static arguments, by name.
+    Attributes
+    ----------
+    op : str
+        The name of a row of the op table.
+    args : tuple
+        Run-time operands, in the order of the op's signature; a tuple for a list of operands.
+    attrs : tuple of (str, value)
+        Static arguments, by name.
+    outs : tuple of Value
+        The results.
+    loc : SourceLoc, optional
+        The user's line that recorded it; not compared.
     """
 
     op: str
@@ -188,11 +232,9 @@ class Node:
     attrs: tuple[tuple[str, Attr], ...]
     outs: tuple[Value, ...]
     loc: SourceLoc | None = field(default=None, compare=False)
-    bound: object = field(default=None, init=False, repr=False, compare=False)
-    """Kept by ``ops.builder.as_call``: every pass asks for it."""
 
     def __hash__(self) -> int:
-        # Of what it defines, which no other node of a fusion does.
+        # No other node of a fusion defines these values.
         return hash(self.outs)
 
     def attr(self, name: str) -> Attr:
@@ -217,8 +259,14 @@ class Node:
 class Output:
     """A result of the fusion.
 
-    ``alias_of`` is an input that the value is written into; then the output is returned only
-    where ``hidden`` is false.
+    Attributes
+    ----------
+    value : Value
+        What is computed.
+    alias_of : Value, optional
+        The input that it is written into.
+    hidden : bool
+        Whether a run does not return it; only for outputs with an alias.
     """
 
     value: Value
@@ -228,7 +276,17 @@ class Output:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A whole definition: inputs and outputs in order, nodes in recording order."""
+    """A whole definition.
+
+    Attributes
+    ----------
+    inputs : tuple of Value
+        Tensors and scalars, in the order of a call's arguments.
+    nodes : tuple of Node
+        In recording order; operands are defined before they are used.
+    outputs : tuple of Output
+        In the order of a call's results.
+    """
 
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
@@ -236,12 +294,12 @@ class Fusion:
 
     @cached_property
     def given(self) -> frozenset[Value]:
-        """The inputs, to ask whether a value is one."""
+        """The inputs, as a set."""
         return frozenset(self.inputs)
 
     @cached_property
     def returned(self) -> frozenset[Value]:
-        """What outputs are, those too that are only written into inputs."""
+        """The values of all outputs, hidden ones too."""
         return frozenset(out.value for out in self.outputs)
 
     @cached_property
@@ -251,10 +309,12 @@ class Fusion:
 
     @cached_property
     def producers(self) -> dict[Value, Node]:
+        """The node that defines each value; inputs have none."""
         return {out: node for node in self.nodes for out in node.outs}
 
     @cached_property
     def consumers(self) -> dict[Value, tuple[Node, ...]]:
+        """The nodes that use each value, in order; values without uses are not in it."""
         found: dict[Value, list[Node]] = {}
         for node in self.nodes:
             for value in dict.fromkeys(node.operands()):
@@ -263,7 +323,7 @@ class Fusion:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the structure; equal for equal definitions, in any process."""
+        """A SHA-256 digest of the structure, the same in every process for equal definitions."""
         text = "\n".join(_structure(self))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -346,7 +406,7 @@ def live_nodes(nodes: Sequence[Node], roots: Sequence[Value]) -> tuple[Node, ...
 
 
 def depth_first(fusion: Fusion) -> list[Node]:
-    """The nodes that outputs need, each after its operands, in the order they are met."""
+    """The nodes that outputs need, each after its operands, depth first from the outputs."""
     ordered: list[Node] = []
     done: set[Value] = set(fusion.inputs)
     pending = [output.value for output in reversed(fusion.outputs)]

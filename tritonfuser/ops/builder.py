@@ -1,7 +1,6 @@
 """Recording: bind arguments to an op's signature, infer the result types, append the node.
 
-The one way nodes come into being: ``fd.ops`` records the user's calls through it, composite ops
-and graph passes record theirs.
+All nodes are recorded here: those of the user's ``fd.ops``, of composite ops and of passes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .table import REQUIRED, Call, Composite, HostScalar, Kind, Op, View
 
 
 class GraphBuilder:
-    """Collects nodes in recording order; values are numbered as they are made.
+    """Collects nodes in recording order and numbers their values.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class GraphBuilder:
         return len(self.inputs), len(self.nodes), [*self.outputs], self._tensors, self._scalars
 
     def rollback(self, mark: tuple[int, int, list[Output], int, int]) -> None:
-        """Forget what was added since ``mark``."""
+        """Remove what was added since ``mark``."""
         inputs, nodes, self.outputs, self._tensors, self._scalars = mark
         del self.inputs[inputs:], self.nodes[nodes:]
 
@@ -80,7 +79,7 @@ class GraphBuilder:
             raise error.located(self.loc) from error.__cause__
 
     def append(self, call: Call) -> Any:
-        """Record one node as it is bound; no op-specific recording."""
+        """Record one node of a bound call, without the op's own ``record``."""
         types = call.op.infer(call)
         check_complex(call, types)
         outs = tuple(self.new_value(type_) for type_ in types)
@@ -106,7 +105,7 @@ class OpNamespace:
 
 
 def missing_results(call: Call, made: int) -> int:
-    """How many None a call hands back behind its results."""
+    """How many trailing None a call returns behind its results."""
     return 0 if call.op.returns is None else call.op.returns(call) - made
 
 
@@ -132,16 +131,12 @@ def check_complex(call: Call, types: Sequence[Type] = ()) -> None:
 
 
 def as_call(node: Node) -> Call:
-    """The bound call a node was recorded from; made once, not to be changed."""
-    found = node.bound
-    if not isinstance(found, Call):
-        found = Call(registry.get(node.op), node.args, dict(node.attrs))
-        object.__setattr__(node, "bound", found)
-    return found
+    """The op's row and the bound arguments of a node."""
+    return Call(registry.get(node.op), node.args, dict(node.attrs))
 
 
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
-    """Arguments checked and put in their places, Python numbers turned into constants."""
+    """Match arguments to parameters and convert them; Python numbers become constants."""
     given = _match(op, list(args), dict(kwargs))
     operands: list[Arg] = []
     attrs: dict[str, Attr] = {}

@@ -19,7 +19,10 @@ from ..shapes import Memory, Pull, Target
 
 
 class Kind(Enum):
-    """What an argument may be. The first seven are run-time operands, the rest static."""
+    """What an argument may be; its value is the text in signatures.
+
+    The first seven are run-time operands, the others static arguments.
+    """
 
     TENSOR = "TensorView"
     OPERAND = "TensorView | Val | bool | int | float | complex"
@@ -66,15 +69,15 @@ class Param:
     Attributes
     ----------
     name : str
-        Its name in calls.
+        The Python name.
     kind : Kind
-        What it takes.
-    default : Any
-        What it is where it is left out; REQUIRED where it may not be. None is a value like another.
+        What an argument may be.
+    default : object
+        REQUIRED where there is no default; None is a default like any other.
     keyword_only : bool
-        It cannot be given by place.
+        Whether it cannot be given by position.
     takes_none : bool
-        It must be given, and None may be given.
+        Whether None may be given although there is no default.
     """
 
     name: str
@@ -86,9 +89,16 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Typing:
-    """The dtypes of a pointwise op: what each operand is cast to, what the expression yields,
+    """The dtypes of a pointwise op.
 
-    and what the result is stored as.
+    Attributes
+    ----------
+    operands : tuple of DataType
+        What each operand is cast to.
+    computed : DataType
+        What the expression yields.
+    result : DataType
+        What the result is stored as.
     """
 
     operands: tuple[DataType, ...]
@@ -98,7 +108,17 @@ class Typing:
 
 @dataclass(frozen=True, slots=True)
 class OperandType:
-    """What a dtype rule sees of an operand: ``weak`` for scalars, numbers and 0-dim tensors."""
+    """What a dtype rule sees of an operand.
+
+    Attributes
+    ----------
+    dtype : DataType
+        The operand's dtype.
+    weak : bool
+        Whether it promotes only by category: scalars, numbers and weak 0-dim tensors.
+    is_tensor : bool
+        Whether it is a tensor.
+    """
 
     dtype: DataType
     weak: bool
@@ -140,13 +160,21 @@ ROUNDED = Accuracy()
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """A Triton expression over the operands' names, ``"{x} + {y}"``.
+    """An op computed element by element, by a Triton expression: ``"{x} + {y}"``.
 
-    ``variants`` is tried in order by the dtype of the first operand after casting; a key of
-    None takes any. Names usable in an expression: ``tl``, ``libdevice`` and the functions of
-    ``lowering.device_lib.functions``; ``{dtype}`` is the Triton name of the computed dtype.
-    ``constants`` are cheaper expressions for when the last operand is a known number.
-    ``accuracy`` bounds the error of all of them.
+    Expressions may use ``tl``, ``libdevice``, the functions of
+    ``lowering.device_lib.functions``, and ``{dtype}``, the Triton name of the computed dtype.
+
+    Attributes
+    ----------
+    variants : tuple of (dtypes, expression)
+        The first whose dtypes contain the first operand's dtype after casting; None takes any.
+    typing : callable
+        The dtype rule.
+    constants : tuple of (number, expression)
+        Cheaper expressions where the last operand is this constant.
+    accuracy : Accuracy
+        Bounds the error of all of the expressions.
     """
 
     variants: tuple[tuple[frozenset[DataType] | None, str], ...]
@@ -156,7 +184,7 @@ class Pointwise:
 
     @property
     def copies(self) -> bool:
-        """Whether the op hands its first operand on: set, cast."""
+        """Whether the result is the first operand, in the same or another dtype: set, cast."""
         texts = [text for _, text in self.variants]
         plain = texts and all(re.fullmatch(r"\{\w+\}", text) for text in texts)
         return not self.constants and bool(plain)
@@ -176,9 +204,14 @@ class Pointwise:
 class Reduction:
     """A reduction by an associative operation.
 
-    ``identity`` names the neutral element: "zero", "one", "lowest" or "highest";
-    ``combine`` joins two partial results, ``"{a} + {b}"``; ``across`` reduces a tile along
-    ``{axis}`` and keeps no dim, ``"tl.sum({x}, {axis})"``.
+    Attributes
+    ----------
+    identity : str
+        The neutral element: "zero", "one", "lowest" or "highest".
+    combine : str
+        Triton expression that combines two partial results: ``"{a} + {b}"``.
+    across : str
+        Triton expression that reduces a tile along an axis: ``"tl.sum({x}, {axis})"``.
     """
 
     identity: str
@@ -188,12 +221,20 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Mean, sum of squared deviations and count along the reduced dims, in a stable way."""
+    """Mean, sum of squared deviations and count over the reduced dims, by Welford's algorithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """An inclusive scan along one dim; as Reduction, with ``along`` scanning a tile."""
+    """An inclusive scan along one dim.
+
+    Attributes
+    ----------
+    identity, combine, across : str
+        As those of ``Reduction``.
+    along : str
+        Triton expression that scans a tile along an axis: ``"tl.cumsum({x}, {axis})"``.
+    """
 
     identity: str
     combine: str
@@ -203,13 +244,21 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A rearrangement: which element of which operand each output element reads.
+    """A rearrangement: which element of which operand each element of the result is.
 
-    ``pull`` gives the sources of the element at an index. ``alias`` says how the result lies in
-    the operand's memory, or None where it does not: then the elements must be copied.
-    ``regroups`` marks the view that cuts and joins dims in row-major order (reshape). ``parts``
-    gives the operands of a view that lays them side by side, each with the index it starts at.
-    ``indices`` names the operands that hold positions: their elements never reach the result.
+    Attributes
+    ----------
+    pull : callable
+        ``(call, Pull) -> sources`` of the element at an index.
+    alias : callable, optional
+        ``(call, Memory) -> Memory | None``: the result's strides in the operand's memory. None
+        where no strides express it: then elements are copied.
+    regroups : bool
+        Whether it splits and merges dims in row-major order: reshape.
+    parts : callable, optional
+        ``call -> (operand, first index) pairs``, for a concatenation.
+    indices : tuple of str
+        The operands that hold positions; their elements are never elements of the result.
     """
 
     pull: Callable[[Call, Pull], Any]
@@ -221,11 +270,18 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """A copy of ``arg`` with the elements of ``src`` at the places that ``index`` names.
+    """A copy of ``arg`` with elements of ``src`` stored at the places that ``index`` holds.
 
-    One kernel writes the copy; a later one runs over the elements of ``index`` and writes those
-    of ``src``, a tensor or a number, into the same memory. ``push`` says where the element at an
-    index goes; its guards keep it inside. ``indices`` as for a view.
+    One kernel stores the copy. A later kernel runs over the elements of ``index`` and stores those
+    of ``src``, a tensor or a number, into the same memory.
+
+    Attributes
+    ----------
+    push : callable
+        ``(call, Pull) -> Target``: the place in the result for the element at an index, with
+        guards against places out of bounds.
+    indices : tuple of str
+        As those of ``View``.
     """
 
     push: Callable[[Call, Pull], Target]
@@ -234,23 +290,36 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Materialize:
-    """``arg`` in memory: one kernel computes and stores it, later ones load it."""
+    """``arg`` stored in memory: one kernel computes it, later ones load it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factory:
-    """A tensor made from scalars and its own index, ``"{start} + {step} * {i0}"``."""
+    """A tensor computed from scalars and the element's index.
+
+    Attributes
+    ----------
+    triton : str
+        Triton expression: ``"{start} + {step} * {i0}"``.
+    """
 
     triton: str
 
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Philox random numbers: ``distribution`` names the function of ``lowering.device_lib``.
+    """Philox random numbers.
 
-    The first two operands are (low, high) of a half-open range where ``bounded``, (mean, standard
-    deviation) where only ``scaled``. ``neighbours`` says that the library has the function for
-    runs of four and of eight elements as well, which share the work.
+    Attributes
+    ----------
+    distribution : str
+        The function of ``lowering.device_lib`` that draws them.
+    bounded : bool
+        Whether the first two operands are (low, high) of a half-open range.
+    scaled : bool
+        Whether the first two operands scale the numbers: a range, or (mean, standard deviation).
+    neighbours : bool
+        Whether the device library also draws four and eight consecutive elements at once.
     """
 
     distribution: str
@@ -261,20 +330,32 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """Written in other ops: ``expand(builder_ops, *args, **attrs)`` returns the result value(s)."""
+    """An op defined in terms of other ops.
+
+    Attributes
+    ----------
+    expand : callable
+        ``(ops, *args, **attrs) -> result(s)``, recorded by ``ops``.
+    """
 
     expand: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Run by torch, as the oracle says: what a library does better than generated code would.
+    """An op that torch runs, between kernels: the oracle is its implementation.
 
-    It ends a kernel: operands are in memory before it, results after it. ``like`` names, for each
-    result, the operand whose memory order it has; others are row-major. ``capability``
-    gives the compute capability, times ten, whose instructions a call needs. ``product`` writes a
-    call with ``mma`` and views, as ``Composite.expand`` does, or gives None where it cannot: then
-    it may be a generated kernel instead.
+    Its operands and results are in memory.
+
+    Attributes
+    ----------
+    like : tuple of (str or None)
+        For each result the operand whose memory order it has; None for row-major.
+    capability : callable, optional
+        ``call -> int``: compute capability, times ten, whose instructions the call needs.
+    product : callable, optional
+        ``(ops, *args) -> Value | None``: the same matrix product as views and ``mma``, for a
+        generated kernel; None where its ranks have no such form.
     """
 
     like: tuple[str | None, ...] = ()
@@ -284,16 +365,15 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A matrix product as a kernel of its own: ``[*batch, M, K] x [*batch, K, N]`` (and a row).
+    """A matrix product in a generated kernel: ``[*batch, M, K] x [*batch, K, N]``, plus a bias.
 
-    Its operands are computed where they are read, and what is computed from its result in the
-    same place rides along.
+    What computes its operands is fused as a prologue, what follows elementwise as an epilogue.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class HostScalar:
-    """A scalar known when extents are: the size of a dim."""
+    """A scalar that is known once extents are: the size of a dim."""
 
 
 Form = Union[
@@ -315,10 +395,16 @@ Form = Union[
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The range tests draw the operands from, and the dtypes they try.
+    """The numbers and dtypes that tests try.
 
-    ``low``/``high`` bound every operand; ``ranges`` overrides it by operand name. ``dtypes``
-    None means every lowered dtype the typing rule takes.
+    Attributes
+    ----------
+    low, high : float
+        Range of every operand.
+    ranges : tuple of (str, float, float)
+        Name, low and high of operands with a range of their own.
+    dtypes : tuple of DataType, optional
+        None for every lowered dtype that the typing rule takes.
     """
 
     low: float = -10.0
@@ -329,7 +415,17 @@ class Samples:
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments bound to an op's parameters: operands by position, static ones by name."""
+    """Arguments bound to an op's parameters.
+
+    Attributes
+    ----------
+    op : Op
+        The row.
+    args : tuple
+        Run-time operands, in the order of the signature.
+    attrs : dict
+        Static arguments, by name.
+    """
 
     op: Op
     args: tuple[Arg, ...]
@@ -356,12 +452,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Names for the dims of a call's tensors, so that the call can be shared out over devices.
+    """Names for the dims of a call's tensors, so that the call can be sharded over devices.
 
-    Dims of one name can be cut alike: the part of the result at a part of the operands is what
-    the call gives for that part. ``summed`` names are in operands alone: parts of them give
-    results that add up. A dim named "" is needed whole. ``once`` are the operands, by place, that
-    count in one of such results only.
+    Dims of one name are sharded together: the call on shards of the operands gives the shards of
+    the results. A dim named "" cannot be sharded.
+
+    Attributes
+    ----------
+    operands, results : tuple of tuple of str
+        A name for each dim.
+    summed : frozenset of str
+        Contracted dims: shards of them give partial results that add up.
+    once : frozenset of int
+        Operands, by place, that only one of such partial results may include: a bias.
     """
 
     operands: tuple[tuple[str, ...], ...]
@@ -385,34 +488,34 @@ class Op:
     category : str
         Heading in the docs: "pointwise", "reduction", "view", ...
     form : Form
-        How it is lowered.
+        How the op is lowered.
     infer : callable
         ``Call -> tuple[Type, ...]``: the result types; raises DefinitionError.
     oracle : callable
         torch reference: ``(operands in order, tuples for lists, **attrs)`` -> tensor or tuple.
         Operands come as torch tensors or Python numbers.
     record : callable, optional
-        ``(builder, call) -> Value | tuple``: replaces the recording of a single node, for ops
-        that mean something else at record time (a sum over size-1 dims is a squeeze).
+        ``(builder, call) -> Value | tuple``: records other nodes in place of the op's own. A sum
+        over size-1 dims is recorded as a squeeze.
     samples : Samples
-        For tests.
+        The numbers and dtypes that tests try.
     printed : str, optional
-        The op that ``repr(fd)`` writes instead, with the result's dtype: a copy is printed as a
-        cast to its own dtype.
+        The op that ``repr(fd)`` prints instead, with the result's dtype: ``set`` is printed as a
+        cast.
     returns : callable, optional
-        ``Call -> int``: how many things a call hands back, where that is more than the results:
-        None stands for those that are missing.
+        ``Call -> int``: the length of the tuple that a call returns, where it is longer than the
+        results: the rest is None.
     complex : callable, optional
-        What the op does with complex numbers: ``(ops, *operands, **attrs) -> result(s)``, a
-        ``complexes.Pair`` of reals in the place of each complex number, recorded by ``ops``.
-        Pointwise operands come cast as the typing rule says. Without it complex operands are
-        refused, but for views and composite ops, which need none.
+        ``(ops, *operands, **attrs) -> result(s)``: the op on complex numbers, each given as a
+        ``Pair`` of reals, recorded by ``ops``. Operands of pointwise ops are already cast as the
+        typing rule says. Without it complex operands are an error, except for views and composite
+        ops, which need no rule.
     results : tuple of str
-        Names of the results, where a call hands back a tuple.
+        Names of the results, where a call returns a tuple.
     axes : callable, optional
-        ``Call -> Axes``: which dims of a library op run together.
+        ``Call -> Axes``: which dims of a library op can be sharded together.
     expression : str
-        nvFuser's class of the op as an expression, where programs ask for it.
+        nvFuser's class of the op, for programs that walk a fusion's expressions.
     operator : str
         The operator of Python that records the op on handles, as its special method is called:
         ``"add"`` for ``__add__`` and ``__radd__``.
@@ -441,7 +544,7 @@ class Op:
 
     @cached_property
     def operands(self) -> dict[str, int]:
-        """The run-time operands by name, with their places in a call's ``args``."""
+        """Name -> place in a call's ``args``, for each run-time operand."""
         names = (param.name for param in self.params if param.kind.is_operand)
         return {name: place for place, name in enumerate(names)}
 

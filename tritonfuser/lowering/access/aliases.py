@@ -1,4 +1,4 @@
-"""Outputs that are views: find the buffer each output lies in, so that no view moves data."""
+"""The buffer and strides of each output: outputs that are views need no copy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from ...symbolic.sizes import integer
 
 @dataclass(frozen=True, slots=True)
 class BufferView:
-    """A value in memory: the buffer it lies in (an input or a segment's output), and how.
+    """Where a value lies in memory.
 
-    ``memory`` None means the whole buffer as it is allocated. ``pairs`` says that the buffer is
-    taken as complex numbers, by a last dim of two; then ``memory`` counts those.
+    Attributes
+    ----------
+    root : Value
+        The value that the buffer is allocated for: an input or a segment's output.
+    memory : Memory, optional
+        Sizes, strides and offset in the buffer; None for the whole buffer as it is allocated.
+    pairs : bool
+        Whether the buffer holds complex numbers as a last dim of two. Then ``memory`` counts
+        complex numbers.
     """
 
     root: Value
@@ -27,26 +34,26 @@ class BufferView:
 
 
 def buffer_strides(fusion: Fusion, value: Value) -> tuple[int, ...]:
-    """Strides of the buffer of an input or of a materialised value."""
+    """Strides, in elements, of the buffer of an input or of a materialized value."""
     node = fusion.producers.get(value)
     type_ = value.tensor
     if node is None:
         assert type_.layout is not None and type_.layout.strides is not None
         return type_.layout.strides
-    order = asked_order(as_call(node)) or _followed_order(fusion, node, value)
+    order = requested_order(as_call(node)) or _operand_order(fusion, node, value)
     if order:
         return strides_for_order(type_.sizes, order)
     return contiguous_strides(type_.sizes)
 
 
-def asked_order(call: Call) -> tuple[int, ...]:
-    """The memory order an op's result must have, if the op is there to ask for one."""
+def requested_order(call: Call) -> tuple[int, ...]:
+    """The memory order of the result of ``stride_order``; empty for other ops."""
     order = call.attrs.get("stride_order")
     return tuple(int(i) for i in order) if isinstance(order, tuple) else ()
 
 
-def _followed_order(fusion: Fusion, node: Node, value: Value) -> tuple[int, ...]:
-    """The memory order of the operand that a library op lays out its result like."""
+def _operand_order(fusion: Fusion, node: Node, value: Value) -> tuple[int, ...]:
+    """The memory order of the operand whose layout a library op's result has; empty for none."""
     call = as_call(node)
     names = call.op.form.like if isinstance(call.op.form, Library) else ()
     name = dict(zip(node.outs, names, strict=False)).get(value)
@@ -55,13 +62,23 @@ def _followed_order(fusion: Fusion, node: Node, value: Value) -> tuple[int, ...]
     (place,) = resolve(fusion, [call.value(name)])
     strides = place.memory.strides if place.memory else buffer_strides(fusion, place.root)
     rank = len(strides)
-    inside_out = sorted(range(rank), key=lambda dim: (strides[dim], -dim))
-    return tuple(inside_out.index(dim) for dim in range(rank))
+    fastest_first = sorted(range(rank), key=lambda dim: (strides[dim], -dim))
+    return tuple(fastest_first.index(dim) for dim in range(rank))
 
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """The views between an output and the value whose buffer it can lie in."""
+    """The views between an output and the value whose buffer it may share.
+
+    Attributes
+    ----------
+    root : Value
+        The operand of the first view.
+    views : tuple of Node
+        From the root to the output.
+    narrows : bool
+        Whether some view drops elements, as a slice does.
+    """
 
     root: Value
     views: tuple[Node, ...]
@@ -69,12 +86,11 @@ class _Chain:
 
 
 def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[BufferView, ...]:
-    """For each value that must be in memory, what to materialise and how it lies in that buffer.
+    """Choose a buffer for each value that must be in memory.
 
-    A view of an input is a view of that buffer; ``permute(reshape(t))`` of a computed ``t`` is a
-    view of where ``t`` is stored. A slice of a computed value is computed on its own, unless the
-    whole is stored anyway. An output that is a view of an input which is written at the end is
-    copied before: all reads see the old value.
+    A view of an input shares the input's buffer, and ``permute(reshape(t))`` that of ``t``. A slice
+    of a computed value gets a buffer of its own, unless the whole value is stored anyway. A view of
+    an input that the run writes into is copied: it must have the old elements.
     """
     chains = [_chain(fusion, value) for value in values]
     whole = {c.root for c in chains if not c.narrows}
@@ -84,7 +100,7 @@ def resolve(fusion: Fusion, values: Sequence[Value]) -> tuple[BufferView, ...]:
             results.append(BufferView(value))
             continue
         stored = chain.root in fusion.given or chain.root in whole
-        found = _through(fusion, chain) if stored or not chain.narrows else None
+        found = _compose(fusion, chain) if stored or not chain.narrows else None
         results.append(found or _partial(fusion, value, whole))
     return tuple(results)
 
@@ -104,12 +120,12 @@ def _chain(fusion: Fusion, value: Value) -> _Chain:
 
 
 def _elements(type_: TensorType) -> int:
-    """Distinct elements: an expanded dim counts once."""
+    """The number of distinct elements: an expanded dim counts as 1."""
     return prod(1 if d.expanded else integer(d.size) for d in type_.dims)
 
 
-def _through(fusion: Fusion, chain: _Chain) -> BufferView | None:
-    """The output in the root's buffer, or None where a view cannot be expressed by strides."""
+def _compose(fusion: Fusion, chain: _Chain) -> BufferView | None:
+    """The output in the root's buffer; None where strides cannot express a view."""
     if not chain.views:
         return BufferView(chain.root)
     memory: Memory | None = Memory(chain.root.tensor.sizes, buffer_strides(fusion, chain.root), 0)
@@ -123,7 +139,7 @@ def _through(fusion: Fusion, chain: _Chain) -> BufferView | None:
 
 
 def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> BufferView:
-    """The output through as many of its last views as can be, its own buffer at worst."""
+    """The output as the longest run of its last views that strides express; at least itself."""
     node = fusion.producers[value]
     views: list[Node] = []
     best = BufferView(value)
@@ -138,7 +154,7 @@ def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> BufferView:
         inner = fusion.producers.get(operand)
         if inner is None:
             return best
-        found = _through(fusion, _Chain(operand, tuple(views), False))
+        found = _compose(fusion, _Chain(operand, tuple(views), False))
         if found is None:
             return best
         best, node = found, inner

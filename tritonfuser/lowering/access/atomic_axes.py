@@ -1,9 +1,9 @@
-"""Which dims of which values run together: every dim as a product of shared atomic axes.
+"""Which dims of which values share a loop: every dim as a product of shared atomic axes.
 
-Reading a fusion node by node, dims of operands that meet in a pointwise op are the same axis, a
-reshape cuts axes into factors or joins them, a reduction drops them. Two values over the same
-atoms can be computed in one loop nest; their atoms say at which index of it each lies. A refused
-match only costs fusing, never correctness: kernels read operands through index maps.
+Dims of operands that broadcast together in a pointwise op share an axis. A reshape splits and
+merges axes, a reduction drops them. Two values over the same atomic axes can be computed in one
+loop nest. Where two dims fail to match, fusion is lost but not correctness: kernels read operands
+through index maps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ Atoms = tuple[int, ...]
 
 
 class AxisMap:
-    """Atoms of every tensor of a concrete fusion: ``atoms(value)``, one tuple a dim."""
+    """The atomic axes ("atoms") of every dim of every tensor of a concrete fusion.
+
+    A union-find structure over atoms; an atom that was split stands for its two parts.
+    """
 
     def __init__(self, fusion: Fusion) -> None:
         self._extent: list[int] = []
@@ -48,7 +51,7 @@ class AxisMap:
                     self._place(out, self._dims_of(node, out))
 
     def atoms(self, value: Value) -> tuple[Atoms, ...]:
-        """The atoms of each dim, outermost first; a size-1 dim has none."""
+        """The atoms of each dim, outermost first; none for a size-1 dim."""
         return tuple(self._resolve(dim) for dim in self._dims[value])
 
     def domain(self, value: Value) -> Atoms:
@@ -62,7 +65,7 @@ class AxisMap:
         return Axis(f"a{atom}", self._extent[atom])
 
     def index(self, value: Value) -> tuple[Affine, ...]:
-        """Where a value lies in the loop nest of its atoms."""
+        """The index of each dim of a value, as a function of the axes of its atoms."""
         return tuple(self._join(dim) for dim in self.atoms(value))
 
     def _join(self, atoms: Atoms) -> Affine:
@@ -101,7 +104,7 @@ class AxisMap:
             self._users[atom].add(value)
 
     def _split(self, atom: int, inner: int) -> tuple[int, int]:
-        """Cut an atom into (outer, inner) of the given inner extent."""
+        """Split an atom into (outer, inner), the inner one of the given extent."""
         outer = self._fresh(self._extent[atom] // inner)[0]
         low = self._fresh(inner)[0]
         self._parts[atom] = (outer, low)
@@ -110,7 +113,7 @@ class AxisMap:
         return outer, low
 
     def _unite(self, a: int, b: int) -> bool:
-        """Make two atoms one, unless some value has both."""
+        """Merge two atoms; False where some value has both."""
         if a == b:
             return True
         if not self._users[a].isdisjoint(self._users[b]):
@@ -163,7 +166,7 @@ class AxisMap:
         return [self._fresh(n) for n in out.tensor.sizes]
 
     def _scatter(self, call: Call) -> list[Atoms]:
-        """The copy runs along the tensor; the elements of ``src`` along those of ``index``."""
+        """Dims of ``arg`` for the copy; those of ``src`` match ``index`` where extents agree."""
         index, src = call.value("index"), call.operand("src")
         if isinstance(src, Value) and src.is_tensor:
             for dim, size in enumerate(index.tensor.sizes):
@@ -187,7 +190,7 @@ class AxisMap:
         return self._distinct(result, out)
 
     def _distinct(self, dims: list[Atoms], out: Value) -> list[Atoms]:
-        """New axes for dims that would run along one axis twice, as in ``x[i] * x[j]``."""
+        """New axes where two dims would share an axis, as in ``x[i] * x[j]``."""
         seen: set[int] = set()
         for place, dim in enumerate(dims):
             atoms = self._resolve(dim)
@@ -197,15 +200,15 @@ class AxisMap:
         return dims
 
     def _view(self, call: Call, out: Value) -> list[Atoms]:
-        """Dims the view carries over keep their atoms; the others are new axes."""
+        """Dims that the view passes on keep their atoms; others get new axes."""
         assert isinstance(call.op.form, View)
         if call.op.form.regroups:
             return self._reshape(call.value("arg"), out)
         flat = [item for a in call.args for item in (a if isinstance(a, tuple) else (a,))]
         operand = next(item for item in flat if isinstance(item, Value) and item.is_tensor)
-        carried = _carried_dims(call, operand, out)
+        passed = _unchanged_dims(call, operand, out)
         return [
-            self._dims[operand][carried[place]] if place in carried else self._fresh(size)
+            self._dims[operand][passed[place]] if place in passed else self._fresh(size)
             for place, size in enumerate(out.tensor.sizes)
         ]
 
@@ -223,7 +226,7 @@ class AxisMap:
         return dims
 
     def _take(self, left: list[int], size: int) -> Atoms | None:
-        """Take atoms off the inner end that make up ``size``, splitting the last one."""
+        """Pop innermost atoms whose extents multiply to ``size``, splitting the last of them."""
         taken: list[int] = []
         while (done := prod(self._extent[a] for a in taken)) < size:
             if not left or size % done:
@@ -238,8 +241,8 @@ class AxisMap:
         return tuple(taken) if done == size else None
 
 
-def _carried_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
-    """Result dim -> operand dim where the view's index map hands the index on unchanged."""
+def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
+    """Result dim -> operand dim, where the view's index map leaves the index unchanged."""
     from_dims: dict[int, int] = {}
     marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
     form = call.op.form

@@ -1,4 +1,4 @@
-"""Loads and stores in, bytes out: what a segment moves if it touches each element just once."""
+"""Minimal memory traffic of a segment: bytes if each element is loaded or stored once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .traffic import Traffic
 
 
 def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
-    """Bytes of the elements touched: of a tensor met at several indices at most the whole."""
+    """Bytes of the elements accessed; at most the whole of a tensor accessed at several indices."""
     found: dict[Value, int] = {}
     for item in traffic:
         touched = item.item_bytes * prod(axis.extent for axis in _axes(item.offset))
@@ -23,7 +23,7 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
 
 
 def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:
-    """Bytes of the operands of a library call, a buffer given twice counted once."""
+    """Bytes that a library call reads; a buffer passed twice counts once."""
     found: dict[Value, int] = {}
     for operand in operands:
         whole = held_bytes(fusion, operand.root)
@@ -36,18 +36,19 @@ def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:
 
 
 def held_bytes(fusion: Fusion, value: Value) -> int:
-    """Bytes of memory behind a tensor: a dim stretched by expand counts once."""
+    """Bytes of memory of a tensor: an expanded dim counts as 1."""
     return value.dtype.info.bytes * _distinct(value.tensor.sizes, buffer_strides(fusion, value))
 
 
 def _distinct(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """The number of distinct elements: dims of stride 0 count as 1."""
     if 0 in sizes:
         return 0
     return prod(size for size, stride in zip(sizes, strides, strict=True) if stride)
 
 
 def _axes(offset: Affine) -> frozenset[Axis]:
-    """The axes an offset depends on, those of the indices that are read at run time too."""
+    """The axes that an offset depends on, also through indices loaded at run time."""
     found = offset.axes()
     for loaded in offset.loaded():
         assert isinstance(loaded.key, Read)

@@ -1,7 +1,7 @@
-"""What computing a value at an index reads: the walk that segmenting and emitting share.
+"""Read footprints: what computing a value at an index loads. Shared by grouping and emitting.
 
-Kernels are emitted by pulling: from a result and its index to the operands and theirs, through
-index maps, down to what is loaded from memory or reduced in the kernel.
+Starting from a result at an index, index maps give the operands and their indices, down to what is
+loaded from memory or reduced in the kernel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,17 @@ Guards = tuple[Guard, ...]
 
 @dataclass(frozen=True)
 class Read:
-    """A value at an index, needed only where the guards hold."""
+    """An element of a value that is needed.
+
+    Attributes
+    ----------
+    value : Value
+        A tensor or a scalar.
+    index : tuple of Affine
+        As a function of the loop axes.
+    guards : tuple of Guard
+        Conditions under which the element is needed.
+    """
 
     value: Value
     index: Index = ()
@@ -42,44 +52,44 @@ class Read:
         return hash((self.value, self.index, self.guards))
 
     def __hash__(self) -> int:
-        # Kept: walks meet the same reads over and over.
+        # Cached: walks look up the same reads many times.
         return self._hash
 
 
 def is_reducer(node: Node) -> bool:
-    """Whether a node is computed at one place of a kernel only: reductions, scans, products."""
+    """Whether a kernel computes a node at one index only: reductions, scans, products."""
     return isinstance(as_call(node).op.form, Reduction | Moments | Scan | Contraction)
 
 
 def is_library(node: Node) -> bool:
-    """Whether a node is run by torch, between kernels."""
+    """Whether torch runs a node, between kernels."""
     return isinstance(as_call(node).op.form, Library)
 
 
 def is_scatter(node: Node) -> bool:
-    """Whether a node's result is written by two kernels: a copy, and elements put into it."""
+    """Whether two kernels write a node's result: a copy, and then elements stored into it."""
     return isinstance(as_call(node).op.form, Scatter)
 
 
 def is_materialize(node: Node) -> bool:
-    """Whether a node puts its operand in memory, for later kernels."""
+    """Whether a node stores its operand in memory, for later kernels."""
     return isinstance(as_call(node).op.form, Materialize)
 
 
 def ends_kernel(node: Node) -> bool:
-    """Whether a node's results can be read from memory alone, by later kernels."""
+    """Whether only later kernels can use a node's results, from memory."""
     return isinstance(as_call(node).op.form, Library | Scatter | Materialize)
 
 
 def target_of(node: Node, read: Read) -> Target:
-    """Where a scatter puts the element at an index of its index tensor."""
+    """The place where a scatter stores the element at an index of its index tensor."""
     form = as_call(node).op.form
     assert isinstance(form, Scatter)
     return form.push(as_call(node), Pull(read.index, _reader(read)))
 
 
 def loaded_by(place: Source | Target) -> list[Read]:
-    """The values whose elements the index and the guards of a place contain."""
+    """The elements of index tensors that the index and the guards of a place use."""
     found: list[Read] = []
     for item in (*place.index, *(g.expr for g in place.guards)):
         for loaded in item.loaded():
@@ -89,19 +99,19 @@ def loaded_by(place: Source | Target) -> list[Read]:
 
 
 def read_as(operand: Value, read: Read) -> Read:
-    """An operand of an elementwise op where the op computes an element."""
+    """The element of an elementwise op's operand that an element of the result needs."""
     if not operand.is_tensor:
         return Read(operand)
     return Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
 
 
 def _reader(read: Read) -> Callable[[Value, Index], Affine]:
-    """How the index map of an element names values that it reads."""
+    """What gives an index map the index expression of an element that it reads."""
     return lambda value, index: digit(Loaded(Read(value, index, read.guards)))
 
 
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
-    """The places a view's element comes from, sources that can never be read left out."""
+    """The sources of a view's element, without those whose guards never hold."""
     form = as_call(node).op.form
     assert isinstance(form, View)
     found = form.pull(as_call(node), Pull(read.index, _reader(read)))
@@ -118,7 +128,7 @@ def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
 
 
 def _within(item: Affine, guards: Guards) -> Affine:
-    """An index that a guard bounds from 0 on, as an expression known to lie in those bounds."""
+    """The index, marked as bounded where a guard bounds it from 0 on."""
     for guard in guards:
         if guard.expr == item and guard.low == 0:
             return digit(Bounded(item, guard.high))
@@ -126,11 +136,12 @@ def _within(item: Affine, guards: Guards) -> Affine:
 
 
 def merge_guards(outer: Guards, inner: Guards) -> Guards:
+    """Both, each guard once."""
     return tuple(dict.fromkeys((*outer, *inner)))
 
 
 def reads(node: Node, read: Read) -> Iterator[Read]:
-    """The operands one element of a node needs, each at its index."""
+    """The elements of operands that one element of a node needs."""
     form = as_call(node).op.form
     if isinstance(form, View):
         for source in sources_of(node, read):
@@ -191,7 +202,7 @@ def walk(
     stored: Container[Value] = frozenset(),
     operands: Callable[[Node, Read], Iterable[Read]] = reads,
 ) -> ReadFootprint:
-    """Pull from ``start`` down to inputs and anchors.
+    """Follow operands from ``start`` down to inputs and anchors.
 
     Parameters
     ----------
@@ -200,7 +211,7 @@ def walk(
     stored : container
         Values to load from memory instead of computing them.
     operands : callable
-        ``reads``, or what remembers its answers.
+        ``reads``, or a cached version of it.
     """
     at_own_index: set[Value] = set()
     at_other_index: set[Value] = set()

@@ -1,4 +1,4 @@
-"""How a kernel's loads and stores run through memory, as functions of its loop axes."""
+"""A kernel's loads and stores: their memory offsets as functions of its loop axes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ from ...symbolic.sizes import hint
 
 @dataclass(frozen=True)
 class Traffic:
-    """One tensor read or written at one index: its offset over the loop axes, in elements.
+    """A load or a store of one tensor at one index.
 
-    ``rank`` is the value's place in the fusion, which does not depend on its number.
+    Attributes
+    ----------
+    value : Value
+        The tensor.
+    offset : Affine
+        From the start of its buffer, in elements, as a function of the loop axes.
+    is_store : bool
+        Whether it is a store.
+    rank : int
+        The position of the value in the fusion; unlike its number, it does not change with
+        renumbering. Breaks ties.
     """
 
     value: Value
@@ -26,7 +36,7 @@ class Traffic:
 
     @cached_property
     def steps(self) -> dict[Axis, int]:
-        """Elements between neighbours along each axis that enters as a plain digit."""
+        """The stride, in elements, along each axis that the offset is linear in."""
         return {d.base: c for d, c in self.offset.terms if isinstance(d.base, Axis) and _whole(d)}
 
     @property
@@ -36,30 +46,32 @@ class Traffic:
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes of the elements touched, each once."""
+        """Bytes of the elements accessed, each counted once."""
         return self.item_bytes * prod(hint(axis.extent) for axis in self.offset.axes())
 
     @cached_property
     def order(self) -> tuple[bool, int, str]:
-        """Loads before stores, in the values' order."""
+        """Sort key: loads before stores, then by rank."""
         return self.is_store, self.rank, repr(self.offset)
 
     @cached_property
     def fastest(self) -> Axis | None:
-        """The axis along which it steps through memory in the smallest steps."""
+        """The axis with the smallest nonzero stride."""
         moving = {axis: abs(hint(step)) for axis, step in self.steps.items() if hint(step)}
         return min(moving, key=lambda axis: moving[axis], default=None)
 
     def runs_along(self, axes: tuple[Axis, ...]) -> bool:
+        """Whether the offset depends on one of these axes."""
         return not self.offset.axes().isdisjoint(axes)
 
 
 def _whole(digit: Digit) -> bool:
+    """Whether a digit is not divided: consecutive positions have consecutive values."""
     return digit.div == 1
 
 
 def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
-    """Elements from the start of the buffer."""
+    """The offset from the start of the buffer, in elements."""
     total = Affine()
     for item, stride in zip(index, strides, strict=True):
         total = total + item * stride
@@ -67,7 +79,7 @@ def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
 
 
 def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ...]:
-    """The axes outermost first, as the tensor with most bytes over them lies in memory."""
+    """The axes sorted by stride, outermost first, for the tensor that moves the most bytes."""
     best = max(
         (t for t in traffic if t.runs_along(axes)),
         key=lambda t: (t.bytes, t.is_store, -t.rank),
@@ -80,7 +92,7 @@ def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ..
 
 
 def fast_axes(traffic: list[Traffic]) -> dict[Axis, int]:
-    """Bytes that lie along each axis in memory, for axes that are some tensor's fastest."""
+    """For each axis that is the fastest of some tensor, the bytes of those tensors."""
     found: dict[Axis, int] = {}
     for item in traffic:
         axis = item.fastest

@@ -31,7 +31,7 @@ from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
 from ...ops.complex.pairs import Pair, cast
 from ...ops.table import Call, Pointwise, View
 from ...ops.typing_rules import operand_types
-from ..access.aliases import BufferView, asked_order, buffer_strides, resolve
+from ..access.aliases import BufferView, buffer_strides, requested_order, resolve
 from .substitution import Substitution, next_free
 
 VIEW, REAL, IMAG = "view_as_real", "real", "imag"
@@ -252,7 +252,7 @@ class _Splitter:
             whole = self.ops.cat(
                 [self.ops.broadcast(part, new) for part in (pair.re, pair.im)], value.tensor.rank
             )
-            order = asked_order(as_call(node))
+            order = requested_order(as_call(node))
             if order:
                 whole = self.ops.stride_order(whole, [*(place + 1 for place in order), 0])
             self.joined[value] = whole
