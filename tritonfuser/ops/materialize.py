@@ -18,7 +18,7 @@ INTERNAL: tuple[Op, ...] = (
     Op(
         "keep",
         (ARG,),
-        "The operand, stored by the kernel that computes it.",
+        "The operand, stored in memory by the kernel that computes it.",
         "view",
         Materialize(),
         _infer,

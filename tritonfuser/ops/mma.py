@@ -54,7 +54,7 @@ INTERNAL: tuple[Op, ...] = (
             Param("bias", Kind.TENSOR, None),
             Param("dtype", Kind.DTYPE, DataType.Float),
         ),
-        "Matrix product accumulated in Float, plus a row, rounded to ``dtype``.",
+        "Matrix product accumulated in Float, plus a bias, rounded to ``dtype``.",
         "contraction",
         Contraction(),
         _infer,

@@ -50,13 +50,13 @@ def default_op(operands: Operands) -> Typing:
 
 
 def float_op(operands: Operands) -> Typing:
-    """As ``default_op``, with bools and ints, Int included, as Float: exp, truediv, atan2."""
+    """Like ``default_op``, with bools and integers as Float: exp, truediv, atan2."""
     computed = compute_dtype(_floating(common(operands)))
     return _uniform(operands, computed, computed)
 
 
 def same_op(operands: Operands) -> Typing:
-    """No promotion: computed in Float where half, stored as the first operand's dtype.
+    """No promotion: computed in Float if half, stored in the first operand's dtype.
 
     Further operands (the bounds of clamp) are cast to it, whatever they are.
     """
@@ -65,7 +65,7 @@ def same_op(operands: Operands) -> Typing:
 
 
 def same_float_op(operands: Operands) -> Typing:
-    """As ``same_op``, computed in Float also for bools and ints: silu."""
+    """Like ``same_op``, computed in Float for bools and integers too: silu."""
     result = operands[0].dtype
     return _uniform(operands, compute_dtype(_floating(result)), result)
 
@@ -78,23 +78,23 @@ def abs_op(operands: Operands) -> Typing:
 
 
 def copy_op(operands: Operands) -> Typing:
-    """The operand as it is stored: set."""
+    """The operand's dtype, without conversion: set."""
     return _uniform(operands, operands[0].dtype, operands[0].dtype)
 
 
 def cast_op(operands: Operands) -> Typing:
-    """The operand as a number; the call names the dtype it becomes."""
+    """The operand as a number; the call gives the result's dtype."""
     return _uniform(operands, compute_dtype(operands[0].dtype), operands[0].dtype)
 
 
 def real_op(operands: Operands) -> Typing:
-    """The real part: a copy unless complex."""
+    """The dtype of the real part."""
     result = real_dtype(operands[0].dtype)
     return Typing((operands[0].dtype,), result, result)
 
 
 def imag_op(operands: Operands) -> Typing:
-    """The imaginary part; only complex numbers have one."""
+    """The dtype of the imaginary part; only of complex numbers."""
     dtype = operands[0].dtype
     if dtype.info.category is not Category.COMPLEX:
         raise DefinitionError(f"imag not supported for non-complex tensors, got {dtype}")
@@ -102,7 +102,7 @@ def imag_op(operands: Operands) -> Typing:
 
 
 def complex_op(operands: Operands) -> Typing:
-    """Two reals of one dtype make a complex number."""
+    """A complex number from two reals of one dtype."""
     first, second = operands
     made = {DataType.Float: DataType.ComplexFloat, DataType.Double: DataType.ComplexDouble}
     if first.dtype is not second.dtype or first.is_tensor is not second.is_tensor:
@@ -124,12 +124,12 @@ def complex_op(operands: Operands) -> Typing:
 
 
 def predicate_op(operands: Operands) -> Typing:
-    """A Bool computed from one operand as it is: isnan, signbit."""
+    """Bool, from one operand without promotion: isnan, signbit."""
     return Typing((compute_dtype(operands[0].dtype),), DataType.Bool, DataType.Bool)
 
 
 def compare_op(operands: Operands) -> Typing:
-    """Operands are promoted first; the result is Bool."""
+    """Bool, from promoted operands."""
     operand = compute_dtype(common(operands))
     return Typing((operand,) * len(operands), DataType.Bool, DataType.Bool)
 
@@ -143,7 +143,7 @@ def logical_op(operands: Operands) -> Typing:
 
 
 def bitwise_op(operands: Operands) -> Typing:
-    """Integers, or Bools, whose bits are their truth."""
+    """Integers or Bools."""
     dtype = common(operands)
     if not _is_integral(dtype):
         raise DefinitionError(
@@ -154,7 +154,7 @@ def bitwise_op(operands: Operands) -> Typing:
 
 
 def integer_op(operands: Operands) -> Typing:
-    """Integers alone: shifts, gcd."""
+    """Integers only: shifts, gcd."""
     dtype = common(operands)
     if dtype.info.category is not Category.INT:
         raise DefinitionError(
@@ -179,7 +179,7 @@ def nextafter_op(operands: Operands) -> Typing:
 
 
 def where_op(operands: Operands) -> Typing:
-    """A Bool chooses between two operands, which promote to one dtype; half stays half."""
+    """A Bool condition and two operands, which promote to one dtype; half stays half."""
     condition, *choices = operands
     if condition.dtype is not DataType.Bool:
         raise DefinitionError(

@@ -117,7 +117,7 @@ class Operators:
     def exp2(self, x: Scalar) -> Val: ...
     @overload
     def expm1(self, x: TensorView) -> TensorView:
-        """exp(x) - 1, exact near 0.
+        """exp(x) - 1, accurate near 0.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Operators:
     def log10(self, x: Scalar) -> Val: ...
     @overload
     def log1p(self, x: TensorView) -> TensorView:
-        """log(1 + x), exact near 0.
+        """log(1 + x), accurate near 0.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class Operators:
     def tanh(self, x: Scalar) -> Val: ...
     @overload
     def ceil(self, x: TensorView) -> TensorView:
-        """The smallest integer not below x.
+        """The smallest integer that is at least x.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Operators:
     def ceil(self, x: Scalar) -> Val: ...
     @overload
     def floor(self, x: TensorView) -> TensorView:
-        """The greatest integer not above x.
+        """The largest integer that is at most x.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class Operators:
     def trunc(self, x: Scalar) -> Val: ...
     @overload
     def frac(self, x: TensorView) -> TensorView:
-        """What truncation takes away: x - trunc(x).
+        """The fractional part, x - trunc(x).
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class Operators:
     def frac(self, x: Scalar) -> Val: ...
     @overload
     def relu(self, x: TensorView) -> TensorView:
-        """x where it is positive, else 0; nan stays nan.
+        """max(x, 0); nan where x is nan.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class Operators:
     def silu(self, x: Scalar) -> Val: ...
     @overload
     def neg(self, x: TensorView) -> TensorView:
-        """Minus x.
+        """-x.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Operators:
     def abs(self, x: Scalar) -> Val: ...
     @overload
     def sign(self, x: TensorView) -> TensorView:
-        """-1, 0 or 1; 0 for nan.
+        """The sign of x: -1, 0 or 1; 0 for nan.
 
         Parameters
         ----------
@@ -407,7 +407,7 @@ class Operators:
     def logical_not(self, x: Scalar) -> Val: ...
     @overload
     def bitwise_not(self, x: TensorView) -> TensorView:
-        """All bits inverted; of a Bool, logical not.
+        """Bitwise not; logical not of a Bool.
 
         Parameters
         ----------
@@ -427,7 +427,7 @@ class Operators:
     def set(self, x: Scalar) -> Val: ...
     @overload
     def segment_set(self, x: TensorView) -> TensorView:
-        """A copy, and a hint that kernels may be cut here.
+        """A copy, and a hint that a kernel may end here.
 
         Parameters
         ----------
@@ -437,7 +437,7 @@ class Operators:
     def segment_set(self, x: Scalar) -> Val: ...
     @overload
     def real(self, x: TensorView) -> TensorView:
-        """The real part; a copy unless complex.
+        """The real part; a copy of a real tensor.
 
         Parameters
         ----------
@@ -507,7 +507,7 @@ class Operators:
     def isposinf(self, x: Scalar) -> Val: ...
     @overload
     def isreal(self, x: TensorView) -> TensorView:
-        """Whether x has no imaginary part.
+        """Whether the imaginary part of x is 0.
 
         Parameters
         ----------
@@ -527,7 +527,7 @@ class Operators:
     def signbit(self, x: Scalar) -> Val: ...
     @overload
     def cast(self, arg: TensorView, dtype: DataType) -> TensorView:
-        """Conversion to a dtype; floats truncate to integers, anything but 0 is true.
+        """Conversion to a dtype; floats truncate to integers, any nonzero number is true.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ class Operators:
     def cast(self, arg: Scalar, dtype: DataType) -> Val: ...
     @overload
     def add(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Sum; of Bools, or.
+        """Sum; logical or of Bools.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class Operators:
     def add(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def sub(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Difference; of Bools, exclusive or.
+        """Difference; exclusive or of Bools.
 
         Parameters
         ----------
@@ -564,7 +564,7 @@ class Operators:
     def sub(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def mul(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Product; of Bools, and.
+        """Product; logical and of Bools.
 
         Parameters
         ----------
@@ -590,7 +590,7 @@ class Operators:
     def pow(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def minimum(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """The smaller operand; nan where one is nan.
+        """The smaller operand; nan where either is nan.
 
         Parameters
         ----------
@@ -603,7 +603,7 @@ class Operators:
     def minimum(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def maximum(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """The greater operand; nan where one is nan.
+        """The larger operand; nan where either is nan.
 
         Parameters
         ----------
@@ -616,7 +616,7 @@ class Operators:
     def maximum(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def div(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Quotient; of integers, truncated towards zero.
+        """Quotient; truncated towards zero for integers.
 
         Parameters
         ----------
@@ -629,7 +629,7 @@ class Operators:
     def div(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def truediv(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Quotient; of integers, a Float.
+        """Quotient; a Float for integers.
 
         Parameters
         ----------
@@ -668,7 +668,7 @@ class Operators:
     def fmod(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def mod(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Remainder as C's %: with the sign of the dividend.
+        """Remainder with the sign of the dividend, as C's %.
 
         Parameters
         ----------
@@ -720,7 +720,7 @@ class Operators:
     def gcd(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def hypot(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Length of the vector (lhs, rhs), without overflow on the way.
+        """sqrt(lhs ** 2 + rhs ** 2), without overflow of the squares.
 
         Parameters
         ----------
@@ -733,7 +733,7 @@ class Operators:
     def hypot(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def complex(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """The complex number of a real and an imaginary part.
+        """The complex number with a given real and imaginary part.
 
         Parameters
         ----------
@@ -824,7 +824,7 @@ class Operators:
     def ge(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def logical_and(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Whether both operands are not zero.
+        """Whether both operands are nonzero.
 
         Parameters
         ----------
@@ -837,7 +837,7 @@ class Operators:
     def logical_and(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def logical_or(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Whether one of the operands is not zero.
+        """Whether at least one operand is nonzero.
 
         Parameters
         ----------
@@ -850,7 +850,7 @@ class Operators:
     def logical_or(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def bitwise_and(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits set in both operands; of Bools, logical and.
+        """Bitwise and; logical and of Bools.
 
         Parameters
         ----------
@@ -863,7 +863,7 @@ class Operators:
     def bitwise_and(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def bitwise_or(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits set in one of the operands; of Bools, logical or.
+        """Bitwise or; logical or of Bools.
 
         Parameters
         ----------
@@ -876,7 +876,7 @@ class Operators:
     def bitwise_or(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def bitwise_xor(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits set in just one of the operands; of Bools, whether they differ.
+        """Bitwise exclusive or; logical exclusive or of Bools.
 
         Parameters
         ----------
@@ -889,7 +889,7 @@ class Operators:
     def bitwise_xor(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def bitwise_left_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits moved up; 0 where the shift is not below the number of bits.
+        """Left shift; 0 where the shift is at least the number of bits.
 
         Parameters
         ----------
@@ -902,7 +902,7 @@ class Operators:
     def bitwise_left_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def bitwise_right_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits moved down, the sign kept.
+        """Arithmetic right shift.
 
         Parameters
         ----------
@@ -915,7 +915,7 @@ class Operators:
     def bitwise_right_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def logical_right_shift(self, lhs: TensorView, rhs: Operand) -> TensorView:
-        """Bits moved down, zeros moved in; 0 where the shift is not below the number of bits.
+        """Logical right shift; 0 where the shift is at least the number of bits.
 
         Parameters
         ----------
@@ -928,7 +928,7 @@ class Operators:
     def logical_right_shift(self, lhs: Scalar, rhs: Scalar) -> Val: ...
     @overload
     def where(self, condition: TensorView, x: Operand, y: Operand) -> TensorView:
-        """x where the condition holds, else y.
+        """x where condition is true, else y.
 
         Parameters
         ----------
@@ -965,7 +965,7 @@ class Operators:
         min: Scalar | None = None,
         max: Scalar | None = None,
     ) -> TensorView:
-        """The input brought up to min and down to max, either of which may be None.
+        """The input limited to [min, max]; None for no limit.
 
         Parameters
         ----------
@@ -977,7 +977,7 @@ class Operators:
     def clamp(self, input: Scalar, min: Scalar | None = None, max: Scalar | None = None) -> Val: ...
     @overload
     def threshold(self, input: TensorView, threshold: Scalar, value: Scalar) -> TensorView:
-        """The value where the input is at most the threshold.
+        """The input where it is above the threshold, else the value.
 
         Parameters
         ----------
@@ -1012,7 +1012,7 @@ class Operators:
         keepdim: bool = False,
         dtype: DataType = DataType.Null,
     ) -> TensorView:
-        """Sum over dims; bool and int add up to Int, half accumulates in Float.
+        """Sum over dims; Int for bools and integers; half is accumulated in Float.
 
         Parameters
         ----------
@@ -1049,7 +1049,7 @@ class Operators:
         keepdim: bool = False,
         dtype: DataType = DataType.Null,
     ) -> TensorView:
-        """Product over dims; bool and int multiply to Int, half accumulates in Float.
+        """Product over dims; Int for bools and integers; half is accumulated in Float.
 
         Parameters
         ----------
@@ -1086,7 +1086,7 @@ class Operators:
         keepdim: bool = False,
         dtype: DataType = DataType.Null,
     ) -> TensorView:
-        """Largest element over dims; NaN if there is one.
+        """Maximum over dims; nan if any element is nan.
 
         Parameters
         ----------
@@ -1123,7 +1123,7 @@ class Operators:
         keepdim: bool = False,
         dtype: DataType = DataType.Null,
     ) -> TensorView:
-        """Smallest element over dims; NaN if there is one.
+        """Minimum over dims; nan if any element is nan.
 
         Parameters
         ----------
@@ -1157,7 +1157,7 @@ class Operators:
         arg: TensorView,
         dims: int | Sequence[int],
     ) -> tuple[TensorView, TensorView, TensorView]:
-        """Mean, sum of squared deviations and element count over dims.
+        """Mean, sum of squared deviations from it, and number of elements over dims.
 
         Parameters
         ----------
@@ -1171,7 +1171,7 @@ class Operators:
         correction: int = 1,
         keepdim: bool = False,
     ) -> TensorView:
-        """Variance over dims, divided by max(n - correction, 0).
+        """Variance over dims: squared deviations divided by max(n - correction, 0).
 
         Parameters
         ----------
@@ -1187,7 +1187,7 @@ class Operators:
         correction: int = 1,
         keepdim: bool = False,
     ) -> tuple[TensorView, TensorView]:
-        """Variance over dims, divided by max(n - correction, 0), and mean.
+        """Variance, divided by max(n - correction, 0), and mean over dims.
 
         Parameters
         ----------
@@ -1197,7 +1197,7 @@ class Operators:
         keepdim : bool, default False
         """
     def cumsum(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
-        """Running sum along a dim, in the operand's dtype.
+        """Cumulative sum along a dim, in the operand's dtype.
 
         Parameters
         ----------
@@ -1206,7 +1206,7 @@ class Operators:
         init : Val | bool | int | float | complex, default None
         """
     def cumprod(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
-        """Running product along a dim, in the operand's dtype.
+        """Cumulative product along a dim, in the operand's dtype.
 
         Parameters
         ----------
@@ -1215,7 +1215,7 @@ class Operators:
         init : Val | bool | int | float | complex, default None
         """
     def cummin(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
-        """Running minimum along a dim, without the indices; NaN from the first one on.
+        """Cumulative minimum along a dim, without indices; nan from the first nan on.
 
         Parameters
         ----------
@@ -1224,7 +1224,7 @@ class Operators:
         init : Val | bool | int | float | complex, default None
         """
     def cummax(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
-        """Running maximum along a dim, without the indices; NaN from the first one on.
+        """Cumulative maximum along a dim, without indices; nan from the first nan on.
 
         Parameters
         ----------
@@ -1233,7 +1233,7 @@ class Operators:
         init : Val | bool | int | float | complex, default None
         """
     def broadcast(self, arg: TensorView, is_broadcast_dim: Sequence[bool]) -> TensorView:
-        """New dims of size 1 where is_broadcast_dim is true.
+        """Inserts a dim of size 1 wherever is_broadcast_dim is true.
 
         Parameters
         ----------
@@ -1246,7 +1246,7 @@ class Operators:
         shape: Sequence[Size],
         broadcast_dims: Sequence[int],
     ) -> TensorView:
-        """The tensor's dims put at broadcast_dims of shape, and stretched to it.
+        """Expands to shape, with dim i of the tensor at dim broadcast_dims[i] of the result.
 
         Parameters
         ----------
@@ -1255,7 +1255,7 @@ class Operators:
         broadcast_dims : list[int] | tuple
         """
     def expand(self, arg: TensorView, shape: Sequence[Size]) -> TensorView:
-        """Size-1 dims stretched to shape; -1 keeps a size, leading dims may be new.
+        """Expands dims of size 1 to shape; -1 keeps a size, and leading dims may be new.
 
         Parameters
         ----------
@@ -1263,7 +1263,7 @@ class Operators:
         shape : list[int | Val] | tuple
         """
     def reshape(self, arg: TensorView, new_shape: Sequence[Size]) -> TensorView:
-        """The elements in row-major order in another shape; one size may be -1.
+        """The same elements, in row-major order, in a new shape; one size may be -1.
 
         Parameters
         ----------
@@ -1271,7 +1271,7 @@ class Operators:
         new_shape : list[int | Val] | tuple
         """
     def permute(self, arg: TensorView, dims: Sequence[int]) -> TensorView:
-        """Dims in another order: dim i of the result is dim dims[i] of the operand.
+        """Reorders dims: dim i of the result is dim dims[i] of the operand.
 
         Parameters
         ----------
@@ -1284,7 +1284,7 @@ class Operators:
         dims: int | Sequence[int],
         squeeze_expanded: bool = False,
     ) -> TensorView:
-        """Without the named dims, which must be of size 1, or expanded if that is allowed.
+        """Removes dims of size 1; also expanded dims, if squeeze_expanded.
 
         Parameters
         ----------
@@ -1293,7 +1293,7 @@ class Operators:
         squeeze_expanded : bool, default False
         """
     def stride_order(self, arg: TensorView, stride_order: Sequence[int]) -> TensorView:
-        """The same values in a memory order: dim i is the stride_order[i]-th fastest.
+        """The same values in a memory order: dim i has the stride_order[i]-th smallest stride.
 
         Parameters
         ----------
@@ -1323,7 +1323,7 @@ class Operators:
         strides: Sequence[Size] | None = None,
         manual_normalization: bool = False,
     ) -> TensorView:
-        """The elements from start_indices up to end_indices, which are cut off at the sizes.
+        """The elements from start_indices up to end_indices; these are clamped to the sizes.
 
         Parameters
         ----------
@@ -1339,7 +1339,7 @@ class Operators:
         pad_widths: Sequence[Size],
         value: Scalar | None = None,
     ) -> TensorView:
-        """The tensor with value (0) around it; widths are (before, after), innermost dim first.
+        """Pads with value, by default 0; widths are (before, after) pairs, innermost dim first.
 
         Parameters
         ----------
@@ -1353,7 +1353,7 @@ class Operators:
         dim: int = 0,
         manual_padding: bool = False,
     ) -> TensorView:
-        """Tensors joined along one dim.
+        """Concatenates tensors along a dim.
 
         Parameters
         ----------
@@ -1362,7 +1362,7 @@ class Operators:
         manual_padding : bool, default False
         """
     def index_select(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
-        """The entries of one dim that an index tensor names; a 0-dim index keeps the dim.
+        """The slices of a dim at the positions in an index tensor; a 0-dim index keeps the dim.
 
         Parameters
         ----------
@@ -1371,7 +1371,7 @@ class Operators:
         dim : int
         """
     def select(self, arg: TensorView, index: Scalar, dim: int) -> TensorView:
-        """One entry of a dim, and the dim gone.
+        """The slice of a dim at one position; removes the dim.
 
         Parameters
         ----------
@@ -1380,7 +1380,7 @@ class Operators:
         dim : int
         """
     def gather(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
-        """Element by element, the entry of one dim that an index tensor names.
+        """For each element of index, the element of arg at that position along a dim.
 
         Parameters
         ----------
@@ -1389,7 +1389,7 @@ class Operators:
         dim : int
         """
     def take_along_axis(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
-        """As gather; tensor and index broadcast in the other dims.
+        """Like gather; tensor and index are broadcast in the other dims.
 
         Parameters
         ----------
@@ -1398,7 +1398,7 @@ class Operators:
         dim : int
         """
     def scatter(self, arg: TensorView, index: TensorView, src: Val, dim: int) -> TensorView:
-        """A copy of a tensor with elements of src, or one number, where an index tensor says.
+        """A copy of arg with src, a tensor or a number, at the positions in index along a dim.
 
         Parameters
         ----------
@@ -1417,7 +1417,7 @@ class Operators:
         scale_grad_by_freq: Scalar | None = None,
         sparse: Scalar | None = None,
     ) -> TensorView:
-        """Rows of the weight named by input, scaled down where they are longer than max_norm.
+        """The rows of weight at the positions in input, scaled down to a norm of at most max_norm.
 
         Parameters
         ----------
@@ -1446,7 +1446,7 @@ class Operators:
         dtype : DataType, default DataType.Int
         """
     def full(self, shape: Sequence[Size], fill_value: Scalar, dtype: DataType) -> TensorView:
-        """A tensor of one number.
+        """A tensor filled with fill_value.
 
         Parameters
         ----------
@@ -1455,7 +1455,7 @@ class Operators:
         dtype : DataType
         """
     def triu(self, arg: TensorView, diagonal: Scalar = 0) -> TensorView:
-        """The upper triangle of the last two dims, zeros below the diagonal.
+        """The upper triangle of the last two dims; 0 below the diagonal.
 
         Parameters
         ----------
@@ -1472,7 +1472,7 @@ class Operators:
         rng_offset: Scalar | None = None,
         dtype: DataType = DataType.Float,
     ) -> TensorView:
-        """Random numbers spread evenly over [minval, maxval).
+        """Random numbers, uniform in [minval, maxval).
 
         Parameters
         ----------
@@ -1493,7 +1493,7 @@ class Operators:
         rng_offset: Scalar | None = None,
         dtype: DataType = DataType.Float,
     ) -> TensorView:
-        """Normally distributed random numbers.
+        """Random numbers, normally distributed.
 
         Parameters
         ----------
@@ -1505,21 +1505,21 @@ class Operators:
         dtype : DataType, default DataType.Float
         """
     def rand_like(self, x: TensorView) -> TensorView:
-        """Random numbers of [0, 1) in a tensor's shape.
+        """Random numbers, uniform in [0, 1), in the shape of x.
 
         Parameters
         ----------
         x : TensorView
         """
     def randn_like(self, x: TensorView) -> TensorView:
-        """Normal random numbers in a tensor's shape.
+        """Random numbers of the standard normal distribution, in the shape of x.
 
         Parameters
         ----------
         x : TensorView
         """
     def matmul(self, arg1: TensorView, arg2: TensorView) -> TensorView:
-        """Matrix product with torch.matmul's ranks and broadcasting of batch dims.
+        """Matrix product, with the ranks and the broadcasting of batch dims of torch.matmul.
 
         Parameters
         ----------
@@ -1551,7 +1551,7 @@ class Operators:
         is_causal: Scalar | None = None,
         scale: Scalar | None = None,
     ) -> tuple[TensorView, TensorView, TensorView, TensorView]:
-        """Attention of (query, key, value): output, logsumexp of the scores, seed and offset.
+        """Scaled dot product attention: output, logsumexp of the scores, Philox seed and offset.
 
         Parameters
         ----------
@@ -1578,7 +1578,7 @@ class Operators:
         philox_offset: TensorView,
         scale: Scalar | None = None,
     ) -> tuple[TensorView, TensorView, TensorView]:
-        """Gradients of attention: of query, key and value.
+        """Gradients of scaled dot product attention with respect to query, key and value.
 
         Parameters
         ----------
@@ -1602,7 +1602,7 @@ class Operators:
         largest: bool = True,
         sorted: bool = False,
     ) -> tuple[TensorView, TensorView]:
-        """The k largest elements along a dim, or the smallest, and their indices.
+        """The k largest elements along a dim, or smallest if not largest, and their indices.
 
         Parameters
         ----------
@@ -1643,7 +1643,7 @@ class Operators:
         output_block_scale_dtype: DataType = DataType.BFloat16,
         output_gamma: bool = False,
     ) -> Any:
-        """Matrix products of groups that end at offsets; (out, None, None) of scaled operands.
+        """Matrix products of groups of rows that end at offsets; (out, None, None) if scaled.
 
         Parameters
         ----------
@@ -1698,7 +1698,7 @@ class Operators:
         block_size: int = 16,
         dtype: DataType = DataType.Float4_e2m1fn,
     ) -> tuple[TensorView, TensorView]:
-        """Elements of 4 or 8 bits, and a scale for each block along the last dim.
+        """Quantizes to 4 or 8 bits: the elements, and a scale for each block along the last dim.
 
         Parameters
         ----------
@@ -1717,7 +1717,7 @@ class Operators:
         block_size: int = 16,
         dtype: DataType = DataType.Float4_e2m1fn,
     ) -> tuple[TensorView, TensorView]:
-        """As for one matrix, with the scales of each group in tiles of their own.
+        """Like nv_block_quantize for groups of rows; the scales of each group start a new tile.
 
         Parameters
         ----------
@@ -1734,7 +1734,7 @@ class Operators:
         input_offsets: TensorView,
         output_offsets: TensorView,
     ) -> TensorView:
-        """Scales put into the tiles that a grouped product wants them in.
+        """Block scales rearranged into the tiles that a grouped matrix product expects.
 
         Parameters
         ----------
@@ -1754,7 +1754,7 @@ class Operators:
         sf_offsets: TensorView,
         dtype: DataType = DataType.BFloat16,
     ) -> TensorView:
-        """Products of groups of rows of 4-bit elements, with a scale for each block of 16.
+        """Matrix products of groups of rows of 4-bit elements, with a scale for each block of 16.
 
         Parameters
         ----------

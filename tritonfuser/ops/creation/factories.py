@@ -152,7 +152,7 @@ ROWS: tuple[Op, ...] = (
             Param("fill_value", Kind.SCALAR),
             Param("dtype", Kind.DTYPE),
         ),
-        "A tensor of one number.",
+        "A tensor filled with fill_value.",
         "factory",
         Factory("{fill_value}"),
         infer_shaped,
@@ -163,7 +163,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "triu",
         (ARG, Param("diagonal", Kind.SCALAR, 0)),
-        "The upper triangle of the last two dims, zeros below the diagonal.",
+        "The upper triangle of the last two dims; 0 below the diagonal.",
         "composite",
         Composite(_expand_triu),
         _infer_triu,

@@ -142,7 +142,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "uniform",
         _random_params("minval", "maxval"),
-        "Random numbers spread evenly over [minval, maxval).",
+        "Random numbers, uniform in [minval, maxval).",
         "random",
         Random("philox_uniform", bounded=True, neighbours=True),
         infer_shaped,
@@ -152,22 +152,32 @@ ROWS: tuple[Op, ...] = (
     Op(
         "normal",
         _random_params("mean", "std"),
-        "Normally distributed random numbers.",
+        "Random numbers, normally distributed.",
         "random",
         Random("philox_normal"),
         infer_shaped,
         _normal,
         _record_random,
     ),
-    _like("rand_like", "Random numbers of [0, 1) in a tensor's shape.", "uniform", torch.rand_like),
-    _like("randn_like", "Normal random numbers in a tensor's shape.", "normal", torch.randn_like),
+    _like(
+        "rand_like",
+        "Random numbers, uniform in [0, 1), in the shape of x.",
+        "uniform",
+        torch.rand_like,
+    ),
+    _like(
+        "randn_like",
+        "Random numbers of the standard normal distribution, in the shape of x.",
+        "normal",
+        torch.randn_like,
+    ),
 )
 
 INTERNAL: tuple[Op, ...] = (
     Op(
         "random_word",
         (Param("shape", Kind.EXTENTS), *_SEEDS, Param("dtype", Kind.DTYPE, DataType.Int32, True)),
-        "The 32 random bits that uniform makes its number of.",
+        "The 32 random bits that uniform converts to a number.",
         "random",
         Random("philox_word", scaled=False, neighbours=True),
         infer_shaped,

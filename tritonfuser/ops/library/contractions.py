@@ -139,7 +139,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "matmul",
         (Param("arg1", Kind.TENSOR), Param("arg2", Kind.TENSOR)),
-        "Matrix product with torch.matmul's ranks and broadcasting of batch dims.",
+        "Matrix product, with the ranks and the broadcasting of batch dims of torch.matmul.",
         "contraction",
         Library(product=_matmul_product),
         _infer_matmul,

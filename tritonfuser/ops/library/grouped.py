@@ -141,7 +141,7 @@ ROWS: tuple[Op, ...] = (
             Param("scale2", Kind.TENSOR, None),
             *_SCALED,
         ),
-        "Matrix products of groups that end at offsets; (out, None, None) of scaled operands.",
+        "Matrix products of groups of rows that end at offsets; (out, None, None) if scaled.",
         "contraction",
         Library(capability=_capability),
         _infer_grouped,

@@ -136,7 +136,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "nv_block_quantize",
         (*_tensors("input"), _GLOBAL, Param("swizzle_block_scales", Kind.BOOL, False), *_OPTIONS),
-        "Elements of 4 or 8 bits, and a scale for each block along the last dim.",
+        "Quantizes to 4 or 8 bits: the elements, and a scale for each block along the last dim.",
         "narrow precision",
         _BLACKWELL,
         _infer_quantize,
@@ -146,7 +146,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "nv_grouped_block_quantize",
         (*_tensors("input input_offsets output_offsets"), _GLOBAL, *_OPTIONS),
-        "As for one matrix, with the scales of each group in tiles of their own.",
+        "Like nv_block_quantize for groups of rows; the scales of each group start a new tile.",
         "narrow precision",
         _BLACKWELL,
         _infer_grouped_quantize,
@@ -156,7 +156,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "preprocess_grouped_matmul_input_sf",
         _tensors("input input_offsets output_offsets"),
-        "Scales put into the tiles that a grouped product wants them in.",
+        "Block scales rearranged into the tiles that a grouped matrix product expects.",
         "narrow precision",
         _BLACKWELL,
         lambda call: (_in_tiles(call, call.value("input").tensor),),
@@ -168,7 +168,7 @@ ROWS: tuple[Op, ...] = (
             *_tensors("mat1 mat2 scale1 scale2 alpha problem_sizes expert_offsets sf_offsets"),
             Param("dtype", Kind.DTYPE, DataType.BFloat16),
         ),
-        "Products of groups of rows of 4-bit elements, with a scale for each block of 16.",
+        "Matrix products of groups of rows of 4-bit elements, with a scale for each block of 16.",
         "narrow precision",
         _BLACKWELL,
         _infer_mm,

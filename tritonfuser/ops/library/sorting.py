@@ -60,7 +60,7 @@ ROWS: tuple[Op, ...] = (
             Param("largest", Kind.BOOL, True),
             Param("sorted", Kind.BOOL, False),
         ),
-        "The k largest elements along a dim, or the smallest, and their indices.",
+        "The k largest elements along a dim, or smallest if not largest, and their indices.",
         "library",
         Library(),
         _infer_topk,

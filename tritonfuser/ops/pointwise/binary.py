@@ -20,11 +20,11 @@ _SHIFTS = Samples(ranges=(("rhs", 0.0, 40.0),))
 
 ARITHMETIC: tuple[Op, ...] = (
     binary("add", _default, per(boolean="{lhs} | {rhs}", other="{lhs} + {rhs}"), oracles.add,
-           "Sum; of Bools, or.", complex=pairs.each("add"), operator="add"),
+           "Sum; logical or of Bools.", complex=pairs.each("add"), operator="add"),
     binary("sub", _default, per(boolean="{lhs} ^ {rhs}", other="{lhs} - {rhs}"), oracles.sub,
-           "Difference; of Bools, exclusive or.", complex=pairs.each("sub"), operator="sub"),
+           "Difference; exclusive or of Bools.", complex=pairs.each("sub"), operator="sub"),
     binary("mul", _default, per(boolean="{lhs} & {rhs}", other="{lhs} * {rhs}"), torch.mul,
-           "Product; of Bools, and.", complex=pairs.mul, operator="mul"),
+           "Product; logical and of Bools.", complex=pairs.mul, operator="mul"),
     binary("pow", _default,
            per(double="libdevice.pow({lhs}, {rhs})", floating="pow_float({lhs}, {rhs})",
                integral="int_pow({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.power,
@@ -35,16 +35,16 @@ ARITHMETIC: tuple[Op, ...] = (
                       (-1, "inverse_power({lhs}, 1)"), (-2, "inverse_power({lhs}, 2)")),
            complex=functions.power, operator="pow", accuracy=Accuracy(2)),
     binary("minimum", _default, per(boolean="{lhs} & {rhs}", other="minimum({lhs}, {rhs})"),
-           torch.minimum, "The smaller operand; nan where one is nan.", accuracy=EXACT),
+           torch.minimum, "The smaller operand; nan where either is nan.", accuracy=EXACT),
     binary("maximum", _default, per(boolean="{lhs} | {rhs}", other="maximum({lhs}, {rhs})"),
-           torch.maximum, "The greater operand; nan where one is nan.", accuracy=EXACT),
+           torch.maximum, "The larger operand; nan where either is nan.", accuracy=EXACT),
     binary("div", _default,
            per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}",
                integral="int_div({lhs}, {rhs})", boolean="{lhs} | ~{rhs}"), oracles.div,
-           "Quotient; of integers, truncated towards zero.", _NOT_ZERO, complex=pairs.div,
+           "Quotient; truncated towards zero for integers.", _NOT_ZERO, complex=pairs.div,
            accuracy=Accuracy(0.5, coarse=COARSE)),
     binary("truediv", rules.float_op, per(single="tl.div_rn({lhs}, {rhs})", double="{lhs} / {rhs}"),
-           torch.div, "Quotient; of integers, a Float.", _NOT_ZERO, complex=pairs.div,
+           torch.div, "Quotient; a Float for integers.", _NOT_ZERO, complex=pairs.div,
            operator="truediv", accuracy=Accuracy(0.5, coarse=COARSE)),
     binary("atan2", rules.float_op, "libdevice.atan2({lhs}, {rhs})", torch.atan2,
            "Angle of the point (rhs, lhs), in radians.", accuracy=Accuracy(3)),
@@ -55,7 +55,7 @@ ARITHMETIC: tuple[Op, ...] = (
                accuracy=EXACT)
         for name, doc in (
             ("fmod", "Remainder with the sign of the dividend."),
-            ("mod", "Remainder as C's %: with the sign of the dividend."),
+            ("mod", "Remainder with the sign of the dividend, as C's %."),
         )
     ),
     binary("remainder", _default,
@@ -67,9 +67,9 @@ ARITHMETIC: tuple[Op, ...] = (
            "The next floating-point number after lhs towards rhs.", accuracy=Accuracy(1)),
     binary("gcd", rules.integer_op, "gcd({lhs}, {rhs})", oracles.gcd, "Greatest common divisor."),
     binary("hypot", rules.float_op, "libdevice.hypot({lhs}, {rhs})", torch.hypot,
-           "Length of the vector (lhs, rhs), without overflow on the way.", accuracy=Accuracy(3)),
+           "sqrt(lhs ** 2 + rhs ** 2), without overflow of the squares.", accuracy=Accuracy(3)),
     binary("complex", rules.complex_op, (), torch.complex,
-           "The complex number of a real and an imaginary part.", complex=pairs.from_parts),
+           "The complex number with a given real and imaginary part.", complex=pairs.from_parts),
 )
 
 COMPARISONS: tuple[Op, ...] = (
@@ -89,23 +89,23 @@ COMPARISONS: tuple[Op, ...] = (
 
 BITS: tuple[Op, ...] = (
     binary("logical_and", rules.logical_op, "{lhs} & {rhs}", torch.logical_and,
-           "Whether both operands are not zero.", complex=pairs.as_cast("logical_and")),
+           "Whether both operands are nonzero.", complex=pairs.as_cast("logical_and")),
     binary("logical_or", rules.logical_op, "{lhs} | {rhs}", torch.logical_or,
-           "Whether one of the operands is not zero.", complex=pairs.as_cast("logical_or")),
+           "Whether at least one operand is nonzero.", complex=pairs.as_cast("logical_or")),
     binary("bitwise_and", rules.bitwise_op, "{lhs} & {rhs}", torch.bitwise_and,
-           "Bits set in both operands; of Bools, logical and.", operator="and"),
+           "Bitwise and; logical and of Bools.", operator="and"),
     binary("bitwise_or", rules.bitwise_op, "{lhs} | {rhs}", torch.bitwise_or,
-           "Bits set in one of the operands; of Bools, logical or.", operator="or"),
+           "Bitwise or; logical or of Bools.", operator="or"),
     binary("bitwise_xor", rules.bitwise_op, "{lhs} ^ {rhs}", torch.bitwise_xor,
-           "Bits set in just one of the operands; of Bools, whether they differ.", operator="xor"),
+           "Bitwise exclusive or; logical exclusive or of Bools.", operator="xor"),
     binary("bitwise_left_shift", rules.integer_op, "shift_left({lhs}, {rhs})", oracles.shift_left,
-           "Bits moved up; 0 where the shift is not below the number of bits.", _SHIFTS,
+           "Left shift; 0 where the shift is at least the number of bits.", _SHIFTS,
            operator="lshift"),
     binary("bitwise_right_shift", rules.integer_op, "shift_right({lhs}, {rhs})",
-           oracles.shift_right, "Bits moved down, the sign kept.", _SHIFTS, operator="rshift"),
+           oracles.shift_right, "Arithmetic right shift.", _SHIFTS, operator="rshift"),
     binary("logical_right_shift", rules.integer_op, "shift_right_logical({lhs}, {rhs})",
            oracles.shift_right_logical,
-           "Bits moved down, zeros moved in; 0 where the shift is not below the number of bits.",
+           "Logical right shift; 0 where the shift is at least the number of bits.",
            _SHIFTS),
 )
 

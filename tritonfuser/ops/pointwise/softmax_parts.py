@@ -22,7 +22,7 @@ INTERNAL: tuple[Op, ...] = (
         rules.default_op,
         "share({lhs}, {rhs})",
         torch.div,
-        "A part of a total: 0 <= lhs <= 1 <= rhs.",
+        "lhs / rhs for 0 <= lhs <= 1 <= rhs.",
         Samples(ranges=(("lhs", 0.0, 1.0), ("rhs", 1.0, 100.0))),
     ),
 )

@@ -123,7 +123,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "welford",
         _DIMS,
-        "Mean, sum of squared deviations and element count over dims.",
+        "Mean, sum of squared deviations from it, and number of elements over dims.",
         "reduction",
         Moments(),
         _infer_welford,
@@ -135,7 +135,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "var",
         _VAR_PARAMS,
-        "Variance over dims, divided by max(n - correction, 0).",
+        "Variance over dims: squared deviations divided by max(n - correction, 0).",
         "reduction",
         Composite(_expand_var),
         _infer_var,
@@ -145,7 +145,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "var_mean",
         _VAR_PARAMS,
-        "Variance over dims, divided by max(n - correction, 0), and mean.",
+        "Variance, divided by max(n - correction, 0), and mean over dims.",
         "reduction",
         Composite(_expand_var_mean),
         _infer_var_mean,

@@ -84,7 +84,7 @@ def _scan(
 ROWS: tuple[Op, ...] = (
     _scan(
         "cumsum",
-        "Running sum along a dim, in the operand's dtype.",
+        "Cumulative sum along a dim, in the operand's dtype.",
         Scan("zero", "{a} + {b}", "scan_sum({x}, {axis})", "tl.sum({x}, {axis})"),
         "add",
         (_kept(torch.cumsum), torch.add),
@@ -92,7 +92,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "cumprod",
-        "Running product along a dim, in the operand's dtype.",
+        "Cumulative product along a dim, in the operand's dtype.",
         Scan("one", "{a} * {b}", "scan_prod({x}, {axis})", "reduce_prod({x}, {axis})"),
         "mul",
         (_kept(torch.cumprod), torch.mul),
@@ -100,7 +100,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "cummin",
-        "Running minimum along a dim, without the indices; NaN from the first one on.",
+        "Cumulative minimum along a dim, without indices; nan from the first nan on.",
         Scan(
             "highest",
             "tl.minimum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
@@ -113,7 +113,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _scan(
         "cummax",
-        "Running maximum along a dim, without the indices; NaN from the first one on.",
+        "Cumulative maximum along a dim, without indices; nan from the first nan on.",
         Scan(
             "lowest",
             "tl.maximum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",

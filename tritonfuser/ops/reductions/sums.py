@@ -222,7 +222,7 @@ def _reduction(
 ROWS: tuple[Op, ...] = (
     _reduction(
         "sum",
-        "Sum over dims; bool and int add up to Int, half accumulates in Float.",
+        "Sum over dims; Int for bools and integers; half is accumulated in Float.",
         Reduction("zero", "{a} + {b}", "tl.sum({x}, {axis})"),
         _sum,
         _summed,
@@ -231,7 +231,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _reduction(
         "prod",
-        "Product over dims; bool and int multiply to Int, half accumulates in Float.",
+        "Product over dims; Int for bools and integers; half is accumulated in Float.",
         Reduction("one", "{a} * {b}", "reduce_prod({x}, {axis})"),
         _prod,
         _summed,
@@ -240,7 +240,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _reduction(
         "max",
-        "Largest element over dims; NaN if there is one.",
+        "Maximum over dims; nan if any element is nan.",
         Reduction(
             "lowest",
             "tl.maximum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
@@ -251,7 +251,7 @@ ROWS: tuple[Op, ...] = (
     ),
     _reduction(
         "min",
-        "Smallest element over dims; NaN if there is one.",
+        "Minimum over dims; nan if any element is nan.",
         Reduction(
             "highest",
             "tl.minimum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",

@@ -126,7 +126,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "broadcast",
         (ARG, Param("is_broadcast_dim", Kind.BOOLS)),
-        "New dims of size 1 where is_broadcast_dim is true.",
+        "Inserts a dim of size 1 wherever is_broadcast_dim is true.",
         "view",
         View(
             lambda call, pull: source(call, shapes.broadcast_pull(pull.index, _new_dims(call))),
@@ -140,7 +140,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "broadcast_in_dim",
         (ARG, Param("shape", Kind.EXTENTS), Param("broadcast_dims", Kind.INTS)),
-        "The tensor's dims put at broadcast_dims of shape, and stretched to it.",
+        "Expands to shape, with dim i of the tensor at dim broadcast_dims[i] of the result.",
         "view",
         Composite(_expand_broadcast_in_dim),
         _infer_broadcast_in_dim,
@@ -150,7 +150,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "expand",
         (ARG, Param("shape", Kind.EXTENTS)),
-        "Size-1 dims stretched to shape; -1 keeps a size, leading dims may be new.",
+        "Expands dims of size 1 to shape; -1 keeps a size, and leading dims may be new.",
         "view",
         View(
             lambda call, pull: source(

@@ -109,7 +109,7 @@ ROWS: tuple[Op, ...] = (
             Param("scale_grad_by_freq", Kind.SCALAR, None),
             Param("sparse", Kind.SCALAR, None),
         ),
-        "Rows of the weight named by input, scaled down where they are longer than max_norm.",
+        "The rows of weight at the positions in input, scaled down to a norm of at most max_norm.",
         "indexing",
         View(_pull_embedding, indices=("input",)),
         _infer_embedding,

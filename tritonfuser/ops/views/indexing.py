@@ -196,7 +196,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "index_select",
         (ARG, _INDEX, _DIM),
-        "The entries of one dim that an index tensor names; a 0-dim index keeps the dim.",
+        "The slices of a dim at the positions in an index tensor; a 0-dim index keeps the dim.",
         "indexing",
         View(_pull_index_select, indices=("index",)),
         _infer_index_select,
@@ -206,7 +206,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "select",
         (ARG, Param("index", Kind.SCALAR), _DIM),
-        "One entry of a dim, and the dim gone.",
+        "The slice of a dim at one position; removes the dim.",
         "indexing",
         View(_pull_select, _alias_select, indices=("index",)),
         _infer_select,
@@ -216,7 +216,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "gather",
         (ARG, _INDEX, _DIM),
-        "Element by element, the entry of one dim that an index tensor names.",
+        "For each element of index, the element of arg at that position along a dim.",
         "indexing",
         View(_pull_gather, indices=("index",)),
         _infer_gather,
@@ -226,7 +226,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "take_along_axis",
         (ARG, _INDEX, _DIM),
-        "As gather; tensor and index broadcast in the other dims.",
+        "Like gather; tensor and index are broadcast in the other dims.",
         "indexing",
         View(_pull_take_along_axis, indices=("index",)),
         _infer_take_along_axis,

@@ -173,7 +173,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "pad",
         (ARG, Param("pad_widths", Kind.EXTENTS), Param("value", Kind.SCALAR, None)),
-        "The tensor with value (0) around it; widths are (before, after), innermost dim first.",
+        "Pads with value, by default 0; widths are (before, after) pairs, innermost dim first.",
         "view",
         View(_pull_pad),
         _infer_pad,
@@ -187,7 +187,7 @@ ROWS: tuple[Op, ...] = (
             Param("dim", Kind.INT, 0),
             Param("manual_padding", Kind.BOOL, False),
         ),
-        "Tensors joined along one dim.",
+        "Concatenates tensors along a dim.",
         "view",
         View(_pull_cat, parts=_parts_of_cat),
         _infer_cat,

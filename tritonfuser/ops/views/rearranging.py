@@ -194,7 +194,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "reshape",
         (ARG, Param("new_shape", Kind.EXTENTS)),
-        "The elements in row-major order in another shape; one size may be -1.",
+        "The same elements, in row-major order, in a new shape; one size may be -1.",
         "view",
         View(
             _pull_reshape,
@@ -209,7 +209,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "permute",
         (ARG, Param("dims", Kind.INTS)),
-        "Dims in another order: dim i of the result is dim dims[i] of the operand.",
+        "Reorders dims: dim i of the result is dim dims[i] of the operand.",
         "view",
         View(
             lambda call, pull: source(call, shapes.permute_pull(pull.index, call.dims())),
@@ -222,7 +222,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "squeeze",
         (ARG, Param("dims", Kind.DIMS), Param("squeeze_expanded", Kind.BOOL, False)),
-        "Without the named dims, which must be of size 1, or expanded if that is allowed.",
+        "Removes dims of size 1; also expanded dims, if squeeze_expanded.",
         "view",
         View(
             _pull_squeeze,
@@ -236,7 +236,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "stride_order",
         (ARG, Param("stride_order", Kind.INTS)),
-        "The same values in a memory order: dim i is the stride_order[i]-th fastest.",
+        "The same values in a memory order: dim i has the stride_order[i]-th smallest stride.",
         "view",
         View(lambda call, pull: source(call, pull.index)),
         lambda call: view_of(call.value("arg").tensor, call.value("arg").tensor.dims),

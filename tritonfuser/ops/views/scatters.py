@@ -124,7 +124,7 @@ ROWS: tuple[Op, ...] = (
             Param("src", Kind.VALUE),
             Param("dim", Kind.INT),
         ),
-        "A copy of a tensor with elements of src, or one number, where an index tensor says.",
+        "A copy of arg with src, a tensor or a number, at the positions in index along a dim.",
         "indexing",
         Scatter(_push),
         _infer,

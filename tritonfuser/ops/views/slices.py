@@ -164,7 +164,7 @@ ROWS: tuple[Op, ...] = (
             Param("strides", Kind.EXTENTS, None),
             Param("manual_normalization", Kind.BOOL, False),
         ),
-        "The elements from start_indices up to end_indices, which are cut off at the sizes.",
+        "The elements from start_indices up to end_indices; these are clamped to the sizes.",
         "view",
         View(
             lambda call, pull: source(call, shapes.slice_pull(pull.index, _starts(call))),
