@@ -12,7 +12,17 @@ from ..ir import Value
 
 @dataclass(frozen=True, slots=True)
 class KernelArg:
-    """One run-time argument of a kernel, in order: a tensor's pointer or a scalar's value."""
+    """A run-time argument of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        The argument's name.
+    value : Value
+        What is passed.
+    is_tensor : bool
+        Whether it is passed as a pointer; a scalar is passed by value.
+    """
 
     name: str
     value: Value
@@ -31,7 +41,19 @@ def passed_dtype(scalar: Value) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class SizeArg:
-    """A size that varies between runs, as a run-time argument: a multiple of a number."""
+    """A size that varies between runs, as a run-time argument.
+
+    Attributes
+    ----------
+    name : str
+        The argument's name.
+    dtype : DataType
+        Int32, or Int where positions need 64 bits.
+    multiple : int
+        A number that it is a multiple of in all runs.
+    is_tensor : bool
+        It is passed by value.
+    """
 
     name: str
     dtype: DataType
@@ -41,9 +63,18 @@ class SizeArg:
 
 @dataclass(frozen=True, slots=True)
 class CooperativeWorkspace:
-    """Memory by which the programs of a launch tell one another results, as an argument.
+    """Memory in which the programs of a launch publish results, as a run-time argument.
 
-    It has ``count`` words of ``dtype``, all of them -1 before the kernel starts.
+    Attributes
+    ----------
+    name : str
+        The argument's name.
+    dtype : DataType
+        Of a word: Int32 for floats of 32 bits, Int for doubles.
+    count : int
+        Words. All are -1 before the kernel starts.
+    is_tensor : bool
+        It is passed as a pointer.
     """
 
     name: str
@@ -73,21 +104,24 @@ class KernelSource:
     args : tuple of KernelArg
         The run-time arguments in order.
     sizes : tuple of SizeArg
-        Those that follow them: none where all sizes are written out.
+        The sizes behind them; none where all sizes are written out.
     constants : tuple of (str, int)
-        The ``tl.constexpr`` arguments that follow those, such as ``("XBLOCK", 1024)``.
+        The ``tl.constexpr`` arguments behind all others, such as ``("XBLOCK", 1024)``.
     grid : tuple of int
         Number of programs along x, y, z.
-    num_warps, num_stages : int
-        Compile options.
+    num_warps : int
+        Warps of a program.
+    num_stages : int
+        Depth of the software pipeline of its loops.
     unaligned : frozenset of str
-        Arguments that are not to be called aligned, even where they are.
+        Pointers that are not declared aligned, so that their loads are not vectorized.
     follows : bool
-        Whether it waits by itself for the kernel before it, and may be started early.
+        Whether it waits by itself for the kernel before it, so it may be launched early.
     workspace : CooperativeWorkspace or None
-        The last run-time argument, where programs wait for one another: all must run at a time.
+        The last run-time argument, where programs wait for one another. All of them must be
+        resident at once. None for other kernels.
     max_registers : int
-        Most registers of a thread, 0 for as many as the compiler takes.
+        Limit on the registers of a thread; 0 for the compiler's choice.
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
     """

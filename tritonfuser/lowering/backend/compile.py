@@ -16,6 +16,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime import cache as triton_cache
 
 from ... import options
+from ...device import AMD_WAVEFRONT_SIZE, NVIDIA_WARP_SIZE
 from ...dtypes import Category
 from ...errors import LoweringError, UnsupportedDeviceError
 from ..kernel_source import Argument, KernelSource
@@ -88,10 +89,10 @@ def target_of(arch: Target) -> GPUTarget:
         return arch
     if isinstance(arch, str):
         if nvidia := re.fullmatch(r"sm_(\d+)", arch):
-            return GPUTarget("cuda", int(nvidia[1]), 32)
+            return GPUTarget("cuda", int(nvidia[1]), NVIDIA_WARP_SIZE)
         if re.fullmatch(r"gfx[0-9a-f]+", arch):
-            # CDNA and its forebears run 64 threads in step, RDNA (gfx10 and up) 32.
-            return GPUTarget("hip", arch, 64 if arch.startswith("gfx9") else 32)
+            # CDNA and older GPUs have wavefronts of 64 threads, RDNA (gfx10 and up) of 32.
+            return GPUTarget("hip", arch, AMD_WAVEFRONT_SIZE if arch.startswith("gfx9") else 32)
     raise UnsupportedDeviceError(
         f"{arch!r} is no GPU architecture", hint="For example: sm_80, sm_90, sm_100, gfx942."
     )

@@ -1,9 +1,8 @@
-"""Functions with which the programs of one kernel tell one another numbers.
+"""Functions by which the programs of one kernel publish floats to one another.
 
-A number is its own sign that it is there: the memory is filled with a bit pattern that no result
-of arithmetic has, a nan with all bits set. So nothing has to be in order, and nobody has to wait
-for what others wrote before (the same idea as the low-latency protocol of NVIDIA's NCCL, whose
-words carry a flag).
+The workspace is filled with a nan whose bits are all set, which no arithmetic gives. Any other
+word is a published float, so no flag and no memory fence is needed. The low-latency protocol of
+NVIDIA's NCCL does the same with a flag in each word.
 """
 
 # Triton reads the annotations of a jitted function as types of its arguments.
@@ -25,24 +24,24 @@ def _float_of(word):
 
 @triton.jit
 def publish(place, number, mask):
-    """Put floats where other programs look for them."""
+    """Write floats to the workspace."""
     word = number.to(tl.int64 if number.dtype == tl.float64 else tl.int32, bitcast=True)
-    # A nan that an input brought along may have all bits set: another one says the same.
+    # A nan from an input may have all bits set: another nan is published in its place.
     tl.store(place, tl.where(word == -1, -2, word), mask=mask)
 
 
 @triton.jit
 def peek(place, mask):
-    """The words that are there by now; 0 where the mask is off."""
+    """The words in the workspace by now; 0 where the mask is off."""
     return tl.load(place, mask=mask, other=0, volatile=True)
 
 
 @triton.jit
 def wait_for(words, place):
-    """The floats that other programs tell, from words that were looked at before.
+    """The floats that other programs publish; ``words`` are those that ``peek`` found.
 
-    Those that were not there then are waited for. A loop of Triton's would keep the loop around
-    it from being pipelined, so there is none where the hardware's own will do.
+    Words that were missing are loaded until they are there. On NVIDIA GPUs that loop is inline
+    assembly: a loop of Triton's would keep the loop around it from being pipelined.
     """
     if is_nvidia():
         if words.dtype == tl.int64:

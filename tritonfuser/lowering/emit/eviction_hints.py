@@ -1,4 +1,4 @@
-"""Lines of a kernel in, the same lines with what the L2 cache should keep of their loads out."""
+"""Lines of a kernel in, the same lines with eviction policies for the L2 cache out."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import replace
 from .lines import Line
 
 
-def with_evictions(lines: Sequence[Line], shared: frozenset[str]) -> list[Line]:
-    """Say of each load in a loop whether its data is wanted again.
+def with_evictions(lines: Sequence[Line], read_by_all: frozenset[str]) -> list[Line]:
+    """Give each load in a loop an eviction policy.
 
-    A row that is walked over several times is kept until the last walk, and so is what all
-    programs read; the rest makes room for them.
+    A row that several loops read is kept until the last of them. What all programs read is kept
+    throughout. Everything else is evicted first.
 
     Parameters
     ----------
-    shared : frozenset of str
+    read_by_all : frozenset of str
         Tensors of which each program reads the same elements.
     """
     last = {line.loads: place for place, line in enumerate(lines) if line.depth and line.loads}
     return [
-        _kept(line, line.loads in shared or last[line.loads] != place)
+        _kept(line, line.loads in read_by_all or last[line.loads] != place)
         if line.depth and line.loads
         else line
         for place, line in enumerate(lines)
@@ -29,9 +29,12 @@ def with_evictions(lines: Sequence[Line], shared: frozenset[str]) -> list[Line]:
 
 
 def kept_until(lines: Sequence[Line], late: int) -> list[Line]:
-    """Say so of the loads of a loop's step: what those behind ``late`` read was read before.
+    """Keep what a step of a loop loads twice in the cache, from its first load to its second.
 
-    It stays in the cache until then.
+    Parameters
+    ----------
+    late : int
+        Where the second part of the step begins; the loads there are evicted first.
     """
     again = {line.loads for line in lines[late:] if line.loads}
     return [

@@ -25,7 +25,7 @@ from ..tile.cooperative_nest import CooperativeNest
 from ..tile.nest import Nest
 from ..tile.nest_builder import nest_of
 from ..tile.product_nest import ProductNest
-from ..tile.vector_width import held_back
+from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
@@ -81,6 +81,7 @@ def emit(
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
     text, lines = _module(name, segment, nest, passed, body, ledger)
+    narrow = unvectorized(writer.loaded, inputs, nest.tiles)
     return KernelSource(
         name=name,
         text=text,
@@ -94,7 +95,7 @@ def emit(
         follows=segment.follows,
         workspace=workspace,
         max_registers=params.max_registers,
-        unaligned=frozenset(f"{v.name}_ptr" for v in held_back(writer.loaded, inputs, nest.tiles)),
+        unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
     )
 
 
@@ -264,7 +265,7 @@ def _launch(
 _INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
 
 
-_WORKSPACE_NOTE = "Where programs tell one another what they reduced; all of them run at a time."
+_WORKSPACE_NOTE = "Where programs publish what they reduced; all of them run at a time."
 
 
 def _makes_descriptors(body: list[Line]) -> bool:

@@ -119,11 +119,11 @@ class _Levels:
         if maximum is None or self.nest.loop != "r" or not in_loop(self.nest, maximum):
             return level
         # A sum of exponentials goes along with its maximum, if it waits for nothing else.
-        shared = self.of[maximum.node.out]
-        if self._behind(start, {**self.of, maximum.node.out: -1}) > shared:
+        same_pass = self.of[maximum.node.out]
+        if self._behind(start, {**self.of, maximum.node.out: -1}) > same_pass:
             return level
         self.online[maximum.node.out] = self.online[member.node.out] = maximum
-        return shared
+        return same_pass
 
     def _behind(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
         """The first pass that has all that these reads are computed from."""

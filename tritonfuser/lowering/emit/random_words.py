@@ -16,18 +16,28 @@ from ...symbolic.sizes import surely_multiple
 from ..tile.tile import Tile
 
 LEAST_RUN = 512
-"""Elements of a tile that are drawn in runs: of shorter ones a lane has one, and counts for it."""
+"""Least elements of a peeled tile that is drawn in runs. Of shorter tiles a thread has one element,
+and computes the words of its whole run."""
+
 WORDS = 4
-"""Random words one Philox counter gives: elements of a tensor that share a counter."""
+"""Random words of one Philox counter; as many elements of a tensor share a counter."""
+
 PAIR = 2 * WORDS
 """Elements that are drawn together where the first does not begin a counter."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbours along a tile that share counters: ``count`` of them at a time.
+    """Neighbours along a tile that are drawn together.
 
-    The position of the tile's elements is ``rest`` and how far they are along ``tile``.
+    Attributes
+    ----------
+    tile : Tile
+        The tile. An element's position in the tensor is ``rest`` plus its position along the tile.
+    rest : Affine
+        The part of the position that is the same for a whole run.
+    count : int
+        Elements of a run: 4 or 8.
     """
 
     tile: Tile

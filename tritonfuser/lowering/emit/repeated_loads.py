@@ -60,18 +60,18 @@ def without_division(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine,
     ``r % 4096`` is ``r`` plus ``r // 4096 * -4096``. A division costs several instructions.
     """
     axes = {tile.axis for tile in tiles if tile.block is not None}
-    fine, shared = Affine((), position.const), Affine()
+    fine, repeated = Affine((), position.const), Affine()
     for item, step in position.terms:
         base = item.base
         if not isinstance(base, Axis) or base not in axes:
             fine += Affine(((item, step),))
         elif item.div != 1:
-            shared += Affine(((item, step),))
+            repeated += Affine(((item, step),))
         else:
             span = base.extent if item.mod is None else item.mod
             fine += digit(base) * step
-            shared -= digit(base, span) * (step * span)
-    return fine, shared
+            repeated -= digit(base, span) * (step * span)
+    return fine, repeated
 
 
 class RepeatWriter:
@@ -122,9 +122,9 @@ class RepeatWriter:
     def position(self, position: Affine) -> str:
         """A position as a number; divisions are of one element of a run, not of each."""
         tiles = self.index.met(position)
-        fine, shared = without_division(position, tiles)
-        repeat = repeat_of(shared, (), tiles, self.index.rank)
+        fine, repeated = without_division(position, tiles)
+        repeat = repeat_of(repeated, (), tiles, self.index.rank)
         if repeat is None:
             return self.index.text(position)
-        part = self.index.text(self.offset(shared, repeat))
+        part = self.index.text(self.offset(repeated, repeat))
         return f"{self.index.text(fine)} + spread({part}, {repeat.count})"

@@ -32,7 +32,6 @@ from ..device_lib import (
     random_functions,
     softmax_functions,
 )
-from .pairwise_sum import tree_sum
 from .rounding_builder import Builder, as_torch
 
 Array = Any  # np.ndarray of any shape and dtype
@@ -200,9 +199,29 @@ def _philox_arrays(
     return c0, c1, c2, c3
 
 
-def _heard(words: tl.tensor, place: tl.tensor) -> tl.tensor:
-    """Whatever is there: a kernel that tells is run a second time, when all is told."""
+def _wait_for(words: tl.tensor, place: tl.tensor) -> tl.tensor:
+    """The words as they are: a cooperative kernel is run twice, and then all are published."""
     return words.to(tl.float64 if words.dtype == tl.int64 else tl.float32, bitcast=True)
+
+
+def tree_sum(data: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """``np.sum``, floats by halves: ``[a, b, c, d] -> [a + c, b + d] -> [a + b + c + d]``.
+
+    That rounds as much as the threads of a GPU, which add in pairs. NumPy adds rows one by one
+    where the axis is not the innermost one in memory, and loses digits that a GPU keeps.
+    """
+    data = np.asarray(data)
+    rows_last = axis is None or axis % max(data.ndim, 1) == data.ndim - 1
+    if data.dtype.kind not in "fc" or (rows_last and data.flags.c_contiguous):
+        return np.sum(data, axis=axis, keepdims=keepdims)  # pairwise as it is
+    part = np.moveaxis(data, axis, 0) if axis is not None else data.reshape(-1)
+    while len(part) > 1 and len(part) % 2 == 0:
+        half = len(part) // 2
+        part = part[:half] + part[half:]
+    total = np.sum(part, axis=0)
+    if not keepdims:
+        return total
+    return total.reshape((1,) * data.ndim) if axis is None else np.expand_dims(total, axis)
 
 
 _ARRAYS: dict[str, Callable[..., Any]] = {
@@ -210,7 +229,7 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "e5m2_to_float": _decoded(torch.float8_e5m2),
     "float_to_e4m3": _encoded(torch.float8_e4m3fn),
     "float_to_e5m2": _encoded(torch.float8_e5m2),
-    "heard": _heard,
+    "wait_for": _wait_for,
     "let_next_start": lambda: None,
     "wait_for_previous": lambda: None,
     "maximum": elementwise(np.maximum),

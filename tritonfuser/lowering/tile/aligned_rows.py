@@ -10,7 +10,8 @@ from ...symbolic.sizes import is_size
 from ..access.traffic import Traffic
 
 MOST = 0.6
-"""Part of the bytes along rows that must begin alike: others are read element by element."""
+"""Least part of the bytes along rows whose rows must begin at the same place of a vector. Loads
+of the others are of one element each."""
 
 
 def row_start(
@@ -64,7 +65,8 @@ def vector_of_rows(
 ) -> int:
     """Elements of a vector where rows begin inside of one and tiles could begin at one, else 1.
 
-    The rows that a program walks over must begin alike: those along all axes but ``batch_axes``.
+    The rows that a program loops over, along all axes but ``batch_axes``, must begin at the same
+    place of a vector.
     """
     whole = _whole(traffic, parallel, reduced)
     start = row_start(whole, parallel, reduced)

@@ -1,8 +1,8 @@
 """Rows that begin anywhere in memory, in tiles that begin at whole vectors.
 
 A row of 8193 numbers of 16 bits begins at any of eight places in a vector of 16 bytes. Its tiles
-begin at its first whole vector and have whole ones; what lies before and behind those is in a
-small tile of its own, the edges. So loads and stores of all but a few elements take 16 bytes.
+begin at its first whole vector and hold whole vectors. The elements before and behind those are in
+a small tile of their own, the edges. So loads and stores of all but a few elements are vectorized.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Alignment:
     row : int
         Elements of a row.
     start : Affine
-        Where a row begins, in elements from where some vector does; over the kernel's axes.
+        Where a row begins, in elements behind the start of a vector; over the kernel's axes.
     tiles : tuple of Tile
-        Those of a row; the last takes what lies before the first whole vector and behind the last.
+        The tiles of a row. The last holds the elements before the first whole vector and behind
+        the last one.
     """
 
     vector: int

@@ -1,4 +1,4 @@
-"""How wide the loads of a kernel can be, and which may not be wider than others."""
+"""Loads of a kernel in, those that must not be vectorized out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from ..access.traffic import offset_of
 from .tile import Tile
 
 
-def held_back(
+def unvectorized(
     reads: Iterable[Read], strides: Mapping[Value, tuple[int, ...]], tiles: tuple[Tile, ...]
 ) -> frozenset[Value]:
-    """The tensors whose loads should not be vectors, since the loads beside them cannot be.
+    """The tensors whose loads must not be vectorized, since larger loads beside them cannot be.
 
-    Triton gives a thread as many neighbours as the widest load of a kernel takes. Where rows
-    begin anywhere, as they do in a matrix of odd width, those neighbours are loaded one by one,
-    16 bytes apart between threads: eight times the accesses. So what is small (a row's weights)
-    is not said to be aligned.
+    Triton gives a thread as many neighbours as the widest load of a kernel takes. In a matrix of
+    odd width rows begin anywhere, and those neighbours are loaded one by one, 16 bytes apart
+    between threads: eight times the accesses. So small tensors, as a row's weights, are not
+    declared aligned there.
+
+    Parameters
+    ----------
+    reads : iterable of Read
+        All loads of the kernel.
+    strides : mapping
+        Strides of the buffers, in elements.
     """
     found = [read for read in reads if read.value.is_tensor]
     row = max((tile.place for tile in tiles if tile.block is not None), default=0)

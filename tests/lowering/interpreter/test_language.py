@@ -1,4 +1,4 @@
-"""Sums of tiles in the interpreter: as exact as a GPU's."""
+"""What kernels call in the interpreter: array versions, and sums as exact as a GPU's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import CPU, lowered, planned
-from tritonfuser.lowering.interpreter.pairwise_sum import tree_sum
+from tritonfuser.lowering.interpreter import language
+from tritonfuser.lowering.interpreter.language import tree_sum
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
@@ -37,3 +38,7 @@ def test_sums_over_the_rows_of_a_tile_lose_as_little_as_a_gpu_does():
     _, columns = planned(found, [x], CPU)([x])
     assert columns.dtype is torch.float32
     assert (columns.double() - x.double().sum(0)).abs().max() < 1e-4
+
+
+def test_array_versions_are_of_functions_that_kernels_call():
+    assert language._ARRAYS.keys() <= language._namespace(plain=True).keys()
