@@ -19,7 +19,15 @@ Index = tuple[Affine, ...]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How a tensor lies in a buffer: sizes, strides and offset, in elements."""
+    """How a tensor lies in a buffer.
+
+    Attributes
+    ----------
+    sizes, strides : tuple of int
+        In elements.
+    offset : int
+        Of the first element from the start of the buffer, in elements.
+    """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -53,9 +61,16 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One place an element may come from: an operand at an index, where the guards hold.
+    """Where an element of a view may come from; the first source whose guards hold counts.
 
-    ``operand`` None stands for zero, whatever the dtype.
+    Attributes
+    ----------
+    operand : Value, Const or None
+        None stands for zero of any dtype.
+    index : tuple of Affine
+        The index in the operand.
+    guards : tuple of Guard
+        Conditions that must all hold.
     """
 
     operand: Value | Const | None
@@ -65,7 +80,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a scatter puts an element: the result's index, if the guards hold."""
+    """The index in the result at which a scatter stores an element, if the guards hold."""
 
     index: Index
     guards: tuple[Guard, ...] = ()
@@ -73,7 +88,15 @@ class Target:
 
 @dataclass(frozen=True)
 class Pull:
-    """What an index map is given: the index of an element, and a way to read index tensors."""
+    """What an index map is given.
+
+    Attributes
+    ----------
+    index : tuple of Affine
+        The index of an element of the result.
+    read : callable
+        ``(value, index) -> Affine``: the element of an index tensor, as an index expression.
+    """
 
     index: Index
     read: Callable[[Value, Index], Affine]
@@ -83,17 +106,17 @@ class Pull:
 
 
 def same_extent(a: Extent, b: Extent) -> bool:
-    """True unless both are known and differ: a symbolic extent may turn out to fit."""
+    """Whether two extents may be equal: False only where both are known and differ."""
     return not (isinstance(a, int) and isinstance(b, int)) or a == b
 
 
 def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tuple[int, int]:
-    """The dims of a pointwise result: ranks are filled with leading 1s, size-1 dims stretch.
+    """The dims of a pointwise result, broadcast by torch's rules.
 
     Returns
     -------
     tuple of Dim, or the pair (dim, operand) that does not fit
-        A pair of ints tells which.
+        Two ints where dim ``dim`` of operand number ``operand`` does not broadcast.
     """
     rank = max(len(dims) for dims in operands)
     padded = [(Dim(1),) * (rank - len(dims)) + dims for dims in operands]
@@ -134,7 +157,7 @@ def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def strides_for_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Dense strides where dim ``i`` is the ``order[i]``-th fastest (0 is the fastest)."""
+    """Dense strides where dim ``i`` has the ``order[i]``-th smallest; 0 is the smallest."""
     strides = [0] * len(sizes)
     step = 1
     for dim in sorted(range(len(sizes)), key=lambda d: order[d]):
@@ -212,7 +235,7 @@ def reshape_pull(index: Index, sizes: tuple[int, ...], operand: tuple[int, ...])
 
 
 def reshape_alias(memory: Memory, sizes: tuple[int, ...]) -> Memory | None:
-    """torch's view rule: new dims must fall into runs of the old that lie densely."""
+    """The strides that ``torch.Tensor.view`` gives; None where it would refuse."""
     if 0 in memory.sizes:
         return Memory(sizes, contiguous_strides(sizes), memory.offset)
     runs: list[tuple[int, int]] = []  # (length, innermost stride), outermost first
@@ -247,9 +270,10 @@ def slice_alias(memory: Memory, starts: Sequence[int], sizes: tuple[int, ...]) -
 
 
 def slice_bounds(size: int, start: int, end: int) -> tuple[int, int]:
-    """Start and end as Python slices take them: negative ones count from the end of the dim,
+    """Start and end normalized as by Python's slices.
 
-    both are clamped to it, and the end is not before the start.
+    Negative ones count from the end of the dim. Both are clamped to the dim, and the end to the
+    start.
     """
     start, end = (place + size if place < 0 else place for place in (start, end))
     start = min(max(start, 0), size)
@@ -262,7 +286,7 @@ def slice_bounds(size: int, start: int, end: int) -> tuple[int, int]:
 def pad_sources(
     index: Index, operand: Value, before: Sequence[int], fill: Value | Const | None
 ) -> tuple[Source, ...]:
-    """The operand where the shifted index is inside it, the fill value elsewhere."""
+    """The operand where the shifted index is in bounds, the fill value elsewhere."""
     shifted = tuple(item - low for item, low in zip(index, before, strict=True))
     guards = tuple(
         Guard(item, 0, size) for item, size in zip(shifted, operand.tensor.sizes, strict=True)
@@ -271,7 +295,7 @@ def pad_sources(
 
 
 def cat_sources(index: Index, operands: Sequence[Value], dim: int) -> tuple[Source, ...]:
-    """Each operand where its stretch of ``dim`` is."""
+    """Each operand, guarded by its range of positions along ``dim``."""
     sources: list[Source] = []
     start = 0
     for operand in operands:
@@ -287,11 +311,11 @@ def cat_sources(index: Index, operands: Sequence[Value], dim: int) -> tuple[Sour
 # --- what lies below dtype Index ---------------------------------------------------------------
 
 INT32_LIMIT = 2**31
-"""First number of elements that needs 64-bit indices."""
+"""The smallest number of elements that needs 64-bit indices."""
 
 
 def index_dtype(memories: Sequence[Memory]) -> DataType:
-    """Int32 unless some tensor reaches 2**31 elements from its first to its last."""
+    """Int where some tensor spans 2 ** 31 elements or more of its buffer, else Int32."""
     for memory in memories:
         if 0 in memory.sizes:
             continue

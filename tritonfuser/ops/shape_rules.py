@@ -1,7 +1,4 @@
-"""What the rows that are not pointwise share: dims made non-negative, extents read from shape
-
-operands, calls rewritten, errors of one form.
-"""
+"""Rules that rows share: dims and extents from arguments, types of results, changed calls."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ INDEX_DTYPES = frozenset({DataType.Int, DataType.Int32, DataType.Index})
 
 
 def fail(op: str, expected: str, got: object, hint: str = "") -> DefinitionError:
-    """The error every shape rule raises: the op, what it wants, what came."""
+    """The error that shape rules raise: the op, what was expected, what was given."""
     return DefinitionError(f"{op}: expected {expected}, got {got}", hint=hint)
 
 
@@ -38,19 +35,19 @@ def wrap_dim(op: str, dim: int, rank: int, phrase: str = "") -> int:
 
     ``phrase`` is what nvFuser says of a wrong one.
     """
-    reach = max(rank, 1)
-    if not -reach <= dim < reach:
+    count = max(rank, 1)
+    if not -count <= dim < count:
         raise fail(
             f"{op}: {phrase}" if phrase else op,
-            f"a dim from {-reach} to {reach - 1} for a tensor of rank {rank}",
+            f"a dim from {-count} to {count - 1} for a tensor of rank {rank}",
             dim,
             "Dims are counted from 0; negative ones from the end.",
         )
-    return dim % reach
+    return dim % count
 
 
 def wrap_dims(op: str, dims: Iterable[int], rank: int, phrase: str = "") -> tuple[int, ...]:
-    """Each dim counted from the front, in the order given; none twice."""
+    """The dims as non-negative ints, in the order given; an error where one is repeated."""
     wrapped = tuple(wrap_dim(op, dim, rank, phrase) for dim in dims)
     if len(set(wrapped)) != len(wrapped):
         raise fail(op, "each dim once", list(wrapped))
@@ -65,7 +62,7 @@ def permutation(op: str, dims: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def reduced_dims(call: Call, rank: int) -> tuple[int, ...]:
-    """The dims a reduction runs over, sorted; all where none are named."""
+    """The dims that a reduction reduces, sorted; all where ``dims`` is None."""
     if call.attrs["dims"] is None:
         return tuple(range(rank))
     if not call.dims():
@@ -92,7 +89,7 @@ def flags(places: Iterable[int], rank: int) -> tuple[bool, ...]:
 
 
 def extent(op: str, size: Arg) -> Extent:
-    """What a shape operand says: a number, or the symbol of a scalar known at run time."""
+    """The extent for an entry of a shape: a number, or the symbol of a run-time scalar."""
     if isinstance(size, Const) and not isinstance(size.value, complex):
         return integer(size.value)
     if isinstance(size, Value):
@@ -116,16 +113,16 @@ def sizes_of(call: Call, name: str) -> tuple[Extent, ...]:
 
 
 def plain(size: Extent) -> Extent:
-    """A Python int where a symbolic extent came out as a number."""
+    """A Python int for a symbolic extent that is a number."""
     return int(size) if isinstance(size, sympy.Integer) else size
 
 
 def resized(dim: Dim, size: Extent) -> Dim:
-    """The dim with another size: a piece of a stretched dim is stretched, one element is not."""
+    """The dim with another size; a part of an expanded dim is expanded unless its size is 1."""
     return Dim(size, dim.expanded and size != 1)
 
 
-def stretched(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim, ...]:
+def expanded(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim, ...]:
     """The dims after expand to ``sizes``; -1 keeps, leading dims may be new."""
     if len(sizes) < len(dims):
         raise fail(op, f"at least {len(dims)} sizes", list(sizes))
@@ -135,11 +132,11 @@ def stretched(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Di
         if place < new and size == DYNAMIC:
             raise fail(op, f"a size for the new leading dim {place}", DYNAMIC)
         old = Dim(1) if place < new else dims[place - new]
-        result.append(_stretched_dim(op, place, old, size))
+        result.append(_expanded_dim(op, place, old, size))
     return tuple(result)
 
 
-def _stretched_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
+def _expanded_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
     if size in (DYNAMIC, old.size):
         return old
     if isinstance(size, int) and size < 0:
@@ -158,21 +155,21 @@ def _stretched_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
 
 
 def tensor(dims: Sequence[Dim], dtype: DataType) -> TensorType:
-    """The type of a factory's result; 0-dim ones promote like scalars."""
+    """The type of a new tensor; a 0-dim one is weak."""
     return TensorType(tuple(dims), dtype, weak=not dims)
 
 
 def view_of(arg: TensorType, dims: Sequence[Dim]) -> tuple[TensorType, ...]:
-    """The result types of a view: the operand's dtype, other dims.
+    """The result types of a view: the operand's dtype with other dims.
 
-    A 0-dim result is weak, as a scalar, unless it shows a full reduction's result as it is.
+    A 0-dim result is weak, unless it is a view of a full reduction's 0-dim result.
     """
     weak = not dims and (arg.weak or arg.rank > 0)
     return (TensorType(tuple(dims), arg.dtype, weak=weak),)
 
 
 def source(call: Call, index: Index) -> tuple[Source, ...]:
-    """The one source of a view that reads its operand everywhere."""
+    """The sources of a view each of whose elements is one of ``arg``."""
     return (Source(call.value("arg"), index),)
 
 

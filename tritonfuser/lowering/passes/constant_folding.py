@@ -13,7 +13,7 @@ from ...ops.table import Call, Pointwise
 from ...symbolic.sizes import integer, is_size
 
 _UNSIGNED = range(2**63, 2**64)
-"""Ints that only an unsigned dtype holds."""
+"""Ints that only UInt64 can represent."""
 
 
 def fold(call: Call, dtype: DataType) -> Const | None:

@@ -1,8 +1,7 @@
 """Fusion with complex numbers in, an equal Fusion over pairs of reals out.
 
-No kernel holds a complex number: each becomes a real and an imaginary part, by the rules that the
-op table names. In memory they lie side by side: a complex buffer is a real one with a last dim of
-two.
+Kernels compute with real numbers only: each complex value becomes a real and an imaginary part, by
+the rules in the op table. In memory a complex buffer is a real one with a last dim of two.
 """
 
 from __future__ import annotations
@@ -39,9 +38,16 @@ VIEW, REAL, IMAG = "view_as_real", "real", "imag"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A hidden input that a run makes of a recorded complex one.
+    """A hidden real input that a run derives from a complex one.
 
-    ``how`` is VIEW for a tensor, whose memory it shares, and REAL or IMAG for a scalar.
+    Attributes
+    ----------
+    value : Value
+        The hidden input.
+    source : Value
+        The complex input.
+    how : str
+        VIEW for a tensor, whose memory it shares; REAL or IMAG for a scalar.
     """
 
     value: Value
@@ -56,10 +62,13 @@ class Split:
     Attributes
     ----------
     fusion : Fusion
-        Complex inputs are still its inputs, and read by nothing; ``parts`` come behind them.
+        Complex inputs remain inputs without uses; the hidden inputs follow them.
+    parts : tuple of Part
+        The hidden inputs.
     results : tuple
-        For each output that is complex, how it lies in complex memory: in an input's, or, with
-        ``pairs``, in the memory of the fusion's output at that place.
+        For each complex output where it lies, in complex numbers: in an input's buffer, or, with
+        ``pairs``, in that of the fusion's output at that position. None for real outputs; empty
+        for a fusion without complex numbers.
     """
 
     fusion: Fusion
@@ -67,7 +76,7 @@ class Split:
     results: tuple[BufferView | None, ...] = ()
 
     def rejoined(self, results: tuple[BufferView, ...]) -> tuple[BufferView, ...]:
-        """Where the outputs lie, complex ones as complex numbers again."""
+        """Where the outputs lie, with complex ones in complex numbers."""
         if not self.results:
             return results
         return tuple(
@@ -105,7 +114,17 @@ def _operands(node: Node) -> list[Operand]:
 
 
 class _Splitter:
-    """Walks the nodes in order; ``pairs`` are the complex values met so far."""
+    """Rewrites the nodes in order.
+
+    Attributes
+    ----------
+    pairs : dict
+        The parts of each complex value so far.
+    joined : dict
+        Complex value -> the real tensor with a last dim of two that holds it in memory.
+    parts : list of Part
+        The hidden inputs so far.
+    """
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
@@ -143,10 +162,10 @@ class _Splitter:
             made = call.op.complex(self.ops, *self._given(call), **call.attrs)
         results = made if isinstance(made, tuple) else (made,)
         for out, result in zip(node.outs, results, strict=True):
-            self._settle(out, result)
+            self._define(out, result)
 
     def _view(self, call: Call) -> Pair:
-        """The view of the real parts and of the imaginary ones."""
+        """The same view of the real and of the imaginary parts."""
 
         def part(choose: Callable[[Pair], Any]) -> Any:
             args = tuple(self._mapped(arg, choose) for arg in call.args)
@@ -161,7 +180,7 @@ class _Splitter:
         return choose(found) if isinstance(found, Pair) else found
 
     def _given(self, call: Call) -> list[Any]:
-        """The operands for a rule; those of pointwise ops as their typing rule casts them."""
+        """The operands for a rule, cast as the typing rule says for pointwise ops."""
         operands = [
             self.swap.arg(arg) if isinstance(arg, tuple) else self._operand(arg)
             for arg in call.args
@@ -179,7 +198,7 @@ class _Splitter:
         return x
 
     def _operand(self, arg: Arg) -> Any:
-        """A complex operand as a pair, another one as it is by now."""
+        """A complex operand as a pair, a real one as it is substituted."""
         if arg is None or isinstance(arg, tuple) or not is_complex(arg):
             return None if arg is None else self.swap.arg(arg)
         if isinstance(arg, Const):
@@ -192,12 +211,12 @@ class _Splitter:
     # -- inputs --------------------------------------------------------------
 
     def _input(self, value: Value) -> Pair:
-        """Both parts of an input: elements 0 and 1 of the last dim of its memory."""
+        """Both parts of a complex input: elements 0 and 1 of the last dim of its memory."""
         if isinstance(value.type, ScalarType):
             kind = ScalarType(real_dtype(value.dtype))
             return Pair(self._part(value, kind, REAL), self._part(value, kind, IMAG))
         type_ = value.tensor
-        pairs = self._part(value, paired(type_, buffer_strides(self.fusion, value)), VIEW)
+        pairs = self._part(value, real_view_type(type_, buffer_strides(self.fusion, value)), VIEW)
         return Pair(*(self.ops.select(pairs, place, type_.rank) for place in (0, 1)))
 
     def _part(self, source: Value, type_: Type, how: str) -> Value:
@@ -207,8 +226,8 @@ class _Splitter:
 
     # -- results -------------------------------------------------------------
 
-    def _settle(self, out: Value, result: Any) -> None:
-        """Note what a value is from now on."""
+    def _define(self, out: Value, result: Any) -> None:
+        """Record the parts, or the real replacement, of a result."""
         if not is_complex(out):
             self.swap.set(out, self._fit(result, out.type))
             return
@@ -217,7 +236,7 @@ class _Splitter:
         self.pairs[out] = Pair(self._fit(result.re, out.type), self._fit(result.im, out.type))
 
     def _fit(self, x: Any, type_: Type) -> Any:
-        """A part as the value's real dtype, in the value's shape."""
+        """A part cast to the value's real dtype and expanded to its shape."""
         dtype = real_dtype(type_.dtype)
         x = x if isinstance(x, Value | Const) else Const.of(x)
         if x.dtype is not dtype:
@@ -229,7 +248,7 @@ class _Splitter:
         return x if x.tensor.sizes == type_.sizes else self.ops.expand(x, list(type_.sizes))
 
     def _outputs(self) -> tuple[list[Output], list[BufferView | None]]:
-        """Outputs by what is in memory: for a complex one the buffer of pairs that it lies in."""
+        """The outputs of the real fusion: for a complex one, the real buffer that it lies in."""
         places = resolve(self.fusion, [output.value for output in self.fusion.outputs])
         outputs: list[Output] = []
         results: list[BufferView | None] = []
@@ -244,7 +263,7 @@ class _Splitter:
         return outputs, results
 
     def _in_memory(self, value: Value) -> Value:
-        """A complex value as a buffer of pairs, in the memory order it must have."""
+        """A complex value as a real tensor with a last dim of two, in the requested order."""
         if value not in self.joined:
             pair, node = self.pairs[value], self.fusion.producers[value]
             self.builder.loc = node.loc
@@ -259,8 +278,8 @@ class _Splitter:
         return self.joined[value]
 
 
-def paired(type_: TensorType, strides: tuple[int, ...]) -> TensorType:
-    """A complex tensor's memory as a real tensor: a last dim of two, strides twice as long."""
+def real_view_type(type_: TensorType, strides: tuple[int, ...]) -> TensorType:
+    """The type of ``torch.view_as_real``: a last dim of two, strides doubled."""
     layout = Layout((), (), (*(2 * stride for stride in strides), 1))
     dims = (*type_.dims, Dim(2))
     return TensorType(dims, real_dtype(type_.dtype), type_.is_cpu, layout)

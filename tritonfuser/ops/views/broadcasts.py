@@ -11,12 +11,12 @@ from ... import shapes
 from ...ir import DYNAMIC, Dim, TensorType, Value
 from ..shape_rules import (
     ARG,
+    expanded,
     extents,
     fail,
     flags,
     result_sizes,
     source,
-    stretched,
     view_of,
     wrap_dims,
 )
@@ -60,7 +60,7 @@ def _unsqueezed(arg: torch.Tensor, is_broadcast_dim: Sequence[bool]) -> torch.Te
 
 def _infer_expand(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
-    return view_of(arg, stretched("expand", arg.dims, extents(call, "shape")))
+    return view_of(arg, expanded("expand", arg.dims, extents(call, "shape")))
 
 
 def _record_expand(builder: Any, call: Call) -> Any:
@@ -92,7 +92,7 @@ def _infer_broadcast_in_dim(call: Call) -> tuple[TensorType, ...]:
     places = _places(call, len(sizes))
     old = iter(arg.dims)
     dims = [next(old) if place in places else Dim(1) for place in range(len(sizes))]
-    return view_of(arg, stretched("broadcast_in_dim", dims, sizes))
+    return view_of(arg, expanded("broadcast_in_dim", dims, sizes))
 
 
 def _record_broadcast_in_dim(builder: Any, call: Call) -> Any:
