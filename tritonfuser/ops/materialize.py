@@ -1,4 +1,4 @@
-"""The row of a value that is put in memory for later kernels: ``keep``, written by a pass."""
+"""The row of a value that is put in memory for later kernels: ``materialize``, written by a pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 
 INTERNAL: tuple[Op, ...] = (
     Op(
-        "keep",
+        "materialize",
         (ARG,),
         "The operand, stored in memory by the kernel that computes it.",
         "view",

@@ -44,7 +44,7 @@ def simplified(body, *inputs):
 
 
 def kept(fusion):
-    return [node for node in fusion.nodes if node.op == "keep"]
+    return [node for node in fusion.nodes if node.op == "materialize"]
 
 
 def most_inputs(found):

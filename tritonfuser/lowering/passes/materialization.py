@@ -110,7 +110,7 @@ class _Materializer:
         """An expensive value recomputed from what is materialized, or else materialized itself."""
         operands = {v: self._reread[v] for v in node.operands() if v.is_tensor}
         if self._exceeds_ratio(value, self._roots_of(operands.values())):
-            (kept,) = self._appended(Node("keep", (value,), (), (value,), node.loc), value)
+            (kept,) = self._appended(Node("materialize", (value,), (), (value,), node.loc), value)
             self.materialized[value] = kept
             return kept
         copies = self._appended(Substitution(operands).node(node), value)
