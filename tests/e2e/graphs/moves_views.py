@@ -180,7 +180,8 @@ def ordered(graph: Graph) -> None:
 def counted(graph: Graph) -> None:
     length = graph.rng.choice((1, 3, 16, 33))
     dtype = graph.rng.choice((D.Int, D.Int32, D.Float, D.Double))
-    graph.record("iota", graph.extent(length), 2, -3, dtype=dtype)
+    kind = float if dtype in (D.Float, D.Double) else int
+    graph.record("iota", graph.extent(length), kind(2), kind(-3), dtype=dtype)
 
 
 def filled(graph: Graph) -> None:

@@ -349,9 +349,10 @@ def _cat(dtype: DataType, device: str) -> list[Call]:
 def _iota(dtype: DataType, device: str) -> list[Call]:
     if dtype is D.Bool:
         return []
+    kind = float if dtype.info.category is Category.FLOAT else int
     return [
         Call("plain", (9,), {"dtype": dtype}),
-        Call("from 3 by -2", (17, 3, -2), {"dtype": dtype}),
+        Call("from 3 by -2", (17, kind(3), kind(-2)), {"dtype": dtype}),
         Call("none", (0,), {"dtype": dtype}),
     ]
 

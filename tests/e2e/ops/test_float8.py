@@ -165,7 +165,7 @@ def test_choices_and_fills(dtype: DataType, device: str) -> None:
             o.where(o.gt(y, 0.0), x, 2.6),
             o.pad(x, [2, 3], -1.7),
             o.full([3], 3.3, dtype),
-            o.iota(20, 1, 2, dtype),
+            o.iota(20, 1.0, 2.0, dtype),
             o.clamp(x, -2.0, 2.0),
         ]
 
