@@ -108,7 +108,8 @@ def _run(fd: Any, inputs: Sequence[Any]) -> None:
 def _compile(fd: Any, inputs: Sequence[Any]) -> None:
     """Compile the kernels of a run for ``ARCH`` without a GPU."""
     kernels = importlib.import_module("tritonfuser.cache.kernels")
-    lowered, _ = fd._core().lowered(inputs, arch=ARCH)
+    run_options = importlib.import_module("tritonfuser.lowering.run_options")
+    lowered, _ = fd._core().lowered(inputs, run_options.RunOptions(arch=ARCH))
     sources = [source for source in lowered.sources if source is not None]
     wanted = [(source, tuple(arg.is_tensor for arg in source.args)) for source in sources]
     kernels.compile_together(wanted, ARCH)

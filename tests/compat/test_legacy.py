@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import tritonfuser
 from tritonfuser import options
 from tritonfuser.compat import nvfuser, nvfuser_direct
 from tritonfuser.compat.nvfuser import DataType, Fusion, FusionCache, FusionDefinition
@@ -99,6 +100,47 @@ def test_the_definition_is_printed_at_execution(monkeypatch, capsys, inputs, var
     assert capsys.readouterr().out == ""
     fs.execute(inputs)
     assert capsys.readouterr().out == expected
+
+
+def test_the_last_run_as_text(inputs):
+    fd = example()
+    for query in (fd.last_cuda_code, fd.last_scheduled_fusion_ir):
+        with pytest.raises(RuntimeError, match="nothing was executed yet"):
+            query()
+    assert fd.fusion_ir() == str(fd.fusion.ir)
+    fd.execute(inputs)
+    fd.execute([torch.randn(3, 1, 7), torch.randn(3, 2, 7)])
+    fd.execute(inputs)
+    assert fd.last_cuda_code(intrinsic_code=True) == fd.fec.get_cuda_kernel(inputs)
+    assert fd.last_scheduled_fusion_ir(tensor_transforms=True) == fd.fec.get_scheduled_ir(inputs)
+    by_hand = example()
+    by_hand.manual_execute(inputs)
+    assert "@triton.jit" in by_hand.last_cuda_code()
+    assert "sum" in by_hand.last_scheduled_fusion_ir()
+
+
+def test_a_fusion_refuses_what_its_definition_refuses(inputs, monkeypatch):
+    fs = Fusion()
+    fd = example(fs)
+    fec = nvfuser.FusionExecutorCache(fs)
+    monkeypatch.setenv("NVF_CPU_AS_CUDA", "0")
+    options.refresh()
+    refusal = "Found unsupported device cpu, only scalar CPU or CUDA tensors are supported"
+    for call in (fd.execute, fs.execute, fs.plan, fec.execute, fec.plan):
+        with pytest.raises(ValueError, match=refusal):
+            call(inputs)
+    with tritonfuser.FusionDefinition(Fusion()) as ours:
+        ours.add_output(ours.ops.neg(ours.define_tensor(1)))
+    assert torch.equal(ours.fusion.execute([torch.ones(2)])[0], -torch.ones(2))
+    monkeypatch.setenv("NVF_CPU_AS_CUDA", "1")
+    options.refresh()
+    assert torch.equal(fs.execute(inputs)[0], fd.execute(inputs)[0])
+
+
+def test_the_repro_script_is_in_the_direct_frontends_words(inputs):
+    script = example().repro_script_for(inputs)
+    assert "from nvfuser_direct import FusionDefinition, DataType\n" in script
+    assert "with FusionDefinition() as fd:\n    nvfuser_fusion(fd)\n" in script
 
 
 def test_manual_execution_is_there_too(inputs):

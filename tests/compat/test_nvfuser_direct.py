@@ -9,6 +9,7 @@ import sys
 import textwrap
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -140,7 +141,12 @@ def test_execute_costs_what_run_costs():
 def test_the_repro_script_imports_nvfuser_direct(cpu_as_cuda):
     fd = negation()
     script = fd.repro_script_for([torch.ones(2)])
-    assert "from nvfuser_direct import FusionDefinition, DataType\n" in script
+    assert (
+        "import torch\n"
+        "from nvfuser_direct import FusionDefinition, DataType\n"
+        "def nvfuser_fusion(fd : FusionDefinition) -> None :\n"
+    ) in script
+    assert "\n\nwith FusionDefinition() as fd:\n    nvfuser_fusion(fd)\n\ninputs = [\n" in script
     head = "import tritonfuser.compat\ntritonfuser.compat.install()\n"
     subprocess.run([sys.executable, "-c", head + script], check=True, env=environment())
 
@@ -201,6 +207,28 @@ def test_a_test_is_tried_again_when_memory_ran_out():
     with pytest.raises(BaseException, match="out of memory: full") as error:
         once(2)
     assert error.typename == "SkipTest"
+
+
+def test_device_properties_have_nvfusers_keys(monkeypatch):
+    gpu = SimpleNamespace(
+        name="NVIDIA H200",
+        major=9,
+        minor=0,
+        total_memory=1 << 37,
+        multi_processor_count=132,
+        max_threads_per_multi_processor=2048,
+        memory_clock_rate=3_201_000,
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: gpu)
+    found = pytorch_utils.DEVICE_PROPERTIES
+    assert found["gpu_peak_bandwidth_gbps"] == pytest.approx(4270)
+    assert found["gpu_peak_bandwidth_bps"] == pytest.approx(4.27e12)
+    assert (found["gpu_clock_rate_khz"], found["gpu_mem_clock_khz"]) == (0, 3_201_000)
+    assert (found["gpu_name"], found["gpu_sm_count"], found["gpu_gmem_bytes"]) == (
+        *("NVIDIA H200", 132, 1 << 37),
+    )
 
 
 def test_device_properties_without_a_gpu():

@@ -14,6 +14,7 @@ from tritonfuser.cache.calls import profiling
 from tritonfuser.device import CPU
 from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.heuristics.schedulers import SCHEDULERS
+from tritonfuser.lowering.run_options import RunOptions
 
 
 def softmax(dtype=DataType.BFloat16):
@@ -137,7 +138,8 @@ def test_inputs_are_checked():
 
 def test_measured_times_are_shown_beside_the_predicted_ones():
     x = torch.empty(512, 1 << 14, device="meta")
-    lowered, facts = executor.FusionExecutorCache(two_sums().fusion.ir).lowered([x], arch="sm_90")
+    core = executor.FusionExecutorCache(two_sums().fusion.ir)
+    lowered, facts = core.lowered([x], RunOptions(arch="sm_90"))
     found = explain_lowered(lowered, facts, {"s0": 16e-6, "s1": 2e-6})
     first, second = found.segments
     assert first.measured_seconds == 16e-6

@@ -25,6 +25,7 @@ from tritonfuser.cache.plan import steps
 from tritonfuser.compat.nvfuser_direct import benchmark_utils
 from tritonfuser.frontend.inspect import profiles
 from tritonfuser.frontend.vocabulary.units import bytes_text, seconds_text
+from tritonfuser.lowering.run_options import RunOptions
 
 
 def sums_of_sums():
@@ -83,6 +84,13 @@ def test_the_members_are_nvfusers():
         "output_bytes",
         "scheduler",
     ]
+
+
+def test_kernels_scheduled_by_hand_are_the_users(x):
+    with PythonProfiler(auto_scheduled=False) as prof:
+        sums_of_sums().run([x, x])
+    assert {kernel.scheduler for kernel in prof.profile.kernel_profiles} == {"user"}
+    assert get_fusion_profile() is prof.profile
 
 
 def test_a_profile_of_one_run(x):
@@ -206,7 +214,7 @@ def test_a_gpus_resources_are_looked_up_in_the_binary(x, monkeypatch):
     fd = sums_of_sums()
     core = fd._core()
     meta = [torch.empty(64, 64, device="meta")] * 2
-    lowered, facts = core.lowered(meta, arch="sm_90")
+    lowered, facts = core.lowered(meta, RunOptions(arch="sm_90"))
     source = lowered.sources[0]
     step = steps.Step(lowered.segmented.segments[0], source, (True,) * len(source.args))
     launcher = type("Launcher", (), {"registers": 33})

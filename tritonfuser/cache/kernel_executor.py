@@ -77,6 +77,10 @@ class KernelExecutor:
         """Whether ``compile`` was called."""
         return self._plan is not None
 
+    def newest(self) -> ExecutionPlan | None:
+        """The plan of the kernel; None before ``compile``."""
+        return self._plan
+
     @property
     def params(self) -> HeuristicParams:
         """The params of the kernel."""

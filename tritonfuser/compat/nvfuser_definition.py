@@ -8,5 +8,3 @@ from .nvfuser_direct import definition
 
 class FusionDefinition(LegacyFusionDefinition, definition.FusionDefinition):
     __doc__ = definition.FusionDefinition.__doc__
-
-    module = "nvfuser"

@@ -76,6 +76,7 @@ class FusionDefinition(Validated):
                 hint="Make a new FusionDefinition for another recording.",
             )
         self._fusion = self._given if self._given is not None else Fusion()
+        self._fusion.cuda_only = self.cuda_only
         self._guard = FusionGuard(self._fusion)
         self._guard.__enter__()
         return self

@@ -70,14 +70,18 @@ def retry_on_oom_or_skip_test(function: Callable[_Given, _Result]) -> Callable[_
     return wrapper
 
 
-def __getattr__(name: str) -> Any:
-    """``DEVICE_PROPERTIES``: facts of the current GPU; None without one."""
-    if name != "DEVICE_PROPERTIES":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if not torch.cuda.is_available():
-        return None
-    found = torch.cuda.get_device_properties()
-    facts = device.of(torch.device("cuda", torch.cuda.current_device()))
+def get_device_properties() -> dict[str, Any]:
+    """Facts of the current GPU, under nvFuser's keys.
+
+    Returns
+    -------
+    dict
+        Units are in the names: ``_bytes``, ``_khz``, ``_bps`` and ``_gbps`` for bytes and 1e9 bytes
+        a second. The bandwidth is that of a copy (``DeviceProperties.bandwidth_bytes_per_s``).
+        Clocks are 0 where torch does not report them.
+    """
+    found = torch.cuda.get_device_properties(torch.cuda.current_device())
+    facts = device.from_torch(found)
     return {
         "gpu_name": found.name,
         "gpu_compute_capability_major": found.major,
@@ -85,5 +89,15 @@ def __getattr__(name: str) -> Any:
         "gpu_gmem_bytes": found.total_memory,
         "gpu_sm_count": facts.sm_count,
         "gpu_l2_bytes": facts.l2_bytes,
+        "gpu_clock_rate_khz": getattr(found, "clock_rate", 0),
+        "gpu_mem_clock_khz": getattr(found, "memory_clock_rate", 0),
         "gpu_peak_bandwidth_bps": facts.bandwidth_bytes_per_s,
+        "gpu_peak_bandwidth_gbps": facts.bandwidth_bytes_per_s * 1e-9,
     }
+
+
+def __getattr__(name: str) -> Any:
+    """``DEVICE_PROPERTIES``: ``get_device_properties()``; None without a GPU."""
+    if name != "DEVICE_PROPERTIES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return get_device_properties() if torch.cuda.is_available() else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from tabulate import tabulate
@@ -17,6 +18,9 @@ from ...cache.calls.profiling import Timing
 from ...errors import TritonFuserError
 from ..vocabulary.units import bytes_text, seconds_text
 from .profiles import FusionProfile, profile_of
+
+USER = "user"
+"""The scheduler of kernels that were scheduled by hand."""
 
 
 class ProfilerError(TritonFuserError, RuntimeError):
@@ -86,8 +90,11 @@ class Profiler:
 
     def _heard(self, timing: Timing) -> None:
         global _last
-        _last = profile_of(timing)
+        _last = self._profile(timing)
         self.profiles.append(_last)
+
+    def _profile(self, timing: Timing) -> FusionProfile:
+        return profile_of(timing)
 
     def __str__(self) -> str:
         if not self.profiles:
@@ -102,7 +109,8 @@ class PythonProfiler(Profiler):
     Parameters
     ----------
     auto_scheduled : bool
-        Accepted: ``execute`` and ``manual_execute`` are both profiled.
+        False names the scheduler of every kernel ``"user"``, as nvFuser does for kernels scheduled
+        by hand. ``execute`` and ``manual_execute`` are both profiled either way.
 
     Examples
     --------
@@ -114,6 +122,13 @@ class PythonProfiler(Profiler):
     def __init__(self, auto_scheduled: bool = True) -> None:
         super().__init__(show=False)
         self.auto_scheduled = auto_scheduled
+
+    def _profile(self, timing: Timing) -> FusionProfile:
+        found = super()._profile(timing)
+        if self.auto_scheduled:
+            return found
+        kernels = tuple(replace(kernel, scheduler=USER) for kernel in found.kernel_profiles)
+        return replace(found, kernel_profiles=kernels)
 
     @property
     def profile(self) -> FusionProfile:

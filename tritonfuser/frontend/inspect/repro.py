@@ -53,7 +53,6 @@ def repro_script(
         *_versions(version),
         "import torch",
         f"from {module} import FusionDefinition, DataType",
-        "",
         *definition.splitlines(),
         "",
         "with FusionDefinition() as fd:",

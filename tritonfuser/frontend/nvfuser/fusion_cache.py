@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from ...errors import DefinitionError
+from ...cache.plan.execution_plan import ExecutionPlan
+from ...errors import DefinitionError, InputError
 from ..definition import FusionDefinition
 from ..record.layouts import compute_tensor_descriptor
 from ..run.executors import FusionExecutorCache
@@ -74,6 +76,52 @@ class LegacyFusionDefinition(FusionDefinition):
         super().__exit__(kind, error, trace)
         if kind is None and self.fusion.defined():
             self._cache = FusionCache.get().add(self)
+
+    def fusion_ir(self) -> str:
+        """The ops as text, as ``print(fd.fusion)`` shows them."""
+        return str(self.fusion)
+
+    def last_cuda_code(self, intrinsic_code: bool = False, **options: Any) -> str:
+        """The kernels of the last run: Triton source, where nvFuser gives CUDA.
+
+        Parameters
+        ----------
+        intrinsic_code : bool
+            Accepted and not read, as are ``options``.
+
+        Raises
+        ------
+        InputError
+            Nothing was executed yet.
+        """
+        sources = self._last_run("last_cuda_code").lowered.sources
+        return "\n".join(source.text for source in sources if source is not None)
+
+    def last_scheduled_fusion_ir(self, tensor_transforms: bool = False, **options: Any) -> str:
+        """The segments of the last run with their ops and params, as text.
+
+        Parameters
+        ----------
+        tensor_transforms : bool
+            Accepted and not read, as are ``options``.
+
+        Raises
+        ------
+        InputError
+            Nothing was executed yet.
+        """
+        return str(self._last_run("last_scheduled_fusion_ir").lowered.segmented)
+
+    def _last_run(self, what: str) -> ExecutionPlan:
+        executor = self._fec if self._ke is None else self._ke
+        plan = None if executor is None else executor.core.newest()
+        if plan is None:
+            raise InputError(
+                f"{what}: nothing was executed yet",
+                loc=user_line(),
+                hint="Call fd.execute(inputs) or fd.manual_execute(inputs) first.",
+            )
+        return plan
 
 
 def compute_contiguity(sizes: Sequence[int], strides: Sequence[int]) -> list[bool | None]:

@@ -14,7 +14,7 @@ from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
 from ..vocabulary.unavailable import UnavailableError
-from .arguments import Device, Params, run_options, with_device
+from .arguments import Device, Params, run_options
 from .bound_plan import BoundPlan, bind
 from .fusion import Fusion
 
@@ -58,16 +58,17 @@ class FusionExecutorCache:
     ) -> list[torch.Tensor]:
         """Run on a list of inputs; arguments as for ``FusionDefinition.run``."""
         options = run_options(params, device, _enable_options, _disable_options)
-        if options is DEFAULT:
+        if options is DEFAULT and not self._fusion.gpu_only():
             return run_or_flatten(self.core.execute, self._fusion, inputs)
         given = flatten_inputs(inputs)
         with locate_errors(self._fusion):
-            return self.core.execute(given, with_device(options, given))
+            return self.core.execute(given, self._fusion.options_for(given, options))
 
     def plan(self, inputs: Inputs) -> BoundPlan:
         """What ``execute`` calls for inputs like these; see ``FusionDefinition.plan``."""
+        given = flatten_inputs(inputs)
         with locate_errors(self._fusion):
-            return bind(self.core, flatten_inputs(inputs), self._fusion)
+            return bind(self.core, given, self._fusion, self._fusion.options_for(given))
 
     def is_compiled(self, inputs: Inputs, device: Device = None) -> bool:
         """Whether inputs like these have been run; ``device`` is accepted and not read."""

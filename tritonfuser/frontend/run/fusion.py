@@ -15,12 +15,14 @@ from ...cache.executor import FusionExecutorCache
 from ...dtypes import DataType
 from ...errors import DefinitionError, UndefinedFusionError
 from ...ir import TensorType, Value
+from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
 from ..record.handles import TensorView, Val, wrap
-from ..record.inputs import flatten_inputs, locate_errors, run_or_flatten
+from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, run_or_flatten
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
 from ..vocabulary.location import user_line
+from .arguments import with_device
 from .bound_plan import BoundPlan, bind
 
 EXAMPLE_SIZE = 128
@@ -38,6 +40,9 @@ class Fusion(Recording):
     ...     fusion.add_input(t)
     ...     fusion.add_output(ops.relu(t))
     """
+
+    cuda_only = False
+    """Whether CPU tensors other than scalars are refused; the definition that records it says."""
 
     _by_id: dict[int, Fusion] = {}  # noqa: RUF012 - one table for all, by design
 
@@ -80,12 +85,37 @@ class Fusion(Recording):
 
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run it as ``FusionDefinition.run`` does."""
-        return run_or_flatten(self._core().execute, self, inputs)
+        execute = self._core().execute
+        if not self.gpu_only():
+            return run_or_flatten(execute, self, inputs)
+        given = flatten_inputs(inputs)
+        with locate_errors(self):
+            return execute(given, self.options_for(given))
 
     def plan(self, inputs: Sequence[Any]) -> BoundPlan:
         """The bound plan of ``execute`` for inputs like these; see ``FusionDefinition.plan``."""
+        given = flatten_inputs(inputs)
         with locate_errors(self):
-            return bind(self._core(), flatten_inputs(inputs), self)
+            return bind(self._core(), given, self, self.options_for(given))
+
+    def gpu_only(self) -> bool:
+        """Whether CPU tensors other than scalars are refused now; see ``NVF_CPU_AS_CUDA``."""
+        return self.cuda_only and not options.current().cpu_as_cuda
+
+    def options_for(self, given: Inputs, wanted: RunOptions = DEFAULT) -> RunOptions:
+        """The options of a run on flat inputs: those wanted, with the device.
+
+        Raises
+        ------
+        UnsupportedDeviceError
+            A CPU tensor with dims, where these are refused.
+        InputError
+            The device asked for is not that of the inputs.
+        """
+        gpu_only = self.gpu_only()
+        if gpu_only:
+            refuse_cpu(self.ir, given)
+        return with_device(wanted, given, gpu_only=gpu_only)
 
     def _core(self) -> FusionExecutorCache:
         if self._executor is None:
