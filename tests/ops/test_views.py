@@ -287,7 +287,6 @@ def _ops(name: str, shape: tuple[int, ...], *args: Any) -> list[str]:
         ("broadcast_in_dim", (2, 1), ([2, 3], [0, 1]), ["expand"]),
         ("broadcast_in_dim", (2,), ([2, 3], [0]), ["broadcast", "expand"]),
         ("broadcast_in_dim", (2,), ([2, 1], [0]), ["broadcast"]),
-        ("squeeze", (), ([0],), ["set"]),
         ("stride_order", (), ([],), ["set"]),
         ("slice", (2, 3), ([0, 0], [2, 9]), ["set"]),
         ("pad", (2,), ([0, 0],), ["set"]),
