@@ -1,4 +1,4 @@
-"""The row of a value that is put in memory for later kernels: ``materialize``, written by a pass."""
+"""The row of a value put in memory for later kernels: ``materialize``, written by a pass."""
 
 from __future__ import annotations
 
