@@ -77,7 +77,7 @@ ROOMS = {
         {"kernels"},
         {"plan"},
         {"calls", "variants"},
-        {"dry_run"},
+        {"abstract_run", "dry_run"},
         {"executor"},
         {"kernel_executor"},
     ),

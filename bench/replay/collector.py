@@ -82,19 +82,19 @@ def program(name: str, text: str) -> FusionDefinition:
     return fd
 
 
-def made(specs: list[dict[str, Any]]) -> list[Any]:
-    """Make the inputs on the meta device."""
-    return [_input(spec) for spec in specs]
+def made(specs: list[dict[str, Any]], device: str = "meta") -> list[Any]:
+    """Make the inputs: on the meta device, or uninitialized ones on the CPU for a plan."""
+    return [_input(spec, device) for spec in specs]
 
 
-def _input(spec: dict[str, Any]) -> Any:
+def _input(spec: dict[str, Any], device: str) -> Any:
     if "scalar" in spec:
         return spec["scalar"]
     if "complex" in spec:
         return complex(*spec["complex"])
     shape, stride, offset = spec["shape"], spec["stride"], spec["offset"]
     last = sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
-    storage = torch.empty(offset + last + 1, dtype=getattr(torch, spec["dtype"]), device="meta")
+    storage = torch.empty(offset + last + 1, dtype=getattr(torch, spec["dtype"]), device=device)
     return storage.as_strided(shape, stride, offset)
 
 
@@ -109,14 +109,14 @@ def _plain(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
     texts = {"program": repr(fd), "explain": explained}
     if arch != CPU:
         return fd.kernels(inputs, arch=arch), texts
-    plan = fd.plan(inputs)
+    plan = fd.plan(made(entry["inputs"], CPU))
     return plan.kernels, {**texts, "plan": plan.text}
 
 
 def _open(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
     inputs, varying = made(entry["inputs"]), [made(specs) for specs in entry["varying"]]
     if arch == CPU:  # from the sizes of earlier runs
-        plans = [fd.plan(given) for given in (*varying, inputs)]
+        plans = [fd.plan(made(specs, CPU)) for specs in (*entry["varying"], entry["inputs"])]
         texts = {f"plan {place}": plan.text for place, plan in enumerate(plans)}
         texts["recompiles"] = "\n".join(map(_recompile, fd.explain_recompiles()))
         return [kernel for plan in plans for kernel in plan.kernels], texts
@@ -128,7 +128,7 @@ def _open(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
 
 
 def _fused(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Found:
-    plan = fd.plan(made(entry["inputs"]), _enable_options=["fuse_matmul"])
+    plan = fd.plan(made(entry["inputs"], CPU), _enable_options=["fuse_matmul"])
     params = "\n\n".join(map(_params, plan.params))
     return plan.kernels, {"params": params, "plan": plan.text}
 
@@ -145,7 +145,7 @@ MODES: dict[str, Callable[[FusionDefinition, dict[str, Any], str], Found]] = {
 
 def _given(fd: FusionDefinition, entry: dict[str, Any], arch: str) -> Iterator[Record]:
     """One record per field of each segment's params, with only that field changed."""
-    inputs = made(entry["inputs"])
+    inputs = made(entry["inputs"], CPU)
     try:
         chosen = fd.heuristics(inputs)
     except Exception as error:

@@ -83,13 +83,13 @@ def test_the_same_tensor_twice_makes_a_plain_guard():
 def test_without_torch_s_guards(monkeypatch):
     """They are no public interface: where they are gone, or blind, plain ones take over."""
     for stand_in in (None, lambda *tensors, **kwargs: Blind()):
-        tensor_guards._is_trusted.cache_clear()
+        tensor_guards._is_reliable.cache_clear()
         monkeypatch.setattr(torch._C._dynamo.guards, "TensorGuards", stand_in)
         guard = guard_for([X])
         assert guard(torch.ones(3, 4))
         assert not guard(torch.ones(4, 4))
     monkeypatch.undo()
-    tensor_guards._is_trusted.cache_clear()
+    tensor_guards._is_reliable.cache_clear()
 
 
 class Blind:

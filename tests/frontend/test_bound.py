@@ -83,7 +83,7 @@ WRONG = {
     "transposed": (lambda a: [a, noise(5, 3).t()], "to have strides [5, 1], as the plan is bound"),
     "gaps": (lambda a: [noise(3, 8)[:, :5], a], "got strides [8, 1]"),
     "dtype": (lambda a: [a, a.double()], "but got a tensor of dtype double"),
-    "device": (lambda a: [a, a.to("meta")], "to have device cpu, as the plan is bound to, but got"),
+    "device": (lambda a: [a, a.to("meta")], "to be a tensor with memory, but got a meta tensor"),
     "rank": (lambda a: [a, a[0]], "to be bound to a tensor of rank 2"),
     "a number": (lambda a: [a, 2.0], "to be an at::Tensor but got scalar 2"),
     "nothing": (lambda a: [a, None], "to be an at::Tensor"),

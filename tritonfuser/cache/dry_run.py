@@ -21,16 +21,20 @@ from .keys.signature import is_aligned, key_maker, signature
 
 
 def checked_device(
-    fusion: Fusion, inputs: Sequence[Any], device: torch.device | None = None
+    fusion: Fusion,
+    inputs: Sequence[Any],
+    device: torch.device | None = None,
+    *,
+    abstract: bool = False,
 ) -> torch.device:
-    """The device of a run.
+    """The device of a run; with ``abstract`` fake and meta tensors are taken.
 
     Raises
     ------
     InputError
         The inputs do not fit the definition, or are on two GPUs.
     """
-    error = explain_mismatch(fusion, inputs)
+    error = explain_mismatch(fusion, inputs, abstract=abstract)
     if error is not None:
         raise error
     return device_of(inputs, device)
@@ -61,7 +65,7 @@ def lower_for(
     InputError
         The inputs do not fit, or those of earlier runs differ in more than sizes.
     """
-    where = checked_device(fusion, inputs, options.device)
+    where = checked_device(fusion, inputs, options.device, abstract=True)
     properties = properties_of(where, options)
     sizes = _opened(fusion, inputs, where, varying) if varying else None
     if sizes is None:
@@ -103,11 +107,11 @@ def _opened(
     fusion: Fusion, inputs: Sequence[Any], where: torch.device, varying: Sequence[Sequence[Any]]
 ) -> Opened | None:
     """The signature with symbols for the sizes that differ from earlier runs; None without any."""
-    reader, key = KeyReader(fusion), key_maker(fusion)
+    reader, key = KeyReader(fusion), key_maker(fusion, abstract=True)
     now = reader.split(key(inputs))
     seen: list[Numbers] = []
     for place, earlier in enumerate(varying):
-        checked_device(fusion, earlier)
+        checked_device(fusion, earlier, abstract=True)
         before = reader.split(key(earlier))
         if before.family != now.family:
             raise InputError(

@@ -19,11 +19,13 @@ from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from ..lowering.segments import SegmentedFusion
 from ..symbolic.shape_env import Ledger
+from .abstract_run import AbstractRun
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
 from .dry_run import checked_device, compile_for, lower_for, properties_of
 from .keys.recompiles import Recompiles
 from .keys.signature import MISFIT_ERRORS, key_maker, signature
+from .keys.storage import is_abstract_run, modes_active
 from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
@@ -50,6 +52,7 @@ class FusionExecutorCache:
         self._fusion_id = fusion_id
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
+        self._abstract_run = AbstractRun(fusion, max_plans)
         self._variants = Variants(fusion)
         self._settings = settings.current()
         self._find = self._plans.get
@@ -73,19 +76,26 @@ class FusionExecutorCache:
         """
         if options is DEFAULT and settings.current() is self._settings:
             return self._last.run(inputs, self._guard_missed)
-        return self.plan(inputs, options).run(inputs)
+        return self._checked_run(inputs, options)
 
     def _guard_missed(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run by the plan for inputs like these. The next call tries the guard of that plan."""
         try:
-            plan = self._find(self._key(inputs))
+            plan = None if modes_active() else self._find(self._key(inputs))
         except MISFIT_ERRORS:
             plan = None
         if plan is None:
-            return self.plan(inputs).run(inputs)
-        if self._may_guard:
+            return self._checked_run(inputs, DEFAULT)
+        if self._may_guard and not modes_active():
             self._last = guarded_call(plan, self.fusion, inputs, self._last)
         return plan.run(inputs)
+
+    def _checked_run(self, inputs: Sequence[Any], options: RunOptions) -> list[torch.Tensor]:
+        """Run inputs that no guard and no key has seen; fake and meta ones give such outputs."""
+        if is_abstract_run(inputs):
+            self._drop_if_settings_changed()
+            return self._abstract_run(inputs, options)
+        return self.plan(inputs, options).run(inputs)
 
     def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:
         """The plan for inputs like these, compiled if it is not yet; errors as ``execute``."""
@@ -126,6 +136,7 @@ class FusionExecutorCache:
         """Plans are compiled under the environment variables of their time."""
         if settings.current() is not self._settings:
             self._plans.clear()
+            self._abstract_run.clear()
             self._variants.clear()
             self._settings = settings.current()
 

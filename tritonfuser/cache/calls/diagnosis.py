@@ -10,6 +10,7 @@ import torch
 from ...dtypes import from_torch, int_range, of_python
 from ...errors import InputError, SourceLoc
 from ...ir import Dim, Fusion, Layout, TensorType, Value
+from ..keys.storage import Problem, abstract_problem, memory_error, storage_problem, tracing_error
 
 _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
 
@@ -30,8 +31,15 @@ class InputMismatch(InputError):
         super().__init__(message, loc=loc, hint=hint)
 
 
-def explain_mismatch(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+def explain_mismatch(
+    fusion: Fusion, inputs: Sequence[Any], *, abstract: bool = False
+) -> InputError | None:
     """The first thing about flat inputs that does not fit the definition.
+
+    Parameters
+    ----------
+    abstract : bool
+        Whether fake and meta tensors fit, since no kernel will read them.
 
     Returns
     -------
@@ -43,9 +51,14 @@ def explain_mismatch(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None
             f"Expected {len(fusion.inputs)} inputs but got {len(inputs)}",
             hint=f"The definition takes, in order: {', '.join(input_names(fusion)) or 'nothing'}.",
         )
+    error = tracing_error() or (None if abstract else memory_error(inputs))
+    if error is not None:
+        return error
     names = input_names(fusion)
     for place, (value, given) in enumerate(zip(fusion.inputs, inputs, strict=True)):
         found = _tensor_problem(value, given) if value.is_tensor else _scalar_problem(value, given)
+        if found is None and value.is_tensor and not abstract:
+            found = abstract_problem(given)
         if found is not None:
             message, hint = found
             text = message.replace("INPUT", f"Expected input {place}, {names[place]},")
@@ -108,9 +121,6 @@ def number_text(value: object) -> str:
 
 # --- one input -------------------------------------------------------------------------------
 
-Problem = tuple[str, str]
-"""Message and hint; ``INPUT`` in the message stands for the input's place and name."""
-
 
 def _scalar_problem(value: Value, given: Any) -> Problem | None:
     expected = value.dtype
@@ -139,8 +149,9 @@ def _tensor_problem(value: Value, given: Any) -> Problem | None:
         is_number = isinstance(given, bool | int | float | complex)
         got = f"scalar {number_text(given)}" if is_number else _type_name(given)
         return f"INPUT to be an at::Tensor but got {got}", "Pass a torch.Tensor."
-    if given.layout is not torch.strided:
-        return f"INPUT to be a strided tensor, but got layout {given.layout}", "Pass t.to_dense()."
+    problem = storage_problem(given)
+    if problem is not None:
+        return problem
     if type_.dtype.info.torch != given.dtype:
         return (
             f"INPUT to be bound to a tensor of dtype {type_.dtype.value}, but got a tensor of "

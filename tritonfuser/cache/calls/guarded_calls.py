@@ -20,7 +20,7 @@ from ..plan.execution_plan import ExecutionPlan
 from ..plan.function_text import guarded_into_text, guarded_text
 from .memory_overlap import OverlapCheck
 from .profiling import register_call
-from .tensor_guards import GuardMaker, guard_for, plain_guard
+from .tensor_guards import Guard, guard_for, guard_of_memory, plain_guard
 
 Inputs = Sequence[Any]
 Miss = Callable[[Inputs], list[torch.Tensor]]
@@ -65,8 +65,7 @@ class GuardedCall:
         self.count: int = 1 if before is None else before.count + 1
         make = plan.maker(guarded_text(plan.body, number_conditions(plan, fusion, inputs)))
         self.plain: Callable[[Inputs, Miss], list[torch.Tensor]]
-        guard = _guard_maker(self.count)
-        self.plain, self._fits = make(guard(_tensors(inputs)))
+        self.plain, self._fits = make(_guard(plan, self.count, _tensors(inputs)))
         self.run = self.plain
         register_call(self)
 
@@ -96,8 +95,8 @@ class GuardedCallInto:
             guarded_into_text(plan.body, number_conditions(plan, fusion, inputs), given)
         )
         self.plain: Callable[[Inputs, Any, MissInto], list[torch.Tensor]]
-        guard = _guard_maker(self.count)
-        self.plain, self._fits = make(guard([*_tensors(inputs), *_tensors(out)]), overlaps)
+        guard = _guard(plan, self.count, [*_tensors(inputs), *_tensors(out)])
+        self.plain, self._fits = make(guard, overlaps)
         self.run = self.plain
         register_call(self)
 
@@ -126,8 +125,9 @@ def guarded_call(
     return made
 
 
-def _guard_maker(count: int) -> GuardMaker:
-    return guard_for if count <= MAX_TORCH_GUARDS else plain_guard
+def _guard(plan: ExecutionPlan, count: int, tensors: Sequence[torch.Tensor]) -> Guard:
+    guard = (guard_for if count <= MAX_TORCH_GUARDS else plain_guard)(tensors)
+    return guard_of_memory(guard) if plan.device.type == "cpu" else guard
 
 
 def number_conditions(plan: ExecutionPlan, fusion: Fusion, inputs: Inputs) -> list[str]:

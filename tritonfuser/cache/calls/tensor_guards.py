@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from ..keys.storage import PLAIN_CLASSES, is_trusted
+
 Guard = Callable[..., bool]
 """Whether tensors, or other objects given as such, fit; TypeError for another number of them."""
-GuardMaker = Callable[[Sequence[torch.Tensor]], Guard]
 
 
 def guard_for(tensors: Sequence[torch.Tensor]) -> Guard:
@@ -20,27 +21,52 @@ def guard_for(tensors: Sequence[torch.Tensor]) -> Guard:
     fit: a tensor given twice, another class of tensor, another mode (autocast, inference) than at
     their creation.
     """
-    found = _by_torch(tensors) if _is_trusted() else None
+    found = _by_torch(tensors) if _is_reliable() else None
     return found or plain_guard(tensors)
 
 
+def guard_of_memory(guard: Guard) -> Guard:
+    """A guard for tensors on the CPU, of which it asks too that each is an array in memory.
+
+    torch's guards take a tensor whose storage was freed, and end the process for a nested tensor.
+    Beside kernels on the CPU the check costs nothing; on a GPU it would be felt.
+    """
+
+    def check(*tensors: Any) -> bool:
+        for tensor in tensors:
+            if not isinstance(tensor, torch.Tensor) or tensor.is_nested:
+                return False
+        return guard(*tensors) and all(t.data_ptr() or not t.numel() for t in tensors)
+
+    return check
+
+
 def plain_guard(tensors: Sequence[torch.Tensor]) -> Guard:
-    """A guard in Python, for any mode and class and for tensors given twice."""
+    """A guard in Python, for any class of tensors with memory and for tensors given twice."""
     names = [f"t{place}" for place in range(len(tensors))]
-    scope: dict[str, Any] = {"strided": torch.strided, "Tensor": torch.Tensor}
+    scope: dict[str, Any] = {
+        "PLAIN_CLASSES": PLAIN_CLASSES,
+        "is_trusted": is_trusted,
+    }
     conditions: list[str] = []
     for name, tensor in zip(names, tensors, strict=True):
         facts = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
         scope |= {f"{name}_{place}": fact for place, fact in enumerate(facts)}
         conditions += [
-            f"isinstance({name}, Tensor)",
-            f"{name}.layout is strided",
+            f"(type({name}) in PLAIN_CLASSES or is_trusted(type({name})))",
+            f"({name}.data_ptr() or not {name}.numel())",
             f"{name}.shape == {name}_0",
             f"{name}.stride() == {name}_1",
             f"{name}.dtype is {name}_2",
             f"{name}.device == {name}_3",
         ]
-    text = f"def guard({', '.join(names)}):\n    return {' and '.join(conditions) or True}\n"
+    text = (
+        f"def guard({', '.join(names)}):\n"
+        f"    try:\n"
+        f"        return {' and '.join(conditions) or True}\n"
+        f"    except RuntimeError:\n"  # sparse tensors, those inside of torch.vmap, ...
+        f"        return False\n"
+    )
     exec(text, scope)
     guard: Guard = scope["guard"]
     return guard
@@ -63,7 +89,7 @@ def _by_torch(tensors: Sequence[torch.Tensor]) -> Guard | None:
 
 
 @functools.cache
-def _is_trusted() -> bool:
+def _is_reliable() -> bool:
     """Whether torch's guards, no public interface, refuse what they must in this version."""
     x = torch.empty(2, 3, device="cpu")
     guard = _by_torch([x])

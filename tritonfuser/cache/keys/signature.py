@@ -24,6 +24,7 @@ from ...lowering.passes.concretize import (
 )
 from ...lowering.passes.constant_folding import as_number
 from .run_device import default_device
+from .storage import PLAIN_CLASSES, check_class, empty_address, is_abstract
 
 Key = Hashable
 KeyMaker = Callable[[Sequence[Any]], Key]
@@ -32,32 +33,46 @@ ALIGNMENT = 16
 """Bytes a pointer must be a multiple of for the widest loads of a GPU."""
 
 
-MISFIT_ERRORS = (AttributeError, TypeError, ValueError)
-"""What making a key, or a guard, raises for inputs of another number or kind."""
+MISFIT_ERRORS = (AttributeError, TypeError, ValueError, RuntimeError)
+"""What making a key, or a guard, raises for inputs of another number or kind, or without memory."""
 
 KEY_PARTS = 5
 """Entries of a key for each tensor, the first its sizes and the second its strides."""
 
 
-def key_maker(fusion: Fusion) -> KeyMaker:
+def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
     """A function of the flat inputs that gives their key.
 
-    It raises one of ``MISFIT_ERRORS`` for inputs of another number or kind; ``explain_mismatch``
-    then says what does not fit.
+    It raises one of ``MISFIT_ERRORS`` for inputs of another number or kind and for tensors without
+    memory; ``explain_mismatch`` then says what does not fit. With ``abstract`` it takes fake and
+    meta tensors too.
     """
     in_shapes = shape_scalars(fusion)
     names = [f"i{place}" for place in range(len(fusion.inputs))]
     parts: list[str] = []
     for name, value in zip(names, fusion.inputs, strict=True):
-        parts.extend(_key_parts(name, value, value in in_shapes))
+        parts.extend(_key_parts(name, value, value in in_shapes, abstract))
     if not any(value.is_tensor for value in fusion.inputs):
         parts.append("where()")
+    checks = [
+        f"    type({name}) in PLAIN_CLASSES or check_class({name})\n"
+        for name, value in zip(names, fusion.inputs, strict=True)
+        if value.is_tensor and not abstract
+    ]
     text = (
         f"def key(inputs):\n"
         f"    [{', '.join(names)}] = inputs\n"  # an empty list takes no inputs, and says so
+        f"{''.join(checks)}"
         f"    return ({', '.join(parts)},)\n"
     )
-    scope: dict[str, Any] = {"where": default_device}
+    scope: dict[str, Any] = {
+        "where": default_device,
+        "PLAIN_CLASSES": PLAIN_CLASSES,
+        "check_class": check_class,
+        "empty_address": empty_address,
+        "integers": _integers,
+        "is_aligned": is_aligned,
+    }
     exec(text, scope)
     maker: KeyMaker = scope["key"]
     return maker
@@ -75,15 +90,14 @@ def key_names(fusion: Fusion) -> list[str]:
     return found if any(v.is_tensor for v in fusion.inputs) else [*found, "torch's device"]
 
 
-def _key_parts(name: str, value: Value, in_shape: bool) -> list[str]:
+def _key_parts(name: str, value: Value, in_shape: bool, abstract: bool) -> list[str]:
     if value.is_tensor:
-        return [
-            f"{name}.shape",
-            f"{name}.stride()",
-            f"{name}.dtype",
-            f"{name}.get_device()",
-            f"{name}.data_ptr() & {ALIGNMENT - 1} == 0",
-        ]
+        sizes, strides = f"{name}.shape", f"{name}.stride()"
+        aligned = f"({name}.data_ptr() or empty_address({name})) & {ALIGNMENT - 1} == 0"
+        if abstract:
+            sizes, strides = f"integers({sizes})", f"integers({strides})"
+            aligned = f"is_aligned({name})"
+        return [sizes, strides, f"{name}.dtype", f"{name}.device", aligned]
     parts = [f"type({name})", name] if in_shape else [f"type({name})"]
     held = int_range(value.dtype)
     return [*parts, f"type({name}) is not int or {held.start} <= {name} < {held.stop}"]
@@ -103,12 +117,17 @@ def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> Inp
         return ScalarSpec(value.dtype, _number(given, value.dtype) if in_shape else None)
     dtype = DataType.Index if value.dtype is DataType.Index else from_torch(given.dtype)
     return TensorSpec(
-        tuple(given.shape),
-        tuple(given.stride()),
+        _integers(given.shape),
+        _integers(given.stride()),
         dtype,
         is_aligned(given),
         given.device.type == "cpu" and device.type != "cpu",
     )
+
+
+def _integers(numbers: Sequence[int]) -> tuple[int, ...]:
+    """Sizes or strides; symbolic ones of a fake tensor as they are in this run."""
+    return tuple(map(int, numbers))
 
 
 def _number(given: Any, dtype: DataType) -> Number:
@@ -117,7 +136,7 @@ def _number(given: Any, dtype: DataType) -> Number:
 
 
 def is_aligned(tensor: torch.Tensor) -> bool:
-    """Whether the data starts at a multiple of 16 bytes; meta tensors stand for ones that do."""
-    if tensor.is_meta:
-        return (tensor.storage_offset() * tensor.element_size()) % ALIGNMENT == 0
+    """Whether the data starts at a multiple of 16 bytes; the storage of abstract tensors does."""
+    if is_abstract(tensor):
+        return (int(tensor.storage_offset()) * tensor.element_size()) % ALIGNMENT == 0
     return tensor.data_ptr() % ALIGNMENT == 0

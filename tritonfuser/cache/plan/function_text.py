@@ -16,6 +16,8 @@ from ..keys.signature import ALIGNMENT, MISFIT_ERRORS
 from .results import Result, return_into_lines, return_lines
 
 _MISFIT = f"({', '.join(error.__name__ for error in MISFIT_ERRORS)})"
+_NO_MODE = "not dispatch._is_in_torch_dispatch_mode"
+"""That no ops of torch are intercepted, as inside a trace or a FakeTensorMode."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def guarded_text(body: Body, numbers: Sequence[str]) -> str:
         Conditions on the inputs that are numbers.
     """
     names = [value.name for value in body.tensors]
-    guard = _guard(_unpack(body), [_guard_call(names), *numbers])
+    guard = _guard(_unpack(body), [_NO_MODE, _guard_call(names), *numbers])
     places = _addresses(_address_inputs(body))
     misaligned = _misaligned([value.name for value in body.aligned])
     run = [
@@ -110,7 +112,12 @@ def guarded_into_text(body: Body, numbers: Sequence[str], given: Sequence[bool])
     names = [value.name for value in body.tensors]
     guard = _guard(
         [*_unpack(body), f"[{', '.join(outs)}] = out"],
-        [_guard_call([*names, *real]), *(f"{o} is None" for o in outs if o not in real), *numbers],
+        [
+            _NO_MODE,
+            _guard_call([*names, *real]),
+            *(f"{o} is None" for o in outs if o not in real),
+            *numbers,
+        ],
     )
     places = [*_addresses(body.tensors), *(f"{out}_at = {out}.data_ptr()" for out in real)]
     aligned = [value.name for value in body.aligned]

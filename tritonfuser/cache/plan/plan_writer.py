@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
 
 from ...device import DeviceProperties
 from ...dtypes import REDUCED_FLOATS
@@ -70,6 +71,7 @@ class PlanWriter:
             "device": device,
             "to_cpu": to_cpu,
             "put": put,
+            "dispatch": _python_dispatch,
             **(gpu_functions() if self.on_gpu else {}),
         }
         self.aligned = {

@@ -224,7 +224,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
                 hint="Run a definition on the devices of its mesh alone.",
             )
         whole = [self._whole(v, x) for v, x in zip(self.fusion.inputs, inputs, strict=False)]
-        error = explain_mismatch(self.fusion, whole)
+        error = explain_mismatch(self.fusion, whole, abstract=True)
         if error is not None:
             raise self._in_whole(error, inputs)
         fusion = simplify(concretize(self.fusion, signature(self.fusion, whole, where)))

@@ -79,7 +79,7 @@ def refuse_cpu(fusion: Fusion, inputs: Inputs) -> None:
                 hint=f"Input {place} is on the CPU; NVF_CPU_AS_CUDA=1 lets such tensors in.",
             )
     # The executor refuses inputs that do not fit.
-    if explain_mismatch(fusion, inputs) is None:
+    if explain_mismatch(fusion, inputs, abstract=True) is None:
         error = explain_cpu_scalars(fusion, inputs)
         if error is not None:
             raise error

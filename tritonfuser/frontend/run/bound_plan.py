@@ -11,6 +11,7 @@ from ...cache.calls.binding import Binding, refuse_changed
 from ...cache.calls.cuda_graphs import CapturedGraph, capture
 from ...cache.calls.guarded_calls import GuardedCallInto
 from ...cache.executor import FusionExecutorCache
+from ...cache.keys.storage import modes_active
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...heuristics.params import HeuristicParams
 from ...ir import Fusion
@@ -20,6 +21,7 @@ from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors
 from ..record.recording import Recording
 from ..vocabulary.unavailable import UnavailableError
+from ..vocabulary.untraced import untraced
 
 
 class BoundPlan:
@@ -47,6 +49,7 @@ class BoundPlan:
         self._guarded = self._binding.guarded(inputs)
         self._guarded_into: GuardedCallInto | None = None
 
+    @untraced
     def __call__(
         self, inputs: Inputs, out: Sequence[torch.Tensor | None] | None = None
     ) -> list[torch.Tensor]:
@@ -81,6 +84,7 @@ class BoundPlan:
             return self._missed_into(inputs, out)
         return self._guarded_into.run(inputs, out, self._missed_into)
 
+    @untraced
     def allocate(self) -> list[torch.Tensor | None]:
         """New uninitialized tensors with the layouts of the results, to be given as ``out``.
 
@@ -88,6 +92,7 @@ class BoundPlan:
         """
         return self._binding.allocate()
 
+    @untraced
     def graph(
         self, inputs: Inputs, out: Sequence[torch.Tensor | None] | None = None
     ) -> CapturedGraph:
@@ -165,7 +170,7 @@ class BoundPlan:
     def _missed(self, inputs: Inputs) -> list[torch.Tensor]:
         """Raise for inputs that do not fit; run others, and make a guard that takes such ones."""
         given = self._checked_inputs(inputs)
-        if given is inputs:
+        if given is inputs and not modes_active():
             self._guarded = self._binding.guarded(given, self._guarded)
         return self._plan.run(given)
 

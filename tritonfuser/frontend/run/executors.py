@@ -14,6 +14,7 @@ from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
 from ..vocabulary.unavailable import UnavailableError
+from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, run_options
 from .bound_plan import BoundPlan, bind
 from .fusion import Fusion
@@ -47,6 +48,7 @@ class FusionExecutorCache:
         self._fusion = fusion
         self.core = _core(fusion, max_plans, fusion_id)
 
+    @untraced
     def execute(
         self,
         inputs: Inputs,
@@ -113,6 +115,7 @@ class KernelExecutor:
         self.core = kernel_executor.KernelExecutor()
         self._fusion: Fusion | None = None
 
+    @untraced
     def compile(
         self,
         fusion: Fusion,
@@ -150,6 +153,7 @@ class KernelExecutor:
         with locate_errors(fusion):
             self.core.compile(fusion.ir, flatten_inputs(args), run_options(params, device))
 
+    @untraced
     def run(self, args: Inputs) -> list[torch.Tensor]:
         """Run on inputs of the signature it was compiled for."""
         return self.core.run(flatten_inputs(args))

@@ -22,6 +22,7 @@ from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, r
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
 from ..vocabulary.location import user_line
+from ..vocabulary.untraced import untraced
 from .arguments import with_device
 from .bound_plan import BoundPlan, bind
 
@@ -83,6 +84,7 @@ class Fusion(Recording):
         made = [value for node in self.ir.nodes for value in node.outs]
         return [wrap(self, value) for value in (*self.ir.inputs, *made)]
 
+    @untraced
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run it as ``FusionDefinition.run`` does."""
         execute = self._core().execute

@@ -14,6 +14,7 @@ from ...lowering.run_options import RunOptions
 from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.repro import describe_inputs
 from ..record.inputs import Inputs, flatten_inputs, locate_errors
+from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, run_options, with_device
 from .bound_plan import BoundPlan, bind
 from .executors import KernelExecutor
@@ -25,6 +26,7 @@ class Runnable(Recorded):
 
     # --- running ---------------------------------------------------------------------------
 
+    @untraced
     def run(
         self,
         inputs: Inputs,
@@ -105,6 +107,7 @@ class Runnable(Recorded):
         except InputError as error:
             return self._run_flattened(execute, inputs, error)
 
+    @untraced
     def plan(
         self,
         inputs: Inputs,
@@ -151,6 +154,7 @@ class Runnable(Recorded):
             options = with_device(options, given, gpu_only=self._gpu_only())
             return bind(self._core(), given, fusion, options)
 
+    @untraced
     def run_kernel(self, inputs: Inputs, params: Params | None = None) -> list[torch.Tensor]:
         """Run the definition as one kernel, compiled for these inputs: for benchmarks and tests.
 
@@ -209,6 +213,7 @@ class Runnable(Recorded):
         self._ke = kernel
         return kernel.run(given)
 
+    @untraced
     def explain(
         self,
         inputs: Inputs,

@@ -1,0 +1,172 @@
+"""A run on fake or meta tensors: outputs with shapes, strides, dtypes and aliases, without data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from .. import device as devices
+from ..device import DeviceProperties
+from ..errors import InputError
+from ..ir import Fusion, Value
+from ..lowering.access.aliases import BufferView
+from ..lowering.pipeline import Lowered, lower
+from ..lowering.run_options import RunOptions
+from .calls.diagnosis import InputMismatch, explain_mismatch, input_names
+from .keys.run_device import device_of
+from .keys.signature import key_maker, signature
+from .keys.storage import is_abstract
+from .lru import LRU
+
+ABSENT_GPU = "sm_90"
+"""The architecture that fake tensors on a GPU are lowered for where torch has no GPU."""
+
+Tensors = dict[Value, torch.Tensor]
+
+
+class AbstractRun:
+    """Runs a definition on fake or meta inputs: it is lowered, and nothing is compiled.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        The recorded definition.
+    max_kept : int
+        Signatures of inputs whose segments are kept.
+    """
+
+    def __init__(self, fusion: Fusion, max_kept: int) -> None:
+        self._fusion = fusion
+        self._key = key_maker(fusion, abstract=True)
+        self._lowered: LRU[Any, Lowered] = LRU(max_kept)
+
+    def __call__(self, inputs: Sequence[Any], options: RunOptions) -> list[torch.Tensor]:
+        """The outputs, without data, that are not hidden.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition, or tensors with memory are among them.
+        """
+        fusion = self._fusion
+        error = explain_mismatch(fusion, inputs, abstract=True) or _mixed(fusion, inputs)
+        if error is not None:
+            raise error
+        where = device_of(inputs, options.device)
+        lowered = self._lowered.get_or_make(
+            (self._key(inputs), where, options),
+            lambda: lower(fusion, signature(fusion, inputs, where), _properties(where), options),
+        )
+        return abstract_outputs(fusion, lowered, inputs, where)
+
+    def clear(self) -> None:
+        """Drop what is kept."""
+        self._lowered.clear()
+
+
+def abstract_outputs(
+    fusion: Fusion, lowered: Lowered, inputs: Sequence[Any], device: torch.device
+) -> list[torch.Tensor]:
+    """What a run returns for fake or meta inputs.
+
+    Buffers are fake where the inputs are, of the same FakeTensorMode, else meta. An output that
+    is a view of an input is a view of the tensor given for it. An output that is written into an
+    input is copied there, and that input is returned.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        The recorded definition.
+    lowered : Lowered
+        Its segments for inputs of this signature.
+    inputs : sequence
+        Flat inputs that fit.
+    device : torch.device
+        Where the run would be; outputs for meta inputs are on the meta device.
+
+    Returns
+    -------
+    list of Tensor
+        The outputs that are not hidden.
+    """
+    fakes = [given for given in inputs if isinstance(given, FakeTensor)]
+    where = torch.device("meta") if _all_meta(inputs) else device
+    with fakes[0].fake_mode if fakes else contextlib.nullcontext():
+        return _made(fusion, lowered, inputs, where)
+
+
+def _made(
+    fusion: Fusion, lowered: Lowered, inputs: Sequence[Any], where: torch.device
+) -> list[torch.Tensor]:
+    segmented = lowered.segmented
+    pairs = [*zip(segmented.fusion.inputs, inputs, strict=False)][: len(fusion.inputs)]
+    given: Tensors = {value: tensor for value, tensor in pairs if value.is_tensor}
+    for part in lowered.parts:
+        if part.value.is_tensor:
+            given[part.value] = torch.view_as_real(given[part.source])
+    buffers: Tensors = {}
+    for lies in segmented.results:
+        if lies.root not in given and lies.root not in buffers:
+            buffers[lies.root] = torch.empty_strided(
+                lies.root.tensor.sizes,
+                segmented.layouts[lies.root],
+                dtype=lies.root.dtype.info.torch,
+                device=where,
+            )
+    found = [_view(lies, given, buffers) for lies in segmented.results]
+    outputs = segmented.fusion.outputs
+    for output, made in zip(outputs, found, strict=True):
+        if output.alias_of is not None:
+            given[output.alias_of].copy_(made)
+    return [
+        made if output.alias_of is None else given[output.alias_of]
+        for output, made in zip(outputs, found, strict=True)
+        if not output.hidden
+    ]
+
+
+def _view(lies: BufferView, given: Tensors, buffers: Tensors) -> torch.Tensor:
+    """A result as it lies in an input or in a buffer."""
+    is_given = lies.root in given
+    tensor = given[lies.root] if is_given else buffers[lies.root]
+    if lies.pairs:
+        tensor = torch.view_as_complex(tensor)
+    if lies.memory is None:
+        return tensor
+    start = tensor.storage_offset() if is_given else 0
+    return tensor.as_strided(lies.memory.sizes, lies.memory.strides, start + lies.memory.offset)
+
+
+def _properties(where: torch.device) -> DeviceProperties:
+    absent = where.type == "cuda" and not torch.cuda.is_available()
+    return devices.known(ABSENT_GPU) if absent else devices.of(where)
+
+
+def _all_meta(inputs: Sequence[Any]) -> bool:
+    tensors = [given for given in inputs if isinstance(given, torch.Tensor)]
+    return bool(tensors) and all(tensor.device.type == "meta" for tensor in tensors)
+
+
+def _mixed(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
+    """The error for a tensor with memory beside others without, or one meta beside others not."""
+    tensors = [(p, given) for p, given in enumerate(inputs) if isinstance(given, torch.Tensor)]
+    for place, given in tensors:
+        if is_abstract(given) and _kind(given) == _kind(tensors[0][1]):
+            continue
+        return InputMismatch(
+            f"Expected input {place}, {input_names(fusion)[place]}, to have no memory, as others "
+            f"have none, but got {_kind(given)} beside {_kind(tensors[0][1])}",
+            hint="Pass fake tensors of one FakeTensorMode, or meta tensors, or none of them.",
+            place=place,
+        )
+    return None
+
+
+def _kind(given: torch.Tensor) -> str:
+    if isinstance(given, FakeTensor):
+        return "a FakeTensor"
+    return "a meta tensor" if given.is_meta else f"a {type(given).__name__} with memory"
