@@ -412,7 +412,7 @@ def test_shapes_that_do_not_fit(shapes: Any, dim: int, text: str) -> None:
 def test_dtypes_that_do_not_fit() -> None:
     x, index = drawn(4), places([2], 4, 0)
     for inputs, text in (
-        ([x, x, x], "an Int or Int32 tensor for 'index', got DataType.Float"),
+        ([x, x > 0, x], "an Int or Int32 tensor for 'index', got DataType.Bool"),
         ([x, index, x.double()], "a src of DataType.Float, as the tensor, got DataType.Double"),
         ([x, index, 1j], "a src that DataType.Float holds, got DataType.ComplexDouble"),
     ):
