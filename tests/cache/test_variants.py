@@ -136,12 +136,34 @@ def test_products_and_params_are_kept_apart() -> None:
     assert cache.recompiles()[4].reason == "other options were asked for"
 
 
-def test_what_is_asked_about_is_static() -> None:
-    """Heuristics, kernels and explanations are of the sizes at hand."""
+def test_what_is_asked_about_is_what_the_next_run_takes() -> None:
+    """The plan that is there, what a variant serves, what would be compiled; nothing is counted."""
+    cache = doubling()
+    run(cache, (4, 5))
+    assert not cache.kernels([noise(4, 6)])[0].sizes  # a second signature has constant sizes
+    run(cache, (4, 6))
+    asked = [cache.kernels([noise(4, 7)])[0].text, cache.heuristics([noise(4, 7)])]
+    assert kinds(cache) == ["static", "static"]
+    assert "size0" in asked[0]
+    plan = cache.plan([noise(4, 7)])
+    ran = plan.lowered
+    assert asked == [ran.sources[0].text, [s.params for s in ran.segmented.segments]]
+    (kernel,) = cache.kernels([noise(4, 9)])  # the variant serves it
+    assert kernel.text == asked[0]
+    assert cache.segments([noise(4, 9)]).segments[0].bytes_read == 4 * 4 * 9
+    assert cache.recompiles()[-1].served == 1 and not cache.is_compiled([noise(4, 9)])
+    assert cache.newest() is plan
+    (kernel,) = cache.kernels([noise(4, 5)])  # compiled with constant sizes
+    assert not kernel.sizes and "20" in kernel.text
+    assert cache.newest() is plan
+
+
+def test_what_is_asked_about_has_the_options_of_the_run() -> None:
     cache = doubling()
     run(cache, (4, 5), (4, 6), (4, 7))
-    (kernel,) = cache.kernels([noise(4, 9)])
-    assert not kernel.sizes and "36" in kernel.text
+    given = RunOptions(params=(PointwiseParams(block_x=16),))
+    assert cache.heuristics([noise(4, 8)], given) == [PointwiseParams(block_x=16)]
+    assert not cache.kernels([noise(4, 8)], RunOptions(arch="sm_90"))[0].sizes
 
 
 def test_the_option_turns_it_off(setting: Callable[[str, str], None]) -> None:

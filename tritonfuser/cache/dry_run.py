@@ -70,9 +70,26 @@ def lower_for(
     sizes = _opened(fusion, inputs, where, varying) if varying else None
     if sizes is None:
         return lower(fusion, signature(fusion, inputs, where), properties, options), properties
+    return _lowered(fusion, sizes, properties, options), properties
+
+
+def lower_opened(
+    fusion: Fusion, inputs: Sequence[Any], options: RunOptions, sizes: Opened
+) -> tuple[Lowered, DeviceProperties] | None:
+    """As ``lower_for``, with open sizes; None where that fails and a run takes constant ones."""
+    properties = properties_of(device_of(inputs, options.device), options)
+    try:
+        return _lowered(fusion, sizes, properties, options), properties
+    except Exception:  # as in a run, constant sizes may do, or say better what is wrong
+        return None
+
+
+def _lowered(
+    fusion: Fusion, sizes: Opened, properties: DeviceProperties, options: RunOptions
+) -> Lowered:
     made = lower(fusion, sizes.signature, properties, options, sizes.ledger)
     sizes.ledger.close()
-    return made, properties
+    return made
 
 
 def compile_for(fusion: Fusion, inputs: Sequence[Any], arch: str) -> list[KernelReport]:

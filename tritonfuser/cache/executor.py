@@ -22,7 +22,7 @@ from ..symbolic.shape_env import Ledger
 from .abstract_run import AbstractRun
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
-from .dry_run import checked_device, compile_for, lower_for, properties_of
+from .dry_run import checked_device, compile_for, lower_for, lower_opened, properties_of
 from .keys.recompiles import Recompiles
 from .keys.signature import MISFIT_ERRORS, key_maker, signature
 from .keys.storage import is_abstract_run, modes_active
@@ -99,9 +99,14 @@ class FusionExecutorCache:
 
     def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:
         """The plan for inputs like these, compiled if it is not yet; errors as ``execute``."""
-        where = checked_device(self.fusion, inputs, options.device)
+        request, cached = self._request(inputs, options)
         self._drop_if_settings_changed()
         self._last = NoGuardedCall  # the plan asked for is now the newest
+        return self._plans.get_or_make(cached, lambda: register_plan(self._variants.serve(request)))
+
+    def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
+        """What to ask the variants for, and the key of the plan in ``_plans``."""
+        where = checked_device(self.fusion, inputs, options.device)
         if options.device is not None:
             options = replace(options, device=where)
         key = self._key(inputs)
@@ -112,10 +117,7 @@ class FusionExecutorCache:
             lower=lambda found, ledger: self._compiled(inputs, found, ledger, where, options),
             reason="" if options.params is None else "params were given",
         )
-        return self._plans.get_or_make(
-            key if options == DEFAULT else (key, options),
-            lambda: register_plan(self._variants.serve(request)),
-        )
+        return request, key if options == DEFAULT else (key, options)
 
     def _compiled(
         self,
@@ -165,8 +167,24 @@ class FusionExecutorCache:
         options: RunOptions = DEFAULT,
         varying: Sequence[Sequence[Any]] = (),
     ) -> tuple[Lowered, DeviceProperties]:
-        """Segments, params and kernels, and the device they are for; see ``lower_for``."""
-        return lower_for(self.fusion, inputs, options, varying)
+        """Segments, params and kernels of the next run, and the device they are for.
+
+        Without ``arch`` and ``varying`` they are those of the plan that is there, or of what would
+        be compiled after the runs so far. Nothing is compiled, and nothing remembered. With one of
+        the two see ``lower_for``.
+        """
+        untouched = settings.current() is self._settings
+        if options.arch is not None or varying or not untouched:
+            return lower_for(self.fusion, inputs, options, varying)
+        request, cached = self._request(inputs, options)
+        found = self._plans.peek(cached) or self._variants.peek(request)
+        if isinstance(found, ExecutionPlan):
+            return found.lowered, found.properties
+        if found is not None:
+            made = lower_opened(self.fusion, inputs, options, found)
+            if made is not None:
+                return made
+        return lower_for(self.fusion, inputs, options)
 
     def segments(
         self,
@@ -177,9 +195,11 @@ class FusionExecutorCache:
         """How the definition is cut."""
         return self.lowered(inputs, options, varying)[0].segmented
 
-    def heuristics(self, inputs: Sequence[Any]) -> list[HeuristicParams]:
+    def heuristics(
+        self, inputs: Sequence[Any], options: RunOptions = DEFAULT
+    ) -> list[HeuristicParams]:
         """The params that would be used, one for each segment."""
-        return [s.params for s in self.segments(inputs).segments]
+        return [s.params for s in self.segments(inputs, options).segments]
 
     def kernels(
         self,

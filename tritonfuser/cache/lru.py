@@ -41,6 +41,10 @@ class LRU(Generic[K, V]):
             key = next(reversed(self._entries), None)
             return None if key is None else self._entries[key]
 
+    def peek(self, key: K) -> V | None:
+        """The entry, which does not become the most recently used, or None."""
+        return self._entries.get(key)
+
     def get(self, key: K) -> V | None:
         """The entry, now the most recently used, or None."""
         found = self._entries.get(key)

@@ -18,7 +18,7 @@ from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
 from ..symbolic.shape_env import Ledger
 from .keys.conditions import Conditions
-from .keys.open_sizes import KeyReader, Numbers, Split, opened
+from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
 from .keys.recompiles import Recompile
 from .keys.signature import Key
 from .lru import LRU
@@ -83,7 +83,6 @@ class _Variant:
         atoms = self.conditions.bind(numbers)
         if atoms is None or self.conditions.misses_alignment(atoms):
             return None
-        self.record.served += 1
         return self.plan.at(atoms)
 
 
@@ -137,21 +136,53 @@ class Variants:
             return self._static(request, split, _Family(), request.reason)
         family = self._families.get_or_make((split.family, request.extra), _Family)
         with family.lock:
-            found = self._fitting(family, split.numbers)
-            if found is not None:
-                return found
+            for variant in family.variants:
+                found = variant.fitting(split.numbers)
+                if found is not None:
+                    variant.record.served += 1
+                    return found
             reason = self._reason(split, family)
+            sizes = self._opened(request, split, family)
             if split.numbers not in family.seen:
                 family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
-            if options.current().dynamic_sizes and family.static >= STATIC_SIGNATURES:
-                made = self._open(request, split, family, reason)
+            if sizes is not None:
+                made = self._open(request, split, family, reason, sizes)
                 if made is not None:
                     return made
             family.static += 1
         return self._static(request, split, family, reason)
 
-    def _fitting(self, family: _Family, numbers: Numbers) -> ExecutionPlan | None:
-        return next((p for v in family.variants if (p := v.fitting(numbers)) is not None), None)
+    def peek(self, request: Request) -> ExecutionPlan | Opened | None:
+        """What ``serve`` would do; nothing is compiled or remembered.
+
+        Returns
+        -------
+        ExecutionPlan, Opened or None
+            The plan of a variant that is there, else the signature that would be compiled with
+            open sizes. None where constant sizes would be compiled.
+        """
+        split = self._reader.split(request.key)
+        family = self._families.peek((split.family, request.extra))
+        if request.reason or family is None:
+            return None
+        with family.lock:
+            plans = (variant.fitting(split.numbers) for variant in family.variants)
+            found = next((plan for plan in plans if plan is not None), None)
+            return self._opened(request, split, family) if found is None else found
+
+    def _opened(self, request: Request, split: Split, family: _Family) -> Opened | None:
+        """The signature with those of its sizes open that vary; None where none are to be."""
+        if not options.current().dynamic_sizes or family.static < STATIC_SIGNATURES:
+            return None
+        if family.fruitless >= MAX_FRUITLESS:
+            return None
+        others = [n for n in family.seen if n != split.numbers]
+        if split.numbers not in family.seen:
+            others = others[-REMEMBERED_SIGNATURES + 1 :]
+        # Others take it already, without counting on what sizes are multiples of.
+        aligned = any(not v.conditions.failing(split.numbers) for v in family.variants)
+        seen, scalars = [*others, split.numbers], self._reader.scalars(split)
+        return opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
 
     def _static(
         self, request: Request, split: Split, family: _Family, reason: str
@@ -168,19 +199,9 @@ class Variants:
         return plan
 
     def _open(
-        self, request: Request, split: Split, family: _Family, reason: str
+        self, request: Request, split: Split, family: _Family, reason: str, sizes: Opened
     ) -> ExecutionPlan | None:
-        """Compiled with those of its sizes open that vary; None where that gives nothing."""
-        if family.fruitless >= MAX_FRUITLESS:
-            return None
-        numbers = [n for n in family.seen if n != split.numbers]
-        scalars = self._reader.scalars(split)
-        seen = [*numbers, split.numbers]
-        # Others take it already, without counting on what sizes are multiples of.
-        aligned = any(not v.conditions.failing(split.numbers) for v in family.variants)
-        sizes = opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
-        if sizes is None:
-            return None
+        """Compile with open sizes; None where that fails."""
         started = time.perf_counter()
         try:
             plan = request.lower(sizes.signature, sizes.ledger)

@@ -157,9 +157,11 @@ class ShardedExecutor(executor.FusionExecutorCache):
         core, given = self._single(inputs)
         return core.lowered(given, options)
 
-    def heuristics(self, inputs: Sequence[Any]) -> list[HeuristicParams]:
+    def heuristics(
+        self, inputs: Sequence[Any], options: RunOptions = DEFAULT
+    ) -> list[HeuristicParams]:
         """The params of all local runs."""
-        found = [core.heuristics(given) for core, given in self._examples(inputs)]
+        found = [core.heuristics(given, options) for core, given in self._examples(inputs)]
         return [params for each in found for params in each]
 
     def kernels(
