@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -65,3 +67,63 @@ def test_earlier_inputs_that_differ_in_more_are_refused():
         row_sums().kernels(matrix(64, 1024), arch=ARCH, varying=[EARLIER[0], odd])
     with pytest.raises(InputError, match="rank 2"):
         row_sums().kernels(matrix(64, 1024), varying=[[torch.empty(4, device="meta")]])
+
+
+def data(rows, columns):
+    return [torch.ones(rows, columns)]
+
+
+def test_queries_show_the_kernels_that_the_next_run_compiles():
+    fd, asked = row_sums(), data(16, 700)
+    for columns in (500, 600):
+        fd.run(data(16, columns))
+    found, guards = fd.heuristics(asked), fd.explain(asked).guards
+    kernels = [kernel.text for kernel in fd.kernels(asked)]
+    assert "size0" in kernels[0]
+    assert len(fd.explain_recompiles()) == 2
+    plan = fd.plan(asked)
+    assert kernels == [kernel.text for kernel in plan.kernels]
+    assert guards == fd.explain_recompiles()[-1].guards != ()
+    assert found == fd.heuristics(asked)
+
+
+def test_queries_show_the_kernels_that_serve_the_next_run():
+    """Those with open sizes, whose params are not those of this size alone."""
+    fd, asked = row_sums(), data(16, 260)
+    for columns in (500, 600, 700):
+        fd.run(data(16, columns))
+    (found,), (alone,) = fd.heuristics(asked), row_sums().heuristics(asked)
+    assert (found.block_r, alone.block_r) == (1024, 512)
+    assert [segment.params for segment in fd.segments(asked).segments] == [found]
+    (explained,) = fd.explain(asked).segments
+    assert (explained.params, explained.bytes_read) == (found, 4 * (16 * 260))
+    kernels = [kernel.text for kernel in fd.kernels(asked)]
+    assert kernels == [kernel.text for kernel in fd.plan(asked).kernels]
+    assert len(fd.explain_recompiles()) == 3
+
+
+def test_queries_for_another_gpu_show_a_first_run():
+    fd, asked = row_sums(), data(16, 100)
+    first = fd.heuristics(asked, arch=ARCH)
+    for columns in (500, 600, 700):
+        fd.run(data(16, columns))
+    assert fd.heuristics(asked, arch=ARCH) == first
+    assert first == [fd.explain(asked, arch=ARCH).segments[0].params]
+    assert first != fd.heuristics(asked)
+
+
+def test_queries_take_the_options_of_a_run():
+    fd, asked = row_sums(), data(16, 100)
+    chosen = replace(fd.heuristics(asked)[0], num_warps=2)
+    assert fd.heuristics(asked, params=chosen) == [chosen]
+    assert fd.segments(asked, params=[chosen]).segments[0].params == chosen
+    assert fd.explain(asked, params=chosen).segments[0].params == chosen
+    assert fd.kernels(asked, params=chosen)[0].num_warps == 2
+    with FusionDefinition() as product:
+        a, b = (product.define_tensor([-1, -1], True, DataType.Half) for _ in range(2))
+        product.add_output(product.ops.matmul(a, b))
+    pair = [torch.ones(64, 64, dtype=torch.float16)] * 2
+    assert product.kernels(pair) == []
+    assert len(product.kernels(pair, _enable_options=["fuse_matmul"])) == 1
+    with pytest.raises(RuntimeError, match="no_such"):
+        product.segments(pair, _enable_options=["no_such"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -18,7 +19,7 @@ from ...lowering.run_options import DEFAULT, RunOptions
 from ...lowering.segments import SegmentedFusion
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu
 from ..vocabulary.location import user_line
-from .arguments import with_device
+from .arguments import Params, run_options, with_device
 from .executors import FusionExecutorCache, KernelExecutor
 from .fusion import Fusion
 
@@ -43,13 +44,21 @@ class Recorded:
 
     # --- queries ---------------------------------------------------------------------------
 
-    def heuristics(self, inputs: Inputs) -> list[HeuristicParams]:
-        """The params that ``run`` would use for inputs like these.
+    def heuristics(
+        self,
+        inputs: Inputs,
+        *,
+        arch: str | None = None,
+        params: Params | None = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
+    ) -> list[HeuristicParams]:
+        """The params that the next ``run`` with inputs like these would use.
 
         Parameters
         ----------
-        inputs : list or tuple
-            As for ``run``.
+        inputs, arch, params, _enable_options, _disable_options
+            As for ``kernels``.
 
         Returns
         -------
@@ -62,17 +71,26 @@ class Recorded:
         InputError
             The inputs do not fit the definition.
         """
+        options = run_options(params, None, _enable_options, _disable_options)
         with locate_errors(self._ready()):
-            return self._core().heuristics(self._checked_inputs(inputs))
+            given, options = self._asked(inputs, arch, options)
+            return self._core().heuristics(given, options)
 
     def segments(
-        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+        self,
+        inputs: Inputs,
+        *,
+        arch: str | None = None,
+        varying: Sequence[Inputs] = (),
+        params: Params | None = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
     ) -> SegmentedFusion:
-        """How ``run`` would cut the definition into segments, with the reasons.
+        """How the next ``run`` would cut the definition into segments, with the reasons.
 
         Parameters
         ----------
-        inputs, arch, varying
+        inputs, arch, varying, params, _enable_options, _disable_options
             As for ``kernels``.
 
         Returns
@@ -80,24 +98,38 @@ class Recorded:
         SegmentedFusion
             ``segments`` in the order of a run, ``cuts`` with the reason of each cut.
         """
+        options = run_options(params, None, _enable_options, _disable_options)
         with locate_errors(self._ready()):
-            given, earlier = self._checked_inputs(inputs), [*map(flatten_inputs, varying)]
-            return self._core().segments(given, RunOptions(arch=arch), earlier)
+            given, options = self._asked(inputs, arch, options)
+            return self._core().segments(given, options, [*map(flatten_inputs, varying)])
 
     def kernels(
-        self, inputs: Inputs, *, arch: str | None = None, varying: Sequence[Inputs] = ()
+        self,
+        inputs: Inputs,
+        *,
+        arch: str | None = None,
+        varying: Sequence[Inputs] = (),
+        params: Params | None = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
     ) -> list[KernelSource]:
-        """The kernels that ``run`` would launch, as Triton source.
+        """The kernels that the next ``run`` would launch, as Triton source.
+
+        They are those that are compiled already, where a run of these sizes would take them: with
+        sizes as arguments after runs of other sizes. Asking compiles nothing.
 
         Parameters
         ----------
         inputs : list or tuple
             As for ``run``. With ``arch`` CPU or meta tensors stand for tensors on that GPU.
         arch : str, optional
-            The GPU to make kernels for, which need not be here: ``"sm_90"``. By default the device
-            of the inputs.
+            Show a first run on another GPU, which need not be here: ``"sm_90"``. By default the
+            next run on the device of the inputs.
         varying : list of inputs
-            Inputs of earlier runs. Sizes that differ become arguments of the kernels.
+            Inputs of earlier runs, in place of those that were. Sizes that differ become arguments
+            of the kernels.
+        params, _enable_options, _disable_options
+            As for ``run``.
 
         Returns
         -------
@@ -109,9 +141,10 @@ class Recorded:
         InputError
             The inputs do not fit, or those of earlier runs differ in more than sizes.
         """
+        options = run_options(params, None, _enable_options, _disable_options)
         with locate_errors(self._ready()):
-            given, earlier = self._checked_inputs(inputs), [*map(flatten_inputs, varying)]
-            return self._core().kernels(given, RunOptions(arch=arch), earlier)
+            given, options = self._asked(inputs, arch, options)
+            return self._core().kernels(given, options, [*map(flatten_inputs, varying)])
 
     def compile_for(self, arch: str, inputs: Inputs) -> list[KernelReport]:
         """Compile the kernels for a GPU, which need not be here.
@@ -233,6 +266,15 @@ class Recorded:
         if self._gpu_only():
             refuse_cpu(self._ready().ir, given)
         return given
+
+    def _asked(
+        self, inputs: Inputs, arch: str | None, options: RunOptions
+    ) -> tuple[Inputs, RunOptions]:
+        """Flat inputs and options of a query: of the next run, or of a first one on ``arch``."""
+        if arch is not None:
+            return flatten_inputs(inputs), replace(options, arch=arch)
+        given = self._checked_inputs(inputs)
+        return given, with_device(options, given, gpu_only=self._gpu_only())
 
     def _gpu_only(self) -> bool:
         return self.cuda_only and not options.current().cpu_as_cuda

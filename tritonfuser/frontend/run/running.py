@@ -221,8 +221,11 @@ class Runnable(Recorded):
         *,
         arch: str | None = None,
         varying: Sequence[Inputs] = (),
+        params: Params | None = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
     ) -> Explanation:
-        """What ``run`` would do with inputs like these, and why, as data that prints as a report.
+        """What the next ``run`` would do with inputs like these, and why; prints as a report.
 
         For each segment: its scheduler and the reasons of those that refused, the reason of the
         cut before it, ops, params, grid, bytes moved, and the time these bytes take at the
@@ -235,10 +238,14 @@ class Runnable(Recorded):
         measure : bool
             Whether to time some twenty runs on a GPU. On a CPU nothing is measured.
         arch : str, optional
-            Explain for another GPU, which need not be here: ``"sm_90"``. Nothing is measured.
+            Explain a first run on another GPU, which need not be here: ``"sm_90"``. Nothing is
+            measured.
         varying : list of inputs
-            Inputs of earlier runs. Sizes that differ become arguments of the kernels, and
-            decisions that depend on them are listed in ``guards``. Nothing is measured.
+            Inputs of earlier runs, in place of those that were. Sizes that differ become arguments
+            of the kernels, and decisions that depend on them are listed in ``guards``. Nothing is
+            measured.
+        params, _enable_options, _disable_options
+            As for ``run``.
 
         Returns
         -------
@@ -255,13 +262,14 @@ class Runnable(Recorded):
         >>> fd.explain([x, y]).segments[0].refusals
         """
         fusion = self._ready()
+        options = run_options(params, None, _enable_options, _disable_options)
         with locate_errors(fusion):
-            given = flatten_inputs(inputs) if arch is not None else self._checked_inputs(inputs)
+            given, options = self._asked(inputs, arch, options)
             core = self._core()
             earlier = [*map(flatten_inputs, varying)]
             if not measure or earlier or arch is not None or device_of(given).type == "cpu":
-                return explain_lowered(*core.lowered(given, RunOptions(arch=arch), earlier))
-            plan = core.plan(given)
+                return explain_lowered(*core.lowered(given, options, earlier))
+            plan = core.plan(given, options)
         writes = any(out.alias_of is not None for out in fusion.ir.outputs)
         times = measured(plan, copied(given) if writes else given)
         return explain_lowered(plan.lowered, plan.properties, times)
