@@ -225,3 +225,12 @@ def test_an_index_outside_raises(monkeypatch, op):
         giving(fd, monkeypatch, x[:2]).validate([x, index])
     assert "getattr(fd.ops, op)" in str(error.value)
     assert isinstance(error.value, IndexError)
+
+
+def test_integers_that_were_summed_can_be_scattered():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True, dtype=DataType.Int)
+        index = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int)
+        total = fd.ops.sum(x, [1])
+        fd.add_output(fd.ops.scatter(total, index, fd.ops.max(x, [0]), 0))
+    assert fd.audit([torch.arange(16).reshape(4, 4), torch.tensor([2, 0])]).ok

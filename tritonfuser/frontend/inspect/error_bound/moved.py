@@ -42,6 +42,22 @@ def moved(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bounde
     return Bounded(center, bound)
 
 
+def scattered(call: Call, operands: Sequence[Any], indices: Sequence[str]) -> Bounded:
+    """A scatter; on a GPU any of the elements that are written to one place may stay there."""
+    found = moved(call, operands, indices)
+    index = operands[call.op.operands["index"]]
+    if not found.center.is_cuda or not isinstance(call.arg("src"), Value):
+        return found
+    if not call.value("src").is_tensor or not found.center.dim():
+        return found
+    dim = call.attrs["dim"]
+    assert isinstance(dim, int)
+    places = index.center.long()
+    writes = torch.zeros(found.bound.shape, dtype=torch.int64, device=found.bound.device)
+    writes.scatter_add_(dim, places, torch.ones_like(places))
+    return Bounded(found.center, found.bound.masked_fill(writes > 1, math.inf))
+
+
 def _part(arg: Arg, operand: Any, of_bound: bool) -> Any:
     """The center or the bound of an operand, of a scalar as a Python number."""
     if isinstance(operand, tuple):

@@ -115,7 +115,7 @@ def _part(operand: Any, seed: int = 0) -> Any:
         return operand
     if not seed or not operand.is_float:
         return operand.center
-    generator = torch.Generator().manual_seed(seed)
-    side = torch.randint(0, 2, operand.center.shape, generator=generator) * 2 - 1
+    generator = torch.Generator("cpu").manual_seed(seed)
+    side = torch.randint(0, 2, operand.center.shape, generator=generator, device="cpu") * 2 - 1
     step = operand.bound.nan_to_num(posinf=0.0)
     return operand.center + step * side.to(operand.center.device)

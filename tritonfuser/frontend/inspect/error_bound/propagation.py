@@ -30,7 +30,7 @@ from ....ops.table import (
 from ....ops.typing_rules import operand_types
 from ..oracle import last_uses
 from .bounded import Bounded, exact, is_arithmetic, stored
-from .moved import drawn, made, moved
+from .moved import drawn, made, moved, scattered
 from .pointwise import applied, as_operand
 from .products import product, tried
 from .sums import chosen, moments, multiplied, summed
@@ -144,7 +144,8 @@ class _Walk:
     def view(self, node: Node, call: Call) -> list[Bounded]:
         form = call.op.form
         assert isinstance(form, View | Scatter)
-        return [moved(call, self.operands(call), form.indices)]
+        rule = scattered if isinstance(form, Scatter) else moved
+        return [rule(call, self.operands(call), form.indices)]
 
     def factory(self, node: Node, call: Call) -> list[Bounded]:
         form = call.op.form
@@ -202,7 +203,7 @@ def _whole(call: Call, given: Bounded, center: torch.Tensor) -> Bounded:
         bound = given.bound.sum(dims)
     else:
         bound = given.bound.cumsum(_dim(call))
-    return Bounded(center, torch.where(bound > 0, math.inf, 0.0))
+    return Bounded(center, torch.zeros_like(bound).masked_fill(bound > 0, math.inf))
 
 
 def _dim(call: Call) -> int:
