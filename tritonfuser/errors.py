@@ -74,6 +74,10 @@ class InputError(TritonFuserError, RuntimeError):
     """Inputs of a run that do not fit the definition."""
 
 
+class IndexRangeError(TritonFuserError, IndexError):
+    """An index tensor of a run names an element that its dim does not have."""
+
+
 class UnsupportedDeviceError(TritonFuserError, ValueError):
     """A tensor on a device that this definition cannot take."""
 

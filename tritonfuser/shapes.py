@@ -93,13 +93,13 @@ class Pull:
     Attributes
     ----------
     index : tuple of Affine
-        The index of an element of the result.
+        The index of an element.
     read : callable
-        ``(value, index) -> Affine``: the element of an index tensor, as an index expression.
+        ``(value, index, dim) -> Affine``: an element of an index tensor as an index of a dim.
     """
 
     index: Index
-    read: Callable[[Value, Index], Affine]
+    read: Callable[[Value, Index, Indexed], Affine]
 
 
 # --- sizes ---------------------------------------------------------------------------------

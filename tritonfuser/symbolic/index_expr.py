@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from math import prod
 from typing import Union
@@ -39,11 +40,50 @@ def extent(axes: Iterable[Axis]) -> int:
     return prod(axis.extent for axis in axes)
 
 
+class Outside(Enum):
+    """What an index outside of its dim does, where nothing raises."""
+
+    CLAMPED = "clamped"
+    """It is taken as the nearest index inside, so that no read leaves the tensor."""
+    WRAPPED = "wrapped"
+    """The same, but -1 is the last index first."""
+    GUARDED = "guarded"
+    """A guard keeps what is at it from being used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The dim that a value read at run time is an index of.
+
+    Attributes
+    ----------
+    extent : int
+        Its elements.
+    outside : Outside
+        What an index outside of it does.
+    op : str
+        The op that indexes, for messages.
+    """
+
+    extent: int
+    outside: Outside
+    op: str
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A value read at run time and used as an index; ``key`` tells the reader which."""
+    """A value read at run time and used as an index.
+
+    Attributes
+    ----------
+    key : Hashable
+        What tells the reader which value.
+    dim : Indexed or None
+        The dim that it is an index of. None where nothing is to be checked.
+    """
 
     key: Hashable
+    dim: Indexed | None = None
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _sources(call: Call, form: View, index: Index) -> Iterator[Source]:
     """What is read, and where: elements, and the indices that are read themselves."""
     read: list[Source] = []
 
-    def reader(value: Value, at: Index) -> Affine:
+    def reader(value: Value, at: Index, dim: Indexed) -> Affine:
         read.append(Source(value, at))
         return digit(Loaded((value, len(read))))
 

@@ -247,7 +247,7 @@ def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
     marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
     form = call.op.form
     assert isinstance(form, View)
-    sources = form.pull(call, Pull(marks, lambda value, index: digit(Loaded((value, index)))))
+    sources = form.pull(call, Pull(marks, lambda value, index, dim: digit(Loaded((value, index)))))
     for source in sources[:1]:
         if source.operand != operand:
             continue

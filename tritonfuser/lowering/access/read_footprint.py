@@ -105,9 +105,9 @@ def read_as(operand: Value, read: Read) -> Read:
     return Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
 
 
-def _reader(read: Read) -> Callable[[Value, Index], Affine]:
-    """What gives an index map the index expression of an element that it reads."""
-    return lambda value, index: digit(Loaded(Read(value, index, read.guards)))
+def _reader(read: Read) -> Callable[[Value, Index, Indexed], Affine]:
+    """How the index map of an element names values that it reads."""
+    return lambda value, index, dim: digit(Loaded(Read(value, index, read.guards), dim))
 
 
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:

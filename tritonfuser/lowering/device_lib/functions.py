@@ -213,6 +213,27 @@ def lerp(x, y, weight):
 
 
 @triton.jit
+def clamped_index(index, size, mask):
+    """An index of ``size`` elements, where it is none the nearest: so no read leaves a tensor.
+
+    On a CPU one that is wrong where the mask holds raises.
+    """
+    return tl.minimum(tl.maximum(index, 0), size - 1)
+
+
+@triton.jit
+def wrapped_index(index, size, mask):
+    """The same, where -1 is the last index."""
+    return clamped_index(tl.where(index < 0, index + size, index), size, mask)
+
+
+@triton.jit
+def checked_index(index, size, mask):
+    """The index as it is: what is at one outside is not used. On a CPU a wrong one raises."""
+    return index
+
+
+@triton.jit
 def int_div(x, y):
     """Quotient truncated towards zero; by zero all bits are set, as the hardware has it."""
     zero = y == 0

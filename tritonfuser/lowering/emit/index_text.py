@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from ...dtypes import DataType
 from ...shapes import Guard
-from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, Loaded, digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, Loaded, Outside, digit, unbound
 from ...symbolic.sizes import hint, same, surely_below
 from ..tile.tile import Tile
 from .lines import Line, Name
 from .writer import Writer
+
+
+_FUNCTIONS = {
+    Outside.CLAMPED: "clamped_index",
+    Outside.WRAPPED: "wrapped_index",
+    Outside.GUARDED: "checked_index",
+}
+"""The functions of the device library that take an index, the elements of its dim, and the mask."""
 
 
 def signed(number: int) -> tuple[str, int]:
@@ -101,12 +109,30 @@ class IndexWriter:
 
     def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):
-            found = self.writer.find(base.key)
-            assert found is not None, "an index is written before the value it reads"
+            found = self._within(base)
             short = self.wide and found.dtype.info.bits < 64
             return f"{found.text}.to(tl.int64)" if short else found.text
         expr = base.expr if isinstance(base, Bounded) else digit(base)
         return f"({self.text(expr)})"
+
+    def _within(self, loaded: Loaded) -> Name:
+        """A value read at run time as an index that lies in its dim."""
+        found = self.writer.find(loaded.key)
+        assert found is not None, "an index is written before the value it reads"
+        dim = loaded.dim
+        known = self.writer.find(loaded)
+        if dim is None or known is not None:
+            return known or found
+        guards: tuple[Guard, ...] = getattr(loaded.key, "guards", ())
+        masks = [*self.mask(found.dims | self.guard_dims(guards)), *self.conditions(guards)]
+        where = " & ".join(masks) or "True"
+        dims = found.dims | self.guard_dims(guards)
+        scope = self.writer.scope_for(dims)
+        name = self.writer.numbered("i")
+        text = f"{name} = {_FUNCTIONS[dim.outside]}({found.text}, {dim.extent}, {where})"
+        scope.lines.append(Line(text, op=dim.op))
+        scope.names[loaded] = made = Name(name, found.dtype, found.dims)
+        return made
 
     # -- masks and guards ------------------------------------------------------
 

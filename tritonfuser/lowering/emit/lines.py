@@ -22,12 +22,15 @@ class Line:
         Loops around it, within the function body.
     loads : str
         The tensor that it loads from; empty if none.
+    op : str
+        The op whose index it checks; empty if none.
     """
 
     text: str
     loc: SourceLoc | None = None
     depth: int = 0
     loads: str = ""
+    op: str = ""
 
 
 @dataclass(frozen=True, slots=True)

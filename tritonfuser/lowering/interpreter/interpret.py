@@ -13,8 +13,8 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from ...dtypes import Category, DataType
-from ...errors import InputError, LoweringError
-from ..backend.module_loader import error_line, failure, file_name, plain_function
+from ...errors import IndexRangeError, InputError, LoweringError
+from ..backend.module_loader import error_line, failure, file_name, plain_function, user_line
 from ..backend.triton_lock import LANGUAGE
 from ..kernel_source import Argument, KernelSource
 from . import language
@@ -55,10 +55,24 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
         except interpreter.InterpreterError as error:
             cause = error.__cause__ or error
             line = error_line(cause, file_name(source))
+            if isinstance(cause, language.IndexOutside):
+                raise _index_error(source, line, cause) from None
             what = f"in Triton's interpreter, {type(cause).__name__}: {cause}"
             raise failure(source, what, line) from cause
 
     return run
+
+
+def _index_error(
+    source: KernelSource, line: int | None, found: language.IndexOutside
+) -> IndexRangeError:
+    """The error about an index, by the op and the line that the kernel's line was made for."""
+    op = dict(source.index_ops).get(line or 0, "indexing")
+    return IndexRangeError(
+        f"{op}: {found}",
+        loc=user_line(source, line),
+        hint="What the run was to write is partly written.",
+    )
 
 
 # --- arguments -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -224,7 +224,37 @@ def tree_sum(data: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return total.reshape((1,) * data.ndim) if axis is None else np.expand_dims(total, axis)
 
 
+class IndexOutside(Exception):
+    """An index that its dim does not have, found by an interpreted kernel."""
+
+    def __init__(self, index: int, size: int) -> None:
+        super().__init__(f"index {index} is out of range for a dim of {size} elements")
+
+
+def _checked_index(index: tl.tensor, size: Any, mask: Any, wraps: bool = False) -> tl.tensor:
+    """The index, after a look whether the dim has it wherever the mask holds."""
+    extent = _number(size)
+    data = index.handle.data
+    least = -extent if wraps else 0
+    wrong = ((data < least) | (data >= extent)) & (
+        mask.handle.data if isinstance(mask, tl.tensor) else bool(_unwrapped(mask))
+    )
+    if np.any(wrong):
+        raise IndexOutside(int(np.broadcast_to(data, wrong.shape)[wrong][0]), extent)
+    # Where the mask does not hold there may be anything: nothing is read there, nor computed.
+    found = np.where(data < 0, data + extent, data) if wraps else data
+    return to_tensor(found.astype(data.dtype), index.dtype, not index.type.is_block())
+
+
+def _number(value: Any) -> int:
+    value = _unwrapped(value)
+    return int(value.handle.data[0]) if isinstance(value, tl.tensor) else int(value)
+
+
 _ARRAYS: dict[str, Callable[..., Any]] = {
+    "checked_index": _checked_index,
+    "clamped_index": _checked_index,
+    "wrapped_index": partial(_checked_index, wraps=True),
     "e4m3_to_float": _decoded(torch.float8_e4m3fn),
     "e5m2_to_float": _decoded(torch.float8_e5m2),
     "float_to_e4m3": _encoded(torch.float8_e4m3fn),

@@ -78,7 +78,9 @@ def _count(builder: Any, size: Value) -> Any:
 
 
 def _pull_embedding(call: Call, pull: Pull) -> tuple[Source, ...]:
-    row = pull.read(call.value("input"), pull.index[:-1])
+    rows = call.value("weight").tensor.sizes[0]
+    dim = Indexed(rows, Outside.CLAMPED, call.op.name)
+    row = pull.read(call.value("input"), pull.index[:-1], dim)
     return (Source(call.value("weight"), (row, pull.index[-1])),)
 
 

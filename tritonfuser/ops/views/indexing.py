@@ -44,6 +44,12 @@ def _record_indexed(builder: Any, call: Call) -> Any:
     return _record(builder, with_integer_index(builder, call))
 
 
+def _indexed(call: Call, outside: Outside = Outside.CLAMPED) -> Indexed:
+    """The dim that the indices of an op are for; as torch has it, few ops take negative ones."""
+    extent = call.value("arg").tensor.sizes[int_attr(call, "dim")]
+    return Indexed(extent, outside, call.op.name)
+
+
 def _put(index: Index, place: int, item: Affine) -> Index:
     return (*index[:place], item, *index[place + 1 :])
 
@@ -66,7 +72,7 @@ def _infer_index_select(call: Call) -> tuple[TensorType, ...]:
 def _pull_index_select(call: Call, pull: Pull) -> tuple[Source, ...]:
     place, index = int_attr(call, "dim"), call.value("index")
     where = pull.index[place : place + 1] if index.tensor.rank else ()
-    return source(call, _put(pull.index, place, pull.read(index, where)))
+    return source(call, _put(pull.index, place, pull.read(index, where, _indexed(call))))
 
 
 def _index_select(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
@@ -111,7 +117,7 @@ def _pull_select(call: Call, pull: Pull) -> tuple[Source, ...]:
         item = constant(position)
     else:
         assert isinstance(index, Value)
-        item = pull.read(index, ())
+        item = pull.read(index, (), _indexed(call, Outside.WRAPPED))
     return source(call, (*pull.index[:place], item, *pull.index[place:]))
 
 
@@ -153,7 +159,7 @@ def _infer_gather(call: Call) -> tuple[TensorType, ...]:
 def _pull_gather(call: Call, pull: Pull) -> tuple[Source, ...]:
     if not pull.index:
         return source(call, ())
-    found = pull.read(call.value("index"), pull.index)
+    found = pull.read(call.value("index"), pull.index, _indexed(call))
     return source(call, _put(pull.index, int_attr(call, "dim"), found))
 
 
@@ -183,7 +189,8 @@ def _pull_take_along_axis(call: Call, pull: Pull) -> tuple[Source, ...]:
     if not pull.index:
         return source(call, ())
     arg, index = call.value("arg"), call.value("index")
-    found = pull.read(index, broadcast_index(pull.index, index.tensor))
+    dim = _indexed(call, Outside.WRAPPED)
+    found = pull.read(index, broadcast_index(pull.index, index.tensor), dim)
     own = broadcast_index(pull.index, arg.tensor)
     return source(call, _put(own, int_attr(call, "dim"), found))
 

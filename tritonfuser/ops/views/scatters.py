@@ -67,7 +67,9 @@ def _record(builder: Any, call: Call) -> Any:
 def _push(call: Call, pull: Pull) -> Target:
     """The element's own index, but in one dim; nowhere where that points outside."""
     sizes, place = call.value("arg").tensor.sizes, int_attr(call, "dim")
-    found = pull.read(call.value("index"), pull.index)
+    found = pull.read(
+        call.value("index"), pull.index, Indexed(sizes[place] if sizes else 1, Outside.GUARDED, "scatter")
+    )
     inside = Guard(found, 0, sizes[place] if sizes else 1)
     if not sizes:
         return Target((), (inside,))
