@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Value
-from .symbolic.index_expr import Affine, constant, linear, unravel
+from .symbolic.index_expr import Affine, Indexed, constant, linear, unravel
 from .symbolic.sizes import surely_below
 
 Index = tuple[Affine, ...]

@@ -124,6 +124,8 @@ class KernelSource:
         Limit on the registers of a thread; 0 for the compiler's choice.
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
+    index_ops : tuple of (int, str)
+        1-based line of the text -> the op whose indices it checks.
     """
 
     name: str
@@ -134,6 +136,7 @@ class KernelSource:
     num_warps: int
     num_stages: int
     lines: tuple[tuple[int, SourceLoc], ...] = ()
+    index_ops: tuple[tuple[int, str], ...] = ()
     sizes: tuple[SizeArg, ...] = ()
     unaligned: frozenset[str] = frozenset()
     follows: bool = False

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from math import prod
 from typing import Union
 
+from ..errors import SourceLoc
 from .sizes import (
     common_factor,
     divided,
@@ -80,10 +81,13 @@ class Loaded:
         What tells the reader which value.
     dim : Indexed or None
         The dim that it is an index of. None where nothing is to be checked.
+    loc : SourceLoc or None
+        The user's line that indexes, for messages. Not compared.
     """
 
     key: Hashable
     dim: Indexed | None = None
+    loc: SourceLoc | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

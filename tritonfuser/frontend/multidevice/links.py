@@ -12,7 +12,7 @@ from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Pointwise, Reduction, View
 from ...shapes import Index, Pull, Source
-from ...symbolic.index_expr import Affine, Axis, Digit, Loaded, digit
+from ...symbolic.index_expr import Affine, Axis, Digit, Indexed, Loaded, digit
 from .communicator import ADDED
 
 Label = Hashable

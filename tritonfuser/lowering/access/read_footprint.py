@@ -24,7 +24,7 @@ from ...ops.table import (
     View,
 )
 from ...shapes import Guard, Index, Pull, Source, Target, broadcast_index
-from ...symbolic.index_expr import Affine, Bounded, Loaded, digit
+from ...symbolic.index_expr import Affine, Bounded, Indexed, Loaded, digit
 
 Guards = tuple[Guard, ...]
 
@@ -85,7 +85,7 @@ def target_of(node: Node, read: Read) -> Target:
     """The place where a scatter stores the element at an index of its index tensor."""
     form = as_call(node).op.form
     assert isinstance(form, Scatter)
-    return form.push(as_call(node), Pull(read.index, _reader(read)))
+    return form.push(as_call(node), Pull(read.index, _reader(node, read)))
 
 
 def loaded_by(place: Source | Target) -> list[Read]:
@@ -105,16 +105,16 @@ def read_as(operand: Value, read: Read) -> Read:
     return Read(operand, broadcast_index(read.index, operand.tensor), read.guards)
 
 
-def _reader(read: Read) -> Callable[[Value, Index, Indexed], Affine]:
+def _reader(node: Node, read: Read) -> Callable[[Value, Index, Indexed], Affine]:
     """How the index map of an element names values that it reads."""
-    return lambda value, index, dim: digit(Loaded(Read(value, index, read.guards), dim))
+    return lambda value, index, dim: digit(Loaded(Read(value, index, read.guards), dim, node.loc))
 
 
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
     """The sources of a view's element, without those whose guards never hold."""
     form = as_call(node).op.form
     assert isinstance(form, View)
-    found = form.pull(as_call(node), Pull(read.index, _reader(read)))
+    found = form.pull(as_call(node), Pull(read.index, _reader(node, read)))
     kept: list[Source] = []
     for source in found:
         guards = tuple(g for g in source.guards if not g.always)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from ...dtypes import DataType
 from ...shapes import Guard
-from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, Loaded, Outside, digit, unbound
+from ...symbolic.index_expr import (
+    Affine,
+    Axis,
+    Base,
+    Bounded,
+    Digit,
+    Loaded,
+    Outside,
+    digit,
+    unbound,
+)
 from ...symbolic.sizes import hint, same, surely_below
 from ..tile.tile import Tile
 from .lines import Line, Name
 from .writer import Writer
-
 
 _FUNCTIONS = {
     Outside.CLAMPED: "clamped_index",
@@ -130,7 +139,7 @@ class IndexWriter:
         scope = self.writer.scope_for(dims)
         name = self.writer.numbered("i")
         text = f"{name} = {_FUNCTIONS[dim.outside]}({found.text}, {dim.extent}, {where})"
-        scope.lines.append(Line(text, op=dim.op))
+        scope.lines.append(Line(text, loaded.loc, op=dim.op))
         scope.names[loaded] = made = Name(name, found.dtype, found.dims)
         return made
 

@@ -80,7 +80,7 @@ def emit(
     sizes = _sizes(body, wide, ledger)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
-    text, lines = _module(name, segment, nest, passed, body, ledger)
+    text, placed = _module(name, segment, nest, passed, body, ledger)
     narrow = unvectorized(writer.loaded, inputs, nest.tiles)
     return KernelSource(
         name=name,
@@ -90,7 +90,8 @@ def emit(
         grid=_grid(nest),
         num_warps=params.num_warps,
         num_stages=params.num_stages,
-        lines=lines,
+        lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
+        index_ops=tuple((number, line.op) for number, line in placed if line.op),
         sizes=sizes,
         follows=segment.follows,
         workspace=workspace,
@@ -165,7 +166,8 @@ def _module(
     args: tuple[Argument, ...],
     body: list[Line],
     ledger: Ledger | None,
-) -> tuple[str, tuple[tuple[int, SourceLoc], ...]]:
+) -> tuple[str, list[tuple[int, Line]]]:
+    """The text, and the number of each line of the body in it."""
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
@@ -178,7 +180,7 @@ def _module(
     if helpers:
         text += ["", *_imported("tritonfuser.lowering.device_lib.functions", helpers)]
     text += ["", "", "@triton.jit", *_signature(name, parameters)]
-    lines: list[tuple[int, SourceLoc]] = []
+    placed: list[tuple[int, Line]] = []
     shown: SourceLoc | None = None
     for line in body:
         indent = "    " * (line.depth + 1)
@@ -186,10 +188,9 @@ def _module(
             shown = line.loc
             text.append(f"{indent}# {place_text(shown)}")
         text.append(indent + line.text)
-        if line.loc is not None:
-            lines.append((len(text), line.loc))
+        placed.append((len(text), line))
     text += ["", "", *_launch(name, nest, args, segment, body, ledger)]
-    return "\n".join(text) + "\n", tuple(lines)
+    return "\n".join(text) + "\n", placed
 
 
 def _imported(module: str, names: list[str]) -> list[str]:

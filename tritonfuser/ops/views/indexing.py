@@ -12,7 +12,7 @@ import torch
 from ...dtypes import DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Index, Memory, Pull, Source, broadcast_dims, broadcast_index
-from ...symbolic.index_expr import Affine, constant
+from ...symbolic.index_expr import Affine, Indexed, Outside, constant
 from ...symbolic.sizes import integer
 from ..shape_rules import (
     ARG,

@@ -9,6 +9,7 @@ import torch
 from ...dtypes import Category, DataType, real_dtype
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Guard, Pull, Target
+from ...symbolic.index_expr import Indexed, Outside
 from ..complex.pairs import Pair, each
 from ..shape_rules import (
     ARG,
@@ -68,7 +69,9 @@ def _push(call: Call, pull: Pull) -> Target:
     """The element's own index, but in one dim; nowhere where that points outside."""
     sizes, place = call.value("arg").tensor.sizes, int_attr(call, "dim")
     found = pull.read(
-        call.value("index"), pull.index, Indexed(sizes[place] if sizes else 1, Outside.GUARDED, "scatter")
+        call.value("index"),
+        pull.index,
+        Indexed(sizes[place] if sizes else 1, Outside.GUARDED, "scatter"),
     )
     inside = Guard(found, 0, sizes[place] if sizes else 1)
     if not sizes:
