@@ -1,0 +1,117 @@
+"""Indices that their dim does not have: an IndexError on the CPU, no read outside on a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.errors import IndexRangeError
+
+X = torch.arange(12.0).reshape(3, 4)
+
+
+def definition(record, *inputs):
+    with FusionDefinition() as fd:
+        fd.add_output(record(fd.ops, *(fd.from_pytorch(x) for x in inputs)))
+    return fd
+
+
+OPS = {
+    "index_select": (lambda ops, x, i: ops.index_select(x, i, 0), lambda i: i, 3),
+    "gather": (lambda ops, x, i: ops.gather(x, i, 1), lambda i: i[None].expand(3, -1), 4),
+    "take_along_axis": (
+        lambda ops, x, i: ops.take_along_axis(x, i, 1),
+        lambda i: i[None].expand(3, -1),
+        4,
+    ),
+    "embedding_fwd": (lambda ops, x, i: ops.embedding_fwd(i, x), lambda i: i, 3),
+    "scatter": (lambda ops, x, i: ops.scatter(x, i, ops.neg(x), 0), lambda i: i[:3, None], 3),
+}
+
+
+@pytest.mark.parametrize("wrong", [2**40, 1000, "size", -1, -(2**40)])
+@pytest.mark.parametrize("name", OPS)
+def test_the_op_the_index_and_the_size_are_named(name, wrong):
+    record, shape, size = OPS[name]
+    wrong = size if wrong == "size" else wrong
+    index = shape(torch.tensor([0, wrong, 1])).contiguous()
+    fd = definition(record, X, index)
+    if name == "take_along_axis" and wrong == -1:
+        assert torch.equal(fd.run([X, index])[0], X.take_along_dim(index, 1))
+        return
+    with pytest.raises(IndexRangeError) as caught:
+        fd.run([X, index])
+    text = str(caught.value)
+    assert isinstance(caught.value, IndexError)
+    assert f"{name}: index {wrong} is out of range for a dim of {size} elements" in text
+    assert "test_index_bounds.py" in text
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("name", OPS)
+def test_right_indices_are_taken(name, dtype):
+    record, shape, size = OPS[name]
+    index = shape(torch.tensor([0, size - 1, 1], dtype=dtype)).contiguous()
+    (found,) = definition(record, X, index).run([X, index])
+    wide = index.long()
+    wanted = {
+        "index_select": lambda: X.index_select(0, wide),
+        "gather": lambda: X.gather(1, wide),
+        "take_along_axis": lambda: X.take_along_dim(wide, 1),
+        "embedding_fwd": lambda: X[wide],
+        "scatter": lambda: X.scatter(0, wide, -X),
+    }[name]()
+    assert torch.equal(found, wanted)
+
+
+def test_computed_indices_are_checked_where_they_are_used():
+    """Of a block that reaches past the end, what lies behind it is no index."""
+    index = torch.tensor([1, 2, 3])
+
+    def record(ops, x, i):
+        return ops.index_select(x, ops.sub(i, 1), 0)
+
+    fd = definition(record, X, index)
+    assert torch.equal(fd.run([X, index])[0], X)
+    with pytest.raises(IndexError, match="index_select: index -1 is out of range"):
+        fd.run([X, torch.tensor([1, 0, 3])])
+    assert torch.equal(fd.run([X, index])[0], X)
+
+
+def test_what_a_guard_leaves_out_is_not_checked():
+    index = torch.tensor([1, 2])
+
+    def record(ops, x, i):
+        rows = ops.index_select(x, ops.pad(i, [1, 1], 0), 0)
+        return ops.pad(rows, [0, 0, 1, 1])
+
+    (found,) = definition(record, X, index).run([X, index])
+    assert torch.equal(found, torch.nn.functional.pad(X[[0, 1, 2, 0]], (0, 0, 1, 1)))
+
+
+def test_one_of_a_dim_by_a_scalar():
+    with FusionDefinition() as fd:
+        x, place = fd.from_pytorch(X), fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.select(x, place, 0))
+    assert torch.equal(fd.run([X, 2])[0], X[2])
+    assert torch.equal(fd.run([X, -1])[0], X[-1])
+    with pytest.raises(IndexError, match="select: index 3 is out of range"):
+        fd.run([X, 3])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("wrong", [2**40, -1, -(2**40)])
+@pytest.mark.parametrize("name", [name for name in OPS if name != "scatter"])
+def test_nothing_outside_is_read_on_a_gpu(name, wrong):
+    """The nearest element inside stands for it; the process goes on."""
+    record, shape, size = OPS[name]
+    x = X.cuda()
+    index = shape(torch.tensor([0, wrong, 1])).contiguous().cuda()
+    (found,) = definition(record, x, index).run([x, index])
+    near = index.clamp(0, size - 1)
+    if name == "take_along_axis" and wrong == -1:
+        near = index % size
+    rows = name in ("index_select", "embedding_fwd")
+    assert torch.equal(found, x[near] if rows else x.gather(1, near))
+    torch.cuda.synchronize()
