@@ -171,10 +171,10 @@ class FusionExecutorCache:
 
         Without ``arch`` and ``varying`` they are those of the plan that is there, or of what would
         be compiled after the runs so far. Nothing is compiled, and nothing remembered. With one of
-        the two see ``lower_for``.
+        the two, and for fake and meta tensors, see ``lower_for``.
         """
-        untouched = settings.current() is self._settings
-        if options.arch is not None or varying or not untouched:
+        first = settings.current() is not self._settings or is_abstract_run(inputs)
+        if first or options.arch is not None or varying:
             return lower_for(self.fusion, inputs, options, varying)
         request, cached = self._request(inputs, options)
         found = self._plans.peek(cached) or self._variants.peek(request)
