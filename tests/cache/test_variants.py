@@ -132,8 +132,20 @@ def test_products_and_params_are_kept_apart() -> None:
     assert torch.equal(cache.execute([x], RunOptions(params=tuple(params)))[0], x * 2)
     assert torch.equal(cache.execute([x], RunOptions(products=ProductPolicy.KERNELS))[0], x * 2)
     assert kinds(cache) == ["static", "static", "dynamic", "static", "static"]
-    assert cache.recompiles()[3].reason == "params were given"
+    assert cache.recompiles()[3].reason == "other options were asked for"
     assert cache.recompiles()[4].reason == "other options were asked for"
+
+
+def test_given_params_keep_sizes_open() -> None:
+    cache = doubling()
+    options = RunOptions(params=(PointwiseParams(block_x=16),))
+    for rows in range(3, 9):
+        x = noise(rows, 8)
+        assert torch.equal(cache.execute([x], options)[0], x * 2)
+    assert kinds(cache) == ["static", "static", "dynamic"]
+    newest = cache.newest()
+    assert newest is not None
+    assert newest.lowered.segmented.segments[0].params == options.params[0]
 
 
 def test_what_is_asked_about_is_what_the_next_run_takes() -> None:

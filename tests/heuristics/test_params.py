@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, replace
 from typing import Literal, Optional
 
 import pytest
@@ -80,12 +80,30 @@ def test_round_trip_through_json(params):
 
 
 @given(any_params(), st.data())
-def test_every_key_is_needed(params, data):
+def test_a_key_is_needed_unless_its_field_has_a_default(params, data):
     plain = params.to_dict()
     key = data.draw(st.sampled_from(sorted(plain)))
     del plain[key]
-    with pytest.raises(ParamsError, match=f"missing key '{key}'"):
-        HeuristicParams.from_dict(plain)
+    defaults = {f.name: f.default for f in fields(params) if f.default is not MISSING}
+    if key in defaults and _holds(params, key, defaults[key]):
+        assert HeuristicParams.from_dict(plain) == replace(params, **{key: defaults[key]})
+    elif key not in defaults:
+        with pytest.raises(ParamsError, match=f"missing key '{key}'"):
+            HeuristicParams.from_dict(plain)
+
+
+def _holds(params, key, value):
+    try:
+        replace(params, **{key: value})
+    except ParamsError:
+        return False
+    return True
+
+
+def test_stages_have_a_limit():
+    PointwiseParams(block_x=16, num_stages=16)
+    with pytest.raises(ParamsError, match=r"num_stages: expected 1 to 16, got 17"):
+        PointwiseParams(block_x=16, num_stages=17)
 
 
 @given(any_params(), st.data())
@@ -160,7 +178,7 @@ def test_warps(warps):
 
 
 def test_stages():
-    with pytest.raises(ParamsError, match="num_stages: expected 1 or more, got 0"):
+    with pytest.raises(ParamsError, match="num_stages: expected 1 to 16, got 0"):
         NoOpParams(num_stages=0)
 
 

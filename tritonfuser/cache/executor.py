@@ -115,7 +115,6 @@ class FusionExecutorCache:
             extra=(where, options),
             signature=lambda: signature(self.fusion, inputs, where),
             lower=lambda found, ledger: self._compiled(inputs, found, ledger, where, options),
-            reason="" if options.params is None else "params were given",
         )
         return request, key if options == DEFAULT else (key, options)
 

@@ -59,15 +59,12 @@ class Request:
         Gives the signature for lowering.
     lower : callable
         Compiles a plan, with constant sizes or with those of a shape environment open.
-    reason : str
-        Why it needs a plan of its own with constant sizes; empty where it does not.
     """
 
     key: Key
     extra: tuple[object, ...]
     signature: Callable[[], InputSignature]
     lower: Lower
-    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -132,8 +129,6 @@ class Variants:
     def serve(self, request: Request) -> ExecutionPlan:
         """A plan for a signature: of a variant whose guards it passes, else newly compiled."""
         split = self._reader.split(request.key)
-        if request.reason:
-            return self._static(request, split, _Family(), request.reason)
         family = self._families.get_or_make((split.family, request.extra), _Family)
         with family.lock:
             for variant in family.variants:
@@ -163,7 +158,7 @@ class Variants:
         """
         split = self._reader.split(request.key)
         family = self._families.peek((split.family, request.extra))
-        if request.reason or family is None:
+        if family is None:
             return None
         with family.lock:
             plans = (variant.fitting(split.numbers) for variant in family.variants)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -27,8 +27,8 @@ def decode(hint: Any, value: Any, where: str) -> Any:
     Raises
     ------
     ParamsError
-        A key is unknown or missing, or a value is of the wrong type: a bool is no int, a float
-        is no int, an int is a float.
+        A key is unknown, that of a field without a default is missing, or a value is of the wrong
+        type: a bool is no int, a float is no int, an int is a float.
     """
     if isinstance(hint, type) and is_dataclass(hint):
         return value if isinstance(value, hint) else _dataclass(hint, value, where)
@@ -53,15 +53,18 @@ def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
         raise _wrong(where, f"a dict with the fields of {hint.__name__}", value)
     hints = get_type_hints(hint)
     names = [row.name for row in fields(hint)]
+    needed = [r.name for r in fields(hint) if r.default is MISSING and r.default_factory is MISSING]
     for key in value:
         if key not in names:
             raise ParamsError(
                 f"{where}: unknown key {key!r}, expected {', '.join(names) or 'no keys'}"
             )
-    for name in names:
+    for name in needed:
         if name not in value:
             raise ParamsError(f"{where}: missing key {name!r}, expected {type_text(hints[name])}")
-    return hint(**{name: decode(hints[name], value[name], f"{where}.{name}") for name in names})
+    return hint(
+        **{name: decode(hints[name], given, f"{where}.{name}") for name, given in value.items()}
+    )
 
 
 def _union(choices: tuple[Any, ...], value: Any, where: str) -> Any:

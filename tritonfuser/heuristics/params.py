@@ -21,6 +21,9 @@ MAX_TAILS = 3
 MAX_WARPS = 32
 """Most warps of one program: 1024 threads on NVIDIA."""
 
+MAX_STAGES = 16
+"""Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
+
 _P = TypeVar("_P", bound="HeuristicParams")
 
 
@@ -67,7 +70,7 @@ class HeuristicParams:
     num_warps : int
         Warps of a program. A power of two, 1 to 32.
     num_stages : int
-        Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 or more;
+        Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
         1 for no pipeline.
     max_registers : int
         Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
@@ -113,7 +116,7 @@ class HeuristicParams:
         warps, stages = self.num_warps, self.num_stages
         fits = _is_power_of_two(warps) and warps <= MAX_WARPS
         self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
-        self._expect(stages >= 1, "num_stages", stages, "1 or more")
+        self._expect(1 <= stages <= MAX_STAGES, "num_stages", stages, f"1 to {MAX_STAGES}")
         limit, most = self.max_registers, MAX_REGISTERS_PER_THREAD
         fits = limit == 0 or 16 <= limit <= most
         self._expect(fits, "max_registers", limit, f"0, or 16 to {most}")
@@ -138,7 +141,10 @@ class HeuristicParams:
 
     @classmethod
     def from_dict(cls: type[_P], data: Mapping[str, Any]) -> _P:
-        """The params that ``to_dict`` wrote; every key must be there, and no other.
+        """The params that ``to_dict`` wrote: a field that is missing has its default.
+
+        So files written before a field was added can be read. A field without a default must be
+        there, and no other keys may be.
 
         Raises
         ------

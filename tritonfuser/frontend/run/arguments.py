@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Union
 
@@ -21,8 +21,10 @@ from ..vocabulary.nvfuser_options import products_of
 Device = Union[torch.device, str, int, None]
 """A device as users name it; an int is the index of a CUDA device."""
 
-Params = Union[HeuristicParams, Sequence[HeuristicParams]]
-"""Params for one segment, or one for each segment."""
+Params = Union[
+    HeuristicParams, Mapping[str, Any], Sequence[Union[HeuristicParams, Mapping[str, Any]]]
+]
+"""Params for one segment, or one for each segment; a dict is what ``to_dict`` gives."""
 
 
 def run_options(
@@ -102,20 +104,29 @@ def with_device(options: RunOptions, inputs: Inputs, *, gpu_only: bool = False) 
 def _params(given: Any) -> tuple[HeuristicParams, ...] | None:
     if given is None:
         return None
-    chosen = (given,) if isinstance(given, HeuristicParams) else given
+    chosen = (given,) if isinstance(given, HeuristicParams | Mapping) else given
     if not isinstance(chosen, list | tuple):
         raise _not_params(given)
-    for item in chosen:
-        if not isinstance(item, HeuristicParams):
-            raise _not_params(item)
-    return tuple(chosen)
+    return tuple(map(_of_one_segment, chosen))
+
+
+def _of_one_segment(given: Any) -> HeuristicParams:
+    if isinstance(given, HeuristicParams):
+        return given
+    if not isinstance(given, Mapping):
+        raise _not_params(given)
+    try:
+        return HeuristicParams.from_dict(given)
+    except ParamsError as error:
+        raise error.located(user_line()) from None
 
 
 def _not_params(given: object) -> ParamsError:
     return ParamsError(
         f"params: expected one HeuristicParams for each segment, got {given!r}",
         loc=user_line(),
-        hint="Change those that fd.heuristics(inputs) gives with dataclasses.replace.",
+        hint="Change those that fd.heuristics(inputs) gives with dataclasses.replace, or give "
+        "dicts as their to_dict() makes them.",
     )
 
 

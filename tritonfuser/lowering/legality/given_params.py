@@ -22,10 +22,15 @@ def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -
     if len(params) != len(segmented.segments):
         raise ParamsError(
             f"{len(params)} params for {len(segmented.segments)} segments",
-            hint="fd.heuristics(inputs) gives one a segment, in this order.",
+            hint=f"The segments are {_listed(segmented)}; fd.heuristics(inputs), with the options "
+            "of this run, gives one for each.",
         )
     pairs = zip(segmented.segments, params, strict=True)
     return replace(segmented, segments=tuple(_under(piece, chosen) for piece, chosen in pairs))
+
+
+def _listed(segmented: SegmentedFusion) -> str:
+    return ", ".join(f"{s.name} ({type(s.params).__name__})" for s in segmented.segments)
 
 
 def _under(segment: Segment, params: HeuristicParams) -> Segment:

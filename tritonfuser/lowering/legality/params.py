@@ -99,10 +99,11 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
     """Tiles hold the rows that they have to: those reduced together, and those in registers."""
     name = f"segment {segment.name} ({segment.scheduler})"
     co_reduced = prod(axis.extent for axis in segment.co_reduced)
+    rows = "block_x" if hasattr(params, "block_x") else "block_m"
     if segment.co_reduced and tiling.rows < co_reduced:
         return Refusal(
-            f"{name} reduces {co_reduced} rows together, block_x={tiling.rows} is too small",
-            "Use a block_x of at least that many rows.",
+            f"{name} reduces {co_reduced} rows together, {rows}={tiling.rows} is too small",
+            f"Use a {rows} of at least that many rows.",
         )
     if tiling.align > 1:
         loops_over_rows = isinstance(params, InnerOuterPersistentParams)
@@ -111,10 +112,10 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             return None
         start = f"tiles of its rows cannot begin at vectors of {tiling.align} elements"
         return Refusal(f"{name}: {start}, {reason}", "Use align=1.")
-    return _why_not_held(segment, tiling)
+    return _why_not_held(segment, params, tiling)
 
 
-def _why_not_held(segment: Segment, tiling: RowTiling) -> Refusal | None:
+def _why_not_held(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
     """Tails hold what whole blocks leave of a row, and a row in registers fits its tiles."""
     name = f"segment {segment.name} ({segment.scheduler})"
     row, block, tails = segment.reduced_extent, tiling.block, tiling.tails
@@ -124,9 +125,10 @@ def _why_not_held(segment: Segment, tiling: RowTiling) -> Refusal | None:
             f"of which tails={tails} do not hold what blocks of {block} leave",
             "Use tails=() for a last block that reaches past the row.",
         )
+    may_loop = hasattr(params, "persistent")
     if tiling.in_registers and block + sum(tails) < row:
         return Refusal(
             f"{name} keeps rows of {row} elements in registers, block_r={block} is too small",
-            "Use persistent=False, or a block_r of at least the row.",
+            f"Use {'persistent=False, or ' * may_loop}a block_r of at least the row.",
         )
     return None
