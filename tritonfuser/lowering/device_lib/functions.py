@@ -214,17 +214,31 @@ def lerp(x, y, weight):
 
 @triton.jit
 def clamped_index(index, size, mask):
-    """An index of ``size`` elements, where it is none the nearest: so no read leaves a tensor.
+    """An index of ``size`` elements, below 2**31, as 32 bits: one outside is taken as some inside.
 
-    On a CPU one that is wrong where the mask holds raises.
+    So no read leaves the tensor. The low word alone is compared, in one instruction. On a CPU an
+    index that is wrong where the mask holds raises.
     """
+    return tl.minimum(index.to(tl.int32).to(tl.uint32, bitcast=True), size - 1).to(tl.int32)
+
+
+@triton.jit
+def clamped_long_index(index, size, mask):
+    """The same of any number of elements."""
     return tl.minimum(tl.maximum(index, 0), size - 1)
 
 
 @triton.jit
 def wrapped_index(index, size, mask):
-    """The same, where -1 is the last index."""
-    return clamped_index(tl.where(index < 0, index + size, index), size, mask)
+    """As ``clamped_index``, where -1 is the last index."""
+    low = index.to(tl.int32)
+    return clamped_index(tl.where(low < 0, low + size, low), size, mask)
+
+
+@triton.jit
+def wrapped_long_index(index, size, mask):
+    """The same of any number of elements."""
+    return clamped_long_index(tl.where(index < 0, index + size, index), size, mask)
 
 
 @triton.jit

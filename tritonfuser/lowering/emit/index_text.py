@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dtypes import DataType
-from ...shapes import Guard
+from ...shapes import INT32_LIMIT, Guard
 from ...symbolic.index_expr import (
     Affine,
     Axis,
@@ -21,11 +21,12 @@ from .lines import Line, Name
 from .writer import Writer
 
 _FUNCTIONS = {
-    Outside.CLAMPED: "clamped_index",
-    Outside.WRAPPED: "wrapped_index",
-    Outside.GUARDED: "checked_index",
+    Outside.CLAMPED: ("clamped_index", "clamped_long_index"),
+    Outside.WRAPPED: ("wrapped_index", "wrapped_long_index"),
+    Outside.GUARDED: ("checked_index", "checked_index"),
 }
-"""The functions of the device library that take an index, the elements of its dim, and the mask."""
+"""The functions of the device library that take an index, the elements of its dim, and the mask: of
+fewer than 2**31 elements, and of any number."""
 
 
 def signed(number: int) -> tuple[str, int]:
@@ -138,9 +139,13 @@ class IndexWriter:
         dims = found.dims | self.guard_dims(guards)
         scope = self.writer.scope_for(dims)
         name = self.writer.numbered("i")
-        text = f"{name} = {_FUNCTIONS[dim.outside]}({found.text}, {dim.extent}, {where})"
+        short, long = _FUNCTIONS[dim.outside]
+        is_short = surely_below(dim.extent, INT32_LIMIT)
+        text = f"{name} = {short if is_short else long}({found.text}, {dim.extent}, {where})"
         scope.lines.append(Line(text, loaded.loc, op=dim.op))
-        scope.names[loaded] = made = Name(name, found.dtype, found.dims)
+        cut = is_short and dim.outside is not Outside.GUARDED
+        dtype = DataType.Int32 if cut else found.dtype
+        scope.names[loaded] = made = Name(name, dtype, found.dims)
         return made
 
     # -- masks and guards ------------------------------------------------------

@@ -254,7 +254,9 @@ def _number(value: Any) -> int:
 _ARRAYS: dict[str, Callable[..., Any]] = {
     "checked_index": _checked_index,
     "clamped_index": _checked_index,
+    "clamped_long_index": _checked_index,
     "wrapped_index": partial(_checked_index, wraps=True),
+    "wrapped_long_index": partial(_checked_index, wraps=True),
     "e4m3_to_float": _decoded(torch.float8_e4m3fn),
     "e5m2_to_float": _decoded(torch.float8_e5m2),
     "float_to_e4m3": _encoded(torch.float8_e4m3fn),
