@@ -9,6 +9,9 @@ import hypothesis
 import pytest
 import torch
 
+from tritonfuser.cache import dry_run, variants
+from tritonfuser.symbolic.sizes import UndecidedSizeError
+
 GOLDEN = Path(__file__).parent / "golden"
 
 hypothesis.settings.register_profile("tests", deadline=None, print_blob=True)
@@ -44,3 +47,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text()
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def undecided_sizes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that compares sizes as plain numbers fails its test; a run would write them out."""
+
+    def log_fallback(error: Exception) -> None:
+        if isinstance(error, UndecidedSizeError):
+            raise error
+
+    for module in (variants, dry_run):
+        monkeypatch.setattr(module, "log_fallback", log_fallback)

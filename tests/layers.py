@@ -32,6 +32,7 @@ ROOMS = {
         {"shape_env"},
         {"size_text"},
         {"sizes"},
+        {"queries"},
         {"index_expr"},
     ),
     "ops": (

@@ -18,7 +18,7 @@ import sympy
 
 from .dtypes import DataType, of_python
 from .errors import SourceLoc
-from .symbolic.sizes import integer
+from .symbolic.sizes import integer, is_integer, is_size
 
 Extent = Union[int, sympy.Expr]
 Number = Union[bool, int, float, complex]
@@ -113,7 +113,7 @@ class TensorType:
 
 
 def _static(size: Extent) -> int:
-    if not isinstance(size, int):
+    if not is_integer(size):
         raise TypeError(f"extent {size} is not known yet")
     return size
 
@@ -182,12 +182,12 @@ class Const:
 
     @staticmethod
     def of(value: Number) -> Const:
-        return Const(value, of_python(value))
+        return Const(value, DataType.Int if is_size(value) else of_python(value))
 
     @property
     def bits(self) -> tuple[str, DataType, bytes]:
         kind = type(self.value).__name__
-        if isinstance(self.value, bool | int):
+        if is_integer(self.value):
             return kind, self.dtype, str(integer(self.value)).encode()
         number = complex(self.value)
         # All nans are equal: they print alike and mean the same.

@@ -7,12 +7,23 @@ index -> operand index) and, where the result can lie in the operand's memory, o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .dtypes import DataType
-from .ir import Const, Dim, Extent, TensorType, Value
+from .ir import Const, Dim, Extent, TensorType, Type, Value
 from .symbolic.index_expr import Affine, Indexed, constant, linear, unravel
-from .symbolic.sizes import surely_below
+from .symbolic.queries import (
+    assume_abs,
+    assume_at_most,
+    assume_empty,
+    assume_equal,
+    assume_less,
+    assume_max,
+    assume_min,
+    assume_multiple,
+    is_known_less,
+)
+from .symbolic.sizes import is_integer
 
 Index = tuple[Affine, ...]
 
@@ -47,16 +58,16 @@ class Guard:
         bounds = self.expr.range
         if bounds is None:
             return False
-        inside = surely_below(self.low - 1, bounds[0])
-        return inside and surely_below(bounds[1], self.high)
+        inside = is_known_less(self.low - 1, bounds[0])
+        return inside and is_known_less(bounds[1], self.high)
 
     @property
     def never(self) -> bool:
         bounds = self.expr.range
         if bounds is None:
             return False
-        below = surely_below(bounds[1], self.low)
-        return below or surely_below(self.high - 1, bounds[0])
+        below = is_known_less(bounds[1], self.low)
+        return below or is_known_less(self.high - 1, bounds[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +116,30 @@ class Pull:
 # --- sizes ---------------------------------------------------------------------------------
 
 
-def same_extent(a: Extent, b: Extent) -> bool:
-    """Whether two extents may be equal: False only where both are known and differ."""
-    return not (isinstance(a, int) and isinstance(b, int)) or a == b
+def assume_extents_equal(a: Extent, b: Extent) -> bool:
+    """Whether two extents are equal, from here on for all sizes; symbolic ones if they look so."""
+    return assume_equal(a, b) if is_integer(a) and is_integer(b) else bool(a == b)
+
+
+def assume_extents_fit(a: Extent, b: Extent) -> bool:
+    """The same, but True where one is symbolic: it may turn out to fit."""
+    return not (is_integer(a) and is_integer(b)) or assume_equal(a, b)
+
+
+def assume_dims_equal(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    """Whether all dims are equal and expanded alike, from here on for all sizes."""
+    return len(a) == len(b) and all(
+        assume_extents_equal(x.size, y.size) and x.expanded is y.expanded
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def assume_types_equal(a: Type, b: Type) -> bool:
+    """Whether two types are equal, from here on for all sizes."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return a == b
+    alike = replace(a, dims=()) == replace(b, dims=())
+    return alike and assume_dims_equal(a.dims, b.dims)
 
 
 def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tuple[int, int]:
@@ -125,14 +157,14 @@ def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tup
         chosen = Dim(1)
         for number, dims in enumerate(padded):
             dim = dims[place]
-            if dim.size == 1 and not dim.expanded:
+            if assume_extents_equal(dim.size, 1) and not dim.expanded:
                 continue
-            if chosen.size == 1 and not chosen.expanded:
+            if assume_extents_equal(chosen.size, 1) and not chosen.expanded:
                 chosen = dim
-            elif not same_extent(chosen.size, dim.size):
+            elif not assume_extents_fit(chosen.size, dim.size):
                 return place, number
             else:
-                size = chosen.size if isinstance(chosen.size, int) else dim.size
+                size = chosen.size if is_integer(chosen.size) else dim.size
                 chosen = Dim(size, chosen.expanded and dim.expanded)
         result.append(chosen)
     return tuple(result)
@@ -142,7 +174,8 @@ def broadcast_index(index: Index, operand: TensorType) -> Index:
     """The operand's index for a result index of the same or a higher rank."""
     tail = index[len(index) - operand.rank :]
     return tuple(
-        constant(0) if size == 1 else item for item, size in zip(tail, operand.sizes, strict=True)
+        constant(0) if assume_equal(size, 1) else item
+        for item, size in zip(tail, operand.sizes, strict=True)
     )
 
 
@@ -152,7 +185,7 @@ def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
     step = 1
     for size in reversed(sizes):
         strides.append(step)
-        step *= max(size, 1)
+        step *= assume_max(size, 1)
     return tuple(reversed(strides))
 
 
@@ -162,7 +195,7 @@ def strides_for_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, 
     step = 1
     for dim in sorted(range(len(sizes)), key=lambda d: order[d]):
         strides[dim] = step
-        step *= max(sizes[dim], 1)
+        step *= assume_max(sizes[dim], 1)
     return tuple(strides)
 
 
@@ -213,7 +246,8 @@ def expand_alias(memory: Memory, sizes: Sequence[int]) -> Memory:
     new = len(sizes) - len(memory.sizes)
     strides = [0] * new
     for old, stride, size in zip(memory.sizes, memory.strides, sizes[new:], strict=True):
-        strides.append(0 if old == 1 and size != 1 else stride)
+        stretched = assume_equal(old, 1) and not assume_equal(size, 1)
+        strides.append(0 if stretched else stride)
     return Memory(tuple(sizes), tuple(strides), memory.offset)
 
 
@@ -236,22 +270,22 @@ def reshape_pull(index: Index, sizes: tuple[int, ...], operand: tuple[int, ...])
 
 def reshape_alias(memory: Memory, sizes: tuple[int, ...]) -> Memory | None:
     """The strides that ``torch.Tensor.view`` gives; None where it would refuse."""
-    if 0 in memory.sizes:
+    if assume_empty(memory.sizes):
         return Memory(sizes, contiguous_strides(sizes), memory.offset)
     runs: list[tuple[int, int]] = []  # (length, innermost stride), outermost first
     for size, stride in zip(memory.sizes, memory.strides, strict=True):
-        if size == 1:
+        if assume_equal(size, 1):
             continue
-        if runs and runs[-1][1] == size * stride:
+        if runs and assume_equal(runs[-1][1], size * stride):
             runs[-1] = (runs[-1][0] * size, stride)
         else:
             runs.append((size, stride))
     strides: list[int] = []
     left, step = runs.pop() if runs else (1, 1)
     for size in reversed(sizes):
-        if size != 1 and left == 1 and runs:
+        if not assume_equal(size, 1) and assume_equal(left, 1) and runs:
             left, step = runs.pop()
-        if left % size:
+        if not assume_multiple(left, size):
             return None
         strides.append(step)
         left, step = left // size, step * size
@@ -264,7 +298,7 @@ def slice_pull(index: Index, starts: Sequence[int]) -> Index:
 
 def slice_alias(memory: Memory, starts: Sequence[int], sizes: tuple[int, ...]) -> Memory:
     offset = memory.offset
-    if 0 not in sizes:
+    if not assume_empty(sizes):
         offset += sum(s * stride for s, stride in zip(starts, memory.strides, strict=True))
     return Memory(sizes, memory.strides, offset)
 
@@ -275,9 +309,9 @@ def slice_bounds(size: int, start: int, end: int) -> tuple[int, int]:
     Negative ones count from the end of the dim. Both are clamped to the dim, and the end to the
     start.
     """
-    start, end = (place + size if place < 0 else place for place in (start, end))
-    start = min(max(start, 0), size)
-    return start, max(start, min(max(end, 0), size))
+    start, end = (place + size if assume_less(place, 0) else place for place in (start, end))
+    start = assume_min(assume_max(start, 0), size)
+    return start, assume_max(start, assume_min(assume_max(end, 0), size))
 
 
 # --- pad, cat, gathers -----------------------------------------------------------------------
@@ -302,7 +336,7 @@ def cat_sources(index: Index, operands: Sequence[Value], dim: int) -> tuple[Sour
         size = operand.tensor.sizes[dim]
         inside = index[dim] - start
         moved = (*index[:dim], inside, *index[dim + 1 :])
-        if size:
+        if not assume_equal(size, 0):
             sources.append(Source(operand, moved, (Guard(inside, 0, size),)))
         start += size
     return tuple(sources)
@@ -317,9 +351,11 @@ INT32_LIMIT = 2**31
 def index_dtype(memories: Sequence[Memory]) -> DataType:
     """Int where some tensor spans 2 ** 31 elements or more of its buffer, else Int32."""
     for memory in memories:
-        if 0 in memory.sizes:
+        if assume_empty(memory.sizes):
             continue
-        last = sum((s - 1) * abs(t) for s, t in zip(memory.sizes, memory.strides, strict=True))
-        if last + memory.offset + 1 >= INT32_LIMIT:
+        last = sum(
+            (s - 1) * assume_abs(t) for s, t in zip(memory.sizes, memory.strides, strict=True)
+        )
+        if assume_at_most(INT32_LIMIT, last + memory.offset + 1):
             return DataType.Int
     return DataType.Int32

@@ -21,7 +21,8 @@ STAGES: Stages = {
     "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "add_seeds")),
     "segment": ((pipeline, "segment"),),
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
-    "emit": ((pipeline, "emit_segment"),),
+    "tile": ((pipeline, "tile"),),
+    "emit": ((pipeline, "emit_kernel"),),
 }
 """The functions of each stage; time in a nested stage counts for the inner one only."""
 

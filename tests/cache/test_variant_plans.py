@@ -110,10 +110,10 @@ def test_variants_go_with_their_cache() -> None:
     assert len(cache._plans) == 4
     plan = cache.newest()
     assert plan is not None
-    ledger = weakref.ref(plan._template)
+    template = weakref.ref(plan._template)
     del cache, plan
     gc.collect()
-    assert ledger() is None
+    assert template() is None
 
 
 def test_many_kinds_of_sizes_are_bounded() -> None:

@@ -15,7 +15,7 @@ from tests.e2e.graphs.growing import Grown
 from tests.e2e.graphs.resized import check_values, expectations
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.conditions import Conditions
-from tritonfuser.cache.keys.open_sizes import KeyReader, Split, opened
+from tritonfuser.cache.keys.open_sizes import KeyReader, Opened, Split, opened
 from tritonfuser.cache.keys.signature import key_maker, signature
 from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
 from tritonfuser.device import DeviceProperties, of
@@ -39,6 +39,19 @@ class Open:
         return None if atoms is None else self.plan.at(atoms)
 
 
+def open_signature(
+    fd: FusionDefinition, inputs: Sequence[Any], others: Sequence[Sequence[Any]]
+) -> Opened | None:
+    """The signature of inputs, open in what differs in others; None where nothing can be."""
+    fusion = fd.fusion.ir
+    key, reader = key_maker(fusion), KeyReader(fusion)
+    split = reader.split(key(inputs))
+    found = [reader.split(key(other)) for other in others]
+    seen = [other.numbers for other in found if other.family == split.family]
+    facts = signature(fusion, inputs, CPU)
+    return opened(fusion, facts, [*seen, split.numbers], reader.scalars(split))
+
+
 def compile_open(
     fd: FusionDefinition,
     inputs: Sequence[Any],
@@ -53,18 +66,15 @@ def compile_open(
         As it would be with sizes written out.
     """
     fusion = fd.fusion.ir
-    key, reader = key_maker(fusion), KeyReader(fusion)
-    split = reader.split(key(inputs))
-    found = [reader.split(key(other)) for other in others]
-    seen = [other.numbers for other in found if other.family == split.family]
-    facts = signature(fusion, inputs, CPU)
-    sizes = opened(fusion, facts, [*seen, split.numbers], reader.scalars(split))
+    sizes = open_signature(fd, inputs, others)
     if sizes is None:
         return None
-    lowered = lower(fusion, sizes.signature, device, ledger=sizes.ledger)
+    lowered = lower(fusion, sizes.signature, device, env=sizes.env)
     plan = make_plan(lowered, inputs, CPU, device)
-    sizes.ledger.close()
-    return Open(plan, Conditions(sizes.ledger, sizes.numbers, reader.words(split)))
+    sizes.env.close()
+    reader = KeyReader(fusion)
+    words = reader.words(reader.split(key_maker(fusion)(inputs)))
+    return Open(plan, Conditions(sizes.env, sizes.numbers, words))
 
 
 def programs(plan: ExecutionPlan) -> int:

@@ -18,6 +18,7 @@ from .calls.diagnosis import explain_mismatch
 from .keys.open_sizes import KeyReader, Numbers, Opened, opened
 from .keys.run_device import device_of
 from .keys.signature import is_aligned, key_maker, signature
+from .variants import log_fallback
 
 
 def checked_device(
@@ -80,15 +81,16 @@ def lower_opened(
     properties = properties_of(device_of(inputs, options.device), options)
     try:
         return _lowered(fusion, sizes, properties, options), properties
-    except Exception:  # as in a run, constant sizes may do, or say better what is wrong
+    except Exception as error:  # as in a run, constant sizes may do, or say better what is wrong
+        log_fallback(error)
         return None
 
 
 def _lowered(
     fusion: Fusion, sizes: Opened, properties: DeviceProperties, options: RunOptions
 ) -> Lowered:
-    made = lower(fusion, sizes.signature, properties, options, sizes.ledger)
-    sizes.ledger.close()
+    made = lower(fusion, sizes.signature, properties, options, sizes.env)
+    sizes.env.close()
     return made
 
 

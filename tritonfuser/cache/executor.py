@@ -18,7 +18,7 @@ from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from ..lowering.segments import SegmentedFusion
-from ..symbolic.shape_env import Ledger
+from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
@@ -114,7 +114,7 @@ class FusionExecutorCache:
             key=key,
             extra=(where, options),
             signature=lambda: signature(self.fusion, inputs, where),
-            lower=lambda found, ledger: self._compiled(inputs, found, ledger, where, options),
+            lower=lambda found, env: self._compiled(inputs, found, env, where, options),
         )
         return request, key if options == DEFAULT else (key, options)
 
@@ -122,7 +122,7 @@ class FusionExecutorCache:
         self,
         inputs: Sequence[Any],
         found: InputSignature,
-        ledger: Ledger | None,
+        env: ShapeEnv | None,
         where: torch.device,
         options: RunOptions,
     ) -> ExecutionPlan:
@@ -130,7 +130,7 @@ class FusionExecutorCache:
         properties = properties_of(where, options)
         if not properties.is_cpu:
             digest_ahead()
-        lowered = lower(self.fusion, found, properties, options, ledger)
+        lowered = lower(self.fusion, found, properties, options, env)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
     def _drop_if_settings_changed(self) -> None:

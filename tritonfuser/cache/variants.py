@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from .. import options
 from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
-from ..symbolic.shape_env import Ledger
+from ..symbolic.shape_env import ShapeEnv
 from .keys.conditions import Conditions
 from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
 from .keys.recompiles import Recompile
@@ -42,7 +42,7 @@ MAX_FAMILIES = 64
 MAX_RECORDS = 256
 """Compilations kept on record."""
 
-Lower = Callable[[InputSignature, "Ledger | None"], ExecutionPlan]
+Lower = Callable[[InputSignature, "ShapeEnv | None"], ExecutionPlan]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,11 @@ class _Family:
     variants: list[_Variant] = field(default_factory=list)
     fruitless: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def log_fallback(error: Exception) -> None:
+    """Log why sizes stay written out: lowering with them open has failed."""
+    options.log("cache", f"sizes stay written out: {type(error).__name__}: {error}")
 
 
 class Variants:
@@ -199,13 +204,13 @@ class Variants:
         """Compile with open sizes; None where that fails."""
         started = time.perf_counter()
         try:
-            plan = request.lower(sizes.signature, sizes.ledger)
+            plan = request.lower(sizes.signature, sizes.env)
         except Exception as error:  # written out they may do, or tell what is wrong better
             family.fruitless += 1
-            options.log("cache", f"sizes stay written out: {type(error).__name__}: {error}")
+            log_fallback(error)
             return None
-        sizes.ledger.close()
-        conditions = Conditions(sizes.ledger, sizes.numbers, self._reader.words(split))
+        sizes.env.close()
+        conditions = Conditions(sizes.env, sizes.numbers, self._reader.words(split))
         record = Recompile(
             conditions.is_open,
             reason,

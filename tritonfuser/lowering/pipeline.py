@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from ..device import DeviceProperties
 from ..ir import Fusion, Value, check
 from ..options import dump
-from ..symbolic.shape_env import Ledger
-from .access.aliases import buffer_strides
+from ..symbolic.shape_env import ShapeEnv, sealed
 from .emit.kernel_module import emit
 from .fuse.segmentation import segment
 from .kernel_source import KernelSource
@@ -27,6 +26,7 @@ from .passes.split_complex import Part, split_complex
 from .passes.strength_reduction import reduce_strength
 from .run_options import DEFAULT, RunOptions
 from .segments import Segment, SegmentedFusion
+from .tile.tiled_segment import TiledSegment, tile_segment
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Lowered:
         The inputs, behind the recorded ones, that a run draws from torch's generator.
     parts : tuple of Part
         The inputs that a run makes of the real and imaginary parts of complex inputs.
-    ledger : Ledger or None
+    env : ShapeEnv or None
         The guards on sizes that vary. None where no size does.
     """
 
@@ -51,7 +51,7 @@ class Lowered:
     sources: tuple[KernelSource | None, ...]
     seeds: Seeds = ()
     parts: tuple[Part, ...] = ()
-    ledger: Ledger | None = None
+    env: ShapeEnv | None = None
 
 
 def lower(
@@ -59,7 +59,7 @@ def lower(
     signature: InputSignature,
     device: DeviceProperties,
     options: RunOptions = DEFAULT,
-    ledger: Ledger | None = None,
+    env: ShapeEnv | None = None,
 ) -> Lowered:
     """All passes.
 
@@ -73,7 +73,7 @@ def lower(
         The device to compile for.
     options : RunOptions
         ``params``, ``products`` and ``two_steps``; ``device`` is what the rest of it asks for.
-    ledger : Ledger, optional
+    env : ShapeEnv, optional
         Of the sizes in the signature that vary.
 
     Raises
@@ -102,13 +102,13 @@ def lower(
     check(segmented.fusion)
     dump("segment", segmented)
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
-    sources = tuple(
-        emit_segment(segmented, s, misaligned, seeds, ledger) for s in segmented.segments
-    )
+    tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
+    with sealed(env):
+        sources = tuple(emit_kernel(segmented.fusion, t, misaligned, seeds, env) for t in tiled)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds, split.parts, ledger)
+    return Lowered(segmented, sources, seeds, split.parts, env)
 
 
 def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
@@ -117,22 +117,20 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
     return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def emit_segment(
-    segmented: SegmentedFusion,
-    piece: Segment,
-    misaligned: frozenset[Value] = frozenset(),
-    seeds: Seeds = (),
-    ledger: Ledger | None = None,
-) -> KernelSource | None:
-    """The kernel of one segment, or None where there is none: no elements, or torch runs it."""
+def tile(segmented: SegmentedFusion, piece: Segment) -> TiledSegment | None:
+    """A segment on kernel axes. None without a kernel: it has no elements, or torch runs it."""
     if piece.scheduler in ("no_op", "expr_eval"):
         return None
     refuse_unheld(piece)
-    inputs = {v: _strides(segmented, v) for v in piece.inputs if v.is_tensor}
-    outputs = {v: segmented.layouts[v] for v in piece.outputs}
-    return emit(segmented.fusion, piece, inputs, outputs, misaligned, seeds, ledger)
+    return tile_segment(segmented, piece)
 
 
-def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
-    found = segmented.layouts.get(value)
-    return buffer_strides(segmented.fusion, value) if found is None else found
+def emit_kernel(
+    fusion: Fusion,
+    tiled: TiledSegment | None,
+    misaligned: frozenset[Value],
+    seeds: Seeds,
+    env: ShapeEnv | None,
+) -> KernelSource | None:
+    """The kernel of a segment on kernel axes, if it has one."""
+    return None if tiled is None else emit(fusion, tiled, misaligned, seeds, env)

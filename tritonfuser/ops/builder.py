@@ -13,7 +13,8 @@ import numpy as np
 
 from ..dtypes import Category, DataType
 from ..errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
-from ..ir import Arg, Attr, Const, Fusion, Node, Number, Output, ScalarType, TensorType, Type, Value
+from ..ir import Arg, Attr, Const, Fusion, Node, Output, ScalarType, TensorType, Type, Value
+from ..symbolic.sizes import is_integer
 from . import registry
 from .table import REQUIRED, Call, Composite, HostScalar, Kind, Op, View
 
@@ -203,7 +204,7 @@ def _is_scalar(given: object) -> bool:
     """Whether it is a number or a scalar of the definition."""
     if isinstance(given, Value):
         return not given.is_tensor
-    return isinstance(given, Const | bool | int | float | complex)
+    return is_integer(given) or isinstance(given, Const | float | complex)
 
 
 def signature_text(op: Op) -> str:
@@ -236,7 +237,7 @@ _WRONG = object()
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    return Const.of(value) if isinstance(value, Number.__args__) else _WRONG  # type: ignore[attr-defined]
+    return Const.of(value) if is_integer(value) or isinstance(value, float | complex) else _WRONG
 
 
 def _tensor(value: Any) -> Any:
@@ -256,7 +257,7 @@ def _operand(value: Any) -> Any:
 
 
 def _int(value: Any) -> Any:
-    return int(value) if isinstance(value, int | np.integer) else _WRONG
+    return int(value) if is_integer(value) or isinstance(value, np.integer) else _WRONG
 
 
 def _bool(value: Any) -> Any:
@@ -265,7 +266,7 @@ def _bool(value: Any) -> Any:
 
 def _extent(value: Any) -> Any:
     found = _scalar(value)
-    if not isinstance(found, Const) or isinstance(found.value, int):
+    if not isinstance(found, Const) or is_integer(found.value):
         return found
     # A scalar of the definition may be of any real dtype, a Python number must be an int.
     number = found.value

@@ -7,7 +7,7 @@ import torch
 from ..dtypes import DataType
 from ..errors import DefinitionError
 from ..ir import Dim, TensorType, Value
-from ..shapes import same_extent
+from ..shapes import assume_extents_fit
 from .shape_rules import tensor
 from .table import Call, Contraction, Kind, Op, Param
 
@@ -16,7 +16,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     """``[*batch, M, K] x [*batch, K, N] -> [*batch, M, N]``; a bias has N elements."""
     left, right = call.value("arg1").tensor.dims, call.value("arg2").tensor.dims
     pairs = [*zip(left[:-2], right[:-2], strict=True), (left[-1], right[-2])]
-    if not all(same_extent(a.size, b.size) for a, b in pairs):
+    if not all(assume_extents_fit(a.size, b.size) for a, b in pairs):
         raise DefinitionError(f"{call.op.name}: the operands' extents differ: {left} and {right}")
     dtype = call.attrs["dtype"]
     assert isinstance(dtype, DataType)

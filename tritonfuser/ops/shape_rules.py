@@ -11,8 +11,9 @@ import sympy
 from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
-from ..shapes import Index, Source
-from ..symbolic.sizes import integer
+from ..shapes import Index, Source, assume_extents_equal
+from ..symbolic.queries import assume_less
+from ..symbolic.sizes import integer, is_integer
 from .table import Call, Kind, Param
 
 ARG = Param("arg", Kind.TENSOR)
@@ -107,7 +108,7 @@ def extents(call: Call, name: str) -> tuple[Extent, ...]:
 def sizes_of(call: Call, name: str) -> tuple[Extent, ...]:
     """The extents of a shape operand; none may be negative."""
     found = extents(call, name)
-    if any(isinstance(size, int) and size < 0 for size in found):
+    if any(is_integer(size) and assume_less(size, 0) for size in found):
         raise fail(call.op.name, f"sizes of 0 and more in {name}", list(found))
     return found
 
@@ -119,7 +120,7 @@ def plain(size: Extent) -> Extent:
 
 def resized(dim: Dim, size: Extent) -> Dim:
     """The dim with another size; a part of an expanded dim is expanded unless its size is 1."""
-    return Dim(size, dim.expanded and size != 1)
+    return Dim(size, dim.expanded and not assume_extents_equal(size, 1))
 
 
 def expanded(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim, ...]:
@@ -129,7 +130,7 @@ def expanded(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim
     new = len(sizes) - len(dims)
     result: list[Dim] = []
     for place, size in enumerate(sizes):
-        if place < new and size == DYNAMIC:
+        if place < new and assume_extents_equal(size, DYNAMIC):
             raise fail(op, f"a size for the new leading dim {place}", DYNAMIC)
         old = Dim(1) if place < new else dims[place - new]
         result.append(_expanded_dim(op, place, old, size))
@@ -137,16 +138,16 @@ def expanded(op: str, dims: Sequence[Dim], sizes: Sequence[Extent]) -> tuple[Dim
 
 
 def _expanded_dim(op: str, place: int, old: Dim, size: Extent) -> Dim:
-    if size in (DYNAMIC, old.size):
+    if assume_extents_equal(size, DYNAMIC) or assume_extents_equal(size, old.size):
         return old
-    if isinstance(size, int) and size < 0:
+    if is_integer(size) and assume_less(size, 0):
         raise fail(op, f"a size of 0 and more, or -1, in dim {place}", size)
-    if old.size == 1:
+    if assume_extents_equal(old.size, 1):
         return Dim(size, expanded=True)
-    if not isinstance(old.size, int):
+    if not is_integer(old.size):
         # Both are the same, or the old one turns out to be 1: the new one holds.
         return Dim(size, old.expanded)
-    if not isinstance(size, int):
+    if not is_integer(size):
         return old
     raise fail(op, f"size {old.size}, 1 or -1 in dim {place}", size)
 

@@ -16,16 +16,16 @@ from math import prod
 from typing import Union
 
 from ..errors import SourceLoc
-from .sizes import (
+from .queries import (
+    assume_max,
     common_factor,
-    divided,
-    hint,
-    is_size,
+    is_known_equal,
+    is_known_less,
+    is_known_multiple,
+    known_divmod,
     lesser,
-    same,
-    surely_below,
-    surely_multiple,
 )
+from .sizes import hint, is_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,15 @@ class Indexed:
     outside: Outside
     op: str
 
+    def __hash__(self) -> int:
+        return hash((self.extent, self.outside, self.op))
+
+    def __eq__(self, other: object) -> bool:
+        # By hash first: extents that vary may be equal without being the same expression.
+        if not isinstance(other, Indexed) or hash(self) != hash(other):
+            return False
+        return (self.extent, self.outside, self.op) == (other.extent, other.outside, other.op)
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -97,6 +106,15 @@ class Bounded:
     expr: Affine
     extent: int
 
+    def __hash__(self) -> int:
+        return hash((self.expr, self.extent))
+
+    def __eq__(self, other: object) -> bool:
+        # By hash first: extents that vary may be equal without being the same expression.
+        if not isinstance(other, Bounded) or hash(self) != hash(other):
+            return False
+        return (self.expr, self.extent) == (other.expr, other.extent)
+
 
 @dataclass(frozen=True)
 class Digit:
@@ -115,7 +133,7 @@ class Digit:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        # By hash first: to compare sizes that vary may take a guard.
+        # By hash first: sizes that vary may be equal without being the same expression.
         if not isinstance(other, Digit) or self._hash != other._hash:
             return False
         return (self.base, self.div, self.mod) == (other.base, other.div, other.mod)
@@ -135,7 +153,7 @@ class Digit:
     def range(self) -> tuple[int, int] | None:
         """Inclusive bounds, or None where they are not known."""
         if isinstance(self.base, Axis | Bounded):
-            top = max(self.base.extent - 1, 0) // self.div
+            top = assume_max(self.base.extent - 1, 0) // self.div
             return 0, top if self.mod is None else lesser(top, self.mod - 1)
         if self.mod is not None:
             return 0, self.mod - 1
@@ -176,15 +194,15 @@ class Affine:
             if bounds is None:
                 return None
             ends = (bounds[0] * coefficient, bounds[1] * coefficient)
-            if surely_below(coefficient, 0):
+            if is_known_less(coefficient, 0):
                 ends = ends[::-1]
-            elif not surely_below(-1, coefficient):
+            elif not is_known_less(-1, coefficient):
                 return None
             low, high = low + ends[0], high + ends[1]
         return low, high
 
     def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
+        if not isinstance(other, Affine):
             return Affine(self.terms, self.const + other)
         sums = dict(self.terms)
         for digit, coefficient in other.terms:
@@ -195,7 +213,7 @@ class Affine:
         return self + other * -1
 
     def __mul__(self, factor: int) -> Affine:
-        if same(factor, 0):
+        if is_known_equal(factor, 0):
             return Affine()
         return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
 
@@ -212,7 +230,7 @@ class Affine:
 
         Of sizes that vary no more is in ``whole`` than is sure to be.
         """
-        return self._split(n, divided)
+        return self._split(n, known_divmod)
 
     def _split(
         self, n: int, divide: Callable[[int, int], tuple[int, int]]
@@ -273,11 +291,11 @@ def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
     """``base // div % mod`` as an expression, in normal form."""
     if isinstance(base, Axis | Bounded):
         span = -(-base.extent // div)
-        if mod is None or surely_below(span - 1, mod):
+        if mod is None or is_known_less(span - 1, mod):
             mod = span
-        if surely_below(mod, 2):
+        if is_known_less(mod, 2):
             return Affine()
-    elif isinstance(base, Affine) and same(div, 1) and (mod is None or _fits(base, mod)):
+    elif isinstance(base, Affine) and is_known_equal(div, 1) and (mod is None or _fits(base, mod)):
         return base
     return Affine(((Digit(base, div, mod), 1),))
 
@@ -299,8 +317,8 @@ def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
     stride = 1
     for place, size in reversed(list(enumerate(sizes))):
         item = position // stride
-        index.append(item if place == 0 else item % max(size, 1))
-        stride *= max(size, 1)
+        index.append(item if place == 0 else item % assume_max(size, 1))
+        stride *= assume_max(size, 1)
     return tuple(reversed(index))
 
 
@@ -316,7 +334,7 @@ def _short(text: str) -> str:
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
     """Drop zeros, join neighbouring digits of one base, and order the terms."""
-    terms = {d: c for d, c in sums.items() if not same(c, 0)}
+    terms = {d: c for d, c in sums.items() if not is_known_equal(c, 0)}
     while (pair := _neighbours(terms)) is not None:
         high, low = pair
         factor = terms.pop(low)
@@ -326,7 +344,7 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
         const += whole.const * factor
         for item, coefficient in whole.terms:
             terms[item] = terms.get(item, 0) + coefficient * factor
-            if same(terms[item], 0):
+            if is_known_equal(terms[item], 0):
                 del terms[item]
     ordered = sorted(terms.items(), key=lambda item: item[0].order)
     return Affine(tuple(ordered), const)
@@ -340,8 +358,8 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
         for high, coefficient in terms.items():
             if (
                 high.base == low.base
-                and same(high.div, low.div * low.mod)
-                and same(coefficient, factor * low.mod)
+                and is_known_equal(high.div, low.div * low.mod)
+                and is_known_equal(coefficient, factor * low.mod)
             ):
                 return high, low
     return None
@@ -349,7 +367,7 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
 
 def _fits(value: Affine, n: int) -> bool:
     bounds = value.range
-    return bounds is not None and surely_below(-1, bounds[0]) and surely_below(bounds[1], n)
+    return bounds is not None and is_known_less(-1, bounds[0]) and is_known_less(bounds[1], n)
 
 
 def _reduced(base: Base, div: int, mod: int | None) -> Affine:
@@ -362,20 +380,21 @@ def _reduced(base: Base, div: int, mod: int | None) -> Affine:
 
 def _lone_digit(value: Affine) -> Digit | None:
     """The digit of an expression that is one digit with coefficient 1."""
-    if same(value.const, 0) and len(value.terms) == 1 and same(value.terms[0][1], 1):
-        return value.terms[0][0]
-    return None
+    if len(value.terms) != 1 or not is_known_equal(value.const, 0):
+        return None
+    ((lone, coefficient),) = value.terms
+    return lone if is_known_equal(coefficient, 1) else None
 
 
 def _quotient(value: Affine, n: int) -> Affine | None:
     """``value // n`` by digits alone; None where the sum itself must be divided."""
-    if same(n, 1):
+    if is_known_equal(n, 1):
         return value
     whole, rest = value.split(n)
     if _fits(rest, n):
         return whole
     lone = _lone_digit(rest)
-    if lone is not None and (lone.mod is None or surely_multiple(lone.mod, n)):
+    if lone is not None and (lone.mod is None or is_known_multiple(lone.mod, n)):
         mod = None if lone.mod is None else lone.mod // n
         return whole + _reduced(lone.base, lone.div * n, mod)
     smaller = _smaller(rest, n)
@@ -399,7 +418,7 @@ def _opaque_quotient(value: Affine, n: int) -> Affine:
 
 
 def _may_be_negative(value: Affine) -> bool:
-    return value.range is None or not surely_below(-1, value.range[0])
+    return value.range is None or not is_known_less(-1, value.range[0])
 
 
 def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
@@ -420,7 +439,7 @@ def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
 
 def _residue(value: Affine, n: int) -> Affine | None:
     """``value % n`` by digits alone; None where the sum itself must be divided."""
-    if same(n, 1):
+    if is_known_equal(n, 1):
         return Affine()
     rest = value.split(n)[1]
     if _fits(rest, n):
@@ -428,7 +447,7 @@ def _residue(value: Affine, n: int) -> Affine | None:
     lone = _lone_digit(rest)
     if lone is not None and lone.mod is None:
         return digit(lone.base, lone.div, n)
-    if lone is not None and lone.mod is not None and surely_multiple(lone.mod, n):
+    if lone is not None and lone.mod is not None and is_known_multiple(lone.mod, n):
         return _reduced(lone.base, lone.div, n)
     for factor, high, low in _levels(rest, n):
         part = _residue(high, n // factor)
@@ -479,9 +498,14 @@ def unbound(expr: Affine) -> Affine:
     total = Affine((), expr.const)
     for item, coefficient in expr.terms:
         base = item.base
-        whole = item.mod is None or (isinstance(base, Bounded) and same(item.mod, base.extent))
-        if isinstance(base, Bounded) and same(item.div, 1) and whole:
+        if isinstance(base, Bounded) and _is_whole(item, base):
             total = total + unbound(base.expr) * coefficient
         else:
             total = total + Affine(((item, coefficient),))
     return total
+
+
+def _is_whole(item: Digit, base: Bounded) -> bool:
+    """Whether a digit is all of its base."""
+    whole = item.mod is None or is_known_equal(item.mod, base.extent)
+    return whole and is_known_equal(item.div, 1)

@@ -1,12 +1,13 @@
-"""What a lowering takes for granted of the sizes that vary: symbols, and the guards it relied on.
+"""Symbols for the sizes that vary, their bounds, and the guards that a lowering relies on.
 
-One ledger belongs to one lowering. It answers what is asked of polynomials over its symbols, from
-their bounds where those are enough; else by the hints, and then the answer becomes a guard.
+One env belongs to one lowering. ``known_*`` tells what its bounds and guards prove of a polynomial
+over its symbols. ``assume_*`` decides the rest by the hints, and records the answer as a guard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import gcd
@@ -69,24 +70,24 @@ class Guard:
     relation: Relation
 
 
-class Ledger:
-    """Symbols with what is known of them, and guards in the order they were taken.
+class ShapeEnv:
+    """Symbols with what is known of them, and the guards recorded.
 
     Attributes
     ----------
     atoms : list of Atom
         Symbols and what is computed from them, each after what it is made of.
     guards : list of Guard
-        What was decided by the hints.
+        What was decided by the hints, in that order.
     closed : bool
-        Whether guards may no longer be added: what is asked then must be sure.
+        Whether no more guards may be recorded: what is asked then has to be known.
     """
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.guards: list[Guard] = []
         self.closed = False
-        self._decided: dict[Guard, bool] = {}
+        self._assumed: set[Guard] = set()
         self._computed: dict[tuple[Terms, str, Terms], int] = {}
 
     # -- atoms ---------------------------------------------------------------
@@ -119,7 +120,7 @@ class Ledger:
             self._computed[parts] = place
         return {(place,): 1}
 
-    # -- asking --------------------------------------------------------------
+    # -- what is known -------------------------------------------------------
 
     def bounds(self, place: int) -> tuple[int, int]:
         atom = self.atoms[place]
@@ -136,40 +137,65 @@ class Ledger:
         """What the polynomial is in this run."""
         return value_at(p, lambda place: self.atoms[place].hint)
 
-    def is_at_least_zero(self, p: Polynomial) -> bool:
+    def known_at_least_zero(self, p: Polynomial) -> bool | None:
+        """Whether the polynomial is 0 or more for all sizes; None where that is not known."""
         low, high = self._bounds(p)
         if low >= 0 or high < 0:
             return low >= 0
-        if self.hint(p) >= 0:
-            return self._take(p, Relation.AT_LEAST_ZERO)
-        return not self._take(added({(): -1}, p, -1), Relation.AT_LEAST_ZERO)
+        if _normal(p, Relation.AT_LEAST_ZERO) in self._assumed:
+            return True
+        return False if _normal(_below_zero(p), Relation.AT_LEAST_ZERO) in self._assumed else None
 
-    def is_zero(self, p: Polynomial) -> bool:
+    def known_zero(self, p: Polynomial) -> bool | None:
+        """Whether the polynomial is 0 for all sizes; None where that is not known."""
         if not p or p.keys() == {()}:
             return not p
         low, high = self._bounds(p)
         if low > 0 or high < 0 or never_zero(p):
             return False
-        if self.hint(p) == 0:
-            return self._take(p, Relation.ZERO)
-        return not self._take(p, Relation.NOT_ZERO)
+        if _normal(p, Relation.ZERO) in self._assumed:
+            return True
+        return False if _normal(p, Relation.NOT_ZERO) in self._assumed else None
 
-    def pinned(self, p: Polynomial) -> int:
-        """What the polynomial is, from here on in every run."""
+    def constant(self, p: Polynomial) -> int | None:
+        """The number that the polynomial is at all sizes; None where none is known."""
+        low, high = self._bounds(p)
         found = self.hint(p)
-        self.is_zero(added(p, {(): found}, -1))
+        known = low == high or self.known_zero(added(p, {(): found}, -1))
+        return found if known else None
+
+    # -- assuming ------------------------------------------------------------
+
+    def assume_at_least_zero(self, p: Polynomial) -> bool:
+        """Whether the polynomial is 0 or more: as in this run, where it is not known."""
+        known = self.known_at_least_zero(p)
+        if known is not None:
+            return known
+        answer = self.hint(p) >= 0
+        self._record(_normal(p if answer else _below_zero(p), Relation.AT_LEAST_ZERO))
+        return answer
+
+    def assume_zero(self, p: Polynomial) -> bool:
+        """Whether the polynomial is 0: as in this run, where it is not known."""
+        known = self.known_zero(p)
+        if known is not None:
+            return known
+        answer = self.hint(p) == 0
+        self._record(_normal(p, Relation.ZERO if answer else Relation.NOT_ZERO))
+        return answer
+
+    def assume_constant(self, p: Polynomial) -> int:
+        """What the polynomial is in this run, and from here on at all sizes."""
+        found = self.hint(p)
+        self.assume_zero(added(p, {(): found}, -1))
         return found
 
-    def _take(self, p: Polynomial, relation: Relation) -> bool:
-        """Write a guard down, once."""
-        guard = _normal(p, relation)
-        if guard not in self._decided:
-            if self.closed:
-                raise AssertionError(f"a guard too late: {guard}")
-            self._decided[guard] = True
-            self.guards.append(guard)
-            self._tighten(guard)
-        return True
+    def _record(self, guard: Guard) -> None:
+        if self.closed:
+            raise AssertionError(f"a guard too late: {guard}")
+        self._assumed.add(guard)
+        self.guards.append(guard)
+        self._tighten(guard)
 
     def _tighten(self, guard: Guard) -> None:
         """Bounds of a symbol that a guard on it alone gives."""
@@ -191,7 +217,7 @@ class Ledger:
         self.atoms[monomial[0]] = replace(atom, low=low, high=high)
 
     def close(self) -> None:
-        """Take no more guards; drop those that others say already: ``a <= 9`` beside ``a <= 5``."""
+        """Record no more guards; drop those that others imply: ``a <= 9`` beside ``a <= 5``."""
         self.closed = True
         tightest: dict[Terms, Guard] = {}
         for guard in self.guards:
@@ -208,9 +234,7 @@ class Ledger:
     # -- dividing ------------------------------------------------------------
 
     def quotient(self, p: Polynomial, q: Polynomial) -> Polynomial:
-        """``p // q``, rounded down."""
-        if self._turns(q):
-            return self.quotient(added({}, p, -1), added({}, q, -1))
+        """``p // q``, rounded down; ``q`` is positive."""
         if q.keys() == {()} and p and all(c <= 0 for c in p.values()):
             # ceil_div(n, 512) is written -(-n // 512).
             up = added(added({}, p, -1), {(): q[()] - 1})
@@ -222,23 +246,15 @@ class Ledger:
         return added(whole, self._compute(rest, "//", q))
 
     def residue(self, p: Polynomial, q: Polynomial) -> Polynomial:
-        """``p % q``, of the sign of ``q``."""
-        if self._turns(q):
-            return added({}, self.residue(added({}, p, -1), added({}, q, -1)), -1)
+        """``p % q``; ``q`` is positive."""
         _, rest = self.split(p, q)
         if self._is_residue(rest, q):
             return rest
         rest, q, factor, left = _reduced(rest, q)
         return added({(): left} if left else {}, self._compute(rest, "%", q), factor)
 
-    def _turns(self, q: Polynomial) -> bool:
-        """Whether a divisor is negative."""
-        if not q:
-            raise ZeroDivisionError("division of a size by zero")
-        return not self.is_at_least_zero(added(q, {(): -1}))
-
     def split(self, p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
-        """``p == q * whole + rest``; rounded down where that is sure, without taking guards."""
+        """``p == q * whole + rest``; rounded down where that is known."""
         whole, rest = divided(p, q)
         below = added(rest, q)  # of what is just negative
         if not self._is_residue(rest, q) and self._is_residue(below, q):
@@ -246,7 +262,7 @@ class Ledger:
         return whole, rest
 
     def _is_residue(self, p: Polynomial, q: Polynomial) -> bool:
-        """Whether ``0 <= p < q`` for sure."""
+        """Whether ``0 <= p < q`` is known."""
         return self.least(p) >= 0 and self.least(added(added(q, p, -1), {(): -1})) >= 0
 
     # -- other sizes ---------------------------------------------------------
@@ -263,6 +279,24 @@ class Ledger:
             n, d = (value_at(dict(p), found.__getitem__) for p in (over, under))
             found.append(n // d if sign == "//" else n % d)
         return found
+
+
+@contextmanager
+def sealed(env: ShapeEnv | None) -> Iterator[None]:
+    """A block in which no guards are recorded: what is asked of sizes has to be known."""
+    if env is None:
+        yield
+        return
+    was, env.closed = env.closed, True
+    try:
+        yield
+    finally:
+        env.closed = was
+
+
+def _below_zero(p: Polynomial) -> Polynomial:
+    """A polynomial that is 0 or more where ``p`` is less than 0."""
+    return added({(): -1}, p, -1)
 
 
 def _parted(guard: Guard) -> tuple[Terms, int]:

@@ -1,47 +1,61 @@
 """Sizes that vary between runs: integers known by an expression, and by a hint for this run.
 
-A ``Size`` does arithmetic as an int does and gives Sizes. What a pass asks of it (is it below 512?
-is it zero?) is proved from what holds of the symbols, or else decided by the hint and written down
-as a guard: other sizes may use what the pass has made if all guards hold for them. A Size that is
-turned into a plain number is pinned to it by a guard. So a pass may treat it as the int it stands
-for; it is annotated as one, and is no subclass only because C code would read the hint unseen.
+A ``Size`` does arithmetic as an int does and gives Sizes. It is annotated as an int and is none.
+An operator that compares, and whatever makes a plain number of a Size (``int(n)``, ``range(n)``),
+answers where the bounds of the symbols prove the answer; it raises ``UndecidedSizeError`` where
+other sizes would have another one, and never records anything. ``queries`` asks on: what is known
+only, or what is then assumed by a guard.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from math import gcd
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
-from .polynomials import Polynomial, Terms, added, common_part, content, multiplied, value_at
-from .shape_env import Ledger
+from .polynomials import Polynomial, Terms, added, multiplied, value_at
+from .shape_env import ShapeEnv
 from .size_text import size_text
 
 
+class UndecidedSizeError(Exception):
+    """A pass asked of a size what is not the same at all sizes, by an operator of plain numbers.
+
+    It is an error of the pass: users never see it, since what fails with sizes open is compiled
+    with its sizes written out.
+    """
+
+    def __init__(self, question: str) -> None:
+        super().__init__(
+            f"{question} is not known for all sizes; ask symbolic.queries instead: is_known_equal "
+            "and the like record nothing, assume_equal and the like record a guard"
+        )
+
+
 class Size:
-    """A polynomial over the symbols of a ledger; constant ones are plain ints instead."""
+    """A polynomial over the symbols of an env; constant ones are plain ints instead.
 
-    __slots__ = ("_hash", "ledger", "terms")
+    Two are equal where they are the same expression of one env.
+    """
 
-    def __init__(self, ledger: Ledger, terms: Terms) -> None:
-        self.ledger = ledger
+    __slots__ = ("_hash", "env", "terms")
+
+    def __init__(self, env: ShapeEnv, terms: Terms) -> None:
+        self.env = env
         self.terms = terms
-        self._hash = hash((id(ledger), terms))
-
-    # Whoever asks ``isinstance(n, int)`` must go on as with an int: whatever is done to it then
-    # is proved or guarded, but "no int" mostly stands for "not known".
-    __class__ = property(lambda self: int)
+        # To Python -1 and -2 hash alike, and of sizes with equal hashes ``==`` is asked.
+        self._hash = hash((id(env), tuple((monomial, hash(2 * c)) for monomial, c in terms)))
 
     def __hash__(self) -> int:
-        # Equal numbers may hash apart: then two things are taken for different that a guard would
-        # have made one.
         return self._hash
 
     # -- reading -------------------------------------------------------------
 
     def __index__(self) -> int:
-        return self.ledger.pinned(dict(self.terms))
+        found = self.env.constant(dict(self.terms))
+        if found is None:
+            raise UndecidedSizeError(f"int({self!r})")
+        return found
 
     __int__ = __trunc__ = __index__
 
@@ -49,13 +63,13 @@ class Size:
         return float(self.__index__())
 
     def __bool__(self) -> bool:
-        return not self.ledger.is_zero(dict(self.terms))
+        return self != 0
 
     def __str__(self) -> str:
         return f"{self}"
 
     def __repr__(self) -> str:
-        return size_text(self.ledger, dict(self.terms))
+        return size_text(self.env, dict(self.terms))
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -84,16 +98,16 @@ class Size:
         return self.__mul__(other)
 
     def __floordiv__(self, other: object) -> Any:
-        return _binary(operator.floordiv, self, other, self.ledger.quotient)
+        return _binary(operator.floordiv, self, other, self._quotient)
 
     def __rfloordiv__(self, other: object) -> Any:
-        return _binary(operator.floordiv, other, self, self.ledger.quotient)
+        return _binary(operator.floordiv, other, self, self._quotient)
 
     def __mod__(self, other: object) -> Any:
-        return _binary(operator.mod, self, other, self.ledger.residue)
+        return _binary(operator.mod, self, other, self._residue)
 
     def __rmod__(self, other: object) -> Any:
-        return _binary(operator.mod, other, self, self.ledger.residue)
+        return _binary(operator.mod, other, self, self._residue)
 
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other
@@ -119,46 +133,76 @@ class Size:
     def __abs__(self) -> Any:
         return -self if self < 0 else self
 
+    def _quotient(self, p: Polynomial, q: Polynomial) -> Polynomial:
+        if self._is_negative(q):
+            return self._quotient(added({}, p, -1), added({}, q, -1))
+        return self.env.quotient(p, q)
+
+    def _residue(self, p: Polynomial, q: Polynomial) -> Polynomial:
+        if self._is_negative(q):
+            return added({}, self._residue(added({}, p, -1), added({}, q, -1)), -1)
+        return self.env.residue(p, q)
+
+    def _is_negative(self, divisor: Polynomial) -> bool:
+        if not divisor:
+            raise ZeroDivisionError("division of a size by zero")
+        answer = self.env.known_at_least_zero(added(divisor, {(): -1}))
+        if answer is None:
+            raise UndecidedSizeError(f"the sign of a divisor, {size_text(self.env, divisor)},")
+        return not answer
+
     # -- comparing -----------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, float) and other.is_integer():
-            other = int(other)
-        found = _polynomial(other, self.ledger)
+        if type(other) is Size and other.env is self.env and other.terms == self.terms:
+            return True
+        found = self._difference(other)
         if found is None:
-            return False if isinstance(other, float) else NotImplemented
-        return self.ledger.is_zero(added(dict(self.terms), found, -1))
+            return NotImplemented
+        return self._decided(self.env.known_zero(found), f"{self!r} == {other!r}")
 
-    def __lt__(self, other: object) -> bool:
-        return self._below(other, 1)
+    def __lt__(self, other: object) -> Any:
+        return self._below(other, 1, "<")
 
-    def __le__(self, other: object) -> bool:
-        return self._below(other, 0)
+    def __le__(self, other: object) -> Any:
+        return self._below(other, 0, "<=")
 
-    def __gt__(self, other: object) -> bool:
-        return _not(self._below(other, 0))
+    def __gt__(self, other: object) -> Any:
+        return _not(self._below(other, 0, ">"))
 
-    def __ge__(self, other: object) -> bool:
-        return _not(self._below(other, 1))
+    def __ge__(self, other: object) -> Any:
+        return _not(self._below(other, 1, ">="))
 
-    def _below(self, other: object, by: int) -> bool:
+    def _below(self, other: object, by: int, sign: str) -> Any:
         """``self + by <= other``."""
-        found = _polynomial(other, self.ledger)
+        found = self._difference(other)
         if found is None:
-            plain = operator.lt if by else operator.le
-            return plain(self.__index__(), other) if isinstance(other, float) else NotImplemented
-        difference = added(added(found, dict(self.terms), -1), {(): by}, -1)
-        return self.ledger.is_at_least_zero(difference)
+            return NotImplemented
+        answer = self.env.known_at_least_zero(added(found, {(): by}, -1))
+        return self._decided(answer, f"{self!r} {sign} {other!r}")
+
+    def _difference(self, other: object) -> Polynomial | None:
+        """``other - self``; None for what is no integer."""
+        found = _polynomial(other, self.env)
+        return None if found is None else added(found, dict(self.terms), -1)
+
+    def _decided(self, answer: bool | None, question: str) -> bool:
+        if answer is None:
+            raise UndecidedSizeError(question)
+        return answer
 
 
-def _not(answer: bool) -> bool:
+def _not(answer: Any) -> Any:
     return answer if answer is NotImplemented else not answer
 
 
-def _polynomial(value: object, ledger: Ledger) -> Polynomial | None:
+def _polynomial(value: object, env: ShapeEnv) -> Polynomial | None:
     """A number as a polynomial; None for what is no integer."""
     if type(value) is Size:
-        return dict(value.terms) if value.ledger is ledger else {(): value.__index__()}
+        assert value.env is env, "sizes of two signatures have nothing to do with one another"
+        return dict(value.terms)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, int):
         return {(): int(value)} if value else {}
     return None
@@ -170,28 +214,28 @@ def _binary(
     b: object,
     combine: Callable[[Polynomial, Polynomial], Polynomial],
 ) -> Any:
-    ledger = next(x.ledger for x in (a, b) if type(x) is Size)
-    left, right = _polynomial(a, ledger), _polynomial(b, ledger)
-    if left is not None and right is not None:
-        return made(ledger, combine(left, right))
     if isinstance(a, float) or isinstance(b, float):
         return plain(float(cast(float, a)), float(cast(float, b)))
-    return NotImplemented
+    env = next(x.env for x in (a, b) if type(x) is Size)
+    left, right = _polynomial(a, env), _polynomial(b, env)
+    if left is None or right is None:
+        return NotImplemented
+    return made(env, combine(left, right))
 
 
-def made(ledger: Ledger, p: Polynomial) -> int:
+def made(env: ShapeEnv, p: Polynomial) -> int:
     """A polynomial as a Size, a constant one as an int."""
     if not p or p.keys() == {()}:
         return p.get((), 0)
-    return cast(int, Size(ledger, tuple(sorted(p.items()))))
+    return cast(int, Size(env, tuple(sorted(p.items()))))
 
 
-def symbol(ledger: Ledger, hint: int, multiple: int = 1) -> int:
+def symbol(env: ShapeEnv, hint: int, multiple: int = 1) -> int:
     """A new size of which nothing is known but that it is 2 or more, and a multiple of a number."""
-    return made(ledger, {(ledger.add(hint, multiple),): multiple})
+    return made(env, {(env.add(hint, multiple),): multiple})
 
 
-# --- asking without deciding ------------------------------------------------------------------
+# --- what a number is -------------------------------------------------------------------------
 
 
 def is_size(value: object) -> bool:
@@ -199,86 +243,9 @@ def is_size(value: object) -> bool:
     return type(value) is Size
 
 
-def _sizes(*values: int) -> list[Size]:
-    return [cast(Size, value) for value in values if is_size(value)]
-
-
-def hint(value: int) -> int:
-    """The number in this run. Nothing that must be right for other sizes may depend on it."""
-    if type(value) is int:
-        return value
-    for size in _sizes(value):
-        return size.ledger.hint(dict(size.terms))
-    return value
-
-
-def guarded(answer: bool) -> bool:
-    """The answer to a question that is asked for the guard it takes, not to decide anything."""
-    return answer
-
-
-def same(a: int, b: int) -> bool:
-    """Whether two numbers are equal in every run; False where that is not sure."""
-    if type(a) is int and type(b) is int:
-        return a == b
-    sizes = _sizes(a, b)
-    return a == b if not sizes else len(sizes) == 2 and sizes[0].terms == sizes[1].terms
-
-
-def surely_below(a: int, b: int) -> bool:
-    """Whether ``a < b`` in every run; False where that is not sure."""
-    difference = b - a
-    if type(difference) is int:
-        return difference > 0
-    for size in _sizes(difference):
-        return size.ledger.least(dict(size.terms)) > 0
-    return difference > 0
-
-
-def surely_multiple(a: int, n: int) -> bool:
-    """Whether ``n`` divides ``a`` in every run; False where that is not sure."""
-    return same(divided(a, n)[1], 0)
-
-
-def known_divisor(value: int) -> int:
-    """The greatest number that is sure to divide a size; a number itself."""
-    for size in _sizes(value):
-        return content(dict(size.terms))
-    return value
-
-
-def common_factor(a: int, b: int) -> int:
-    """What is sure to divide both: the gcd of numbers, the factors that sizes have in common."""
-    sizes = _sizes(a, b)
-    if not sizes:
-        return gcd(a, b)
-    both = [_known(n, sizes[0].ledger) for n in (a, b)]
-    factor = gcd(*(content(p) for p in both))
-    part = common_part(monomial for p in both for monomial in p)
-    return made(sizes[0].ledger, {part: factor} if factor else {})
-
-
-def divided(a: int, n: int) -> tuple[int, int]:
-    """``(whole, rest)`` with ``a == n * whole + rest``; ``divmod`` where that is sure."""
-    sizes = _sizes(a, n)
-    if not sizes:
-        return divmod(a, n)
-    ledger = sizes[0].ledger
-    whole, rest = ledger.split(_known(a, ledger), _known(n, ledger))
-    return made(ledger, whole), made(ledger, rest)
-
-
-def lesser(a: int, b: int) -> int:
-    """The lesser of two numbers; either of them where it is not sure which that is."""
-    if surely_below(a, b):
-        return a
-    return b if surely_below(b - 1, a) or hint(b) < hint(a) else a
-
-
-def _known(value: int, ledger: Ledger) -> Polynomial:
-    found = _polynomial(value, ledger)
-    assert found is not None
-    return found
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number: an int, or a size."""
+    return isinstance(value, int) or type(value) is Size
 
 
 def integer(value: Any) -> int:
@@ -286,11 +253,29 @@ def integer(value: Any) -> int:
     return cast(int, value) if is_size(value) else int(value)
 
 
-# --- what it is at other sizes ----------------------------------------------------------------
+def sizes_among(*values: int) -> list[Size]:
+    """Those of some numbers that are sizes."""
+    return [cast(Size, value) for value in values if is_size(value)]
+
+
+def polynomial(value: int, env: ShapeEnv) -> Polynomial:
+    """A number, or a size of an env, as a polynomial."""
+    found = _polynomial(value, env)
+    assert found is not None
+    return found
+
+
+def hint(value: int) -> int:
+    """The number in this run. Nothing that must be right for other sizes may depend on it."""
+    if type(value) is int:
+        return value
+    for size in sizes_among(value):
+        return size.env.hint(dict(size.terms))
+    return value
 
 
 def number(value: int, atoms: Sequence[int]) -> int:
-    """The number that a size is where the atoms of its ledger have these values."""
-    for size in _sizes(value):
+    """The number that a size is where the atoms of its env have these values."""
+    for size in sizes_among(value):
         return value_at(dict(size.terms), lambda place: atoms[place])
     return value

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...symbolic.shape_env import Ledger
+from ...symbolic.queries import known_divisor
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed, guard_text
-from ...symbolic.sizes import is_size, known_divisor
+from ...symbolic.sizes import is_size
 from .open_sizes import ALIGNED, Numbers
 
 Bind = Callable[[Numbers], "list[int] | None"]
@@ -27,7 +28,7 @@ class Conditions:
 
     Parameters
     ----------
-    ledger : Ledger
+    env : ShapeEnv
         With all guards: the variant is made.
     numbers : tuple of int
         The numbers of a key as expressions.
@@ -37,7 +38,7 @@ class Conditions:
     Attributes
     ----------
     bind : callable
-        What the ledger's atoms are where the numbers fit, else None.
+        What the env's atoms are where the numbers fit, else None.
     symbols : dict
         What each symbol is of the inputs: ``{"size0": "tv0.shape[1]"}``.
     multiples : tuple of str
@@ -46,18 +47,18 @@ class Conditions:
         What was decided by the sizes at hand.
     """
 
-    def __init__(self, ledger: Ledger, numbers: Numbers, words: Sequence[str]) -> None:
-        self._ledger = ledger
+    def __init__(self, env: ShapeEnv, numbers: Numbers, words: Sequence[str]) -> None:
+        self._env = env
         self._words = list(words)
         self.symbols: dict[str, str] = {}
-        self.guards = tuple(guard_text(ledger, guard) for guard in ledger.guards)
+        self.guards = tuple(guard_text(env, guard) for guard in env.guards)
         self._given: list[str] = []
         self._exact: list[Condition] = []
         self.multiples: tuple[str, ...] = ()
         for place, number in enumerate(numbers):
             self._expect(place, number)
-        names = [atom.name for atom in ledger.atoms]
-        self._computed = computed(ledger, names)[1]
+        names = [atom.name for atom in env.atoms]
+        self._computed = computed(env, names)[1]
         text = self._text()
         self.bind: Bind = _defined(text)["bind"]
 
@@ -80,7 +81,7 @@ class Conditions:
         exact = " and ".join(condition.text for condition in self._exact)
         guards = " and ".join(self.guards) or "True"
         atoms = ", ".join(
-            a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in self._ledger.atoms
+            a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in self._env.atoms
         )
         lines = [
             f"{numbers}, = numbers",
@@ -98,11 +99,11 @@ class Conditions:
     @property
     def is_open(self) -> bool:
         """Whether any size may be another one than it was."""
-        return any(a.low < a.high for a in self._ledger.atoms if a.parts is None)
+        return any(a.low < a.high for a in self._env.atoms if a.parts is None)
 
     def misses_alignment(self, atoms: Sequence[int]) -> bool:
         """Whether all symbols are aligned here, and the variant was made without counting on it."""
-        pairs = [(a, n) for a, n in zip(self._ledger.atoms, atoms, strict=True) if a.parts is None]
+        pairs = [(a, n) for a, n in zip(self._env.atoms, atoms, strict=True) if a.parts is None]
         if all(atom.multiple % ALIGNED == 0 for atom, _ in pairs):
             return False
         return all(n * atom.multiple % ALIGNED == 0 for atom, n in pairs)
@@ -134,7 +135,7 @@ class Conditions:
     def _values(self, text: str, scope: dict[str, Any]) -> str:
         """What the sizes in a text are: ``size0 is 8192 (tv0.shape[1])``."""
         found: list[str] = []
-        for atom in atoms_in(self._ledger, text):
+        for atom in atoms_in(self._env, text):
             about = self.symbols.get(atom.name)
             found.append(f"{atom.name} is {scope[atom.name]}" + (f" ({about})" if about else ""))
         return ", ".join(found)

@@ -11,7 +11,7 @@ from typing import Any
 from ...dtypes import Category
 from ...ir import Fusion, Value
 from ...lowering.passes.concretize import InputSignature, ScalarSpec, TensorSpec, shape_scalars
-from ...symbolic.shape_env import Ledger
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.sizes import symbol
 from .signature import KEY_PARTS, Key, key_names
 
@@ -107,7 +107,7 @@ class KeyReader:
 
 @dataclass(frozen=True)
 class Opened:
-    """A signature with the sizes that vary as symbols of a ledger.
+    """A signature with the sizes that vary as symbols of a shape env.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Opened:
         The numbers of the key as expressions.
     """
 
-    ledger: Ledger
+    env: ShapeEnv
     signature: InputSignature
     numbers: Numbers
 
@@ -145,14 +145,14 @@ def opened(
     opener = _Opener(seen, aligned)
     pairs = zip(fusion.inputs, signature, strict=True)
     specs = tuple(opener.spec(spec, value in scalars) for value, spec in pairs)
-    if not opener.ledger.atoms:
+    if not opener.env.atoms:
         return None
-    return Opened(opener.ledger, specs, tuple(opener.numbers))
+    return Opened(opener.env, specs, tuple(opener.numbers))
 
 
 class _Opener:
     def __init__(self, seen: Sequence[Numbers], aligned: bool) -> None:
-        self.ledger = Ledger()
+        self.env = ShapeEnv()
         self.numbers: list[int] = []
         self._columns = list(zip(*seen, strict=True))
         self._symbols: dict[tuple[int, ...], int] = {}
@@ -179,7 +179,7 @@ class _Opener:
             multiple = min(factor & -factor, MOST_MULTIPLE)
             if self._aligned and now % ALIGNED == 0:
                 multiple = max(multiple, ALIGNED)
-            self._symbols[column] = symbol(self.ledger, now, multiple)
+            self._symbols[column] = symbol(self.env, now, multiple)
         return self._symbols[column]
 
     def _strides(self, rank: int, sizes: tuple[int, ...]) -> tuple[int, ...]:

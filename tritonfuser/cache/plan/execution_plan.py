@@ -162,5 +162,5 @@ def make_plan(
         fusion_id=fusion_id,
     )
     dump("plan", template.text)
-    ledger = lowered.ledger
-    return ExecutionPlan(template, () if ledger is None else [a.hint for a in ledger.atoms])
+    env = lowered.env
+    return ExecutionPlan(template, () if env is None else [a.hint for a in env.atoms])

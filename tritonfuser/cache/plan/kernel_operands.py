@@ -6,6 +6,7 @@ import torch
 
 from ...dtypes import Category
 from ...ir import TensorType
+from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 
 
@@ -27,7 +28,8 @@ def may_be_negated(type_: TensorType) -> bool:
     ``z.conj().imag`` is a view of the imaginary part of ``z`` with a mark.
     """
     strides = () if type_.layout is None else type_.layout.strides or ()
-    steps = (step for size, step in zip(type_.sizes, strides, strict=True) if size > 1)
+    dims = zip(type_.sizes, strides, strict=True)
+    steps = (step for size, step in dims if assume_less(1, size))
     # A step that varies may be even, whatever it is now.
     known = (step for step in steps if not is_size(step))
     is_real = type_.dtype.info.category is Category.FLOAT

@@ -88,7 +88,7 @@ class PlanWriter:
         # Values whose address is in a variable.
         self._addressed = {v for v in self.fusion.inputs if v in self._uses and self.on_gpu}
         self.not_ours = set(self.fusion.inputs)
-        self.varying = Varying(lowered.ledger)
+        self.varying = Varying(lowered.env)
         self.lines: list[str] = []
         self.steps: list[Step] = []
         self.step_lines: list[int] = []

@@ -18,6 +18,7 @@ from ...ir import Output, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.pipeline import Lowered
 from ...shapes import Memory
+from ...symbolic.queries import assume_equal, assume_sorted
 
 
 @dataclass(frozen=True)
@@ -155,18 +156,18 @@ def _as_buffer(
         return "torch.view_as_real({})" if lies.pairs else "{}"
     sizes = lies.root.tensor.sizes
     whole = Memory(sizes, strides)
-    same = _is_dense(lies.memory) and _is_dense(whole) and lies.memory.offset == 0
-    if lies.pairs or not same or prod(lies.memory.sizes) != prod(sizes):
+    same = _is_dense(lies.memory) and _is_dense(whole) and assume_equal(lies.memory.offset, 0)
+    if lies.pairs or not same or not assume_equal(prod(lies.memory.sizes), prod(sizes)):
         return None
     return f"{{}}.as_strided({numbers(sizes)}, {numbers(strides)})"
 
 
 def _is_dense(memory: Memory) -> bool:
     """Whether its elements are neighbours, each in a place of its own."""
-    dims = sorted((st, n) for n, st in zip(memory.sizes, memory.strides, strict=True) if n != 1)
+    steps = zip(memory.strides, memory.sizes, strict=True)
     reach = 1
-    for stride, size in dims:
-        if stride != reach:
+    for stride, size in assume_sorted(step for step in steps if not assume_equal(step[1], 1)):
+        if not assume_equal(stride, reach):
             return False
         reach *= size
     return True

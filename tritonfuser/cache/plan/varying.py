@@ -11,19 +11,19 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar, cast
 
-from ...symbolic.shape_env import Ledger
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.sizes import is_size, made, number
 
 T = TypeVar("T")
 Atoms = Sequence[int]
-"""What each atom of a ledger is."""
+"""What each atom of a shape env is."""
 
 
 class Varying:
     """Names for what varies, each with how it is made from the objects at some sizes."""
 
-    def __init__(self, ledger: Ledger | None) -> None:
-        self.ledger = ledger
+    def __init__(self, env: ShapeEnv | None) -> None:
+        self.env = env
         self._makers: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._fixed: dict[int, Any] = {}
         self._names: dict[str, str] = {}
@@ -40,10 +40,10 @@ class Varying:
         return self._names[text]
 
     def atom(self, name: str) -> str:
-        """An atom of the ledger by its name."""
-        assert self.ledger is not None
-        places = {atom.name: place for place, atom in enumerate(self.ledger.atoms)}
-        found = made(self.ledger, {(places[name],): self.ledger.atoms[places[name]].multiple})
+        """An atom of the env by its name."""
+        assert self.env is not None
+        places = {atom.name: place for place, atom in enumerate(self.env.atoms)}
+        found = made(self.env, {(places[name],): self.env.atoms[places[name]].multiple})
         self.make(name, _itself, found)
         return name
 
@@ -52,8 +52,8 @@ class Varying:
         if not any(varies(item) for item in given):
             return maker(*given)
         self._makers[name] = (maker, given)
-        assert self.ledger is not None
-        return maker(*at(given, [atom.hint for atom in self.ledger.atoms]))
+        assert self.env is not None
+        return maker(*at(given, [atom.hint for atom in self.env.atoms]))
 
     def scope(self, atoms: Atoms) -> dict[str, Any]:
         """All that varies, by name."""
@@ -64,7 +64,7 @@ class Varying:
 
     def at(self, value: T, atoms: Atoms) -> T:
         """An object that lives as long as this, with all sizes in it as numbers."""
-        return value if self.ledger is None else at(value, atoms, self._fixed)
+        return value if self.env is None else at(value, atoms, self._fixed)
 
 
 def _itself(value: Any) -> Any:

@@ -13,7 +13,7 @@ from ...errors import SourceLoc
 from ...heuristics.params import HeuristicParams
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
-from ...symbolic.shape_env import Ledger
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import guard_text
 from ...symbolic.sizes import hint
 from ..vocabulary.units import bytes_text, seconds_text
@@ -165,7 +165,7 @@ def explain_lowered(
             for piece, source in pieces
         ),
         cuts=segmented.cuts,
-        guards=() if lowered.ledger is None else _guards(lowered.ledger),
+        guards=() if lowered.env is None else _guards(lowered.env),
     )
 
 
@@ -175,10 +175,10 @@ def _counts(grid: tuple[int, int, int]) -> tuple[int, int, int]:
     return hint(x), hint(y), hint(z)
 
 
-def _guards(ledger: Ledger) -> tuple[str, ...]:
-    symbols = (atom for atom in ledger.atoms if atom.parts is None and atom.multiple > 1)
+def _guards(env: ShapeEnv) -> tuple[str, ...]:
+    symbols = (atom for atom in env.atoms if atom.parts is None and atom.multiple > 1)
     multiples = (f"{atom.name} % {atom.multiple} == 0" for atom in symbols)
-    return (*multiples, *(guard_text(ledger, guard) for guard in ledger.guards))
+    return (*multiples, *(guard_text(env, guard) for guard in env.guards))
 
 
 def _lines(piece: Segment) -> tuple[SourceLoc, ...]:

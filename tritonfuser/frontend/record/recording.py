@@ -14,7 +14,7 @@ from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserErro
 from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
 from ...ops import registry
 from ...ops.builder import GraphBuilder, bind
-from ...shapes import same_extent
+from ...shapes import assume_extents_fit
 from ..vocabulary.location import user_line
 from .handles import TensorView, Val, handle_of, unwrap, wrap
 from .layouts import define_tensor_type
@@ -157,7 +157,7 @@ class Recording:
     def _write_back(self, builder: GraphBuilder, value: Value, target: Value) -> None:
         into, made = target.tensor, value.tensor
         fits = into.rank == made.rank and all(
-            same_extent(a, b) for a, b in zip(into.shape, made.shape, strict=True)
+            assume_extents_fit(a, b) for a, b in zip(into.shape, made.shape, strict=True)
         )
         if not fits:
             raise DefinitionError(

@@ -10,6 +10,7 @@ from ...ir import Fusion, Node, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Library, View
 from ...shapes import Memory, contiguous_strides, strides_for_order
+from ...symbolic.queries import assume_less, assume_sorted
 from ...symbolic.sizes import integer
 
 
@@ -62,7 +63,8 @@ def _operand_order(fusion: Fusion, node: Node, value: Value) -> tuple[int, ...]:
     (place,) = resolve(fusion, [call.value(name)])
     strides = place.memory.strides if place.memory else buffer_strides(fusion, place.root)
     rank = len(strides)
-    fastest_first = sorted(range(rank), key=lambda dim: (strides[dim], -dim))
+    steps = assume_sorted((stride, -dim) for dim, stride in enumerate(strides))
+    fastest_first = [-dim for _, dim in steps]
     return tuple(fastest_first.index(dim) for dim in range(rank))
 
 
@@ -113,10 +115,15 @@ def _chain(fusion: Fusion, value: Value) -> _Chain:
         operand = node.args[0]
         if not isinstance(form, View) or form.alias is None or not isinstance(operand, Value):
             break
-        narrows = narrows or _elements(operand.tensor) > _elements(node.out.tensor)
+        narrows = narrows or _narrows(node, operand)
         views.append(node)
         value = operand
     return _Chain(value, tuple(reversed(views)), narrows)
+
+
+def _narrows(view: Node, operand: Value) -> bool:
+    """Whether a view has not all elements of its operand."""
+    return assume_less(_elements(view.out.tensor), _elements(operand.tensor))
 
 
 def _elements(type_: TensorType) -> int:
@@ -148,7 +155,7 @@ def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> BufferView:
         operand = node.args[0]
         if not isinstance(form, View) or form.alias is None or not isinstance(operand, Value):
             return best
-        if _elements(operand.tensor) > _elements(node.out.tensor) and operand not in whole:
+        if _narrows(node, operand) and operand not in whole:
             return best
         views.insert(0, node)
         inner = fusion.producers.get(operand)

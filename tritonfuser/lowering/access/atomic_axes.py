@@ -26,6 +26,7 @@ from ...ops.table import (
 )
 from ...shapes import Pull
 from ...symbolic.index_expr import Affine, Axis, Loaded, digit
+from ...symbolic.queries import assume_empty, assume_equal, assume_less, assume_min, assume_multiple
 
 Atoms = tuple[int, ...]
 
@@ -77,7 +78,7 @@ class AxisMap:
     # -- atoms ---------------------------------------------------------------
 
     def _fresh(self, extent: int) -> Atoms:
-        if extent == 1:
+        if assume_equal(extent, 1):
             return ()
         self._extent.append(extent)
         self._parent.append(len(self._parent))
@@ -128,19 +129,22 @@ class AxisMap:
         first, second = list(self._resolve(left)), list(self._resolve(right))
         while first and second:
             a, b = first.pop(), second.pop()
-            small = min(self._extent[a], self._extent[b])
-            if small == 0 or self._extent[a] % small or self._extent[b] % small:
+            small = assume_min(self._extent[a], self._extent[b])
+            if assume_equal(small, 0) or not self._divides(small, a, b):
                 return False
             if a != b and not self._users[a].isdisjoint(self._users[b]):
                 return False
-            if self._extent[a] > small:
+            if assume_less(small, self._extent[a]):
                 outer, a = self._split(a, small)
                 first.append(outer)
-            if self._extent[b] > small:
+            if assume_less(small, self._extent[b]):
                 outer, b = self._split(b, small)
                 second.append(outer)
             self._unite(a, b)
         return True
+
+    def _divides(self, small: int, *atoms: int) -> bool:
+        return all(assume_multiple(self._extent[atom], small) for atom in atoms)
 
     # -- ops -----------------------------------------------------------------
 
@@ -170,7 +174,7 @@ class AxisMap:
         index, src = call.value("index"), call.operand("src")
         if isinstance(src, Value) and src.is_tensor:
             for dim, size in enumerate(index.tensor.sizes):
-                if size == src.tensor.sizes[dim]:
+                if assume_equal(size, src.tensor.sizes[dim]):
                     self._match(self._dims[index][dim], self._dims[src][dim])
         return list(self._dims[call.value("arg")])
 
@@ -181,7 +185,7 @@ class AxisMap:
                 continue
             offset = len(result) - value.tensor.rank
             for place, dim in enumerate(self._dims[value]):
-                if value.tensor.sizes[place] == 1:
+                if assume_equal(value.tensor.sizes[place], 1):
                     continue
                 if result[offset + place]:
                     self._match(result[offset + place], dim)
@@ -214,7 +218,7 @@ class AxisMap:
 
     def _reshape(self, operand: Value, out: Value) -> list[Atoms]:
         pool = [a for dim in self._dims[operand] for a in dim]
-        if 0 in out.tensor.sizes:
+        if assume_empty(out.tensor.sizes):
             return [self._fresh(n) for n in out.tensor.sizes]
         left = list(self._resolve(pool))
         dims: list[Atoms] = []
@@ -228,17 +232,17 @@ class AxisMap:
     def _take(self, left: list[int], size: int) -> Atoms | None:
         """Pop innermost atoms whose extents multiply to ``size``, splitting the last of them."""
         taken: list[int] = []
-        while (done := prod(self._extent[a] for a in taken)) < size:
-            if not left or size % done:
+        while assume_less(done := prod(self._extent[a] for a in taken), size):
+            if not left or not assume_multiple(size, done):
                 return None
             atom, need = left.pop(), size // done
-            if self._extent[atom] > need:
-                if self._extent[atom] % need:
+            if assume_less(need, self._extent[atom]):
+                if not assume_multiple(self._extent[atom], need):
                     return None
                 outer, atom = self._split(atom, need)
                 left.append(outer)
             taken.insert(0, atom)
-        return tuple(taken) if done == size else None
+        return tuple(taken) if assume_equal(done, size) else None
 
 
 def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
@@ -255,6 +259,6 @@ def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
             for dim, mark in enumerate(marks):
                 if item != mark or not mark.terms:
                     continue
-                if out.tensor.sizes[dim] == operand.tensor.sizes[place]:
+                if assume_equal(out.tensor.sizes[dim], operand.tensor.sizes[place]):
                     from_dims[dim] = place
     return from_dims

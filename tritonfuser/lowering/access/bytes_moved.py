@@ -7,7 +7,7 @@ from math import prod
 
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import Affine, Axis
-from ...symbolic.sizes import lesser
+from ...symbolic.queries import assume_empty, assume_equal, lesser
 from .aliases import BufferView, buffer_strides
 from .read_footprint import Read
 from .traffic import Traffic
@@ -42,9 +42,10 @@ def held_bytes(fusion: Fusion, value: Value) -> int:
 
 def _distinct(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """The number of distinct elements: dims of stride 0 count as 1."""
-    if 0 in sizes:
+    if assume_empty(sizes):
         return 0
-    return prod(size for size, stride in zip(sizes, strides, strict=True) if stride)
+    steps = zip(sizes, strides, strict=True)
+    return prod(size for size, stride in steps if not assume_equal(stride, 0))
 
 
 def _axes(offset: Affine) -> frozenset[Axis]:

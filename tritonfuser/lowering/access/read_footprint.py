@@ -25,6 +25,7 @@ from ...ops.table import (
 )
 from ...shapes import Guard, Index, Pull, Source, Target, broadcast_index
 from ...symbolic.index_expr import Affine, Bounded, Indexed, Loaded, digit
+from ...symbolic.queries import is_known_equal
 
 Guards = tuple[Guard, ...]
 
@@ -130,7 +131,7 @@ def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
 def _within(item: Affine, guards: Guards) -> Affine:
     """The index, marked as bounded where a guard bounds it from 0 on."""
     for guard in guards:
-        if guard.expr == item and guard.low == 0:
+        if guard.expr == item and is_known_equal(guard.low, 0):
             return digit(Bounded(item, guard.high))
     return item
 

@@ -9,6 +9,7 @@ from math import prod
 from ...ir import Value
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, Digit, unbound
+from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
 
 
@@ -67,7 +68,7 @@ class Traffic:
 
 def _whole(digit: Digit) -> bool:
     """Whether a digit is not divided: consecutive positions have consecutive values."""
-    return digit.div == 1
+    return assume_equal(digit.div, 1)
 
 
 def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:

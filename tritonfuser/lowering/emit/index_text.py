@@ -15,7 +15,8 @@ from ...symbolic.index_expr import (
     digit,
     unbound,
 )
-from ...symbolic.sizes import hint, same, surely_below
+from ...symbolic.queries import is_known_equal, is_known_less
+from ...symbolic.sizes import hint
 from ..tile.tile import Tile
 from .lines import Line, Name
 from .writer import Writer
@@ -31,11 +32,11 @@ fewer than 2**31 elements, and of any number."""
 
 def signed(number: int) -> tuple[str, int]:
     """A term's sign and what comes behind it; a size of whatever sign is added."""
-    return ("-", -number) if surely_below(number, 0) else ("+", number)
+    return ("-", -number) if is_known_less(number, 0) else ("+", number)
 
 
 def _covers(positions: int, extent: int) -> bool:
-    return surely_below(extent - 1, positions)
+    return is_known_less(extent - 1, positions)
 
 
 class IndexWriter:
@@ -83,9 +84,9 @@ class IndexWriter:
         for item, coefficient in sorted(expr.terms, key=lambda term: -abs(hint(term[1]))):
             name = self._digit(item)
             sign, number = signed(coefficient)
-            factor = "" if same(number, 1) else f" * {number}"
+            factor = "" if is_known_equal(number, 1) else f" * {number}"
             parts.append(f"{sign} {name}{factor}")
-        if not same(expr.const, 0) or not parts:
+        if not is_known_equal(expr.const, 0) or not parts:
             parts.append(" ".join(map(str, signed(expr.const))))
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
@@ -105,9 +106,9 @@ class IndexWriter:
                 isinstance(base, Bounded) and _covers(item.div * item.mod, base.extent)
             )
             text = self._base(base)
-        if same(item.div, 1) and whole:
+        if is_known_equal(item.div, 1) and whole:
             return text
-        if not same(item.div, 1):
+        if not is_known_equal(item.div, 1):
             text = f"{text} // {item.div}"
         if not whole:
             text = f"{text} % {item.mod}"
@@ -140,7 +141,7 @@ class IndexWriter:
         scope = self.writer.scope_for(dims)
         name = self.writer.numbered("i")
         short, long = _FUNCTIONS[dim.outside]
-        is_short = surely_below(dim.extent, INT32_LIMIT)
+        is_short = is_known_less(dim.extent, INT32_LIMIT)
         text = f"{name} = {short if is_short else long}({found.text}, {dim.extent}, {where})"
         scope.lines.append(Line(text, loaded.loc, op=dim.op))
         cut = is_short and dim.outside is not Outside.GUARDED
@@ -161,9 +162,9 @@ class IndexWriter:
             expr = unbound(guard.expr)
             place = self.text(expr - expr.const)
             bounds = expr.range
-            if bounds is None or not surely_below(guard.low - 1, bounds[0]):
+            if bounds is None or not is_known_less(guard.low - 1, bounds[0]):
                 texts.append(f"({place} >= {guard.low - expr.const})")
-            if bounds is None or not surely_below(bounds[1], guard.high):
+            if bounds is None or not is_known_less(bounds[1], guard.high):
                 texts.append(f"({place} < {guard.high - expr.const})")
         return list(dict.fromkeys(texts))
 

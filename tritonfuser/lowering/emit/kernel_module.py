@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -14,8 +13,7 @@ from ...errors import SourceLoc
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.table import View
-from ...shapes import INT32_LIMIT, Memory, index_dtype
-from ...symbolic.shape_env import Ledger
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
 from ..device_lib import functions
 from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, KernelSource, SizeArg
@@ -23,8 +21,8 @@ from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.nest import Nest
-from ..tile.nest_builder import nest_of
 from ..tile.product_nest import ProductNest
+from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
@@ -32,43 +30,36 @@ from .kernel_writers import KernelFacts
 from .lines import Line
 from .matmul_body import ProductBody
 
-Strides = Mapping[Value, tuple[int, ...]]
-
 _LIBRARY = frozenset(n for n, f in vars(functions).items() if type(f).__name__ == "JITFunction")
 
 
 def emit(
     fusion: Fusion,
-    segment: Segment,
-    inputs: Strides,
-    outputs: Strides,
+    tiled: TiledSegment,
     misaligned: frozenset[Value] = frozenset(),
     seeds: Seeds = (),
-    ledger: Ledger | None = None,
+    env: ShapeEnv | None = None,
 ) -> KernelSource:
     """The kernel of a segment.
 
     Parameters
     ----------
-    inputs, outputs : mapping
-        Strides of the buffers of what it loads and stores, in elements.
     misaligned : frozenset of Value
-        Those that do not start at a multiple of 16 bytes.
+        Buffers that do not start at a multiple of 16 bytes.
     seeds : tuple of (Value, Value)
         Seeds and offsets that a run draws; in a captured graph the kernel fetches them.
-    ledger : Ledger, optional
+    env : ShapeEnv, optional
         Of sizes that vary: those in the text become arguments.
     """
-    nest = nest_of(segment)
+    segment, nest, wide = tiled.segment, tiled.nest, tiled.wide_index
     if isinstance(nest, CooperativeNest):
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
-    wide = _is_wide(nest, _memories(segment, inputs, outputs))
     facts = KernelFacts(
         fusion=fusion,
         segment=segment,
-        stored=inputs,
-        outputs=outputs,
+        stored=tiled.inputs,
+        outputs=tiled.outputs,
         wide_index=wide,
         misaligned=misaligned,
     )
@@ -77,11 +68,11 @@ def emit(
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.params
-    sizes = _sizes(body, wide, ledger)
+    sizes = _sizes(body, wide, env)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
-    text, placed = _module(name, segment, nest, passed, body, ledger)
-    narrow = unvectorized(writer.loaded, inputs, nest.tiles)
+    text, placed = _module(name, segment, nest, passed, body, env)
+    narrow = unvectorized(writer.loaded, tiled.inputs, nest.tiles)
     return KernelSource(
         name=name,
         text=text,
@@ -117,27 +108,16 @@ def _overlap(segment: Segment) -> list[Line]:
     return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
 
 
-def _sizes(body: list[Line], wide: bool, ledger: Ledger | None) -> tuple[SizeArg, ...]:
+def _sizes(body: list[Line], wide: bool, env: ShapeEnv | None) -> tuple[SizeArg, ...]:
     dtype = DataType.Int if wide else DataType.Int32
     text = "\n".join(line.text for line in body)
-    found = () if ledger is None else atoms_in(ledger, text)
+    found = () if env is None else atoms_in(env, text)
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
 
 def _fetched(segment: Segment, seeds: Seeds) -> list[Line]:
     pairs = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
     return [Line(f"{pair} = drawn({pair})") for pair in pairs]
-
-
-def _is_wide(nest: Nest, memories: list[Memory]) -> bool:
-    """Whether positions in a tensor, or along an axis of the kernel, need 64 bits."""
-    long = any(tile.axis.extent >= INT32_LIMIT for tile in nest.tiles)
-    return long or index_dtype(memories) is not DataType.Int32
-
-
-def _memories(segment: Segment, inputs: Strides, outputs: Strides) -> list[Memory]:
-    found = [Memory(v.tensor.sizes, inputs[v]) for v in segment.inputs if v.is_tensor]
-    return found + [Memory(v.tensor.sizes, outputs[v]) for v in segment.outputs]
 
 
 def _grid(nest: Nest) -> tuple[int, int, int]:
@@ -165,7 +145,7 @@ def _module(
     nest: Nest,
     args: tuple[Argument, ...],
     body: list[Line],
-    ledger: Ledger | None,
+    env: ShapeEnv | None,
 ) -> tuple[str, list[tuple[int, Line]]]:
     """The text, and the number of each line of the body in it."""
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
@@ -189,7 +169,7 @@ def _module(
             text.append(f"{indent}# {place_text(shown)}")
         text.append(indent + line.text)
         placed.append((len(text), line))
-    text += ["", "", *_launch(name, nest, args, segment, body, ledger)]
+    text += ["", "", *_launch(name, nest, args, segment, body, env)]
     return "\n".join(text) + "\n", placed
 
 
@@ -221,7 +201,7 @@ def _launch(
     args: tuple[Argument, ...],
     segment: Segment,
     body: list[Line],
-    ledger: Ledger | None,
+    env: ShapeEnv | None,
 ) -> list[str]:
     memory = []
     if _makes_descriptors(body):
@@ -246,10 +226,10 @@ def _launch(
     ]
     symbols: list[str] = []
     lines: list[str] = []
-    if ledger is not None:
+    if env is not None:
         words = [a.name for a in args if isinstance(a, SizeArg)]
-        words += [atom.name for atom in atoms_in(ledger, grid)]
-        symbols, lines = computed(ledger, words)
+        words += [atom.name for atom in atoms_in(env, grid)]
+        symbols, lines = computed(env, words)
         tensors = tensors[: len(tensors) - sum(isinstance(a, SizeArg) for a in args)]
     taken = ", ".join([*tensors, *symbols])
     return [

@@ -12,7 +12,7 @@ from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.table import Random
 from ...symbolic.index_expr import Affine, Axis
-from ...symbolic.sizes import surely_multiple
+from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ..tile.tile import Tile
 
 LEAST_RUN = 512
@@ -59,7 +59,7 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     if rest is None:
         return None
     aligned = all(
-        surely_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
+        is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
     )
     count = WORDS if aligned else PAIR
     short = last.width < (LEAST_RUN if last.start > 0 else count)
@@ -72,7 +72,8 @@ def without(position: Affine, axis: Axis) -> Affine | None:
     if len(mine) != 1:
         return None
     digit, step = mine[0]
-    if step != 1 or digit.div != 1 or (digit.mod or axis.extent) < axis.extent:
+    once = is_known_equal(step, 1) and is_known_equal(digit.div, 1)
+    if not once or (digit.mod is not None and not is_known_less(axis.extent - 1, digit.mod)):
         return None
     rest = Affine(tuple(t for t in position.terms if t[0] != digit), position.const)
     return None if axis in rest.axes() else rest

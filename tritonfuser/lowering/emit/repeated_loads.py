@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ...dtypes import DataType
 from ...shapes import Guard
 from ...symbolic.index_expr import Affine, Axis, Digit, digit
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from ..tile.tile import Tile
 from .index_text import IndexWriter
@@ -65,7 +66,7 @@ def without_division(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine,
         base = item.base
         if not isinstance(base, Axis) or base not in axes:
             fine += Affine(((item, step),))
-        elif item.div != 1:
+        elif not is_known_equal(item.div, 1):
             repeated += Affine(((item, step),))
         else:
             span = base.extent if item.mod is None else item.mod

@@ -10,6 +10,7 @@ from ...heuristics.problem import Problem, Product, Stream
 from ...ops.builder import as_call
 from ...ops.table import Moments, Random
 from ...symbolic.index_expr import Affine, Axis, extent
+from ...symbolic.queries import assume_constant
 from ...symbolic.sizes import hint, is_size
 from ..access.traffic import Traffic, fast_axes, order_axes
 from ..groups.anchor_maker import AnchorMaker
@@ -107,7 +108,7 @@ def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) ->
         found,
         left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
         right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
-        reduced_columns=group.width,
+        reduced_columns=assume_constant(group.width),
         epilogue_bytes=sum(item.item_bytes for item in whole),
         epilogue_draws_random=_draws(group),
     )

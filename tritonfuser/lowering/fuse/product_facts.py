@@ -14,6 +14,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...ops.table import Pointwise, View
+from ...symbolic.queries import assume_constant, assume_equal, assume_multiple
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides, resolve
 from ..access.read_footprint import is_library
@@ -65,10 +66,10 @@ class ProductFacts:
         batch, m, n, k = product_sizes(call)
         # Kernels have masks along the rows; along the columns and K they count on the sizes.
         return Product(
-            batch=1 if batch == 1 else hint(batch),
+            batch=1 if assume_equal(batch, 1) else hint(batch),
             m=hint(m),
-            n=int(n),
-            k=int(k),
+            n=assume_constant(n),
+            k=assume_constant(k),
             left_bytes=left.dtype.info.bytes,
             right_bytes=right.dtype.info.bytes,
             is_k_part=call.attrs["dtype"] is DataType.Float,
@@ -81,8 +82,8 @@ class ProductFacts:
         if place.root in self.misaligned or computed or self._is_view(place.root):
             return False
         strides = place.memory.strides if place.memory else buffer_strides(self.fusion, place.root)
-        rows = [s for s in strides[-2:] if s != 1]
-        return len(rows) == 1 and rows[0] * value.dtype.info.bytes % ALIGNMENT == 0
+        rows = [s for s in strides[-2:] if not assume_equal(s, 1)]
+        return len(rows) == 1 and assume_multiple(rows[0] * value.dtype.info.bytes, ALIGNMENT)
 
     def materialised(self, node: Node) -> list[Value]:
         """The operands that must be in memory before the product starts."""

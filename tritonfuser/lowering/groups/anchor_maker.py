@@ -12,6 +12,7 @@ from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan, View
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, unravel
+from ...symbolic.queries import assume_equal
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
 from ..access.read_footprint import (
@@ -138,7 +139,8 @@ class AnchorMaker:
         form = None if node is None else as_call(node).op.form
         if node is None or not isinstance(form, View) or form.parts is None:
             return []
-        found = [part for part in form.parts(as_call(node)) if part[0].tensor.numel]
+        whole = form.parts(as_call(node))
+        found = [part for part in whole if not assume_equal(part[0].tensor.numel, 0)]
         return [
             self._anchor(Store(value, self.axes.index(part), source=part, start=start), part)
             for part, start in found

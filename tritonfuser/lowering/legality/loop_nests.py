@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from ...symbolic.index_expr import axes_in_order, extent
+from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
 from ..groups.fusion_group import FusionGroup
@@ -81,7 +82,7 @@ def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     across = set(group.outer[0].across) if group.outer else reduced
     over_rows = bool(reduced) and reduced <= rows and parallel == inner | (rows - reduced)
     # A sum over no rows still has a result, which no program would compute.
-    over_rows = over_rows and group.loops.row_extent > 0
+    over_rows = over_rows and assume_less(0, group.loops.row_extent)
     if over_rows and reduced == across and group.members and not anchor.is_scan:
         return Nesting.OVER_ROWS
     return None if anchor.is_scan or group.scans else _of_same_extents(anchor, group)
@@ -110,18 +111,25 @@ def _in_epilogue(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     inside = anchor.loops.rows | anchor.loops.inner == group.loops.rows
     columns = axes_in_order(group.members[0].index[-1])
     last = columns[len(columns) - len(anchor.reduced) :]
-    fits = inside and set(last) == set(anchor.reduced) and group.width in (0, extent(last))
+    fits = inside and set(last) == set(anchor.reduced) and _reduces(group, extent(last))
     return Nesting.SAME_AXES if fits else None
+
+
+def _reduces(group: FusionGroup, columns: int) -> bool:
+    """Whether a product's epilogue reduces so many columns at a time, or none yet."""
+    return assume_equal(group.width, 0) or assume_equal(group.width, columns)
 
 
 def _of_fewer_elements(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     """A small result computed by the first programs of a flat kernel: that saves a launch."""
     elements = anchor.loops.row_extent
     small = hint(elements) * anchor.value.dtype.info.bits // 8 <= RIDER_BYTES
-    return Nesting.SAME_EXTENTS if small and 0 < elements < group.loops.row_extent else None
+    fewer = small and assume_less(0, elements) and assume_less(elements, group.loops.row_extent)
+    return Nesting.SAME_EXTENTS if fewer else None
 
 
 def _of_same_extents(anchor: Anchor, group: FusionGroup) -> Nesting | None:
-    same = anchor.loops.row_extent == group.loops.row_extent
-    same = same and anchor.loops.inner_extent == group.loops.inner_extent
+    mine, others = anchor.loops, group.loops
+    same = assume_equal(mine.row_extent, others.row_extent)
+    same = same and assume_equal(mine.inner_extent, others.inner_extent)
     return Nesting.SAME_EXTENTS if same else None

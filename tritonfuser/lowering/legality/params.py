@@ -11,7 +11,8 @@ from ...heuristics.params import (
     MatmulParams,
     RowTiling,
 )
-from ...symbolic.index_expr import axes_in_order
+from ...symbolic.index_expr import axes_in_order, extent
+from ...symbolic.queries import assume_constant, assume_less
 from ...symbolic.sizes import is_size
 from ..segments import Segment
 from .row_alignment import why_not_aligned
@@ -61,8 +62,8 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
 def _why_not_columns(segment: Segment, params: MatmulParams) -> Refusal | None:
     """A product whose epilogue reduces columns: each part of a tile has those of one reduction."""
     product, *reductions = segment.members
-    width = prod(axis.extent for axis in reductions[0].across)
-    columns = prod(axis.extent for axis in axes_in_order(product.index[-1]))
+    width = assume_constant(extent(reductions[0].across))
+    columns = assume_constant(extent(axes_in_order(product.index[-1])))
     fitting = [parts for parts in (1, 2) if columns % (parts * width) == 0]
     if (params.block_n, params.parts) in [(parts * width, parts) for parts in fitting]:
         return None
@@ -119,14 +120,14 @@ def _why_not_held(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
     """Tails hold what whole blocks leave of a row, and a row in registers fits its tiles."""
     name = f"segment {segment.name} ({segment.scheduler})"
     row, block, tails = segment.reduced_extent, tiling.block, tiling.tails
-    if tails and row % block > sum(tails):
+    if tails and assume_less(sum(tails), row % block):
         return Refusal(
             f"{name} has rows of {row} elements, "
             f"of which tails={tails} do not hold what blocks of {block} leave",
             "Use tails=() for a last block that reaches past the row.",
         )
     may_loop = hasattr(params, "persistent")
-    if tiling.in_registers and block + sum(tails) < row:
+    if tiling.in_registers and assume_less(block + sum(tails), row):
         return Refusal(
             f"{name} keeps rows of {row} elements in registers, block_r={block} is too small",
             f"Use {'persistent=False, or ' * may_loop}a block_r of at least the row.",

@@ -28,7 +28,8 @@ from ...ir import (
 )
 from ...ops.builder import as_call
 from ...ops.table import Call, HostScalar, Kind, Op
-from ...symbolic.sizes import integer
+from ...symbolic.queries import assume_abs, assume_equal, assume_less, assume_same_shape
+from ...symbolic.sizes import integer, is_integer
 from .constant_folding import fold
 
 
@@ -94,7 +95,7 @@ def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
     if output.alias_of is None:
         return None
     made, into = _value(known[output.value]), _value(known[output.alias_of])
-    if made.tensor.sizes != into.tensor.sizes:
+    if not assume_same_shape(made.tensor.sizes, into.tensor.sizes):
         raise DefinitionError(
             f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
             f"{into.name} of shape {list(into.tensor.sizes)}"
@@ -119,7 +120,7 @@ def _input(value: Value, spec: InputSpec) -> Value:
         return value
     declared = value.tensor
     dims = tuple(
-        Dim(size, expanded=size > 1 and (stride == 0 or dim.expanded))
+        Dim(size, _is_expanded(size, stride, dim))
         for size, stride, dim in zip(spec.sizes, spec.strides, declared.dims, strict=True)
     )
     layout = declared.layout or Layout((), ())
@@ -161,11 +162,21 @@ def _arg(arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
     return _extent(found) if kind is Kind.EXTENT and found is not None else found
 
 
+def _is_expanded(size: int, stride: int, declared: Dim) -> bool:
+    return assume_less(1, size) and (assume_equal(stride, 0) or declared.expanded)
+
+
+def _fits_int64(value: int | float) -> bool:
+    if is_integer(value):
+        return assume_less(assume_abs(value), 2**63)
+    return abs(value) < 2**63  # of nan it is False
+
+
 def _extent(item: Operand) -> Operand:
     """A shape entry as an integer: a Float scalar counts as a size too."""
     if not isinstance(item, Const) or isinstance(item.value, complex):
         return item
-    if not abs(item.value) < 2**63:
+    if not _fits_int64(item.value):
         raise DefinitionError(f"a size must be a number of at most 63 bits, got {item.value}")
     return Const(integer(item.value), DataType.Int)
 

@@ -10,7 +10,8 @@ import torch
 from ...dtypes import Category, DataType, of_python
 from ...ir import Const, Number
 from ...ops.table import Call, Pointwise
-from ...symbolic.sizes import integer, is_size
+from ...symbolic.queries import assume_at_most, assume_constant, assume_less, assume_max, assume_min
+from ...symbolic.sizes import integer, is_integer, is_size
 
 _UNSIGNED = range(2**63, 2**64)
 """Ints that only UInt64 can represent."""
@@ -33,15 +34,15 @@ def fold(call: Call, dtype: DataType) -> Const | None:
 _OF_SIZES: dict[str, Callable[..., int]] = {
     "int_div": lambda a, b: _where_natural(a, b)[0] // b,
     "int_mod": lambda a, b: _where_natural(a, b)[0] % b,
-    "minimum": min,
-    "maximum": max,
+    "minimum": assume_min,
+    "maximum": assume_max,
 }
 """What functions in expressions of ops mean for sizes that vary."""
 
 
 def _where_natural(a: int, b: int) -> tuple[int, int]:
     """Operands for which rounding down is rounding towards zero."""
-    if a < 0 or b <= 0:
+    if assume_less(a, 0) or assume_at_most(b, 0):
         raise TypeError("not for sizes")
     return a, b
 
@@ -79,7 +80,7 @@ def neutral(kind: str, dtype: DataType) -> Const:
 
 
 def _tensor(const: Const) -> torch.Tensor:
-    value = int(integer(const.value)) if is_size(const.value) else const.value
+    value = assume_constant(const.value) if is_integer(const.value) else const.value
     return torch.tensor(value, dtype=const.dtype.info.torch, device="cpu")
 
 

@@ -14,6 +14,7 @@ from ...errors import SchedulingError
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call
 from ...ops.table import Contraction, Library, View
+from ...symbolic.queries import assume_empty
 from ..product_policy import ProductPolicy
 from .substitution import next_free, renumber
 
@@ -60,7 +61,7 @@ def _reject_reason(node: Node, device: DeviceProperties) -> str | None:
     if node.out.dtype not in _DTYPES:
         return f"kernels multiply Half and BFloat16, got {node.out.dtype}"
     sizes = [size for value in (*node.operands(), node.out) for size in value.tensor.sizes]
-    if 0 in sizes:
+    if assume_empty(sizes):
         return "it has no elements"
     if _as_mma(node, GraphBuilder(1 << 30, 1 << 30)) is None:
         return "its ranks are not those of a product of two matrices, or of a batch of them"

@@ -45,9 +45,7 @@ def _copied_value(node: Node, producers: dict[Value, Node]) -> Value | None:
     if not is_copy(node) or not isinstance(node.args[0], Value):
         return None
     source = node.args[0]
-    if source.type == node.out.type or (
-        source.is_tensor and node.out.is_tensor and source.dtype is node.out.dtype
-    ):
+    if source.is_tensor is node.out.is_tensor and source.dtype is node.out.dtype:
         return source
     inner = producers.get(source)
     if inner is None or not is_copy(inner) or not isinstance(inner.args[0], Value):

@@ -9,6 +9,7 @@ from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Pointwise
+from ...shapes import assume_types_equal
 from .redundant_nodes import drop_dead, merge_equal
 from .substitution import next_free
 
@@ -31,7 +32,7 @@ def rewritten(fusion: Fusion, rewrite: Rewrite) -> Fusion:
         builder.loc = node.loc
         mark = builder.mark()
         made = rewrite(node, builder)
-        if made is not None and made.type == node.out.type:
+        if made is not None and assume_types_equal(made.type, node.out.type):
             builder.nodes[-1] = replace(builder.nodes[-1], outs=node.outs)
             changed = True
         else:

@@ -30,6 +30,7 @@ from ...ops.builder import GraphBuilder, OpNamespace, as_call, check_complex
 from ...ops.complex.pairs import Pair, cast
 from ...ops.table import Call, Pointwise, View
 from ...ops.typing_rules import operand_types
+from ...symbolic.queries import assume_same_shape
 from ..access.aliases import BufferView, buffer_strides, requested_order, resolve
 from .substitution import Substitution, next_free
 
@@ -245,7 +246,8 @@ class _Splitter:
             return x
         if not (isinstance(x, Value) and x.is_tensor):
             return self.ops.full(list(type_.sizes), x, dtype)
-        return x if x.tensor.sizes == type_.sizes else self.ops.expand(x, list(type_.sizes))
+        whole = assume_same_shape(x.tensor.sizes, type_.sizes)
+        return x if whole else self.ops.expand(x, list(type_.sizes))
 
     def _outputs(self) -> tuple[list[Output], list[BufferView | None]]:
         """The outputs of the real fusion: for a complex one, the real buffer that it lies in."""

@@ -10,7 +10,8 @@ from ...heuristics.integers import divisors
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Reduction
-from ...symbolic.sizes import hint, is_size, known_divisor
+from ...symbolic.queries import assume_equal, assume_less, assume_same_shape, known_divisor
+from ...symbolic.sizes import hint, is_size
 
 MAX_SHORTFALL = 4
 """A split into fewer parts than wanted, by more than this factor, is not worth a second step."""
@@ -50,6 +51,13 @@ Parts = int | tuple[int, ...] | Interleaved | AlongMaximum
 that the second step reduces; into interleaved parts; or as another reduction is split."""
 
 
+def same_parts(a: Parts, b: Parts) -> bool:
+    """Whether two splits are the same, from here on for all sizes."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return assume_same_shape(a, b)
+    return a == b
+
+
 def reduced_extents(node: Node) -> tuple[int, ...]:
     """The extents that a reduction reduces, in the order of the dims."""
     sizes = as_call(node).value("arg").tensor.sizes
@@ -86,7 +94,8 @@ def interleaved_factors(extents: tuple[int, ...], wanted: Interleaved) -> tuple[
 
 def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
     """The factors, or all 1 where they are the whole extents."""
-    return tuple(factors) if prod(factors) < prod(extents) else (1,) * len(extents)
+    fewer = assume_less(prod(factors), prod(extents))
+    return tuple(factors) if fewer else (1,) * len(extents)
 
 
 def splits_well(extents: tuple[int, ...], parts: int) -> bool:
@@ -104,13 +113,13 @@ class SplitFactors:
         Reduced dim -> the factor that the second step reduces, 1 for none.
     interleaved : bool
         Whether the parts are interleaved; else they are contiguous.
-    padded : int
-        The longest reduced extent, with the padding that its dim needs; 0 for no padding.
+    padded : int, optional
+        The longest reduced extent, with the padding that its dim needs; None for no padding.
     """
 
     factors: dict[int, int]
     interleaved: bool = False
-    padded: int = 0
+    padded: int | None = None
 
     @property
     def parts(self) -> int:
@@ -187,8 +196,8 @@ def cut_dims(sizes: Sequence[int], split: SplitFactors) -> CutDims:
         factor = split.factors.get(dim)
         if factor is None:
             cut.append(size)
-        elif factor in (1, size):
-            (inner if factor == 1 else outer).append(len(cut))
+        elif (once := assume_equal(factor, 1)) or assume_equal(factor, size):
+            (inner if once else outer).append(len(cut))
             cut.append(size)
         else:
             outer.append(len(cut) + split.interleaved)

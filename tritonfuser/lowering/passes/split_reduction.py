@@ -80,7 +80,7 @@ def _cut_operand(node: Node, split: SplitFactors, builder: GraphBuilder) -> tupl
     operand = call.value("arg")
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
-    if split.padded:
+    if split.padded is not None:
         source = _padded(source, call, split.padded, builder)
     cut = cut_dims(source.tensor.sizes, split)
     if len(cut.sizes) != operand.tensor.rank:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...device import VECTOR_BYTES
 from ...symbolic.index_expr import Affine, Axis, digit, extent
+from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import is_size
 from ..access.traffic import Traffic
 
@@ -46,7 +47,8 @@ def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
     """Where a row begins, if its elements lie one behind another; axes are outermost first."""
     step, rest = 1, offset
     for axis in reversed(reduced):
-        if (step, axis) not in ((c, d.base) for d, c in rest.terms):
+        steps = (c for d, c in rest.terms if d.base == axis)
+        if not any(assume_equal(step, c) for c in steps):
             return None
         rest = rest - digit(axis) * step
         step *= axis.extent

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...ir import Value
-from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.index_expr import Affine, Axis, Digit
+from ...symbolic.queries import (
+    assume_at_most,
+    assume_equal,
+    assume_multiple,
+    is_known_equal,
+    is_known_less,
+)
 from .tile import Tile
 
 ALIGNMENT = 16
@@ -79,25 +86,30 @@ def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Describe
     if steps is None or value.dtype not in _MOVED or max(down.width, along.width) > LONGEST:
         return None
     first, second = steps
-    turned = second != 1
+    turned = not assume_equal(second, 1)
     if turned:
         first, second, down, along = second, first, along, down
     size = value.dtype.info.bytes
-    fits = second == 1 and first >= along.axis.extent and first * size % ALIGNMENT == 0
+    fits = assume_equal(second, 1) and assume_at_most(along.axis.extent, first)
+    fits = fits and assume_multiple(first * size, ALIGNMENT)
     if not fits or along.width * size < ALIGNMENT:
         return None
     return Described(value, (down.axis.extent, along.axis.extent), first, (down, along), turned)
+
+
+def _is_whole(digit: Digit, axis: Axis) -> bool:
+    """Whether a digit is all of an axis."""
+    once = is_known_equal(digit.div, 1)
+    return once and (digit.mod is None or is_known_less(axis.extent - 1, digit.mod))
 
 
 def _steps(offset: Affine, down: Axis, along: Axis) -> tuple[int, int] | None:
     """The steps of ``down * a + along * b``, if that is all there is."""
     found: dict[Axis, int] = {}
     for digit, step in offset.terms:
-        whole = digit.div == 1 and isinstance(digit.base, Axis)
-        if not whole or (digit.mod is not None and digit.mod < digit.base.extent):  # type: ignore[union-attr]
+        if not isinstance(digit.base, Axis) or not _is_whole(digit, digit.base):
             return None
-        assert isinstance(digit.base, Axis)
         found[digit.base] = step
-    if offset.const or found.keys() != {down, along}:
+    if not is_known_equal(offset.const, 0) or found.keys() != {down, along}:
         return None
     return found[down], found[along]

@@ -19,7 +19,8 @@ from ...heuristics.params import (
     TransposeParams,
 )
 from ...symbolic.index_expr import substitute
-from ...symbolic.sizes import guarded, is_size
+from ...symbolic.queries import assume_at_most, assume_less
+from ...symbolic.sizes import is_size
 from ..segments import Segment
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
@@ -49,7 +50,7 @@ def _transpose(segment: Segment, params: TransposeParams) -> Nest:
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
     ]
-    if grid[1][1] > MAX_PROGRAMS_Y:
+    if assume_less(MAX_PROGRAMS_Y, grid[1][1]):
         grid.reverse()
     constants = (("XBLOCK", params.block_x), ("YBLOCK", params.block_y))
     maps = RowMaps(AxisMap({**y_axes, **x_axes}))
@@ -92,16 +93,18 @@ def _is_whole(tiling: RowTiling, row: int) -> bool:
     if is_size(row):
         if not tiling.in_registers:
             return False
-        guarded(SHORTEST * row >= tiling.block)
-    return tiling.block >= row
+        assume_at_most(tiling.block, SHORTEST * row)
+    return assume_at_most(row, tiling.block)
 
 
 def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     if params.parts > 1:
         return cooperative_nest(segment, params)
     row = segment.reduced_extent
-    assert params.block_r + (0 if is_size(row) else sum(params.tails)) >= row
-    guarded(not is_size(row) or SHORTEST * row >= params.block_r)
+    fits = assume_at_most(row, params.block_r + (0 if is_size(row) else sum(params.tails)))
+    assert fits, f"a row of {row} in blocks of {params.block_r}"
+    if is_size(row):
+        assume_at_most(params.block_r, SHORTEST * row)
     s, s_axes = tile_over("s", segment.batch_axes, None)
     lone = params.block_m == 1
     m, m_axes = tile_over("m", segment.looped_axes, None if lone else params.block_m)

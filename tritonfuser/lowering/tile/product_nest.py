@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import MatmulParams
 from ...symbolic.index_expr import Axis, axes_in_order
+from ...symbolic.queries import assume_min
 from ..segments import Segment
 from .axis_map import AxisMap, RowMaps
 from .nest import Nest
@@ -72,7 +73,7 @@ def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
         tiles=(z, m, k, replace(kk, block="KBLOCK"), *((w,) if reductions else ()))
         + ((replace(c, block="NBLOCK"), n) if apart else (n,)),
         loop="k",
-        grid=((tile, min(total, params.programs or total)),),
+        grid=((tile, assume_min(total, params.programs) if params.programs else total),),
         maps=RowMaps(AxisMap({**shared, **n_axes, **w_axes, **k_axes})),
         constants=(
             ("MBLOCK", params.block_m),

@@ -7,7 +7,8 @@ from dataclasses import replace
 from math import prod
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit
-from ...symbolic.sizes import is_size, surely_multiple
+from ...symbolic.queries import assume_equal, assume_max, is_known_multiple
+from ...symbolic.sizes import is_size
 from .axis_map import AxisMap, RowMaps
 from .tile import Tile
 
@@ -21,7 +22,7 @@ def spread(axes: tuple[Axis, ...], kernel_axis: Axis | Bounded) -> dict[Axis, Af
     stride = 1
     for axis in reversed(axes):
         found[axis] = digit(kernel_axis, stride, axis.extent)
-        stride *= max(axis.extent, 1)
+        stride *= assume_max(axis.extent, 1)
     return found
 
 
@@ -32,7 +33,7 @@ def tile_over(
     axis = Axis(name, prod(a.extent for a in axes))
     if block is None:
         return Tile(axis, None, False), spread(axes, axis)
-    masked = not surely_multiple(axis.extent, block) or axis.extent == 0
+    masked = not is_known_multiple(axis.extent, block) or assume_equal(axis.extent, 0)
     return Tile(axis, f"{name.upper()}BLOCK", masked, block, place), spread(axes, axis)
 
 

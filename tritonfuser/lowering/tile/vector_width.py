@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...device import VECTOR_BYTES
 from ...ir import Value
-from ...symbolic.sizes import surely_multiple
+from ...symbolic.queries import is_known_equal, is_known_multiple
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from .tile import Tile
@@ -47,5 +47,5 @@ def _is_wide(read: Read, strides: tuple[int, ...]) -> bool:
     """Whether neighbours begin at multiples of a vector, whatever row they are in."""
     offset = offset_of(read.index, strides)
     size = read.value.dtype.info.bytes
-    steps = [step for _, step in offset.terms if step != 1]
-    return all(surely_multiple(step * size, VECTOR_BYTES) for step in (*steps, offset.const))
+    steps = [step for _, step in offset.terms if not is_known_equal(step, 1)]
+    return all(is_known_multiple(step * size, VECTOR_BYTES) for step in (*steps, offset.const))

@@ -10,7 +10,8 @@ import torch
 
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
 from ...ir import Const, Dim, Number, TensorType, Value
-from ...symbolic.sizes import integer
+from ...symbolic.queries import assume_at_most, assume_less, assume_max, assume_min
+from ...symbolic.sizes import integer, is_integer
 from ..complex import pairs
 from ..shape_rules import ARG, extent, fail, tensor, with_attrs, with_operands
 from ..table import Call, Composite, Factory, Kind, Op, Param
@@ -25,7 +26,7 @@ _INT32_MAX = 2**31 - 1
 
 def _infer_iota(call: Call) -> tuple[TensorType, ...]:
     length = extent("iota", call.arg("length"))
-    if isinstance(length, int) and length < 0:
+    if is_integer(length) and assume_less(length, 0):
         raise fail("iota", "a length of 0 and more", length)
     return (tensor([Dim(length)], dtype_attr(call)),)
 
@@ -118,10 +119,11 @@ def _expand_triu(ops: Any, arg: Value, diagonal: Value | Const) -> Any:
     """``triu(x, k)`` -> ``where(column >= row + k, x, 0)`` over two iotas."""
     rows, columns = arg.tensor.sizes[-2:]
     kind = DataType.Int
-    if isinstance(diagonal, Const) and rows + columns <= _INT32_MAX:
+    if isinstance(diagonal, Const) and assume_at_most(rows + columns, _INT32_MAX):
         assert not isinstance(diagonal.value, complex)
         # Beyond the corners nothing changes, and the sum stays in 32 bits.
-        diagonal = Const.of(max(-rows, min(integer(diagonal.value), columns)))
+        least = assume_min(integer(diagonal.value), columns)
+        diagonal = Const.of(assume_max(-rows, least))
         kind = DataType.Int32
     row = ops.broadcast(ops.iota(rows, dtype=kind), [False, True])
     column = ops.iota(columns, dtype=kind)

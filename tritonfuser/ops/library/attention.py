@@ -8,7 +8,7 @@ import torch
 
 from ...dtypes import Category, DataType
 from ...ir import Dim, TensorType, Value
-from ...shapes import same_extent
+from ...shapes import assume_extents_fit
 from ..shape_rules import fail
 from ..table import Call, Kind, Library, Op, Param
 from . import attention_torch, linked_dims
@@ -38,7 +38,7 @@ def _check_heads(call: Call, names: Sequence[str]) -> None:
 
 
 def _same(one: Dim, other: Dim) -> bool:
-    return same_extent(one.size, other.size)
+    return assume_extents_fit(one.size, other.size)
 
 
 def _text(dims: Sequence[Dim]) -> str:

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from ...dtypes import EIGHT_BIT_FLOATS
 from ...errors import DefinitionError
 from ...ir import Dim, TensorType, Value
-from ...shapes import broadcast_dims, same_extent
+from ...shapes import assume_extents_fit, broadcast_dims
+from ...symbolic.queries import assume_same_shape
 from ...symbolic.sizes import integer
 from ..complex import products
 from ..shape_rules import tensor
@@ -36,7 +37,7 @@ def _same_dtype(call: Call, values: Sequence[Value]) -> None:
 
 
 def _inner(call: Call, left: Dim, right: Dim) -> None:
-    if not same_extent(left.size, right.size):
+    if not assume_extents_fit(left.size, right.size):
         raise DefinitionError(
             f"{call.op.name}: the operands' inner extents differ: {left.size} and {right.size}"
         )
@@ -111,7 +112,7 @@ def _matmul_product(ops: Any, arg1: Value, arg2: Value) -> Value | None:
 def _linear_product(ops: Any, arg1: Value, arg2: Value, bias: Value | None) -> Value | None:
     if arg2.tensor.rank != 2 or arg1.tensor.rank < 2:
         return None
-    if bias is not None and bias.tensor.sizes != arg2.tensor.sizes[:1]:
+    if bias is not None and not assume_same_shape(bias.tensor.sizes, arg2.tensor.sizes[:1]):
         return None
     return _flattened(ops, arg1, ops.permute(arg2, [1, 0]), bias)
 
@@ -130,7 +131,8 @@ def _flattened(ops: Any, left: Value, right: Value, bias: Value | None) -> Value
 def _over(ops: Any, value: Value, batch: tuple[int, ...]) -> Value:
     """An operand over all batch dims."""
     sizes = (*batch, *value.tensor.sizes[-2:])
-    found = value if value.tensor.sizes == sizes else ops.expand(value, list(sizes))
+    whole = assume_same_shape(value.tensor.sizes, sizes)
+    found = value if whole else ops.expand(value, list(sizes))
     assert isinstance(found, Value)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dtypes import Category, DataType
 from ...errors import DefinitionError
 from ...ir import Dim, TensorType, Value
-from ...shapes import same_extent
+from ...shapes import assume_extents_equal, assume_extents_fit
 from ..shape_rules import INDEX_DTYPES, fail
 from ..table import Call, Kind, Library, Op, Param
 from . import grouped_torch
@@ -41,11 +41,15 @@ def _capability(call: Call) -> int:
     return 100 if narrow else 0
 
 
+def _is_one(dim: Dim) -> bool:
+    return assume_extents_equal(dim.size, 1)
+
+
 def _check_scales(call: Call) -> None:
     """Factors of one element; what belongs to scaled or quantized results beside those."""
     for name in ("alpha", "beta"):
         factor = call.arg(name)
-        if isinstance(factor, Value) and any(d.size != 1 for d in factor.tensor.dims):
+        if isinstance(factor, Value) and not all(_is_one(d) for d in factor.tensor.dims):
             raise fail(call.op.name, f"an {name} of one element", list(factor.tensor.shape))
     if call.arg("beta") is not None and call.arg("bias") is None:
         raise fail(call.op.name, "a bias beside beta", None)
@@ -57,7 +61,7 @@ def _check_scales(call: Call) -> None:
 
 
 def _check_inner(call: Call, left: Dim, right: Dim) -> None:
-    if not same_extent(left.size, right.size):
+    if not assume_extents_fit(left.size, right.size):
         raise DefinitionError(
             f"{call.op.name}: the operands' inner extents differ: {left.size} and {right.size}"
         )
@@ -119,7 +123,7 @@ def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
         )
     _check_inner(call, left.dims[-1], right.dims[-2])
     for operand in (left, right):
-        if operand.rank == 3 and not same_extent(operand.dims[0].size, groups):
+        if operand.rank == 3 and not assume_extents_fit(operand.dims[0].size, groups):
             raise fail(call.op.name, f"{groups} groups, one an offset", operand.dims[0].size)
     dims = [rows, columns] if 3 in (left.rank, right.rank) else [groups, rows, columns]
     return _results(call, tuple(map(Dim, dims)))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from ...dtypes import Category, DataType
 from ...ir import Dim, Extent, TensorType
+from ...symbolic.queries import assume_multiple
+from ...symbolic.sizes import is_integer
 from ..shape_rules import INDEX_DTYPES, fail, plain
 from ..table import Call, Kind, Library, Op, Param
 from . import narrow_torch
@@ -64,7 +66,7 @@ def quantized_types(
     if size != block:
         raise fail(call.op.name, f"{block_size}={block} for {asked}", size)
     width = dims[-1].size if dims else 1
-    if isinstance(width, int) and width % block:
+    if is_integer(width) and not assume_multiple(width, block):
         raise fail(call.op.name, f"a last dim that is a multiple of {block}", width)
     rows = tuple(Dim(dim.size) for dim in dims[:-1])
     narrow = _part(width, 2) if elements is DataType.Float4_e2m1fn_x2 else width

@@ -8,6 +8,8 @@ import torch
 
 from ...dtypes import Category, DataType
 from ...ir import Dim, TensorType
+from ...symbolic.queries import assume_less
+from ...symbolic.sizes import is_integer
 from ..shape_rules import ARG, extent, fail, int_attr, with_attrs, wrap_dim
 from ..table import Call, Kind, Library, Op, Param
 from . import linked_dims
@@ -26,7 +28,9 @@ def _infer_topk(call: Call) -> tuple[TensorType, ...]:
         raise fail(call.op.name, "an integer k", k.dtype)
     count = extent(call.op.name, k)
     size = arg.dims[place].size if arg.rank else 1
-    if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
+    if is_integer(count) and (
+        assume_less(count, 0) or (is_integer(size) and assume_less(size, count))
+    ):
         raise fail(call.op.name, f"a k from 0 to {size}, the size of dim {place}", count)
     dims = tuple(Dim(count if d == place else dim.size) for d, dim in enumerate(arg.dims))
     return TensorType(dims, arg.dtype), TensorType(dims, DataType.Int)

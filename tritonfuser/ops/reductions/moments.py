@@ -10,6 +10,7 @@ import torch
 
 from ...dtypes import REDUCED_FLOATS, Category, DataType, real_dtype
 from ...ir import Dim, TensorType, Value
+from ...symbolic.queries import assume_equal, assume_max
 from ...symbolic.sizes import is_size
 from ..complex import pairs
 from ..shape_rules import fail, flags, reduced_dims, with_attrs, without
@@ -82,9 +83,9 @@ def _expand_var_mean(
     average, squares, _ = ops.welford(arg, list(dims))
     count = math.prod(arg.tensor.sizes[d] for d in dims)
     # 0 / 0 = nan is torch's variance of too few elements.
-    degrees = max(count - correction, 0)
+    degrees = assume_max(count - correction, 0)
     var = ops.div(squares, degrees if is_size(degrees) else float(degrees))
-    mean = ops.set(average) if count else ops.div(average, 0.0)
+    mean = ops.div(average, 0.0) if assume_equal(count, 0) else ops.set(average)
     if keepdim:
         new = flags(dims, arg.tensor.rank)
         return ops.broadcast(var, new), ops.broadcast(mean, new)

@@ -12,6 +12,8 @@ import torch
 from ...dtypes import Category, DataType
 from ...errors import DefinitionError
 from ...ir import Dim, TensorType, Value
+from ...symbolic.queries import assume_equal, assume_less
+from ...symbolic.sizes import is_integer
 from ..complex import pairs
 from ..shape_rules import fail, flags, reduced_dims, with_attrs, with_operands, without
 from ..table import Call, Kind, Op, Param, Reduction
@@ -65,7 +67,7 @@ def _record(
         bare = with_attrs(call, dims=left, keepdim=False)
         bare = with_attrs(bare, dtype=dtype) if repeated is not None else bare
         out = builder.append(with_operands(bare, arg=out))
-    if copies > 1 and repeated is not None:
+    if repeated is not None and assume_less(1, copies):
         out = builder.call(repeated, out, copies)
     if out.dtype is not dtype:
         out = builder.call("cast", out, dtype)
@@ -83,19 +85,20 @@ def _take_away(
     the squeezed tensor. A stretched dim of no or unknown extent is reduced like any other: an
     empty sum is 0 even where the repeated element is inf.
     """
-    gone = [d for d in dims if _copies(arg.tensor.dims[d]) is not None]
-    copies = math.prod(_copies(arg.tensor.dims[d]) or 1 for d in gone)
+    counts = {d: n for d in dims if (n := _copies(arg.tensor.dims[d])) is not None}
+    gone, copies = list(counts), math.prod(counts.values())
     left = tuple(d - sum(g < d for g in gone) for d in dims if d not in gone)
     if gone:
-        arg = builder.call("squeeze", arg, gone, squeeze_expanded=copies > 1)
+        arg = builder.call("squeeze", arg, gone, squeeze_expanded=assume_less(1, copies))
     return arg, copies, left
 
 
 def _copies(dim: Dim) -> int | None:
     """How often a dim holds its only element; None where it holds several or none."""
-    if not isinstance(dim.size, int):
+    if not is_integer(dim.size):
         return None
-    return dim.size if dim.size == 1 or (dim.expanded and dim.size > 1) else None
+    once = assume_equal(dim.size, 1)
+    return dim.size if once or (dim.expanded and assume_less(1, dim.size)) else None
 
 
 def _summed(call: Call) -> DataType:

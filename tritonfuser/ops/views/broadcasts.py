@@ -67,7 +67,7 @@ def _record_expand(builder: Any, call: Call) -> Any:
     arg = call.value("arg")
     (out,) = _infer_expand(call)
     unchanged = all(
-        size in (DYNAMIC, dim.size)
+        any(shapes.assume_extents_equal(size, kept) for kept in (DYNAMIC, dim.size))
         for size, dim in zip(extents(call, "shape"), arg.tensor.dims, strict=False)
     )
     if out.rank == arg.tensor.rank and unchanged:
@@ -103,7 +103,7 @@ def _record_broadcast_in_dim(builder: Any, call: Call) -> Any:
     places = _places(call, len(shape))
     new = tuple(not old for old in flags(places, len(shape)))
     spread = builder.call("broadcast", arg, new)
-    if spread is not arg and out.dims == spread.tensor.dims:
+    if spread is not arg and shapes.assume_dims_equal(out.dims, spread.tensor.dims):
         return spread
     return builder.call("expand", spread, shape)
 

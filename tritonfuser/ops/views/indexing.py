@@ -11,9 +11,18 @@ import torch
 
 from ...dtypes import DataType
 from ...ir import Const, Dim, TensorType, Value
-from ...shapes import Index, Memory, Pull, Source, broadcast_dims, broadcast_index
+from ...shapes import (
+    Index,
+    Memory,
+    Pull,
+    Source,
+    assume_extents_equal,
+    broadcast_dims,
+    broadcast_index,
+)
 from ...symbolic.index_expr import Affine, Indexed, Outside, constant
-from ...symbolic.sizes import integer
+from ...symbolic.queries import assume_at_most, assume_less
+from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (
     ARG,
     check_index,
@@ -91,9 +100,9 @@ def _record_select(builder: Any, call: Call) -> Any:
 def _infer_select(call: Call) -> tuple[TensorType, ...]:
     arg, place = call.value("arg").tensor, int_attr(call, "dim")
     size, index = arg.dims[place].size, call.operand("index")
-    if isinstance(size, int) and isinstance(index, Const):
+    if is_integer(size) and isinstance(index, Const):
         position = _constant_index(index)
-        if not -size <= position < size:
+        if not (assume_at_most(-size, position) and assume_less(position, size)):
             raise fail("select", f"an index from {-size} to {size - 1} in dim {place}", position)
     return view_of(arg, without(arg.dims, [place]))
 
@@ -108,7 +117,10 @@ def _selected(call: Call) -> int | None:
     index, place = call.operand("index"), int_attr(call, "dim")
     if isinstance(index, Value):
         return None
-    return _constant_index(index) % call.value("arg").tensor.sizes[place]
+    position = _constant_index(index)
+    if assume_less(position, 0):
+        position += call.value("arg").tensor.sizes[place]
+    return position
 
 
 def _pull_select(call: Call, pull: Pull) -> tuple[Source, ...]:
@@ -147,11 +159,12 @@ def _same_rank(call: Call) -> tuple[TensorType, TensorType, int]:
 
 def _infer_gather(call: Call) -> tuple[TensorType, ...]:
     arg, index, place = _same_rank(call)
-    nothing = any(dim.size == 0 for dim in index.dims)
+    nothing = any(assume_extents_equal(dim.size, 0) for dim in index.dims)
     for d, (mine, other) in enumerate(zip(arg.dims, index.dims, strict=True)):
         if d == place or nothing:
             continue
-        if isinstance(mine.size, int) and isinstance(other.size, int) and other.size > mine.size:
+        known = is_integer(mine.size) and is_integer(other.size)
+        if known and assume_less(mine.size, other.size):
             raise fail("gather", f"an index of at most {mine.size} in dim {d}", other.size)
     return view_of(arg, [Dim(dim.size) for dim in index.dims])
 

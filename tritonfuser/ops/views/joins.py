@@ -12,7 +12,8 @@ from ...dtypes import Category
 from ...errors import DefinitionError
 from ...ir import Const, Dim, Extent, TensorType, Value
 from ...shapes import Pull, Source
-from ...symbolic.sizes import integer
+from ...symbolic.queries import assume_less
+from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (
     ARG,
     extents,
@@ -43,25 +44,29 @@ def _widths(call: Call) -> list[tuple[Extent, Extent]]:
     return pairs[::-1]
 
 
+def _adds_none(before: Extent, after: Extent) -> bool:
+    return all(shapes.assume_extents_equal(width, 0) for width in (before, after))
+
+
 def _infer_pad(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     dims = []
     for place, (dim, (before, after)) in enumerate(zip(arg.dims, _widths(call), strict=True)):
         size = plain(dim.size + before + after)
-        if isinstance(size, int) and size < 0:
+        if is_integer(size) and assume_less(size, 0):
             raise fail(
                 "pad",
                 f"widths that leave 0 and more of the {dim.size} elements in dim {place}",
                 [before, after],
             )
-        dims.append(dim if (before, after) == (0, 0) else Dim(size))
+        dims.append(dim if _adds_none(before, after) else Dim(size))
     return view_of(arg, dims)
 
 
 def _record_pad(builder: Any, call: Call) -> Any:
     arg, value = call.value("arg"), call.arg("value")
     _infer_pad(call)
-    if all(pair == (0, 0) for pair in _widths(call)):
+    if all(_adds_none(*pair) for pair in _widths(call)):
         return builder.call("set", arg)
     if isinstance(value, Value | Const):
         if value.dtype.info.category is not arg.dtype.info.category:
@@ -113,9 +118,9 @@ def _joined(types: Sequence[TensorType], but: int) -> list[Dim]:
         for place, (mine, other) in enumerate(zip(dims, type_.dims, strict=True)):
             if place == but:
                 continue
-            if not shapes.same_extent(mine.size, other.size):
+            if not shapes.assume_extents_fit(mine.size, other.size):
                 raise fail("cat", f"size {mine.size} in dim {place} of tensor {number}", other.size)
-            size = mine.size if isinstance(mine.size, int) else other.size
+            size = mine.size if is_integer(mine.size) else other.size
             dims[place] = Dim(size, mine.expanded and other.expanded)
     return dims
 

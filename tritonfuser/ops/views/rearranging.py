@@ -15,6 +15,8 @@ from ... import shapes
 from ...dtypes import DataType
 from ...ir import DYNAMIC, Const, Dim, Extent, ScalarType, TensorType, Value
 from ...shapes import Pull, Source
+from ...symbolic.queries import assume_less, assume_multiple
+from ...symbolic.sizes import is_integer
 from ..shape_rules import (
     ARG,
     extents,
@@ -41,23 +43,24 @@ def _infer_reshape(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     sizes = list(extents(call, "new_shape"))
     old: Extent = math.prod(arg.shape)
-    known: Extent = math.prod(s for s in sizes if s != DYNAMIC)
-    if any(isinstance(s, int) and s < DYNAMIC for s in sizes) or sizes.count(DYNAMIC) > 1:
+    asked = [place for place, s in enumerate(sizes) if shapes.assume_extents_equal(s, DYNAMIC)]
+    known: Extent = math.prod(s for place, s in enumerate(sizes) if place not in asked)
+    if any(is_integer(s) and assume_less(s, DYNAMIC) for s in sizes) or len(asked) > 1:
         raise fail("reshape", "sizes of 0 and more, and -1 once at most", sizes)
-    if DYNAMIC in sizes:
-        sizes[sizes.index(DYNAMIC)] = _quotient(old, known, sizes)
-    elif isinstance(old, int) and isinstance(known, int) and old != known:
+    if asked:
+        sizes[asked[0]] = _quotient(old, known, sizes)
+    elif not shapes.assume_extents_fit(old, known):
         raise fail("reshape", f"a shape of {old} elements, as {_text(arg.shape)} has", sizes)
     return view_of(arg, [Dim(size) for size in sizes])
 
 
 def _quotient(old: Extent, known: Extent, sizes: list[Extent]) -> Extent:
     """The extent that -1 stands for."""
-    if known == 0:
+    if shapes.assume_extents_equal(known, 0):
         raise fail("reshape", "no -1 beside a size of 0: it could be anything", sizes)
-    if not (isinstance(old, int) and isinstance(known, int)):
-        return plain(old * known**-1) if not isinstance(known, int) else plain(old / known)
-    if old % known:
+    if not (is_integer(old) and is_integer(known)):
+        return plain(old * known**-1) if not is_integer(known) else plain(old / known)
+    if not assume_multiple(old, known):
         raise fail("reshape", f"sizes that divide the {old} elements of the tensor", sizes)
     return old // known
 
@@ -72,7 +75,7 @@ def _record_reshape(builder: Any, call: Call) -> Any:
     asked = call.arg("new_shape")
     assert isinstance(asked, tuple)
     shape = tuple(
-        Const.of(size) if isinstance(size, int) else given
+        Const.of(size) if is_integer(size) else given
         for size, given in zip(out.shape, asked, strict=True)
     )
     return builder.append(with_operands(call, new_shape=shape))
@@ -95,14 +98,14 @@ def _infer_squeeze(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     for place in call.dims():
         dim = arg.dims[place]
-        if dim.expanded and dim.size not in (0, 1):
+        if dim.expanded and not any(shapes.assume_extents_equal(dim.size, n) for n in (0, 1)):
             if not call.attrs["squeeze_expanded"]:
                 raise fail(
                     "squeeze",
                     f"squeeze_expanded=True to squeeze the expanded dim {place}",
                     "False",
                 )
-        elif isinstance(dim.size, int) and dim.size != 1:
+        elif not shapes.assume_extents_fit(dim.size, 1):
             raise fail(
                 "squeeze",
                 f"size 1 in dim {place}",
@@ -175,7 +178,7 @@ def _record_size(builder: Any, call: Call) -> Any:
         raise fail("size", "a tensor with dims", "a 0-dim tensor")
     dim = wrap_dim("size", int_attr(call, "dim"), arg.rank)
     found = arg.dims[dim].size
-    if isinstance(found, int):
+    if is_integer(found):
         return Const.of(found)
     return builder.append(with_attrs(call, dim=dim))
 

@@ -10,6 +10,8 @@ from ...dtypes import Category, DataType, real_dtype
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Guard, Pull, Target
 from ...symbolic.index_expr import Indexed, Outside
+from ...symbolic.queries import assume_equal, assume_less
+from ...symbolic.sizes import is_integer
 from ..complex.pairs import Pair, each
 from ..shape_rules import (
     ARG,
@@ -54,7 +56,7 @@ def _check_room(what: str, small: TensorType, large: TensorType, whose: str, dim
     """That ``small`` is nowhere larger, as far as the sizes are known."""
     for d in dims:
         size, room = small.dims[d].size, large.dims[d].size
-        if isinstance(size, int) and isinstance(room, int) and size > room:
+        if is_integer(size) and is_integer(room) and assume_less(room, size):
             raise fail("scatter", f"an {what} of at most {whose} {room} in dim {d}", size)
 
 
@@ -105,7 +107,7 @@ def _by_winner(ops: Any, arg: Pair, index: Value, src: Any, dim: int) -> Pair:
         parts: Pair = each("scatter")(ops, arg, index, src, dim=dim)
         return parts
     sizes, whole = list(index.tensor.sizes), list(arg.re.tensor.sizes)
-    if not index.tensor.numel:
+    if assume_equal(index.tensor.numel, 0):
         return arg
     numbers = ops.reshape(ops.iota(index.tensor.numel, dtype=DataType.Int), sizes)
     winner = ops.scatter(ops.full(whole, _NOBODY, DataType.Int), index, numbers, dim)

@@ -12,7 +12,8 @@ from ... import shapes
 from ...errors import DefinitionError
 from ...ir import Arg, Const, Dim, Extent, TensorType
 from ...shapes import Memory
-from ...symbolic.sizes import integer
+from ...symbolic.queries import assume_equal, assume_less, assume_same_shape
+from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (
     ARG,
     extents,
@@ -45,7 +46,8 @@ def _record_slice(builder: Any, call: Call) -> Any:
     known = [bound for bound in bounds if bound is not None]
     if len(known) < len(bounds):
         return builder.append(call)
-    if all(bound == (0, dim.size) for bound, dim in zip(known, arg.dims, strict=True)):
+    whole = ((0, dim.size) for dim in arg.dims)
+    if all(assume_same_shape(bound, all_) for bound, all_ in zip(known, whole, strict=True)):
         return builder.call("set", call.value("arg"))
     clamped = with_operands(
         call,
@@ -78,8 +80,8 @@ def _lengths(rank: int, *limits: Sequence[Arg]) -> list[tuple[bool, str]]:
 
 
 def _bounds(low: int | None, high: int | None, stride: int | None) -> list[tuple[bool, str]]:
-    early = low is not None and low < 0
-    crossed = low is not None and high is not None and high < low
+    early = low is not None and assume_less(low, 0)
+    crossed = low is not None and high is not None and assume_less(high, low)
     return [
         (early, "Slice operation start_indices must be greater than or equal to 0."),
         (
@@ -87,7 +89,7 @@ def _bounds(low: int | None, high: int | None, stride: int | None) -> list[tuple
             "Slice operation end_indices must be greater than or equal to start_indices.",
         ),
         (
-            stride != 1,
+            stride is None or not assume_equal(stride, 1),
             "nvFuser Limitation: All slice operation strides must be of const size 1.",
         ),
     ]
@@ -106,7 +108,7 @@ def _number(size: Arg) -> int | None:
 
 def _known_bounds(dim: Dim, start: Arg, end: Arg) -> tuple[int, int] | None:
     low, high = _number(start), _number(end)
-    if low is None or high is None or not isinstance(dim.size, int):
+    if low is None or high is None or not is_integer(dim.size):
         return None
     return shapes.slice_bounds(dim.size, low, high)
 
@@ -124,7 +126,7 @@ def _length(size: Extent, start: Extent, end: Extent) -> Extent:
 
     At a run all three are numbers, and the length is exact.
     """
-    if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
+    if is_integer(size) and is_integer(start) and is_integer(end):
         low, high = shapes.slice_bounds(size, start, end)
         return high - low
     name = f"slice({size}, {start}, {end})"

@@ -1,0 +1,105 @@
+"""Segment in, its kernel axes out, with all that the kernel's text depends on decided.
+
+Where sizes vary, this is the last step of a lowering that records guards. What is written of the
+kernel afterwards compares sizes as plain numbers: the answers are known by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...dtypes import DataType
+from ...heuristics.params import MatmulParams
+from ...ir import Value
+from ...shapes import INT32_LIMIT, Memory, index_dtype
+from ...symbolic.queries import assume_at_most, assume_equal, assume_less, is_known_equal
+from ..access.aliases import buffer_strides
+from ..segments import Segment, SegmentedFusion
+from .nest import Nest
+from .nest_builder import nest_of
+from .product_nest import ProductNest
+
+Strides = Mapping[Value, tuple[int, ...]]
+"""Of the buffers of values, in elements."""
+
+
+@dataclass(frozen=True)
+class TiledSegment:
+    """A segment on kernel axes.
+
+    Attributes
+    ----------
+    segment : Segment
+        What the kernel computes.
+    nest : Nest
+        The kernel axes.
+    inputs, outputs : mapping
+        Strides, in elements, of the buffers that it loads from and stores to.
+    wide_index : bool
+        Whether positions need 64 bits.
+    """
+
+    segment: Segment
+    nest: Nest
+    inputs: Strides
+    outputs: Strides
+    wide_index: bool
+
+
+def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
+    """The kernel axes of a segment that has a kernel."""
+    inputs = {v: _strides(segmented, v) for v in segment.inputs if v.is_tensor}
+    outputs = {v: segmented.layouts[v] for v in segment.outputs}
+    nest = nest_of(segment)
+    wide = _is_wide(nest, inputs, outputs)
+    if isinstance(nest, ProductNest):
+        _assume_tiles(nest)
+        if isinstance(segment.params, MatmulParams) and segment.params.descriptors:
+            _assume_rows_apart(inputs)
+    else:
+        _assume_programs(nest)
+    for value in (*inputs, *outputs):
+        assume_equal(value.tensor.numel, 0)
+    for tile in nest.tiles:
+        if tile.block is not None:
+            assume_equal(tile.axis.extent, 1)
+    return TiledSegment(segment, nest, inputs, outputs, wide)
+
+
+def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:
+    found = segmented.layouts.get(value)
+    return buffer_strides(segmented.fusion, value) if found is None else found
+
+
+def _is_wide(nest: Nest, inputs: Strides, outputs: Strides) -> bool:
+    """Whether positions in a tensor, or along an axis of the kernel, need 64 bits."""
+    long = any(assume_at_most(INT32_LIMIT, tile.axis.extent) for tile in nest.tiles)
+    buffers = (*inputs.items(), *outputs.items())
+    memories = [Memory(value.tensor.sizes, strides) for value, strides in buffers]
+    return long or index_dtype(memories) is not DataType.Int32
+
+
+def _assume_programs(nest: Nest) -> None:
+    """An axis of one position has no program number."""
+    for tile, _ in nest.grid:
+        if tile.block is None:
+            assume_less(1, tile.axis.extent)
+
+
+def _assume_tiles(nest: ProductNest) -> None:
+    """Programs that loop over tiles, and tiles in one row or one column, are written otherwise."""
+    ((tile, programs),) = nest.grid
+    assume_less(programs, tile.axis.extent)
+    assume_less(1, nest.tile("z").axis.extent)
+    if not assume_equal(nest.rows, 1):
+        assume_equal(nest.columns, 1)
+
+
+def _assume_rows_apart(inputs: Strides) -> None:
+    """Tensor descriptors take matrices whose rows do not overlap."""
+    for value, strides in inputs.items():
+        dims = list(zip(value.tensor.sizes, strides, strict=True))[-2:]
+        for (size, step), (_, apart) in (dims, dims[::-1]) if len(dims) == 2 else ():
+            if is_known_equal(step, 1):
+                assume_at_most(size, apart)

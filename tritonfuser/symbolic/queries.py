@@ -1,0 +1,161 @@
+"""Questions about numbers that may be sizes: what is known of them, and what is assumed.
+
+``is_known_*`` and the like record nothing: they are False where the answer is not the same for all
+sizes. ``assume_*`` answer for the sizes of this run where that is not known, and record the answer
+as a guard: what is made with it serves other sizes only if the answer is the same for them. Plain
+ints are compared at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cmp_to_key
+from math import gcd
+
+from .polynomials import common_part, content
+from .sizes import hint, made, polynomial, sizes_among
+
+# --- known for all sizes: nothing is recorded -----------------------------------------------------
+
+
+def is_known_equal(a: int, b: int) -> bool:
+    """Whether two numbers are equal for all sizes."""
+    if type(a) is int and type(b) is int:
+        return a == b
+    sizes = sizes_among(a, b)
+    return a == b if not sizes else len(sizes) == 2 and sizes[0].terms == sizes[1].terms
+
+
+def is_known_less(a: int, b: int) -> bool:
+    """Whether ``a < b`` for all sizes."""
+    difference = b - a
+    if type(difference) is int:
+        return difference > 0
+    for size in sizes_among(difference):
+        return size.env.least(dict(size.terms)) > 0
+    return difference > 0
+
+
+def is_known_multiple(a: int, n: int) -> bool:
+    """Whether ``n`` divides ``a`` for all sizes."""
+    return is_known_equal(known_divmod(a, n)[1], 0)
+
+
+def known_divisor(value: int) -> int:
+    """The greatest number that divides a size whatever it is; of a number itself."""
+    for size in sizes_among(value):
+        return content(dict(size.terms))
+    return value
+
+
+def common_factor(a: int, b: int) -> int:
+    """What divides both for all sizes: the gcd of numbers, the factors that sizes share."""
+    sizes = sizes_among(a, b)
+    if not sizes:
+        return gcd(a, b)
+    both = [polynomial(n, sizes[0].env) for n in (a, b)]
+    factor = gcd(*(content(p) for p in both))
+    part = common_part(monomial for p in both for monomial in p)
+    return made(sizes[0].env, {part: factor} if factor else {})
+
+
+def known_divmod(a: int, n: int) -> tuple[int, int]:
+    """``(whole, rest)`` with ``a == n * whole + rest``; ``divmod`` where that is known."""
+    sizes = sizes_among(a, n)
+    if not sizes:
+        return divmod(a, n)
+    env = sizes[0].env
+    whole, rest = env.split(polynomial(a, env), polynomial(n, env))
+    return made(env, whole), made(env, rest)
+
+
+def lesser(a: int, b: int) -> int:
+    """The lesser of two numbers; where it is not known which, the one that is less in this run."""
+    if is_known_less(a, b):
+        return a
+    return b if is_known_less(b - 1, a) or hint(b) < hint(a) else a
+
+
+# --- decided by the sizes of this run: guards are recorded ----------------------------------------
+
+
+def assume_equal(a: int, b: int) -> bool:
+    """Whether two numbers are equal, from here on for all sizes."""
+    if type(a) is int and type(b) is int:
+        return a == b
+    difference = a - b
+    for size in sizes_among(difference):
+        return size.env.assume_zero(dict(size.terms))
+    return difference == 0
+
+
+def assume_less(a: int, b: int) -> bool:
+    """Whether ``a < b``, from here on for all sizes."""
+    if type(a) is int and type(b) is int:
+        return a < b
+    return assume_at_most(a + 1, b)
+
+
+def assume_at_most(a: int, b: int) -> bool:
+    """Whether ``a <= b``, from here on for all sizes."""
+    if type(a) is int and type(b) is int:
+        return a <= b
+    difference = b - a
+    for size in sizes_among(difference):
+        return size.env.assume_at_least_zero(dict(size.terms))
+    return difference >= 0
+
+
+def assume_multiple(a: int, n: int) -> bool:
+    """Whether ``n`` divides ``a``, from here on for all sizes; the sign of ``n`` is decided too."""
+    if type(a) is int and type(n) is int:
+        return a % n == 0
+    size = n if assume_less(0, n) else -n
+    if not assume_less(0, size):
+        raise ZeroDivisionError("division of a size by zero")
+    return assume_equal(a % size, 0)
+
+
+def assume_constant(value: int) -> int:
+    """The number that a size is in this run, and from here on has to be in all."""
+    for size in sizes_among(value):
+        return size.env.assume_constant(dict(size.terms))
+    return value
+
+
+def assume_max(a: int, b: int) -> int:
+    """``max(a, b)``: which of them is, from here on for all sizes."""
+    return b if assume_less(a, b) else a
+
+
+def assume_min(a: int, b: int) -> int:
+    """``min(a, b)``: which of them is, from here on for all sizes."""
+    return b if assume_less(b, a) else a
+
+
+def assume_abs(value: int) -> int:
+    """``abs(value)`` with the sign that it has from here on for all sizes."""
+    return -value if assume_less(value, 0) else value
+
+
+def assume_empty(sizes: Iterable[int]) -> bool:
+    """Whether a shape has a dim of no elements, from here on for all sizes."""
+    return any(assume_equal(size, 0) for size in sizes)
+
+
+def assume_same_shape(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two shapes are equal, from here on for all sizes."""
+    return len(a) == len(b) and all(assume_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def assume_sorted(items: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """``sorted(items)``: the tuples in an order that from here on is that of all sizes."""
+    return sorted(items, key=cmp_to_key(_order))
+
+
+def _order(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """Below, at or above 0 as ``a`` comes before, with or behind ``b``."""
+    for x, y in zip(a, b, strict=True):
+        if not assume_equal(x, y):
+            return -1 if assume_less(x, y) else 1
+    return 0
