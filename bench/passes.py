@@ -110,6 +110,7 @@ class Measured:
     simplify: float
     segment: float
     schedule: float
+    tile: float
     emit: float
     total: float
 

@@ -98,7 +98,7 @@ def test_a_stage_inside_another_counts_once():
 
 def test_exponents():
     def took(ops, total):
-        return passes.Measured("line", ops, ops, 1, 0, 0, 0, 0, 0, 0, total)
+        return passes.Measured("line", ops, ops, 1, 0, 0, 0, 0, 0, 0, 0, total)
 
     found = [took(10, 1.0), took(20, 4.0)]
     assert passes.exponent(*found) == 2.0

@@ -223,7 +223,7 @@ def test_a_copy_of_a_tree_is_the_same(tree):
 
 
 def test_another_constant_and_another_function_show(tree):
-    changed(tree, "\nWAVES = 4\n", "\nWAVES = 2\n")
+    changed(tree, "\nPROGRAMS_PER_SM = 4\n", "\nPROGRAMS_PER_SM = 2\n")
     changed(tree, "quick_exp2(x * 1.4426950408889634) if", "quick_exp2(x * 1.25) if")
     found = replay(tree, ROOT, two(), Renames())
     keys = {difference.key for difference in found.differences}
@@ -238,7 +238,7 @@ def test_another_constant_and_another_function_show(tree):
 
 
 def test_a_tree_that_does_not_import_is_told(tree):
-    changed(tree, "\nWAVES = 4\n", "\nWAVES = = 4\n")
+    changed(tree, "\nPROGRAMS_PER_SM = 4\n", "\nPROGRAMS_PER_SM = = 4\n")
     with pytest.raises(ReplayError, match="SyntaxError"):
         replay(tree, ROOT, two()[:1], Renames())
 

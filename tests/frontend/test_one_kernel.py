@@ -15,14 +15,14 @@ from tritonfuser import (
     ReductionParams,
     SchedulingError,
 )
-from tritonfuser.cache import executor
+from tritonfuser.cache import dry_run
 from tritonfuser.compat import nvfuser_direct
 
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch):
     """CPU tensors scheduled as for a GPU of two multiprocessors, and interpreted."""
-    monkeypatch.setattr(executor.devices, "of", lambda device: small(2))
+    monkeypatch.setattr(dry_run.devices, "of", lambda device: small(2))
 
 
 def full_sum(module=None):
@@ -90,7 +90,7 @@ def test_segments_without_a_cut_are_named_by_what_they_do(x):
 
 def test_a_norm_backward_fits_one_kernel(monkeypatch):
     """Sums along the rows and over them."""
-    monkeypatch.setattr(executor.devices, "of", lambda device: H200)
+    monkeypatch.setattr(dry_run.devices, "of", lambda device: H200)
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
         dy = fd.define_tensor([-1, -1], contiguity=True)

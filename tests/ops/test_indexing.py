@@ -109,7 +109,7 @@ def test_embedding_norm_options_at_run_time() -> None:
 @pytest.mark.parametrize(
     ("name", "shapes", "dtype", "text"),
     [
-        ("index_select", [(4, 3), (2,)], DataType.Float, "an Int or Int32 tensor"),
+        ("index_select", [(4, 3), (2,)], DataType.Bool, "an Int or Int32 tensor"),
         ("index_select", [(4, 3), (2, 2)], DataType.Int, "an index of rank 0 or 1"),
         ("index_select", [(), (2,)], DataType.Int, "an index of rank 0 or 1"),
         ("gather", [(4, 3), (2,)], DataType.Int, "an index of rank 2"),

@@ -313,7 +313,7 @@ def test_instructions_that_a_device_lacks(name: str) -> None:
         for out in made if isinstance(made, tuple) else (made,):
             fd.add_output(out)
     inputs = [example(value) for value in fd.fusion.ir.inputs]
-    with pytest.raises(UnsupportedDeviceError, match=rf"(?s){name}: cpu.*sm_100.*test_library"):
+    with pytest.raises(UnsupportedDeviceError, match=rf"(?s){name}: cpu.*sm_100.*test_torch"):
         fd.run(inputs)
     with pytest.raises(UnsupportedDeviceError, match=rf"{name}: NVIDIA H200 \(sm_90\)"):
         fd.segments(inputs, arch="sm_90")
@@ -349,7 +349,7 @@ def test_products_quantized_on_the_way_out(kind: str, gamma: bool) -> None:
 
     inputs = [a, b, one, one]
     fd = definition(record, inputs)
-    with pytest.raises(UnsupportedDeviceError, match=r"(?s)scaled_mm: cpu.*sm_100.*test_library"):
+    with pytest.raises(UnsupportedDeviceError, match=r"(?s)scaled_mm: cpu.*sm_100.*test_torch"):
         fd.run(inputs)
     with pytest.raises(UnsupportedDeviceError, match=r"scaled_mm: NVIDIA H200 \(sm_90\)"):
         fd.segments(inputs, arch="sm_90")
