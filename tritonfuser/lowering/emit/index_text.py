@@ -17,6 +17,7 @@ from ...symbolic.index_expr import (
 )
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
+from ..access.read_footprint import Read
 from ..tile.tile import Tile
 from .lines import Line, Name
 from .writer import Writer
@@ -134,10 +135,10 @@ class IndexWriter:
         known = self.writer.find(loaded)
         if dim is None or known is not None:
             return known or found
-        guards: tuple[Guard, ...] = getattr(loaded.key, "guards", ())
-        masks = [*self.mask(found.dims | self.guard_dims(guards)), *self.conditions(guards)]
-        where = " & ".join(masks) or "True"
+        assert isinstance(loaded.key, Read)
+        guards = loaded.key.guards
         dims = found.dims | self.guard_dims(guards)
+        where = " & ".join([*self.mask(dims), *self.conditions(guards)]) or "True"
         scope = self.writer.scope_for(dims)
         name = self.writer.numbered("i")
         short, long = _FUNCTIONS[dim.outside]
