@@ -19,7 +19,12 @@ def environ(monkeypatch):
             monkeypatch.setenv(name, value)
         return options.refresh()
 
-    for name in ("TRITONFUSER_DUMP", "PYTORCH_NVFUSER_DUMP", "TRITONFUSER_LOG"):
+    for name in (
+        "TRITONFUSER_DUMP",
+        "PYTORCH_NVFUSER_DUMP",
+        "TRITONFUSER_LOG",
+        "TRITONFUSER_CHECK",
+    ):
         monkeypatch.delenv(name, raising=False)
     yield set_and_read
     monkeypatch.undo()
@@ -113,6 +118,12 @@ def test_log_goes_to_stderr(environ, capsys):
 
 def test_options_that_change_code_are_told(environ):
     environ(TRITONFUSER_FMA="1", TRITONFUSER_DUMP="kernel")
-    assert options.codegen_options() == (("fma", True),)
-    environ(TRITONFUSER_FMA="0")
-    assert options.codegen_options() == (("fma", False),)
+    assert options.codegen_options() == (("check", frozenset()), ("fma", True))
+    environ(TRITONFUSER_FMA="0", TRITONFUSER_CHECK="bounds")
+    assert options.codegen_options() == (("check", frozenset({"bounds"})), ("fma", False))
+
+
+def test_unknown_check_is_refused():
+    assert options.read({"TRITONFUSER_CHECK": "bounds"}).check == {"bounds"}
+    with pytest.raises(OptionError, match="TRITONFUSER_CHECK: 'bound' not among bounds"):
+        options.read({"TRITONFUSER_CHECK": "bound"})

@@ -30,6 +30,9 @@ STAGES = (
 TOPICS = ("cache", "compile", "segment", "autotune")
 """What ``TRITONFUSER_LOG`` can tell about."""
 
+CHECKS = ("bounds",)
+"""What ``TRITONFUSER_CHECK`` can have kernels check while they run."""
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
@@ -53,6 +56,10 @@ def _nvfuser_stages(text: str) -> frozenset[str]:
 
 def _topics(text: str) -> frozenset[str]:
     return _known_words(text, TOPICS)
+
+
+def _checks(text: str) -> frozenset[str]:
+    return _known_words(text, CHECKS)
 
 
 def _flag(text: str) -> bool:
@@ -91,6 +98,14 @@ class Settings:
     )
     log: frozenset[str] = _env(
         "TRITONFUSER_LOG", _topics, frozenset(), f"topics to log: {', '.join(TOPICS)}"
+    )
+    check: frozenset[str] = _env(
+        "TRITONFUSER_CHECK",
+        _checks,
+        frozenset(),
+        "what kernels on a GPU check while they run: bounds, that every index is one of its dim; "
+        "a wrong one is an error at the next synchronisation",
+        codegen=True,
     )
     cpu_as_cuda: bool = _env(
         "NVF_CPU_AS_CUDA", _flag, False, "1: nvfuser_direct takes CPU tensors for CUDA ones"

@@ -122,6 +122,8 @@ class KernelSource:
         resident at once. None for other kernels.
     max_registers : int
         Limit on the registers of a thread; 0 for the compiler's choice.
+    asserts : bool
+        Whether it is to be compiled with its assertions.
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
     index_ops : tuple of (int, str)
@@ -142,6 +144,7 @@ class KernelSource:
     follows: bool = False
     workspace: CooperativeWorkspace | None = None
     max_registers: int = 0
+    asserts: bool = False
 
     @property
     def passed(self) -> tuple[Argument, ...]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
 from ..ir import Fusion, Value, check
-from ..options import dump
+from ..options import current, dump
 from ..symbolic.shape_env import ShapeEnv, sealed
+from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
 from .fuse.segmentation import segment
 from .kernel_source import KernelSource
@@ -95,6 +96,10 @@ def lower(
     fusion = reduce_precision(reduce_strength(fusion))
     check_device(check(fusion), device)
     dump("simplify", fusion)
+    # On a CPU every index is checked, always.
+    check_bounds = "bounds" in current().check and not device.is_cpu
+    if check_bounds:
+        assume_index_dims(fusion)
     segmented = segment(fusion, device, options.two_steps, options.products, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
     if options.params is not None:
@@ -104,7 +109,9 @@ def lower(
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
     tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
     with sealed(env):
-        sources = tuple(emit_kernel(segmented.fusion, t, misaligned, seeds, env) for t in tiled)
+        sources = tuple(
+            emit_kernel(segmented.fusion, t, misaligned, seeds, env, check_bounds) for t in tiled
+        )
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
@@ -131,6 +138,7 @@ def emit_kernel(
     misaligned: frozenset[Value],
     seeds: Seeds,
     env: ShapeEnv | None,
+    check_bounds: bool = False,
 ) -> KernelSource | None:
     """The kernel of a segment on kernel axes, if it has one."""
-    return None if tiled is None else emit(fusion, tiled, misaligned, seeds, env)
+    return None if tiled is None else emit(fusion, tiled, misaligned, seeds, env, check_bounds)

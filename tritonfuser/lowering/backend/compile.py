@@ -191,6 +191,8 @@ def _options(source: KernelSource) -> dict[str, Any]:
         **({"launch_pdl": True} if source.follows else {}),
         **({"launch_cooperative_grid": True} if source.workspace else {}),
         **({"maxnreg": source.max_registers} if source.max_registers else {}),
+        # Integers wrap around as in torch: no assertions about that.
+        **({"debug": True, "sanitize_overflow": False} if source.asserts else {}),
         # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
         "enable_reflect_ftz": False,
     }

@@ -248,6 +248,13 @@ def checked_index(index, size, mask):
 
 
 @triton.jit
+def index_within(index, least, size):
+    """Whether ``least <= index < size``, in 64 bits."""
+    wide = index.to(tl.int64)
+    return (wide >= least) & (wide < size)
+
+
+@triton.jit
 def int_div(x, y):
     """Quotient truncated towards zero; by zero all bits are set, as the hardware has it."""
     zero = y == 0

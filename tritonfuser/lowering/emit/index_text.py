@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dtypes import DataType
+from ...errors import SourceLoc
 from ...shapes import INT32_LIMIT, Guard
 from ...symbolic.index_expr import (
     Affine,
@@ -10,6 +11,7 @@ from ...symbolic.index_expr import (
     Base,
     Bounded,
     Digit,
+    Indexed,
     Loaded,
     Outside,
     digit,
@@ -19,7 +21,7 @@ from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from ..access.read_footprint import Read
 from ..tile.tile import Tile
-from .lines import Line, Name
+from .lines import Line, Name, place_text
 from .writer import Writer
 
 _FUNCTIONS = {
@@ -40,6 +42,16 @@ def _covers(positions: int, extent: int) -> bool:
     return is_known_less(extent - 1, positions)
 
 
+def _bounds_assertion(index: str, dim: Indexed, where: str, loc: SourceLoc | None) -> Line:
+    """The line that ends a kernel where an index is not one of its dim."""
+    least = -dim.extent if dim.outside is Outside.WRAPPED else 0
+    # No kernel serves another extent than that of this run, see ``assume_index_dims``.
+    size = "1 element" if hint(dim.extent) == 1 else f"{hint(dim.extent)} elements"
+    message = f"{dim.op}{f' at {place_text(loc)}' if loc else ''}: index out of range for a dim of"
+    condition = f"index_within({index}, {least}, {dim.extent})"
+    return Line(f'tl.device_assert({condition}, "{message} {size}", {where})', loc)
+
+
 class IndexWriter:
     """Writes index expressions, masks and block shapes; each digit of an axis is named once.
 
@@ -51,11 +63,16 @@ class IndexWriter:
         The kernel axes.
     wide : bool
         Whether positions are computed in 64 bits.
+    check_bounds : bool
+        Whether values read at run time are asserted to be indices of their dims.
     """
 
-    def __init__(self, writer: Writer, tiles: tuple[Tile, ...], wide: bool) -> None:
+    def __init__(
+        self, writer: Writer, tiles: tuple[Tile, ...], wide: bool, check_bounds: bool = False
+    ) -> None:
         self.writer = writer
         self.wide = wide
+        self.check_bounds = check_bounds
         self.tiles = {tile.name: tile for tile in tiles}
 
     @property
@@ -140,6 +157,8 @@ class IndexWriter:
         dims = found.dims | self.guard_dims(guards)
         where = " & ".join([*self.mask(dims), *self.conditions(guards)]) or "True"
         scope = self.writer.scope_for(dims)
+        if self.check_bounds:
+            scope.lines.append(_bounds_assertion(found.text, dim, where, loaded.loc))
         name = self.writer.numbered("i")
         short, long = _FUNCTIONS[dim.outside]
         is_short = is_known_less(dim.extent, INT32_LIMIT)

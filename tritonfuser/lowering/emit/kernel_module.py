@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
 from ...dtypes import DataType
@@ -27,7 +26,7 @@ from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
-from .lines import Line
+from .lines import Line, place_text
 from .matmul_body import ProductBody
 
 _LIBRARY = frozenset(n for n, f in vars(functions).items() if type(f).__name__ == "JITFunction")
@@ -39,6 +38,7 @@ def emit(
     misaligned: frozenset[Value] = frozenset(),
     seeds: Seeds = (),
     env: ShapeEnv | None = None,
+    check_bounds: bool = False,
 ) -> KernelSource:
     """The kernel of a segment.
 
@@ -50,6 +50,8 @@ def emit(
         Seeds and offsets that a run draws; in a captured graph the kernel fetches them.
     env : ShapeEnv, optional
         Of sizes that vary: those in the text become arguments.
+    check_bounds : bool
+        Whether it asserts that indices read at run time are of their dims.
     """
     segment, nest, wide = tiled.segment, tiled.nest, tiled.wide_index
     if isinstance(nest, CooperativeNest):
@@ -62,6 +64,7 @@ def emit(
         outputs=tiled.outputs,
         wide_index=wide,
         misaligned=misaligned,
+        check_bounds=check_bounds,
     )
     writer = _body(facts, nest)
     body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
@@ -88,6 +91,7 @@ def emit(
         workspace=workspace,
         max_registers=params.max_registers,
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
+        asserts=any(line.asserts for line in body),
     )
 
 
@@ -110,7 +114,7 @@ def _overlap(segment: Segment) -> list[Line]:
 
 def _sizes(body: list[Line], wide: bool, env: ShapeEnv | None) -> tuple[SizeArg, ...]:
     dtype = DataType.Int if wide else DataType.Int32
-    text = "\n".join(line.text for line in body)
+    text = "\n".join(line.code for line in body)
     found = () if env is None else atoms_in(env, text)
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
@@ -148,7 +152,7 @@ def _module(
     env: ShapeEnv | None,
 ) -> tuple[str, list[tuple[int, Line]]]:
     """The text, and the number of each line of the body in it."""
-    used = set(re.findall(r"[a-z_]\w*", "\n".join(line.text for line in body)))
+    used = set(re.findall(r"[a-z_]\w*", "\n".join(line.code for line in body)))
     parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
     if _makes_descriptors(body) or any(isinstance(a, CooperativeWorkspace) for a in args):
@@ -189,12 +193,6 @@ def _signature(name: str, parameters: list[str]) -> list[str]:
     return [f"def {name}(", *(f"    {p}," for p in parameters), "):"]
 
 
-def place_text(loc: SourceLoc) -> str:
-    """``model.py:12``: the file's last part with nothing but harmless characters in it."""
-    file = re.sub(r"[^\w.<>-]", "_", PurePath(loc.file).name)
-    return f"{file}:{loc.line}"
-
-
 def _launch(
     name: str,
     nest: Nest,
@@ -220,6 +218,8 @@ def _launch(
         options.append("launch_cooperative_grid=True")
     if segment.params.max_registers:
         options.append(f"maxnreg={segment.params.max_registers}")
+    if any(line.asserts for line in body):
+        options += ["debug=True", "sanitize_overflow=False"]
     grid = ", ".join(repr(count) for count in _grid(nest))
     tensors = [
         n for n, a in zip(given, args, strict=True) if not isinstance(a, CooperativeWorkspace)
@@ -250,4 +250,4 @@ _WORKSPACE_NOTE = "Where programs publish what they reduced; all of them run at 
 
 
 def _makes_descriptors(body: list[Line]) -> bool:
-    return any("tl.make_tensor_descriptor" in line.text for line in body)
+    return any("tl.make_tensor_descriptor" in line.code for line in body)

@@ -37,6 +37,8 @@ class KernelFacts:
         Whether positions need 64 bits.
     misaligned : frozenset of Value
         Buffers that do not start at a multiple of 16 bytes.
+    check_bounds : bool
+        Whether it asserts that indices read at run time are of their dims.
     """
 
     fusion: Fusion
@@ -45,10 +47,11 @@ class KernelFacts:
     outputs: Mapping[Value, tuple[int, ...]]
     wide_index: bool
     misaligned: frozenset[Value] = frozenset()
+    check_bounds: bool = False
 
     def index_writer(self, nest: Nest) -> IndexWriter:
         """An empty text, and what writes positions into it."""
-        return IndexWriter(Writer(), nest.tiles, self.wide_index)
+        return IndexWriter(Writer(), nest.tiles, self.wide_index, self.check_bounds)
 
 
 class KernelWriters:

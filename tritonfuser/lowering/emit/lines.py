@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from ...dtypes import DataType
 from ...errors import SourceLoc
+
+
+def place_text(loc: SourceLoc) -> str:
+    """``model.py:12``: the file's last part with nothing but harmless characters in it.
+
+    It becomes a comment or a part of a message: no quotes, no ``%``, nothing but ASCII.
+    """
+    file = re.sub(r"[^A-Za-z0-9_.<>-]", "_", PurePath(loc.file).name)
+    return f"{file[-_LONGEST_FILE_NAME:]}:{loc.line}"
+
+
+_LONGEST_FILE_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,16 @@ class Line:
     depth: int = 0
     loads: str = ""
     op: str = ""
+
+    @property
+    def code(self) -> str:
+        """The line without what is quoted in it: a message has words that are no names."""
+        return re.sub('"[^"]*"', '""', self.text)
+
+    @property
+    def asserts(self) -> bool:
+        """Whether it ends the kernel with an error where a condition does not hold."""
+        return self.code.startswith("tl.device_assert(")
 
 
 @dataclass(frozen=True, slots=True)

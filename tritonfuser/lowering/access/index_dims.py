@@ -1,0 +1,43 @@
+"""The dims that values read at run time are indices of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir import Fusion, Node
+from ...ops.builder import as_call
+from ...ops.table import Scatter, View
+from ...shapes import Index
+from ...symbolic.index_expr import Axis, digit
+from ...symbolic.queries import assume_constant
+from .read_footprint import Read, sources_of, target_of
+
+
+def assume_index_dims(fusion: Fusion) -> None:
+    """Serve no other sizes of the dims that are indexed at run time than those of this run.
+
+    The messages of assertions are constants, and say how many elements a dim has.
+    """
+    for node in fusion.nodes:
+        for extent in _indexed_by(node):
+            assume_constant(extent)
+
+
+def _indexed_by(node: Node) -> Iterator[int]:
+    """The elements of the dims that a node indexes by what it reads."""
+    call = as_call(node)
+    if isinstance(call.op.form, Scatter):
+        index = _anywhere(call.value("index").tensor.sizes)
+        place = target_of(node, Read(node.out, index))
+        items = [*place.index, *(guard.expr for guard in place.guards)]
+    elif isinstance(call.op.form, View) and call.op.form.indices:
+        sources = sources_of(node, Read(node.out, _anywhere(node.out.tensor.sizes)))
+        items = [item for source in sources for item in source.index]
+    else:
+        return
+    for item in items:
+        yield from (value.dim.extent for value in item.loaded() if value.dim is not None)
+
+
+def _anywhere(sizes: tuple[int, ...]) -> Index:
+    return tuple(digit(Axis(f"d{place}", size)) for place, size in enumerate(sizes))
