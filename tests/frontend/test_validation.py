@@ -7,9 +7,10 @@ import math
 import pytest
 import torch
 
+from tests.e2e.test_index_bounds import OPS, X, definition
 from tritonfuser import DataType, FusionDefinition, ValidationError, get_val_tolerances
+from tritonfuser.errors import IndexRangeError
 from tritonfuser.frontend.inspect.expectation import Check, expected
-from tritonfuser.frontend.inspect.oracle import ReferenceIndexError
 from tritonfuser.frontend.inspect.tolerances import tolerances
 
 BF16, FLOAT = DataType.BFloat16, DataType.Float
@@ -214,17 +215,36 @@ def test_random_numbers_are_drawn_again(monkeypatch, dtype):
         giving(fd, monkeypatch, *wrong).validate([x])
 
 
-@pytest.mark.parametrize("op", ["index_select", "gather"])
-def test_an_index_outside_raises(monkeypatch, op):
+@pytest.mark.parametrize("how", ["audit", "validate"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+@pytest.mark.parametrize("op", OPS)
+def test_an_index_outside_raises(monkeypatch, op, dtype, how):
+    """Of a kernel on a GPU nothing may be heard of it, so the reference says so."""
+    record, shape, size = OPS[op]
+    right, *wrong_ones = (
+        shape(torch.tensor([0, wrong, 2], dtype=dtype)).contiguous()
+        for wrong in (1, size, 1000, -size - 1, 2**31 - 1)
+    )
+    fd = definition(record, X, right)
+    giving(fd, monkeypatch, *fd.run([X, right]))
+    assert getattr(fd, how)([X, right])
+    for wrong in wrong_ones:
+        text = f"{op}: index -?\\d+ is out of range for a dim of {size} elements"
+        with pytest.raises(IndexRangeError, match=text) as error:
+            getattr(fd, how)([X, wrong])
+        assert "test_index_bounds.py" in str(error.value)
+        assert isinstance(error.value, IndexError)
+
+
+def test_a_scalar_index_outside_raises(monkeypatch):
     with FusionDefinition() as fd:
-        x = fd.define_tensor([-1], contiguity=True)
-        index = fd.define_tensor([-1], contiguity=True, dtype=DataType.Int)
-        fd.add_output(getattr(fd.ops, op)(x, index, 0))
-    x, index = torch.randn(5), torch.tensor([0, 7])
-    with pytest.raises(ReferenceIndexError, match=f"{op}: .*") as error:
-        giving(fd, monkeypatch, x[:2]).validate([x, index])
-    assert "getattr(fd.ops, op)" in str(error.value)
-    assert isinstance(error.value, IndexError)
+        x, place = fd.from_pytorch(X), fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.select(x, place, 0))
+    giving(fd, monkeypatch, X[2])
+    assert fd.audit([X, 2]).ok and fd.audit([X, -1]).ok
+    for wrong in (3, -4):
+        with pytest.raises(IndexRangeError, match=f"select: index {wrong} is out of range"):
+            fd.audit([X, wrong])
 
 
 def test_integers_that_were_summed_can_be_scattered():

@@ -11,7 +11,7 @@ from typing import Any, Union
 import torch
 
 from ...dtypes import REDUCED_FLOATS, Category, DataType, of_python
-from ...errors import TritonFuserError
+from ...errors import IndexRangeError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
@@ -184,26 +184,22 @@ class Evaluation:
                 del self._results[value]
 
 
-class ReferenceIndexError(TritonFuserError, IndexError):
-    """An index that lies outside of the tensor that it points into."""
-
-
 def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -> Any:
     """The results of an op.
 
     Raises
     ------
-    ReferenceIndexError
-        It reads an index that points outside. On a GPU torch would end the process, so what has
-        indices is computed on the CPU.
+    IndexRangeError
+        It reads an index that its dim does not have. On a GPU torch would end the process, so what
+        has indices is computed on the CPU.
     """
     if not isinstance(op.form, View | Scatter) or not op.form.indices:
         return op.oracle(*operands, **attrs)
     moved = [x.cpu() if isinstance(x, torch.Tensor) else x for x in operands]
     try:
         found = op.oracle(*moved, **attrs)
-    except (IndexError, RuntimeError) as error:
-        raise ReferenceIndexError(f"{node.op}: {error}", loc=node.loc) from error
+    except IndexRangeError as error:
+        raise error.located(node.loc) from None
     return found.to(device_of(operands))
 
 

@@ -55,8 +55,8 @@ class Validated(Deprecated):
         ------
         ValidationError
             Which output is wrong, where, and by how much.
-        ReferenceIndexError
-            An index lies outside of the tensor that it points into.
+        IndexRangeError
+            An index is none of its dim.
         """
         given = flatten_inputs(inputs)
         check = Check(reference_outputs, atol, rtol)

@@ -13,6 +13,7 @@ from ...shapes import Pull, Source
 from ...symbolic.index_expr import Indexed, Outside
 from ..shape_rules import check_index, fail, view_of, with_operands
 from ..table import Call, Kind, Op, Param, View
+from .index_range import check_range
 
 _RENORM_GUARD = 1e-7
 """What torch adds to a row's norm before it divides by it."""
@@ -94,6 +95,7 @@ def _embedding(
     scale_grad_by_freq: bool | None = None,
     sparse: bool | None = None,
 ) -> torch.Tensor:
+    check_range("embedding_fwd", input, weight, 0)
     power = 2.0 if norm_type is None else float(norm_type)
     most = None if max_norm is None else float(max_norm)
     copy = weight.detach().clone()

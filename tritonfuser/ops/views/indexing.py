@@ -37,6 +37,7 @@ from ..shape_rules import (
 )
 from ..table import Call, Kind, Op, Param, View
 from . import embedding, scatters
+from .index_range import check_range
 
 _INDEX = Param("index", Kind.TENSOR)
 _DIM = Param("dim", Kind.INT)
@@ -85,6 +86,7 @@ def _pull_index_select(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 
 def _index_select(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    check_range("index_select", index, arg, dim)
     return torch.index_select(arg, dim, index)
 
 
@@ -144,6 +146,7 @@ def _alias_select(call: Call, memory: Memory) -> Memory | None:
 
 
 def _select(arg: torch.Tensor, index: int | torch.Tensor, dim: int) -> torch.Tensor:
+    check_range("select", torch.as_tensor(index), arg, dim, -1)
     return torch.select(arg, dim, int(index))
 
 
@@ -177,6 +180,7 @@ def _pull_gather(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 
 def _gather(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    check_range("gather", index, arg, dim)
     return torch.gather(arg, dim, index.long())
 
 
@@ -209,6 +213,8 @@ def _pull_take_along_axis(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 
 def _take_along_axis(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    # torch takes any index modulo the size, as far as it goes.
+    check_range("take_along_axis", index, arg, dim, -1)
     return torch.take_along_dim(arg, index.long(), dim)
 
 

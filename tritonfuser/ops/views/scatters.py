@@ -24,6 +24,7 @@ from ..shape_rules import (
     wrap_dim,
 )
 from ..table import Call, Kind, Op, Param, Scatter
+from .index_range import check_range
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
@@ -82,6 +83,7 @@ def _push(call: Call, pull: Pull) -> Target:
 
 
 def _scatter(arg: torch.Tensor, index: torch.Tensor, src: Any, dim: int) -> torch.Tensor:
+    check_range("scatter", index, arg, dim)
     if arg.dtype.itemsize > 1 or not arg.is_floating_point():
         return torch.scatter(arg, dim, index.long(), src)
     # Floats of eight bits are bytes to torch.

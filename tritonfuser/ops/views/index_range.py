@@ -1,0 +1,34 @@
+"""Whether the indices of an op are of their dim, where torch computes the op."""
+
+from __future__ import annotations
+
+import torch
+
+from ...errors import IndexRangeError
+
+
+def check_range(op: str, index: torch.Tensor, arg: torch.Tensor, dim: int, least: int = 0) -> None:
+    """Raise unless every index is one of a dim of ``arg``.
+
+    torch's own errors differ by op and device, and some of its ops take any index.
+
+    Parameters
+    ----------
+    op : str
+        The op that indexes, for the message.
+    least : int
+        The least index: -1 for minus the size of the dim, where negative ones count from the end.
+
+    Raises
+    ------
+    IndexRangeError
+        Names the op, the first wrong index and the size.
+    """
+    size = arg.shape[dim] if arg.dim() else 1
+    if size and not arg.numel():
+        return  # Nothing is read.
+    wrong = (index < least * size) | (index >= size)
+    if wrong.any():
+        raise IndexRangeError(
+            f"{op}: index {int(index[wrong][0])} is out of range for a dim of {size} elements"
+        )
