@@ -1,8 +1,10 @@
 """The compiled variants of a definition: with constant sizes, or with sizes as arguments.
 
 Signatures that differ in numbers alone are a family. The first signatures of a family are compiled
-with constant sizes. For a further one the sizes that vary become arguments of the kernels; that
-variant serves all signatures of the family that pass its guards.
+with constant sizes. For a further one the sizes that vary become arguments of the kernels. That
+variant is right for all signatures of the family that pass its guards, and it serves those of them
+for which heuristics would choose the same schedule. Another one opens a variant of its own, unless
+it is lowered to the same kernels, or the family has ``MAX_VARIANTS``.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from ..symbolic.shape_env import ShapeEnv
 from .keys.conditions import Conditions
 from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
 from .keys.recompiles import Recompile
+from .keys.schedule_choices import ScheduleChoices
 from .keys.signature import Key
 from .lru import LRU
+from .open_variant import Fit, OpenVariant
 from .plan.execution_plan import ExecutionPlan
 
 STATIC_SIGNATURES = 2
@@ -68,22 +72,6 @@ class Request:
 
 
 @dataclass(eq=False)
-class _Variant:
-    """A compiled variant with open sizes."""
-
-    plan: ExecutionPlan
-    conditions: Conditions
-    record: Recompile
-
-    def fitting(self, numbers: Numbers) -> ExecutionPlan | None:
-        """The plan at these numbers; None where a guard fails or an aligned variant is better."""
-        atoms = self.conditions.bind(numbers)
-        if atoms is None or self.conditions.misses_alignment(atoms):
-            return None
-        return self.plan.at(atoms)
-
-
-@dataclass(eq=False)
 class _Family:
     """Signatures that differ in numbers alone, and their variants.
 
@@ -94,14 +82,17 @@ class _Family:
     static : int
         How many were compiled with constant sizes.
     variants : list
-        The open variants, the newest first.
+        The open variants, the last that served first.
+    newest : Recompile or None
+        Of the open variant that was made last.
     fruitless : int
         Open variants in a row that served one signature each.
     """
 
     seen: list[Numbers] = field(default_factory=list)
     static: int = 0
-    variants: list[_Variant] = field(default_factory=list)
+    variants: list[OpenVariant] = field(default_factory=list)
+    newest: Recompile | None = None
     fruitless: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -136,19 +127,21 @@ class Variants:
         split = self._reader.split(request.key)
         family = self._families.get_or_make((split.family, request.extra), _Family)
         with family.lock:
-            for variant in family.variants:
-                found = variant.fitting(split.numbers)
-                if found is not None:
-                    variant.record.served += 1
-                    return found
-            reason = self._reason(split, family)
-            sizes = self._opened(request, split, family)
+            fit = self._fit(split, family)
+            if fit is not None and self._serves(fit, family):
+                family.variants.remove(fit.variant)
+                family.variants.insert(0, fit.variant)
+                return fit.variant.serve(fit.atoms)
+            reason = self._reason(split, family, fit)
+            sizes = self._opened(request, split, family, fit)
             if split.numbers not in family.seen:
                 family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
             if sizes is not None:
-                made = self._open(request, split, family, reason, sizes)
+                made = self._open(request, split, family, reason, sizes, fit)
                 if made is not None:
                     return made
+            if fit is not None:
+                return fit.variant.serve(fit.atoms)
             family.static += 1
         return self._static(request, split, family, reason)
 
@@ -166,11 +159,30 @@ class Variants:
         if family is None:
             return None
         with family.lock:
-            plans = (variant.fitting(split.numbers) for variant in family.variants)
-            found = next((plan for plan in plans if plan is not None), None)
-            return self._opened(request, split, family) if found is None else found
+            fit = self._fit(split, family)
+            sizes = None
+            if fit is None or not self._serves(fit, family):
+                sizes = self._opened(request, split, family, fit)
+            return fit.variant.plan.at(fit.atoms) if sizes is None and fit is not None else sizes
 
-    def _opened(self, request: Request, split: Split, family: _Family) -> Opened | None:
+    def _fit(self, split: Split, family: _Family) -> Fit | None:
+        """A variant that is right for a signature: one with its schedule, else the most alike."""
+        found: list[Fit] = []
+        for variant in family.variants:
+            atoms = variant.fitting(split.numbers)
+            if atoms is not None:
+                found.append(Fit(variant, atoms, variant.choices.hold(atoms)))
+                if found[-1].as_chosen:
+                    return found[-1]
+        return max(found, key=lambda fit: fit.variant.choices.agreement(fit.atoms), default=None)
+
+    def _serves(self, fit: Fit, family: _Family) -> bool:
+        """Whether a variant serves the sizes that it is right for."""
+        return fit.as_chosen or len(family.variants) >= MAX_VARIANTS
+
+    def _opened(
+        self, request: Request, split: Split, family: _Family, fit: Fit | None
+    ) -> Opened | None:
         """The signature with those of its sizes open that vary; None where none are to be."""
         if not options.current().dynamic_sizes or family.static < STATIC_SIGNATURES:
             return None
@@ -180,7 +192,11 @@ class Variants:
         if split.numbers not in family.seen:
             others = others[-REMEMBERED_SIGNATURES + 1 :]
         # Others take it already, without counting on what sizes are multiples of.
-        aligned = any(not v.conditions.failing(split.numbers) for v in family.variants)
+        bound = ((v, v.conditions.bind(split.numbers)) for v in family.variants)
+        aligned = any(a is not None and v.conditions.misses_alignment(a) for v, a in bound)
+        if fit is not None:
+            # The schedule alone is chosen again: the same sizes vary, and count on as much.
+            others, aligned = [*fit.variant.sizes.seen], aligned or fit.variant.sizes.aligned
         seen, scalars = [*others, split.numbers], self._reader.scalars(split)
         return opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
 
@@ -199,15 +215,24 @@ class Variants:
         return plan
 
     def _open(
-        self, request: Request, split: Split, family: _Family, reason: str, sizes: Opened
+        self,
+        request: Request,
+        split: Split,
+        family: _Family,
+        reason: str,
+        sizes: Opened,
+        fit: Fit | None,
     ) -> ExecutionPlan | None:
-        """Compile with open sizes; None where that fails."""
+        """Compile with open sizes; None where that fails, or gives the kernels that fit already."""
         started = time.perf_counter()
         try:
             plan = request.lower(sizes.signature, sizes.env)
         except Exception as error:  # written out they may do, or tell what is wrong better
             family.fruitless += 1
             log_fallback(error)
+            return None
+        if fit is not None and fit.variant.has_kernels_of(plan):
+            fit.variant.choices.accept(fit.atoms)
             return None
         sizes.env.close()
         conditions = Conditions(sizes.env, sizes.numbers, self._reader.words(split))
@@ -219,17 +244,20 @@ class Variants:
             seconds=time.perf_counter() - started,
         )
         self._note(record, plan, split)
-        self._keep(family, _Variant(plan, conditions, record))
+        self._keep(
+            family, OpenVariant(plan, sizes, conditions, ScheduleChoices(sizes.env), record), fit
+        )
         return plan
 
-    def _keep(self, family: _Family, variant: _Variant) -> None:
+    def _keep(self, family: _Family, variant: OpenVariant, fit: Fit | None) -> None:
         """Add a variant in front, unless all its sizes turned out constant."""
-        last = family.variants[0].record if family.variants else None
+        last = family.newest if fit is None else None
         if not variant.record.dynamic or (last is not None and last.served == 1):
             family.fruitless += 1
         else:
             family.fruitless = 0
         if variant.record.dynamic:
+            family.newest = variant.record
             family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
     def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
@@ -237,8 +265,10 @@ class Variants:
         self.records.append(record)
         self._last = split
 
-    def _reason(self, split: Split, family: _Family) -> str:
+    def _reason(self, split: Split, family: _Family, fit: Fit | None) -> str:
         """Why no variant serves a signature."""
+        if fit is not None:
+            return f"schedule chosen again: {fit.variant.choices.difference(fit.atoms)}"
         if family.variants:
             found = [v.conditions.failing(split.numbers) for v in family.variants]
             return found[0] if all(found) else "a better aligned variant is worth it"

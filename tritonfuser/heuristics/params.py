@@ -98,7 +98,7 @@ class HeuristicParams:
         ParamsError
             Says which field is wrong and what it may be.
         """
-        hints = get_type_hints(type(self))
+        hints = _types(type(self))
         for row in fields(self):
             value = getattr(self, row.name)
             decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
@@ -160,6 +160,16 @@ class HeuristicParams:
         made = decode(found, rest, f"{found.scheduler} params")
         assert isinstance(made, cls)
         return made
+
+
+_TYPES: dict[type, dict[str, Any]] = {}
+
+
+def _types(params: type) -> dict[str, Any]:
+    """The types of its fields, read once: that takes longer than a check."""
+    if params not in _TYPES:
+        _TYPES[params] = get_type_hints(params)
+    return _TYPES[params]
 
 
 def _is_power_of_two(value: int) -> bool:

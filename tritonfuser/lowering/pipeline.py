@@ -104,6 +104,9 @@ def lower(
     segmented = replace(segmented, results=split.rejoined(segmented.results))
     if options.params is not None:
         segmented = with_params(segmented, options.params)
+    if env is not None and (options.params is not None or device.is_cpu):
+        # Given params are chosen for all sizes; the interpreter is not there for its speed.
+        env.choices.clear()
     check(segmented.fusion)
     dump("segment", segmented)
     dump("params", "\n".join(str(s.params) for s in segmented.segments))

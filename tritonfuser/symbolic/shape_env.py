@@ -6,11 +6,12 @@ over its symbols. ``assume_*`` decides the rest by the hints, and records the an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import gcd
+from typing import Any
 
 from .polynomials import (
     Polynomial,
@@ -70,6 +71,25 @@ class Guard:
     relation: Relation
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A question that was answered by the sizes of this run, where any answer is right.
+
+    Attributes
+    ----------
+    ask : callable
+        The question, of facts in plain numbers.
+    facts : object
+        The facts, with sizes in them.
+    answer : object
+        What it is in this run.
+    """
+
+    ask: Callable[[Any], Any]
+    facts: Any
+    answer: Any
+
+
 class ShapeEnv:
     """Symbols with what is known of them, and the guards recorded.
 
@@ -79,6 +99,8 @@ class ShapeEnv:
         Symbols and what is computed from them, each after what it is made of.
     guards : list of Guard
         What was decided by the hints, in that order.
+    choices : dict
+        What was chosen by the hints, each question once; see ``choices.py``.
     closed : bool
         Whether no more guards may be recorded: what is asked then has to be known.
     """
@@ -86,6 +108,7 @@ class ShapeEnv:
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
         self.guards: list[Guard] = []
+        self.choices: dict[str, Choice] = {}
         self.closed = False
         self._assumed: set[Guard] = set()
         self._computed: dict[tuple[Terms, str, Terms], int] = {}

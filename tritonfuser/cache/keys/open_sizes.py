@@ -115,11 +115,17 @@ class Opened:
         What to lower for.
     numbers : tuple of int
         The numbers of the key as expressions.
+    seen : tuple of Numbers
+        The numbers that say which sizes vary.
+    aligned : bool
+        Whether it is for aligned sizes, whatever is among ``seen``.
     """
 
     env: ShapeEnv
     signature: InputSignature
     numbers: Numbers
+    seen: tuple[Numbers, ...] = ()
+    aligned: bool = False
 
 
 def opened(
@@ -147,7 +153,7 @@ def opened(
     specs = tuple(opener.spec(spec, value in scalars) for value, spec in pairs)
     if not opener.env.atoms:
         return None
-    return Opened(opener.env, specs, tuple(opener.numbers))
+    return Opened(opener.env, specs, tuple(opener.numbers), tuple(seen), aligned)
 
 
 class _Opener:

@@ -17,11 +17,12 @@ import torch
 from ...device import DeviceProperties
 from ...lowering.pipeline import Lowered
 from ...options import dump
+from ...symbolic.substitution import Atoms
 from .clocks import Clock
 from .function_text import Body, plain_text, timed_text
 from .plan_writer import PlanWriter
 from .steps import Step
-from .varying import Atoms, Varying
+from .varying import Varying
 
 Run = Callable[[Sequence[Any]], list[torch.Tensor]]
 TimedRun = Callable[[Sequence[Any], Clock], list[torch.Tensor]]

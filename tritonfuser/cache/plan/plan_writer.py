@@ -20,6 +20,7 @@ from ...ir import Fusion, Value
 from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
+from ...symbolic.substitution import varies
 from ..kernels import Loaded, interpreted, loaded
 from ..keys.signature import is_aligned
 from .capture import to_cpu, to_device
@@ -31,7 +32,7 @@ from .results import results_of, view_text
 from .scope import constants, gpu_functions
 from .steps import Step
 from .torch_calls import library_call, scalar_call
-from .varying import Varying, varies
+from .varying import Varying
 
 
 class PlanWriter:

@@ -6,17 +6,14 @@ there, ``size0`` or ``dims0``, whose value is put into the scope of the function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.sizes import is_size, made, number
+from ...symbolic.sizes import made
+from ...symbolic.substitution import Atoms, at, varies
 
 T = TypeVar("T")
-Atoms = Sequence[int]
-"""What each atom of a shape env is."""
 
 
 class Varying:
@@ -69,64 +66,3 @@ class Varying:
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def varies(value: Any) -> bool:
-    """Whether there are sizes that vary in an object."""
-    return at(value, _Probe()) is not value
-
-
-class _Probe(Sequence[int]):
-    """Atoms of which any will do."""
-
-    def __len__(self) -> int:
-        return 0
-
-    def __getitem__(self, place: Any) -> Any:
-        return 2
-
-
-def at(value: Any, atoms: Atoms, fixed: dict[int, Any] | None = None) -> Any:
-    """An object with all sizes in it as numbers; itself where it has none.
-
-    Parameters
-    ----------
-    fixed : dict, optional
-        Where to remember, by their ids, objects that have none.
-    """
-    return _at(value, atoms, {}, {} if fixed is None else fixed)
-
-
-def _at(value: Any, atoms: Atoms, made: dict[int, Any], fixed: dict[int, Any]) -> Any:
-    if is_size(value):
-        return number(cast(int, value), atoms)
-    if isinstance(value, str | int | float | Enum | None):
-        return value
-    place = id(value)
-    if place in fixed:
-        return value
-    if place not in made:
-        found = _rebuilt(value, lambda item: _at(item, atoms, made, fixed))
-        if found is value:
-            fixed[place] = value  # which keeps its id from going to another object
-            return value
-        made[place] = found
-    return made[place]
-
-
-def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, tuple | list | frozenset):
-        items = [change(item) for item in value]
-        same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same else type(value)(items)
-    if isinstance(value, dict):
-        pairs = [(change(key), change(item)) for key, item in value.items()]
-        same = all(
-            k is key and i is item for (k, i), (key, item) in zip(pairs, value.items(), strict=True)
-        )
-        return value if same else dict(pairs)
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    new = {field.name: change(getattr(value, field.name)) for field in fields(value) if field.init}
-    same = all(item is getattr(value, name) for name, item in new.items())
-    return value if same else replace(value, **new)

@@ -47,8 +47,13 @@ class Traffic:
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes of the elements accessed, each counted once."""
-        return self.item_bytes * prod(hint(axis.extent) for axis in self.offset.axes())
+        """Bytes of the elements accessed in this run, each counted once."""
+        return hint(self.open_bytes)
+
+    @cached_property
+    def open_bytes(self) -> int:
+        """The same for all sizes."""
+        return self.item_bytes * prod(axis.extent for axis in self.offset.axes())
 
     @cached_property
     def order(self) -> tuple[bool, int, str]:
@@ -93,10 +98,10 @@ def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ..
 
 
 def fast_axes(traffic: list[Traffic]) -> dict[Axis, int]:
-    """For each axis that is the fastest of some tensor, the bytes of those tensors."""
+    """For each axis that is the fastest of some tensor, the bytes of those tensors at all sizes."""
     found: dict[Axis, int] = {}
     for item in traffic:
         axis = item.fastest
         if axis is not None:
-            found[axis] = found.get(axis, 0) + item.bytes
+            found[axis] = found.get(axis, 0) + item.open_bytes
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
-from ...heuristics import schedulers
 from ...heuristics.problem import Problem
 from ...ir import Value
 from ..groups.anchor import Anchor
@@ -15,6 +14,7 @@ from ..groups.group_graph import GroupGraph
 from ..legality.kernel import why_not_moved, why_not_one_kernel
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.split_factors import reduced_extents, splits_well
+from . import questions
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
 
@@ -79,11 +79,11 @@ class Joining:
     ) -> str | None:
         """None, or why no scheduler takes a group with an anchor in it."""
         problem = self.problem(grown)
-        refused = schedulers.reject_reason(problem)
+        refused = questions.reject_reason(problem)
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
             rows = reduced_extents(anchor.member.node)
-            if not splits_well(rows, schedulers.split(problem)):
+            if not splits_well(rows, questions.split(problem)[0]):
                 return f"{rows} rows cannot be shared out over programs"
         return refused
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
-from ...heuristics.integers import next_power_of_2
 from ...heuristics.problem import Problem, Product, Stream
 from ...ops.builder import as_call
+from ...ops.mma import product_sizes
 from ...ops.table import Moments, Random
+from ...symbolic.choices import choose, env_among
 from ...symbolic.index_expr import Affine, Axis, extent
 from ...symbolic.queries import assume_constant
 from ...symbolic.sizes import hint, is_size
@@ -25,22 +26,22 @@ from .product_facts import ProductFacts
 def problem_of(
     group: FusionGroup, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties
 ) -> Problem:
-    """What schedulers are told of a group. Sizes that vary are those of this run."""
+    """What schedulers are told of a group: sizes that vary are open, see ``questions.py``."""
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
     return Problem(
-        parallel=hint(extent(parallel)),
-        reduced=_row(extent(reduced)),
+        parallel=extent(parallel),
+        reduced=extent(reduced),
         reduction_depth=group.depth,
         full_outputs=group.full_outputs,
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
-        outer_batch=hint(extent(group.batch_axes)),
+        outer_batch=extent(group.batch_axes),
         rows_split=_rows_split(group),
-        co_reduced=hint(extent(group.co_reduced)),
-        crossing=hint(extent(crossing_axes(group, traffic))),
+        co_reduced=extent(group.co_reduced),
+        crossing=extent(crossing_axes(group, traffic)),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
@@ -93,19 +94,17 @@ def _accumulators(member: Member) -> int:
     return 2 if isinstance(as_call(member.node).op.form, Moments) else 1
 
 
-def _row(length: int) -> int:
-    """Elements of a row. One that varies counts as the block it needs, since it has no tails."""
-    return next_power_of_2(hint(length)) if is_size(length) else length
-
-
 def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
     if group.product is None:
         return None
     whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
     found = facts.product(group.product)
     *_, row, column = group.members[0].index
+    batch, m, _, _ = product_sizes(as_call(group.product))
     return replace(
         found,
+        batch=1 if found.batch == 1 else batch,
+        m=m,
         left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
         right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
         reduced_columns=assume_constant(group.width),
@@ -123,6 +122,9 @@ def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
 CROSSING_SHARE = 0.15
 """Share of the bytes that must be contiguous along a second axis for a kernel to use 2D tiles."""
 
+MIN_CROSSING = 8
+"""Elements of both axes from which on a kernel uses 2D tiles."""
+
 
 def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...]:
     """The axis along which many bytes are contiguous, other than the kernel's fastest one."""
@@ -130,12 +132,45 @@ def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...
         return ()
     fastest = order_axes(group.parallel, traffic)[-1]
     found = fast_axes(traffic)
-    total = sum(found.values())
-    others = {a: n for a, n in found.items() if a != fastest and hint(a.extent) >= 8}
-    best = max(others, key=lambda a: others[a], default=None)
-    if best is None or others[best] < CROSSING_SHARE * total or hint(fastest.extent) < 8:
-        return ()
-    return (best,)
+    others = [axis for axis in found if axis != fastest]
+    facts = _Crossing(
+        fastest.extent,
+        tuple(axis.extent for axis in others),
+        tuple(found[axis] for axis in others),
+        sum(found.values()),
+    )
+    env = env_among(facts.along, *facts.extents, *facts.bytes, facts.total)
+    place = choose(env, _crossing_place, facts)
+    return () if place is None else (others[place],)
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """Axes that are the fastest of some tensor, other than the kernel's fastest one.
+
+    Attributes
+    ----------
+    along : int
+        The extent of the kernel's fastest axis.
+    extents, bytes : tuple of int
+        Of each other axis.
+    total : int
+        Bytes along all axes.
+    """
+
+    along: int
+    extents: tuple[int, ...]
+    bytes: tuple[int, ...]
+    total: int
+
+
+def _crossing_place(facts: _Crossing) -> int | None:
+    """Which of the axes is a second axis of the kernel's tiles, if one is."""
+    places = [place for place, size in enumerate(facts.extents) if size >= MIN_CROSSING]
+    best = max(places, key=lambda place: facts.bytes[place], default=None)
+    if best is None or facts.along < MIN_CROSSING:
+        return None
+    return best if facts.bytes[best] >= CROSSING_SHARE * facts.total else None
 
 
 def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:
@@ -147,7 +182,7 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         r_stride=_step(item, reduced),
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
-        total_bytes=hint(item.bytes),
+        total_bytes=item.open_bytes,
     )
 
 
@@ -155,13 +190,12 @@ def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
     """Positions of the axes that are neighbours in memory too. 0 for all of them."""
     run = 1
     for axis in reversed(axes):
-        if hint(item.steps.get(axis, 0)) != run:
+        if hint(item.steps.get(axis, 0)) != hint(run):
             return run
-        run *= hint(axis.extent)
+        run *= axis.extent
     return 0
 
 
 def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
     """Elements of memory from one position of the innermost axis to the next."""
-    step = item.steps.get(axes[-1]) if axes else 0
-    return None if step is None else hint(step)
+    return item.steps.get(axes[-1]) if axes else 0

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...heuristics import schedulers
 from ...heuristics.params import ExprEvalParams
 from ...ir import Node, Value
 from ..access.aliases import buffer_strides
@@ -17,6 +16,7 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
+from . import questions
 from .grouper import Grouper
 from .problem_facts import crossing_axes
 from .reasons import reason_of, with_names
@@ -131,7 +131,7 @@ def _segment(
     if group.library is not None:
         return _library_segment(grouper, group.library, name)
     problem = grouper.problem(group)
-    scheduler, params = schedulers.propose(problem)
+    scheduler, params = questions.propose(problem)
     members = _members(grouper, group)
     outs = ((member, out) for member in members for out in member.node.outs)
     wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
@@ -155,7 +155,7 @@ def _segment(
         stores=stores,
         params=params,
         reason=reason_of(group, len(nodes), stores),
-        refusals=tuple(schedulers.refusals(problem)),
+        refusals=tuple(questions.refusals(problem)),
         depth=group.depth,
         row_start=row_start(traffic, group.parallel, reduced),
         bytes_read=moved_bytes(grouper.fusion, (t for t in traffic if not t.is_store)),

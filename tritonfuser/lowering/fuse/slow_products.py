@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...heuristics import schedulers
-from ...heuristics.product_gain import FusedWork, gain
+from ...heuristics.product_gain import FusedWork
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
 from ..groups.fusion_group import FusionGroup
+from . import questions
 from .grouper import Grouper
 from .product_facts import bytes_of
 
@@ -20,9 +20,9 @@ def slow_products(grouper: Grouper) -> frozenset[Value]:
             continue
         problem = grouper.problem(group)
         assert problem.product is not None
-        fused = _fused_work(grouper, group, group.product, schedulers.split(problem))
+        fused = _fused_work(grouper, group, group.product, questions.split(problem)[0])
         alone = not fused.has_epilogue and not fused.prologue_bytes
-        if alone or gain(problem.product, fused, grouper.device) <= 0:
+        if alone or questions.is_slow(problem.product, fused, grouper.device):
             found.add(group.product.out)
     return frozenset(found)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...heuristics import matmul, schedulers
+from ...heuristics import matmul
 from ...ir import Value
 from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..passes.split_factors import AlongMaximum, Interleaved, Parts
 from ..segments import Member
+from . import questions
 from .common_rows import Splits, common_rows
 from .grouper import Grouper
 
@@ -40,7 +41,7 @@ def choose_splits(grouper: Grouper, cut_rows: bool) -> Splits:
 def _over_programs(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
-    parts, of = schedulers.split(problem), schedulers.interleave(problem)
+    parts, of = questions.split(problem)
     members = group.members[:1] if group.product else group.outer or group.members
     wanted: Parts = Interleaved(parts, of) if of else parts
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}

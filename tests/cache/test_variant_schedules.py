@@ -1,0 +1,160 @@
+"""Which schedule serves which sizes: a variant serves those for which its own would be chosen."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import pytest
+import torch
+
+from tests.cache.abstract_variants import AbstractVariants, meta
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.cache import variants
+from tritonfuser.heuristics.params import PointwiseParams
+from tritonfuser.lowering.pipeline import Lowered
+from tritonfuser.lowering.run_options import RunOptions
+
+
+def define(body: Any, *ranks: int) -> FusionDefinition:
+    with FusionDefinition() as fd:
+        inputs = [fd.define_tensor(shape=[-1] * rank, contiguity=True) for rank in ranks]
+        fd.add_output(body(fd, *inputs))
+    return fd
+
+
+def column_sum() -> FusionDefinition:
+    return define(lambda fd, x: fd.ops.sum(x, [0]), 2)
+
+
+def doubled() -> FusionDefinition:
+    return define(lambda fd, x: fd.ops.mul(x, 2.0), 1)
+
+
+def programs(lowered: Lowered) -> list[int]:
+    return [prod(source.grid) for source in lowered.sources if source is not None]
+
+
+def params(lowered: Lowered) -> list[Any]:
+    return [segment.params for segment in lowered.segmented.segments]
+
+
+def test_a_column_sum_opened_at_few_rows_is_scheduled_again_for_many() -> None:
+    served = AbstractVariants(column_sum())
+    for rows in (1201, 1203, 1205):
+        served.serve([meta(rows, 512)])
+    assert [made.dynamic for made in served.records] == [False, False, True]
+    found, alone = (take([meta(200_001, 512)]) for take in (served.serve, served.static))
+    assert (params(found), programs(found)) == (params(alone), programs(alone))
+    assert programs(found)[0] == 2112
+    assert served.records[-1].reason.startswith("schedule chosen again: ")
+    served.serve([meta(1207, 512)])
+    served.serve([meta(200_003, 512)])
+    assert [made.served for made in served.records] == [1, 1, 2, 2]
+
+
+def test_sizes_with_the_same_schedule_take_no_variant() -> None:
+    served = AbstractVariants(doubled())
+    for elements in range(10_000_001, 90_000_000, 1_000_000):
+        served.serve([meta(elements)])
+    assert [made.dynamic for made in served.records] == [False, False, True]
+
+
+def test_the_reason_says_what_was_chosen() -> None:
+    served = AbstractVariants(doubled())
+    for elements in (1_000_001, 1_000_003, 1_000_005, 4_001, 1_000_007, 4_003):
+        served.serve([meta(elements)])
+    assert [made.served for made in served.records] == [1, 1, 2, 2]
+    assert served.records[-1].reason == (
+        "schedule chosen again: pointwise: num_warps was 4, now 1, block_x was 1024, now 128"
+    )
+
+
+def test_another_answer_that_leads_to_the_same_kernels_is_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served = AbstractVariants(doubled())
+    for elements in (1_000_001, 1_000_003, 1_000_005):
+        served.serve([meta(elements)])
+    lowered: list[int] = []
+    monkeypatch.setattr(variants.OpenVariant, "has_kernels_of", lambda self, plan: True)
+    request = served.request
+
+    def counted(inputs: Any) -> Any:
+        made = request(inputs)
+        lowered.append(0)
+
+        def lower(*given: Any) -> Any:
+            lowered[-1] += 1
+            return made.lower(*given)
+
+        return variants.Request(made.key, made.extra, made.signature, lower)
+
+    monkeypatch.setattr(served, "request", counted)
+    for elements in (4_001, 4_003):
+        served.serve([meta(elements)])
+    assert lowered == [1, 0]
+    assert [made.served for made in served.records] == [1, 1, 3]
+
+
+def test_the_same_sizes_stay_open() -> None:
+    """Also those that were the same in all of the last signatures."""
+    served = AbstractVariants(define(lambda fd, x: fd.ops.mul(x, 2.0), 2))
+    for rows, columns in ((999, 1001), (1003, 1005), (1007, 1009)):
+        served.serve([meta(rows, columns)])
+    for rows in range(1011, 1031, 2):
+        served.serve([meta(rows, 1009)])
+    served.serve([meta(11, 1009)])
+    assert len(served.records) == 4
+    assert list(served.records[-1].sizes.values()) == ["tv0.shape[0]", "tv0.shape[1]"]
+
+
+def test_a_family_has_so_many_variants_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the most alike serves."""
+    monkeypatch.setattr(variants, "MAX_VARIANTS", 2)
+    served = AbstractVariants(doubled())
+    for power in (20, 20, 20, 12, 14, 16, 18):
+        served.serve([meta(2**power + 2 * len(served.records) + 1)])
+    assert [made.dynamic for made in served.records] == [False, False, True, True]
+
+
+def test_given_params_serve_all_sizes() -> None:
+    served = AbstractVariants(doubled(), options=RunOptions(params=(PointwiseParams(block_x=512),)))
+    for elements in (1001, 1003, 1005, 20_001, 3_000_001, 50_000_001):
+        served.serve([meta(elements)])
+    assert [made.dynamic for made in served.records] == [False, False, True]
+
+
+def test_queries_show_the_schedule_of_the_next_run() -> None:
+    served = AbstractVariants(doubled())
+    for elements in (1_000_001, 1_000_003, 1_000_005):
+        served.serve([meta(elements)])
+    small, other = ([meta(n)] for n in (4_001, 1_000_007))
+    sizes: Any = served.variants.peek(served.request(small))
+    assert sizes.env.atoms[0].hint == 4_001  # lowered for the size that is asked about
+    plan: Any = served.variants.peek(served.request(other))
+    assert params(plan.lowered) == params(served.serve(other))
+    assert served.serve(small).sources[0].constants == (("XBLOCK", 128),)
+    plan = served.variants.peek(served.request([meta(4_003)]))
+    assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=1)]
+
+
+def test_kernels_for_the_interpreter_keep_their_choice() -> None:
+    """It is there to check numbers."""
+    served = AbstractVariants(doubled(), arch="cpu")
+    for elements in (1001, 1003, 1005, 3_000_001):
+        served.serve([meta(elements)])
+    assert [made.dynamic for made in served.records] == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_choose_their_tile_again(dtype: torch.dtype) -> None:
+    kind = DataType.Float if dtype is torch.float32 else DataType.BFloat16
+    with FusionDefinition() as fd:
+        x, w = (fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=kind) for _ in "xw")
+        fd.add_output(fd.ops.relu(fd.ops.linear(x, w)))
+    served = AbstractVariants(fd)
+    sizes = (7, 9, 11, 100, 1001, 8001, 17, 4001, 303)
+    for rows in sizes:
+        given = [meta(rows, 1024, dtype=dtype), meta(512, 1024, dtype=dtype)]
+        assert params(served.serve(given)) == params(served.static(given))

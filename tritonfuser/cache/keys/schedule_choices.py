@@ -1,0 +1,110 @@
+"""At which sizes a variant has the schedule that would be chosen there, by asking heuristics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from ...errors import TritonFuserError
+from ...symbolic.shape_env import Choice, ShapeEnv
+from ...symbolic.substitution import Atoms, substitution
+
+PROBED = tuple(4**power for power in range(-6, 7) if power)
+"""Factors on sizes at which it is tried whether the answer to a question of yes or no changes."""
+
+Answers = tuple[Any, ...]
+
+
+class ScheduleChoices:
+    """The questions that a lowering asked by its sizes, and the answers that lead to its kernels.
+
+    Attributes
+    ----------
+    count : int
+        Questions whose answers sizes may change.
+    """
+
+    def __init__(self, env: ShapeEnv) -> None:
+        hints = [atom.hint for atom in env.atoms]
+        probes = list(_probes(env))
+        self._facts: list[Callable[[Atoms], Any]] = []
+        self._asked: list[tuple[Callable[[Any], Any], int]] = []
+        places: dict[str, int] = {}
+        for choice in env.choices.values():
+            if not _may_change(choice, probes):
+                continue
+            place = places.setdefault(repr(choice.facts), len(places))
+            if place == len(self._facts):
+                self._facts.append(substitution(choice.facts))
+            self._asked.append((choice.ask, place))
+        self.count = len(self._asked)
+        self._first = self.answers(hints)
+        self._accepted = [self._first]
+
+    def answers(self, atoms: Atoms) -> Answers:
+        """What heuristics answer at other sizes."""
+        facts = [made(atoms) for made in self._facts]
+        return tuple(_answer(ask, facts[place]) for ask, place in self._asked)
+
+    def hold(self, atoms: Atoms) -> bool:
+        """Whether the kernels are those that would be made at these sizes."""
+        return self.answers(atoms) in self._accepted
+
+    def accept(self, atoms: Atoms) -> None:
+        """Take the answers at these sizes too: they lead to the same kernels."""
+        self._accepted.append(self.answers(atoms))
+
+    def agreement(self, atoms: Atoms) -> int:
+        """How many answers are those of the kernels."""
+        return sum(a == b for a, b in zip(self._first, self.answers(atoms), strict=True))
+
+    def difference(self, atoms: Atoms) -> str:
+        """The first answer that differs, in words; empty where none does."""
+        for old, new in zip(self._first, self.answers(atoms), strict=True):
+            if old != new:
+                return _difference(old, new)
+        return ""
+
+
+def _answer(ask: Callable[[Any], Any], facts: Any) -> Any:
+    try:
+        return ask(facts)
+    except TritonFuserError as error:  # no scheduler takes it
+        return str(error)
+
+
+def _may_change(choice: Choice, probes: list[Atoms]) -> bool:
+    """Whether sizes may change an answer. Most refusals are for what no size changes."""
+    if not isinstance(choice.answer, bool):
+        return True
+    facts = substitution(choice.facts)
+    return any(_answer(choice.ask, facts(atoms)) != choice.answer for atoms in probes)
+
+
+def _probes(env: ShapeEnv) -> Iterator[Atoms]:
+    """Other sizes, each alone and all together by the same factor."""
+    sizes = [atom.hint * atom.multiple for atom in env.atoms if atom.parts is None]
+    for factor in PROBED:
+        for chosen in ({*range(len(sizes))}, *({place} for place in range(len(sizes)))):
+            scaled = [int(n * factor) if p in chosen else n for p, n in enumerate(sizes)]
+            if min(scaled) >= 2:
+                with suppress(ZeroDivisionError):  # no sizes of any variant
+                    yield env.values(scaled)
+
+
+def _difference(old: Any, new: Any) -> str:
+    """``inner_persistent: block_r was 1024, now 512``."""
+    if not (isinstance(old, tuple) and isinstance(new, tuple) and is_dataclass(old[-1])):
+        return _WORDS.get(type(old), "{} was chosen, now {}").format(old, new)
+    if old[0] != new[0]:
+        return f"{old[0]} was chosen, now {new[0]}"
+    pairs = ((f.name, getattr(old[1], f.name), getattr(new[1], f.name)) for f in fields(old[1]))
+    return f"{old[0]}: " + ", ".join(f"{n} was {a}, now {b}" for n, a, b in pairs if a != b)
+
+
+_WORDS: dict[type, str] = {
+    bool: "what one kernel takes in is another",
+    tuple: "parts of a reduction, and what they are a multiple of, were {}, now {}",
+}
