@@ -6,8 +6,21 @@ RuntimeError`` keeps working.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+import sys
+import threading
+from concurrent.futures import thread
 from dataclasses import dataclass
+from pathlib import Path
+
+# Frames of the others lie between ours: where a `with` block of ours is left, in threads of ours.
+_OURS = (
+    str(Path(__file__).parent) + "/",
+    contextlib.__file__,
+    threading.__file__,
+    thread.__file__,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +38,24 @@ class SourceLoc:
         return linecache.getline(self.file, self.line).strip()
 
 
+def calling_line() -> SourceLoc | None:
+    """The line of the user's program that called: the first frame outside this package.
+
+    None in a thread that the user did not start.
+    """
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_OURS):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return SourceLoc(frame.f_code.co_filename, frame.f_lineno)
+
+
 class TritonFuserError(Exception):
     """Base of all errors of this package.
+
+    The message ends with a line of the user's program: that of the op the error belongs to, or of
+    the call that raised it.
 
     Parameters
     ----------
@@ -46,9 +75,10 @@ class TritonFuserError(Exception):
 
     def _render(self) -> str:
         lines = [self.message]
-        if self.loc is not None:
-            lines.append(f"  at {self.loc}")
-            text = self.loc.text()
+        place = self.loc or calling_line()
+        if place is not None:
+            lines.append(f"  at {place}")
+            text = place.text()
             if text:
                 lines.append(f"    {text}")
         if self.hint:
