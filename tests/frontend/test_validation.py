@@ -254,3 +254,22 @@ def test_integers_that_were_summed_can_be_scattered():
         total = fd.ops.sum(x, [1])
         fd.add_output(fd.ops.scatter(total, index, fd.ops.max(x, [0]), 0))
     assert fd.audit([torch.arange(16).reshape(4, 4), torch.tensor([2, 0])]).ok
+
+
+def test_an_input_that_was_written_into_is_returned_as_it_is_then():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(x)
+        fd.add_output(fd.ops.add(x, 1.0), x)
+        fd.add_output(fd.ops.permute(x, [1, 0]))
+    found, turned = fd.validate([torch.zeros(2, 3)])
+    assert torch.equal(found, torch.ones(2, 3)) and torch.equal(turned, torch.zeros(3, 2))
+
+
+def test_ops_that_torch_has_no_function_for_have_no_reference():
+    x = torch.tensor([3, 2**63 + 5], dtype=torch.uint64)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.relu(fd.from_pytorch(x)))
+    with pytest.raises(NotImplementedError, match="relu: there is no reference") as error:
+        fd.validate([x])
+    assert "fd.ops.relu(fd.from_pytorch(x))" in str(error.value)

@@ -6,12 +6,13 @@ In float64 it says what the numbers should be; in the fusion's own dtypes, what 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Union
 
 import torch
 
 from ...dtypes import REDUCED_FLOATS, Category, DataType, of_python
-from ...errors import IndexRangeError
+from ...errors import IndexRangeError, TritonFuserError
 from ...ir import Arg, Attr, Const, Fusion, Node, Number, ScalarType, Value
 from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
@@ -44,8 +45,15 @@ def reference(
         or fp8 is rounded to that on the way. False: every result has its own dtype.
     """
     ir = fusion if isinstance(fusion, Fusion) else fusion.ir
-    evaluation = Evaluation(ir, inputs, double)
+    evaluation = Evaluation(as_returned(ir), inputs, double)
     return [evaluation.outputs[place] for place, out in enumerate(ir.outputs) if not out.hidden]
+
+
+def as_returned(fusion: Fusion) -> Fusion:
+    """The fusion with what is returned for each output: an input after it was written into."""
+    written = {out.alias_of: out.value for out in fusion.outputs if out.alias_of is not None}
+    outputs = (replace(out, value=written.get(out.value, out.value)) for out in fusion.outputs)
+    return replace(fusion, outputs=tuple(outputs))
 
 
 class Evaluation:
@@ -184,6 +192,10 @@ class Evaluation:
                 del self._results[value]
 
 
+class NoReferenceError(TritonFuserError, NotImplementedError):
+    """An op in dtypes that torch has no function for."""
+
+
 def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -> Any:
     """The results of an op.
 
@@ -192,9 +204,18 @@ def _evaluated(node: Node, op: Op, operands: list[Any], attrs: dict[str, Any]) -
     IndexRangeError
         It reads an index that its dim does not have. On a GPU torch would end the process, so what
         has indices is computed on the CPU.
+    NoReferenceError
+        torch has no such function for these dtypes.
     """
     if not isinstance(op.form, View | Scatter) or not op.form.indices:
-        return op.oracle(*operands, **attrs)
+        try:
+            return op.oracle(*operands, **attrs)
+        except NotImplementedError as error:
+            raise NoReferenceError(
+                f"{node.op}: there is no reference, torch does not compute it: {error}",
+                loc=node.loc,
+                hint="Compare what fd.run(inputs) gives with numbers of your own.",
+            ) from error
     moved = [x.cpu() if isinstance(x, torch.Tensor) else x for x in operands]
     try:
         found = op.oracle(*moved, **attrs)

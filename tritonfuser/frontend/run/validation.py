@@ -10,7 +10,7 @@ from ...cache.keys.run_device import device_of
 from ...cache.plan.copies import copied
 from ..inspect.audit import Audit, AuditRow, audit_outputs, check
 from ..inspect.expectation import Check, expected
-from ..inspect.oracle import Evaluation
+from ..inspect.oracle import Evaluation, as_returned
 from ..inspect.replay import GeneratorState, is_random, replayed
 from ..inspect.tolerances import tolerances
 from ..record.inputs import Inputs, flatten_inputs
@@ -123,7 +123,7 @@ class Validated(Deprecated):
                 loc=user_line(),
                 hint="A device has its parts alone: gather the outputs, and compare with torch.",
             )
-        fusion = self._ready().ir
+        fusion = as_returned(self._ready().ir)
         before = copied(inputs) if any(o.alias_of for o in fusion.outputs) else inputs
         state = None
         if is_random(fusion):
@@ -137,7 +137,7 @@ class Validated(Deprecated):
 
 def get_val_tolerances(fusion: Fusion, inputs: Inputs) -> list[tuple[float, float]]:
     """(atol, rtol) that each returned output may be off by, for inputs like these."""
-    graph = fusion.ir
+    graph = as_returned(fusion.ir)
     evaluation = Evaluation(graph, flatten_inputs(inputs), double=True)
     return [
         tolerances(out.value.dtype, length)
@@ -151,5 +151,6 @@ def validate_with_auto_inferred_outputs(
 ) -> None:
     """Compare outputs with what torch computes from ``args``, which the run has not changed."""
     given = flatten_inputs(args)
-    for row in audit_outputs(fusion.ir, expected(fusion.ir, given, Check()), fusion_outputs, given):
+    graph = as_returned(fusion.ir)
+    for row in audit_outputs(graph, expected(graph, given, Check()), fusion_outputs, given):
         check(row)
