@@ -8,6 +8,8 @@ from enum import Enum
 
 import torch
 
+from .errors import DefinitionError
+
 
 class Category(Enum):
     """PyTorch's three promotion categories, and bool below them; higher wins."""
@@ -119,6 +121,16 @@ REDUCED_FLOATS = frozenset(
 )
 """Float types that arithmetic widens to Float, in registers and in the result."""
 
+PACKED = frozenset(
+    {
+        DataType.Float8_e8m0fnu,
+        DataType.Float4_e2m1fn,
+        DataType.Float4_e2m1fn_x2,
+        DataType.Null,
+    }
+)
+"""Types that only views and library ops take: nothing computes with single elements of them."""
+
 EIGHT_BIT_FLOATS = frozenset({DataType.Float8_e4m3fn, DataType.Float8_e5m2})
 """Float types that kernels move as bytes: GPUs differ in which they have, and in how they round."""
 
@@ -190,6 +202,12 @@ def wider(a: DataType, b: DataType) -> DataType:
         return a
     if {a, b} == {DataType.Double, DataType.ComplexFloat}:
         return DataType.ComplexDouble
+    unranked = next((dtype for dtype in (a, b) if dtype not in _RANK), None)
+    if unranked is not None:
+        raise DefinitionError(
+            f"expected operands of which one has a common type, got {a} and {b}",
+            hint=f"Cast {unranked} in torch first: nothing computes with it.",
+        )
     if _RANK[a] == _RANK[b]:
         return DataType.Float
     return a if _RANK[a] > _RANK[b] else b

@@ -10,6 +10,7 @@ from .. import options
 from ..cache.plan.copies import copied
 from ..dtypes import DataType, from_torch
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
+from ..ops.builder import shown
 from .inspect.printer import print_definition
 from .inspect.repro import describe_inputs, repro_script
 from .inspect.tolerances import ValidationError
@@ -199,7 +200,12 @@ class FusionDefinition(Validated):
         if not isinstance(tensor, torch.Tensor):
             raise ArgumentError(
                 f"from_pytorch(): incompatible function arguments: expected a tensor, "
-                f"got {tensor!r}"
+                f"got {shown(tensor)}"
+            )
+        if not isinstance(static_sizes, bool):
+            raise ArgumentError(
+                "from_pytorch(): incompatible function arguments: static_sizes must be True or "
+                f"False, got {shown(static_sizes)}"
             )
         self._check_device(tensor)
         try:

@@ -11,12 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Category, DataType
+from ..dtypes import PACKED, Category, DataType
 from ..errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ..ir import Arg, Attr, Const, Fusion, Node, Output, ScalarType, TensorType, Type, Value
 from ..symbolic.sizes import is_integer
 from . import registry
-from .table import REQUIRED, Call, Composite, HostScalar, Kind, Op, View
+from .table import (
+    REQUIRED,
+    Call,
+    Composite,
+    HostScalar,
+    Kind,
+    Library,
+    Op,
+    Pointwise,
+    View,
+)
 
 
 class GraphBuilder:
@@ -81,8 +91,11 @@ class GraphBuilder:
 
     def append(self, call: Call) -> Any:
         """Record one node of a bound call, without the op's own ``record``."""
+        check_packed(call)
         types = call.op.infer(call)
         check_complex(call, types)
+        check_packed(call, types)
+        check_bytes(call, types)
         outs = tuple(self.new_value(type_) for type_ in types)
         attrs = tuple((key, value) for key, value in call.attrs.items())
         self.nodes.append(Node(call.op.name, call.args, attrs, outs, self.loc))
@@ -121,14 +134,59 @@ def check_complex(call: Call, types: Sequence[Type] = ()) -> None:
     op = call.op
     if op.complex is not None or isinstance(op.form, View | Composite | HostScalar):
         return
-    given = [item for arg in call.args for item in (arg if isinstance(arg, tuple) else (arg,))]
-    dtypes = [item.dtype for item in (*given, *types) if item is not None]
-    found = next((d for d in dtypes if d.info.category is Category.COMPLEX), None)
+    found = next((d for d in _dtypes(call, types) if d.info.category is Category.COMPLEX), None)
     if found is not None:
         raise DefinitionError(
             f"{op.name}: complex numbers are not supported, got {found}",
             hint="Take them apart with fd.ops.real(x) and fd.ops.imag(x).",
         )
+
+
+def check_packed(call: Call, types: Sequence[Type] = ()) -> None:
+    """Refuse to compute with types that hold no single numbers.
+
+    Raises
+    ------
+    DefinitionError
+        An operand, or a result of these types, is of such a type, and the op is no view, no copy
+        and no library op.
+    """
+    form = call.op.form
+    moves = isinstance(form, View | Library | HostScalar) or call.op.category == "view"
+    dtypes = _dtypes(call, types)
+    if moves or (isinstance(form, Pointwise) and form.copies and len(set(dtypes)) == 1):
+        return
+    found = next((dtype for dtype in dtypes if dtype in PACKED), None)
+    if found is not None:
+        raise DefinitionError(
+            f"{call.op.name}: expected real numbers of 8 bits and more, got {found}",
+            hint="Kernels do not compute with this type: do that part in torch.",
+        )
+
+
+def _dtypes(call: Call, types: Sequence[Type]) -> list[DataType]:
+    """Those of a call's operands and of its results."""
+    given = [item for arg in call.args for item in (arg if isinstance(arg, tuple) else (arg,))]
+    return [item.dtype for item in (*given, *types) if item is not None]
+
+
+def check_bytes(call: Call, types: Sequence[Type]) -> None:
+    """Refuse results that no memory can hold; sizes known only at run time count as 1.
+
+    Raises
+    ------
+    DefinitionError
+        A result has more bytes than an int64 counts.
+    """
+    for type_ in types:
+        if not isinstance(type_, TensorType):
+            continue
+        sizes = [size for size in type_.shape if isinstance(size, int)]
+        if 0 not in sizes and math.prod(sizes) * type_.dtype.info.bits // 8 > INT64_MAX:
+            raise DefinitionError(
+                f"{call.op.name}: expected a result of less than 2**63 bytes, got the shape "
+                f"{list(type_.shape)} of {type_.dtype}"
+            )
 
 
 def as_call(node: Node) -> Call:
@@ -225,18 +283,39 @@ def _convert(op: Op, name: str, kind: Kind, value: Any) -> Any:
     if converted is _WRONG:
         raise ArgumentError(
             f"{op.name}(): incompatible function arguments: {name!r} must be {kind.value}, "
-            f"got {value!r} of type {type(value).__name__}",
+            f"got {shown(value)} of type {type(value).__name__}",
             hint=f"Signature: {signature_text(op)}",
         )
     return converted
 
 
+def shown(value: object) -> str:
+    """A value of any type in a message: its repr, cut where it is long."""
+    if type(value) is int and not fits_int64(value):
+        return f"an int of {value.bit_length()} bits, beyond int64,"
+    try:
+        text = repr(value)
+    except Exception:
+        return "something without a repr"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
 _WRONG = object()
+INT64_MAX = 2**63 - 1
+SHOWN = 200
+"""Characters of a wrong argument that a message shows."""
+
+
+def fits_int64(value: int) -> bool:
+    """Whether an int64 holds it."""
+    return -INT64_MAX - 1 <= value <= INT64_MAX
 
 
 def _number(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) is int and not fits_int64(value):
+        return _WRONG
     return Const.of(value) if is_integer(value) or isinstance(value, float | complex) else _WRONG
 
 
@@ -257,7 +336,10 @@ def _operand(value: Any) -> Any:
 
 
 def _int(value: Any) -> Any:
-    return int(value) if is_integer(value) or isinstance(value, np.integer) else _WRONG
+    if not is_integer(value) and not isinstance(value, np.integer):
+        return _WRONG
+    number = int(value)
+    return number if fits_int64(number) else _WRONG
 
 
 def _bool(value: Any) -> Any:
@@ -286,7 +368,7 @@ def _list_of(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _dims(value: Any) -> Any:
-    return (_int(value),) if isinstance(value, int | np.integer) else _list_of(_int)(value)
+    return _list_of(_int)([value] if isinstance(value, int | np.integer) else value)
 
 
 _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {

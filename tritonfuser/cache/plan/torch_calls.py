@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from ...errors import TritonFuserError
+from ...errors import DefinitionError, TritonFuserError
 from ...ir import Arg, Const, Node, Value
 from ...ops.builder import as_call
+from ...ops.table import Call
 from ..keys.signature import is_aligned
 
 Strides = tuple[tuple[int, ...], ...]
@@ -27,11 +28,7 @@ def library_call(node: Node, strides: Strides) -> Callable[..., tuple[torch.Tens
     dtypes = [out.dtype.info.torch for out in node.outs]
 
     def run(*operands: Any) -> tuple[torch.Tensor, ...]:
-        given = iter(operands)
-        try:
-            found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
-        except TritonFuserError as error:
-            raise error.located(node.loc) from None
+        found = _computed(call, node, operands)
         results = found if isinstance(found, tuple) else (found,)
         return tuple(
             _laid_out(result.to(dtype), wanted)
@@ -46,11 +43,35 @@ def scalar_call(node: Node) -> Callable[..., Any]:
     call = as_call(node)
 
     def run(*operands: Any) -> Any:
-        given = iter(operands)
-        found = call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+        found = _computed(call, node, operands)
         return found.item() if isinstance(found, torch.Tensor) else found
 
     return run
+
+
+_OF_DEVICES = tuple(
+    getattr(torch, name)
+    for name in ("OutOfMemoryError", "AcceleratorError")
+    if hasattr(torch, name)
+)
+"""Errors of torch that are no fault of the call they are raised in."""
+
+
+def _computed(call: Call, node: Node, operands: tuple[Any, ...]) -> Any:
+    """What torch makes of the operands; its errors as those of the op, at the user's line."""
+    given = iter(operands)
+    try:
+        return call.op.oracle(*[_argument(arg, given) for arg in node.args], **call.attrs)
+    except TritonFuserError as error:
+        raise error.located(node.loc) from None
+    except _OF_DEVICES:
+        raise
+    except Exception as error:
+        raise DefinitionError(
+            f"{node.op}: torch does not compute it for these operands: {error}".rstrip(),
+            loc=node.loc,
+            hint="Look at the values of scalar operands, and at the shapes and dtypes of tensors.",
+        ) from error
 
 
 def _argument(arg: Arg, given: Iterator[Any]) -> Any:

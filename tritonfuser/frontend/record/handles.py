@@ -392,9 +392,12 @@ def handle_of(home: Home, value: Operand) -> Any:
 
 
 def unwrap(given: Any, check: Callable[[Val], Operand]) -> Any:
-    """Handles as values of the IR, in lists and tuples too; ``check`` sees each handle."""
+    """Handles as values of the IR, in a list or a tuple too; ``check`` sees each handle.
+
+    No op takes lists of lists: what is in an inner one stays as it is.
+    """
     if isinstance(given, Val):
         return check(given)
     if isinstance(given, tuple | list):
-        return [unwrap(item, check) for item in given]
+        return [check(item) if isinstance(item, Val) else item for item in given]
     return given

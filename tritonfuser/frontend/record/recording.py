@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import sympy
 import torch
 
-from ...dtypes import Category, DataType, of_python
+from ...dtypes import Category, DataType, int_range, of_python
 from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
 from ...ops import registry
-from ...ops.builder import GraphBuilder, bind
+from ...ops.builder import GraphBuilder, bind, shown
 from ...shapes import assume_extents_fit
 from ..vocabulary.location import user_line
 from .handles import TensorView, Val, handle_of, unwrap, wrap
@@ -253,13 +255,23 @@ def _is_cast(out: Value, source: Value) -> bool:
 
 def constant(value: Any, dtype: DataType | None) -> Const:
     """A Python number as a constant, converted to ``dtype`` where one is given."""
-    if hasattr(value, "item"):
+    if isinstance(value, np.generic) or (isinstance(value, torch.Tensor) and not value.dim()):
         value = value.item()
     if not isinstance(value, NUMBERS):
-        raise _incompatible("define_scalar", f"expected a number, got {value!r}")
+        raise _incompatible("define_scalar", f"expected a number, got {shown(value)}")
+    # An int64 is wrapped to fewer bits.
+    held = DataType.UInt64 if dtype is DataType.UInt64 else DataType.Int
+    if isinstance(value, int) and value not in int_range(held):
+        raise _incompatible("define_scalar", f"expected a {held}, got {shown(value)}")
     if dtype is None:
         return Const(value, of_python(value))
     return Const(_converted(value, dtype), dtype)
+
+
+def _whole(value: float, dtype: DataType) -> int:
+    if not math.isfinite(value):
+        raise DefinitionError(f"define_scalar: expected a finite number for {dtype}, got {value}")
+    return int(value)
 
 
 def _converted(value: Number, dtype: DataType) -> Number:
@@ -270,7 +282,7 @@ def _converted(value: Number, dtype: DataType) -> Number:
     if category is Category.BOOL:
         return bool(real)
     if category is Category.INT:
-        return int(real)
+        return _whole(real, dtype)
     if dtype.info.torch is None or dtype is DataType.Double:
         return float(real)
     rounded: float = torch.tensor(float(real), dtype=torch.float64).to(dtype.info.torch).item()

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, e4m3_saturates
+from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, e4m3_saturates, int_range
 from ...ir import Const, Node
 from ...ops.builder import as_call
 from ...ops.table import Pointwise
@@ -90,6 +90,12 @@ def cast_text(text: str, source: DataType, target: DataType) -> str:
     return f"{text}.to({triton_name(target)})"
 
 
+def _wrapped(value: int, dtype: DataType) -> int:
+    """An int in a type of fewer bits, or without a sign, as a cast makes it."""
+    held = int_range(dtype)
+    return (value - held.start) % (held.stop - held.start) + held.start
+
+
 def literal(const: Const, dtype: DataType) -> str:
     """A constant as Triton text in a dtype: rounded to it as a cast would; bytes of eight bits."""
     value = const.value
@@ -101,7 +107,7 @@ def literal(const: Const, dtype: DataType) -> str:
     if category is Category.INT:
         if isinstance(value, float) and not math.isfinite(value):
             return "0"
-        return str(int(value))
+        return str(_wrapped(int(value), dtype))
     value = float(value)
     if dtype in EIGHT_BIT_FLOATS:
         return str(torch.tensor(value).to(dtype.info.torch).view(torch.uint8).item())

@@ -14,6 +14,7 @@ from ...ops.table import Random
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ..tile.tile import Tile
+from .expressions import literal
 
 LEAST_RUN = 512
 """Least elements of a peeled tile that is drawn in runs. Of shorter tiles a thread has one element,
@@ -95,8 +96,8 @@ def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
         if node.out.dtype is DataType.Float:
             return unit
         spread = unit
-    limit = largest_below(float(high.value.real), node.out.dtype)
-    return f"tl.minimum({spread}, {limit!r}).to({dtype})"
+    limit = Const.of(largest_below(float(high.value.real), node.out.dtype))
+    return f"tl.minimum({spread}, {literal(limit, DataType.Double)}).to({dtype})"
 
 
 def largest_below(bound: float, dtype: DataType) -> float:

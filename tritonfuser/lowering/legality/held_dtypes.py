@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from ...dtypes import Category, DataType
+from ...dtypes import PACKED, Category, DataType
 from ...errors import DefinitionError
 from ...ir import Node
 from ..segments import Segment
 
-_PACKED = frozenset(
-    {DataType.Float8_e8m0fnu, DataType.Float4_e2m1fn, DataType.Float4_e2m1fn_x2, DataType.Null}
-)
-"""Types that kernels do not compute with, beside the complex ones."""
-
 
 def holds(dtype: DataType) -> bool:
     """Whether kernels compute with elements of a type: with real ones of 8 bits and more."""
-    return dtype.info.category is not Category.COMPLEX and dtype not in _PACKED
+    return dtype.info.category is not Category.COMPLEX and dtype not in PACKED
 
 
 def why_not_held(node: Node) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from ...dtypes import Category, DataType
-from ...ir import Dim, TensorType, Value
+from ...ir import Const, Dim, TensorType, Value
 from ...shapes import assume_extents_fit
 from ..shape_rules import fail
 from ..table import Call, Kind, Library, Op, Param
@@ -60,8 +60,46 @@ def _check_options(call: Call) -> None:
         found = call.arg(name)
         if found is not None and call.operand(name).dtype.info.category is Category.COMPLEX:
             raise fail(call.op.name, f"a real {name}", call.operand(name).dtype)
+        if name == "dropout_p" and isinstance(found, Const) and not _is_share(found):
+            raise fail(call.op.name, "a dropout_p from 0 to 1", found)
     if call.arg("is_causal") is not None and call.operand("is_causal").dtype is not DataType.Bool:
         raise fail(call.op.name, "a Bool is_causal", call.operand("is_causal").dtype)
+
+
+def _is_share(number: Const) -> bool:
+    return not isinstance(number.value, complex) and bool(0 <= number.value <= 1)
+
+
+def _check_added(call: Call) -> None:
+    """Bias and mask broadcast to the scores; the one is of a floating dtype, the other Bool."""
+    query, key = call.value("query").tensor.dims, call.value("key").tensor.dims
+    scores = (*query[:-1], key[-2])
+    for name in ("bias", "mask"):
+        added = call.arg(name)
+        if not isinstance(added, Value):
+            continue
+        dims = added.tensor.dims
+        pairs = zip(reversed(dims), reversed(scores), strict=False)
+        if len(dims) > len(scores) or not all(_same(d, Dim(1)) or _same(d, s) for d, s in pairs):
+            wanted = f"a {name} that broadcasts to the scores {_text(scores)}"
+            raise fail(call.op.name, wanted, _text(dims))
+        if name == "mask" and added.dtype is not DataType.Bool:
+            raise fail(call.op.name, "a Bool mask", added.dtype)
+        if name == "bias" and added.dtype.info.category is not Category.FLOAT:
+            raise fail(call.op.name, "a bias of a floating-point dtype", added.dtype)
+
+
+def _check_saved(call: Call) -> None:
+    """The gradient and the output as the forward made it, and a sum for each row of scores."""
+    query, value = call.value("query").tensor.dims, call.value("value").tensor.dims
+    made = (*query[:-1], value[-1])
+    for name, wanted in (("grad_output", made), ("output", made), ("logsumexp", query[:-1])):
+        dims = call.value(name).tensor.dims
+        if len(dims) != len(wanted) or not all(map(_same, dims, wanted)):
+            raise fail(call.op.name, f"{name} of shape {_text(wanted)}", _text(dims))
+    total = call.value("logsumexp").dtype
+    if total.info.category is not Category.FLOAT:
+        raise fail(call.op.name, "a logsumexp of a floating-point dtype", total)
 
 
 def _plain(dims: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -72,9 +110,7 @@ def _infer_forward(call: Call) -> tuple[TensorType, ...]:
     _check_heads(call, ("query", "key", "value"))
     _check_sizes(call)
     _check_options(call)
-    mask = call.arg("mask")
-    if isinstance(mask, Value) and mask.dtype is not DataType.Bool:
-        raise fail(call.op.name, "a Bool mask", mask.dtype)
+    _check_added(call)
     query, value = call.value("query").tensor, call.value("value").tensor
     rows = _plain(query.dims[:-1])
     return (
@@ -88,6 +124,7 @@ def _infer_forward(call: Call) -> tuple[TensorType, ...]:
 def _infer_backward(call: Call) -> tuple[TensorType, ...]:
     _check_heads(call, ("query", "key", "value", "grad_output", "output"))
     _check_sizes(call)
+    _check_saved(call)
     _check_options(call)
     operands = (call.value(name).tensor for name in ("query", "key", "value"))
     return tuple(TensorType(_plain(t.dims), t.dtype) for t in operands)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...dtypes import Category, DataType
+from ...dtypes import PACKED, Category, DataType
 from ...errors import DefinitionError
-from ...ir import Dim, TensorType, Value
+from ...ir import Dim, Extent, TensorType, Value
 from ...shapes import assume_extents_equal, assume_extents_fit
 from ..shape_rules import INDEX_DTYPES, fail
 from ..table import Call, Kind, Library, Op, Param
@@ -47,6 +47,10 @@ def _is_one(dim: Dim) -> bool:
 
 def _check_scales(call: Call) -> None:
     """Factors of one element; what belongs to scaled or quantized results beside those."""
+    for mat, name in (("mat1", "scale1"), ("mat2", "scale2")):
+        scale = call.arg(name)
+        if isinstance(scale, Value):
+            _check_scale(call, scale.tensor, call.value(mat).tensor, name)
     for name in ("alpha", "beta"):
         factor = call.arg(name)
         if isinstance(factor, Value) and not all(_is_one(d) for d in factor.tensor.dims):
@@ -58,6 +62,46 @@ def _check_scales(call: Call) -> None:
         raise fail(call.op.name, "an output_block_scale_size beside output_gamma", size)
     if size and call.arg("scale1") is None:
         raise fail(call.op.name, "scale1 and scale2 beside output_block_scale_size", None)
+
+
+def _check_scale(call: Call, scale: TensorType, mat: TensorType, name: str) -> None:
+    """A factor of all of a matrix, of its rows or columns, or of blocks of one size.
+
+    The scales of block formats lie as the device's instructions want them.
+    """
+    if scale.dtype.info.category is not Category.FLOAT:
+        raise fail(call.op.name, f"{name} of a floating-point dtype", scale.dtype)
+    if mat.dtype in _BLOCK_FORMATS or scale.dtype in _BLOCK_FORMATS | {DataType.Float8_e4m3fn}:
+        return
+    pairs = zip(reversed(scale.shape[-2:]), reversed(mat.shape[-2:]), strict=False)
+    wrong = [have for have, size in pairs if not _divides(have, size)]
+    if scale.rank > 3 or wrong:
+        raise fail(
+            call.op.name,
+            f"{name} of sizes that divide those of the matrix, {list(mat.shape)}",
+            list(scale.shape),
+        )
+
+
+def _divides(part: Extent, whole: Extent) -> bool:
+    """Whether blocks of one size may cut a dim; unknown sizes may turn out to fit."""
+    if not isinstance(part, int) or not isinstance(whole, int):
+        return True
+    return part in (1, whole) or (part > 0 and whole % part == 0)
+
+
+def _check_bias(call: Call, dims: tuple[Dim, ...]) -> None:
+    """A bias that broadcasts to the product."""
+    bias = call.arg("bias")
+    if not isinstance(bias, Value):
+        return
+    if bias.dtype.info.category is not Category.FLOAT or bias.dtype in PACKED:
+        raise fail(call.op.name, "a bias of a floating-point dtype", bias.dtype)
+    pairs = zip(reversed(bias.tensor.dims), reversed(dims), strict=False)
+    fits = all(_is_one(d) or assume_extents_fit(d.size, wanted.size) for d, wanted in pairs)
+    if bias.tensor.rank > len(dims) or not fits:
+        shape = [dim.size for dim in dims]
+        raise fail(call.op.name, f"a bias that broadcasts to {shape}", list(bias.tensor.shape))
 
 
 def _check_inner(call: Call, left: Dim, right: Dim) -> None:
@@ -73,14 +117,16 @@ def _result_dtype(call: Call) -> DataType:
     assert isinstance(asked, DataType)
     if call.arg("scale1") is None:
         return call.value("mat1").dtype
-    if asked.info.category is not Category.FLOAT:
-        raise fail(call.op.name, "a floating-point dtype", asked)
+    quantized = bool(call.attrs["output_block_scale_size"])
+    if asked.info.category is not Category.FLOAT or (asked in PACKED and not quantized):
+        raise fail(call.op.name, "a floating-point dtype of 8 bits and more", asked)
     return asked
 
 
 def _results(call: Call, dims: tuple[Dim, ...]) -> tuple[TensorType, ...]:
     """The product; quantized with the scales of its blocks, and the factor of all, if asked for."""
     dtype = _result_dtype(call)
+    _check_bias(call, dims)
     if not call.attrs["output_block_scale_size"]:
         return (TensorType(dims, dtype),)
     elements, scales = quantized_types(call, dims, "output_block_scale_size")
@@ -113,14 +159,14 @@ def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
         raise fail(call.op.name, "scale1 and scale2, or neither", "one of them")
     if left.dtype is not right.dtype and call.arg("scale1") is None:
         raise fail(call.op.name, f"operands of one dtype, {left.dtype}", right.dtype)
-    _check_scales(call)
-    groups, rows, columns = offsets.dims[0].size, left.dims[-2].size, right.dims[-1].size
     if {left.rank, right.rank} not in ({2}, {2, 3}):
         raise fail(
             call.op.name,
             "matrices, one of which may have a leading dim of groups",
             f"ranks {left.rank} and {right.rank}",
         )
+    _check_scales(call)
+    groups, rows, columns = offsets.dims[0].size, left.dims[-2].size, right.dims[-1].size
     _check_inner(call, left.dims[-1], right.dims[-2])
     for operand in (left, right):
         if operand.rank == 3 and not assume_extents_fit(operand.dims[0].size, groups):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import Category, DataType
+from ...dtypes import EIGHT_BIT_FLOATS, PACKED, Category, DataType
 from ...ir import Dim, TensorType
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_integer
@@ -21,8 +21,14 @@ def _record(builder: Any, call: Call) -> Any:
     return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
 
 
+_UNSORTED = frozenset({DataType.Bool, DataType.UInt64}) | EIGHT_BIT_FLOATS | PACKED
+"""What torch does not sort."""
+
+
 def _infer_topk(call: Call) -> tuple[TensorType, ...]:
     arg, place = call.value("arg").tensor, int_attr(call, "dim")
+    if arg.dtype in _UNSORTED:
+        raise fail("topk", "numbers that torch sorts", arg.dtype, "Cast the operand first.")
     k = call.operand("k")
     if k.dtype.info.category is not Category.INT:
         raise fail(call.op.name, "an integer k", k.dtype)

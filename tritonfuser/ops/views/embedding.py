@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import DataType
+from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Pull, Source
 from ...symbolic.index_expr import Indexed, Outside
@@ -31,10 +31,26 @@ def _record_embedding(builder: Any, call: Call) -> Any:
 
     Options that matter to the backward only, or not any more, leave the node.
     """
+    _check_options(call)
     most, power = call.arg("max_norm"), call.arg("norm_type")
     names = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse")
     rows = builder.append(with_operands(call, **dict.fromkeys(names)))
     return rows if most is None else _renormalised(builder, rows, most, power)
+
+
+def _check_options(call: Call) -> None:
+    """The norm's options are real; those of the backward are an Int and two flags."""
+    allowed = {
+        "padding_idx": ("an integer", Category.INT),
+        "max_norm": ("a real", Category.FLOAT),
+        "norm_type": ("a real", Category.FLOAT),
+        "scale_grad_by_freq": ("a Bool", Category.INT),
+        "sparse": ("a Bool", Category.INT),
+    }
+    for name, (wanted, highest) in allowed.items():
+        given = call.arg(name)
+        if isinstance(given, Value | Const) and highest < given.dtype.info.category:
+            raise fail("embedding_fwd", f"{wanted} {name}", given.dtype)
 
 
 def _renormalised(builder: Any, rows: Value, most: Any, power: Any) -> Value:
