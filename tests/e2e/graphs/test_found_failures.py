@@ -238,6 +238,7 @@ def test_a_variance_of_squares_that_no_float_holds(device: str) -> None:
 
 
 FOUND = {
+    "all 1442": "random numbers at indices read at run time were drawn for neighbours",
     "eights 21": "the byte of a float8 maximum was taken for the number in a walk",
     "eights 5017": "a load shared by neighbours had a guard that was not the same for all",
     "products 90": "a maximum over the rows of a walk was taken for one along them",

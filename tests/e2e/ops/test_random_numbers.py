@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 import torch
 
 from tests.e2e.checking import again
 from tests.e2e.ops.samples import DRAWN
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.dtypes import compute_dtype
+from tritonfuser.ops.creation import philox
 
 D = DataType
 KINDS = (D.Double, D.Float, D.Half, D.BFloat16)
@@ -96,3 +100,87 @@ def test_the_printed_definition_draws_the_same(device: str) -> None:
     torch.manual_seed(3)
     for one, other in zip(again(fd).run([], device=device), wanted, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+def test_what_is_read_at_run_time_picks_from_a_draw(dtype: DataType, device: str) -> None:
+    """Neighbours then want elements from anywhere, not four that share random words."""
+    rows = torch.arange(4096, dtype=torch.int32, device=device).reshape(1, 4096) * 7 % 2
+    columns = torch.arange(4096, device=device) * 5 % 4096
+
+    def draw(ops):
+        return ops.uniform(0.0, 1.0, [2, 4096], rng_seed=56, rng_offset=5, dtype=dtype)
+
+    with FusionDefinition() as fd:
+        fd.add_output(draw(fd.ops))
+    (whole,) = fd.run([], device=device)
+    for given, dim in ((rows, 0), (columns[None].expand(2, -1).contiguous(), 1)):
+        with FusionDefinition() as fd:
+            index = fd.from_pytorch(given)
+            fd.add_output(fd.ops.take_along_axis(draw(fd.ops), index, dim))
+        assert torch.equal(fd.run([given])[0], whole.take_along_dim(given.long(), dim))
+        for arch in ("sm_90", "gfx942"):
+            assert fd.compile_for(arch, [given])
+
+
+def numbers_between(
+    low: float, high: float, dtype: DataType, device: str, *, given: bool, count: int = 257
+) -> torch.Tensor:
+    """``uniform(low, high)`` of a seed, its bounds written out or given to the run."""
+    with FusionDefinition() as fd:
+        scalars = [fd.define_scalar(None, dtype=D.Double) for _ in range(2)] if given else []
+        ends = scalars or (low, high)
+        fd.add_output(fd.ops.uniform(*ends, [count], rng_seed=7, rng_offset=3, dtype=dtype))
+    (found,) = fd.run([low, high] if given else [], device=device)
+    return found
+
+
+def test_the_largest_half_of_a_range(device: str) -> None:
+    """3.7 is 3.69921875 as a Half, and what is drawn lies below that."""
+    for given in (False, True):
+        found = numbers_between(-1.5, 3.7, D.Half, device, given=given, count=1 << 16)
+        assert found.max().item() == 3.697265625 and found.min().item() == -1.5
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["constants", "scalars"])
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+def test_numbers_lie_in_the_rounded_range(dtype: DataType, given: bool, device: str) -> None:
+    kind = dtype.info.torch
+    largest = torch.finfo(kind).max
+    finite = st.floats(-largest, largest) | st.floats(-4, 4) | st.floats(-(2.0**-20), 2.0**-20)
+
+    @hypothesis.settings(max_examples=10, derandomize=True, database=None, deadline=None)
+    @hypothesis.example((-largest, largest))
+    @hypothesis.example((1.0, 1.0 + 1e-17))
+    @hypothesis.example((-(2.0**-1074), 2.0**-1074))
+    @hypothesis.example((0.0, 70000.0))
+    @hypothesis.example((0.69999999, 0.7))
+    @hypothesis.given(st.tuples(finite, finite))
+    def check(ends: tuple[float, float]) -> None:
+        low, high = sorted(ends)
+        found = numbers_between(low, high, dtype, device, given=given).cpu()
+        low, high = (
+            torch.tensor(x, dtype=torch.float64).to(kind).double().clamp(-largest, largest)
+            for x in (low, high)
+        )
+        if low == high:
+            assert (found.double() == low).all()
+            return
+        assert (found.double() >= low).all() and (found.double() < high).all()
+        unit = philox.uniform((257,), 7, 3, compute_dtype(dtype).info.torch).double()
+        exact = low * (1 - unit) + high * unit
+        size = torch.maximum(low.abs(), high.abs())
+        near = 4 * torch.finfo(kind).eps * torch.clamp(size, min=torch.finfo(kind).tiny)
+        assert ((found.double() - exact).abs() <= near).all()
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=lambda x: x.name)
+def test_ranges_compile(dtype: DataType) -> None:
+    with FusionDefinition() as fd:
+        low, high = (fd.define_scalar(None, dtype=D.Double) for _ in range(2))
+        for ends in ((low, high), (0.25, high), (low, 3.7), (-1.5, 3.7), (-1e308, 1e308)):
+            fd.add_output(fd.ops.uniform(*ends, [4096], rng_seed=7, rng_offset=3, dtype=dtype))
+    for arch in ("sm_90", "gfx942"):
+        assert fd.compile_for(arch, [0.5, 2.0])

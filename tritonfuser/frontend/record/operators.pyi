@@ -1472,7 +1472,7 @@ class Operators:
         rng_offset: Scalar | None = None,
         dtype: DataType = DataType.Float,
     ) -> TensorView:
-        """Random numbers, uniform in [minval, maxval).
+        """Random numbers, uniform in [minval, maxval); both are rounded to dtype first.
 
         Parameters
         ----------

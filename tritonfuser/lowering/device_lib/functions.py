@@ -41,6 +41,7 @@ from .random_functions import (
     philox_word_by_eight,
     philox_word_by_four,
     round_below,
+    uniform_between,
 )
 from .softmax_functions import exp_below, lane_base, lane_max, lane_sum, rescale, share
 

@@ -242,3 +242,24 @@ def round_below(x, high, dtype: tl.constexpr):
     below = tl.where(wide == 0, tiny, tl.where(wide > 0, bits - 1, bits + 1))
     below = below.to(dtype, bitcast=True)
     return tl.where(rounded.to(tl.float64) >= wide, below, rounded)
+
+
+@triton.jit
+def uniform_between(unit, low, high, largest, dtype: tl.constexpr):
+    """Numbers of [0, 1) spread over [low, high) and rounded, whose bounds are rounded first.
+
+    ``largest`` is the largest number of ``dtype``: a bound beyond it becomes that. The range is
+    halved, which is exact, since it may be wider than any number.
+    """
+    low = _held(low, largest, dtype).to(unit.dtype)
+    high = _held(high, largest, dtype).to(unit.dtype)
+    spread = (low * 0.5 + unit * (high * 0.5 - low * 0.5)) * 2.0
+    rounded = round_below(spread, high, dtype)
+    return tl.where(rounded < low, low.to(dtype), rounded)
+
+
+@triton.jit
+def _held(bound, largest, dtype: tl.constexpr):
+    rounded = tl.cast(bound, dtype)
+    wide = rounded.to(tl.float64)
+    return tl.minimum(tl.maximum(wide, -largest), largest).to(dtype)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
-from ...dtypes import DataType
+from ...dtypes import DataType, compute_dtype
 from ...ir import Const, Node
 from ...ops.builder import as_call
+from ...ops.creation import philox
 from ...ops.table import Random
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
@@ -57,8 +58,8 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     if last is None or last.scattered:
         return None
     rest = without(position, last.axis)
-    if rest is None:
-        return None
+    if rest is None or rest.loaded():
+        return None  # what is read at run time may differ from neighbour to neighbour
     aligned = all(
         is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
     )
@@ -89,20 +90,38 @@ def scaled(node: Node, form: Random, unit: str, bounds: list[str]) -> str:
     if not form.bounded:
         return f"({first} + {unit} * {second}).to({dtype})"
     low, high = (as_call(node).args[i] for i in (0, 1))
-    spread = f"{first} + {unit} * ({second} - {first})"
-    if not isinstance(low, Const) or not isinstance(high, Const):
-        return f"round_below({spread}, {second}, {dtype})"
-    if (low.value, high.value) == (0.0, 1.0):
-        if node.out.dtype is DataType.Float:
-            return unit
+    kind = node.out.dtype.info.torch
+    assert kind is not None
+    if isinstance(low, Const) and isinstance(high, Const):
+        ends = philox.held(float(low.value.real), kind), philox.held(float(high.value.real), kind)
+        return _between(unit, *ends, node.out.dtype)
+    return f"uniform_between({unit}, {first}, {second}, {torch.finfo(kind).max!r}, {dtype})"
+
+
+def _between(unit: str, low: float, high: float, dtype: DataType) -> str:
+    """``unit`` spread over [low, high) of numbers that ``dtype`` has."""
+    if (low, high) == (0.0, 1.0) and dtype is DataType.Float:
+        return unit
+    computed = compute_dtype(dtype).info.torch
+    assert computed is not None
+    ends = _text(low), _text(high)
+    spread = f"{ends[0]} + {unit} * ({ends[1]} - {ends[0]})"
+    if (low, high) == (0.0, 1.0):
         spread = unit
-    limit = Const.of(largest_below(float(high.value.real), node.out.dtype))
-    return f"tl.minimum({spread}, {literal(limit, DataType.Double)}).to({dtype})"
+    elif philox.is_too_wide(low, high, computed):
+        ends = _text(low / 2), _text(high / 2)
+        spread = f"({ends[0]} + {unit} * ({ends[1]} - {ends[0]})) * 2.0"
+    limit = _text(max(_number_below(high, dtype), low))
+    if dtype is DataType.Double:
+        limit = f"tl.full([], {limit}, tl.float64)"  # as a number alone it would be a float32
+    return f"tl.minimum({spread}, {limit}).to(tl.{dtype.info.triton})"
 
 
-def largest_below(bound: float, dtype: DataType) -> float:
-    """The greatest number of ``dtype`` that is less than ``bound``."""
-    near = torch.tensor(bound, dtype=dtype.info.torch, device="cpu")
-    if near.item() < bound:
-        return float(near.item())
-    return float(torch.nextafter(near, torch.full_like(near, -math.inf)).item())
+def _text(number: float) -> str:
+    return literal(Const.of(number), DataType.Double)
+
+
+def _number_below(number: float, dtype: DataType) -> float:
+    """The greatest number of ``dtype`` that is less than one that it has."""
+    exact = torch.tensor(number, dtype=dtype.info.torch, device="cpu")
+    return float(torch.nextafter(exact, torch.full_like(exact, -math.inf)).item())

@@ -105,3 +105,37 @@ def round_below(values: torch.Tensor, high: float, dtype: torch.dtype) -> torch.
     limit = torch.full_like(rounded, high)
     floor = torch.nextafter(limit, torch.full_like(rounded, -math.inf))
     return torch.where(rounded >= limit, floor, rounded)
+
+
+def held(bound: float, dtype: torch.dtype) -> float:
+    """A bound of a range as ``dtype`` holds it; one beyond its largest number becomes that."""
+    largest = torch.finfo(dtype).max
+    rounded = torch.tensor(bound, dtype=torch.float64, device="cpu").to(dtype).item()
+    return min(max(float(rounded), -largest), largest)
+
+
+def is_too_wide(low: float, high: float, dtype: torch.dtype) -> bool:
+    """Whether ``high - low`` is more than any number of ``dtype``."""
+    return abs(high - low) > torch.finfo(dtype).max
+
+
+def spread(unit: torch.Tensor, low: float, high: float, dtype: torch.dtype) -> torch.Tensor:
+    """Numbers of [0, 1) spread over [low, high), whose bounds are rounded to ``dtype`` first.
+
+    Parameters
+    ----------
+    unit : Tensor
+        float64 for a float64 ``dtype``, float32 for others.
+
+    Returns
+    -------
+    Tensor
+        In ``dtype``. ``low`` alone where the rounded range is empty.
+    """
+    low, high = held(low, dtype), held(high, dtype)
+    if is_too_wide(low, high, unit.dtype):
+        values = (low / 2 + unit * (high / 2 - low / 2)) * 2
+    else:
+        values = low + unit * (high - low)
+    rounded = round_below(values, high, dtype)
+    return torch.where(rounded < low, torch.full_like(rounded, low), rounded)

@@ -77,7 +77,7 @@ def _uniform(
     unit = _drawn(philox.uniform, torch.rand, shape, rng_seed, rng_offset, dtype)
     target = dtype.info.torch
     assert target is not None
-    return philox.round_below(minval + unit * (maxval - minval), float(maxval), target)
+    return philox.spread(unit, float(minval), float(maxval), target)
 
 
 def _normal(
@@ -142,7 +142,7 @@ ROWS: tuple[Op, ...] = (
     Op(
         "uniform",
         _random_params("minval", "maxval"),
-        "Random numbers, uniform in [minval, maxval).",
+        "Random numbers, uniform in [minval, maxval); both are rounded to dtype first.",
         "random",
         Random("philox_uniform", bounded=True, neighbours=True),
         infer_shaped,
