@@ -23,12 +23,15 @@ HEAD = '''\
 from collections.abc import Callable, Sequence
 from typing import Any, Union, overload
 
+import torch
+
 from ...dtypes import DataType
 from .handles import TensorView, Val
 
 Scalar = Union[Val, bool, int, float, complex]
 Operand = Union[TensorView, Scalar]
 Size = Union[int, Val]
+DType = Union[DataType, torch.dtype]
 Record = Callable[..., Any]
 
 class Operators:
@@ -50,7 +53,7 @@ TYPES = {
     Kind.BOOL: "bool",
     Kind.BOOLS: "Sequence[bool]",
     Kind.DIMS: "int | Sequence[int]",
-    Kind.DTYPE: "DataType",
+    Kind.DTYPE: "DType",
 }
 """What type checkers are told of an argument; a ``TensorView`` is a ``Val`` too."""
 

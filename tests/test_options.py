@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from tritonfuser import options
-from tritonfuser.errors import OptionError, TritonFuserError
+import tritonfuser
+from tritonfuser import FusionDefinition, options
+from tritonfuser.errors import CacheDirectoryError, OptionError, TritonFuserError
+from tritonfuser.lowering.backend.triton_cache import directory_error, write_problem
 
 
 @pytest.fixture
@@ -75,11 +83,6 @@ def test_flag_that_is_neither():
         options.read({"NVF_CPU_AS_CUDA": "maybe"})
 
 
-def test_cache_directory_is_expanded():
-    assert options.read({"TRITONFUSER_CACHE_DIR": "~/x"}).cache_dir == Path.home() / "x"
-    assert options.read({}).cache_dir == Path.home() / ".cache" / "tritonfuser"
-
-
 def test_environment_is_read_once_until_refreshed(environ, monkeypatch):
     environ()
     monkeypatch.setenv("TRITONFUSER_DUMP", "kernel")
@@ -127,3 +130,138 @@ def test_unknown_check_is_refused():
     assert options.read({"TRITONFUSER_CHECK": "bounds"}).check == {"bounds"}
     with pytest.raises(OptionError, match="TRITONFUSER_CHECK: 'bound' not among bounds"):
         options.read({"TRITONFUSER_CHECK": "bound"})
+
+
+def test_log_refuses_a_topic_that_is_none(environ):
+    environ()
+    with pytest.raises(OptionError, match="'autotune' is no topic"):
+        options.log("autotune", "")
+
+
+def softmax_of_sums():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        total = fd.ops.sum(fd.ops.sum(x, [0]), [0])
+        fd.add_output(total)
+    return fd
+
+
+def test_every_topic_is_told_about(environ, capsys):
+    environ(TRITONFUSER_LOG=",".join(options.TOPICS))
+    fd = softmax_of_sums()
+    x = torch.randn(4, 8)
+    fd.run([x])
+    fd.compile_for("sm_90", [x])
+    told = capsys.readouterr().err
+    assert re.search(r"^tritonfuser segment: \d segments?: s0 ", told, re.MULTILINE)
+    assert re.search(
+        r"^tritonfuser cache: static, \d kernels? in .*: first call$", told, re.MULTILINE
+    )
+    assert re.search(r"^tritonfuser compile: s0_\w+ for cuda 90 in ", told, re.MULTILINE)
+    assert {line.split()[1].rstrip(":") for line in told.splitlines() if line[0] == "t"} == set(
+        options.TOPICS
+    )
+
+
+# --- every option is read, and documented --------------------------------------------------------
+
+ROOT = Path(tritonfuser.__file__).parent
+DOCS = ROOT.parent / "docs"
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    """The package's modules, without the table itself."""
+    for path in ROOT.rglob("*.py"):
+        if path != ROOT / "options.py":
+            yield path, ast.parse(path.read_text())
+
+
+def first_words(function: str) -> set[str]:
+    """The constants that calls of ``dump`` or ``log`` are given first."""
+    return {
+        node.args[0].value
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == function
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+
+
+def test_every_stage_is_printed_and_every_topic_told():
+    assert first_words("dump") >= set(options.STAGES)
+    assert first_words("log") == set(options.TOPICS)
+
+
+@pytest.mark.parametrize("row", options.table(), ids=lambda row: row.env)
+def test_every_option_is_read(row):
+    if row.env in ("TRITONFUSER_DUMP", "TRITONFUSER_LOG"):
+        return  # by dump() and log(); see the test above
+    readers = [
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == row.name
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "attr", getattr(node.value.func, "id", "")) == "current"
+    ]
+    assert readers or row.env == "PYTORCH_NVFUSER_DUMP"  # read by dump_stages()
+
+
+def test_variables_in_the_code_are_in_the_table():
+    ours = re.compile(r"\b(?:TRITONFUSER|NVF|PYTORCH_NVFUSER)_[A-Z_]+\b")
+    found = {name for path in ROOT.rglob("*.py") for name in ours.findall(path.read_text())}
+    assert found == {row.env for row in options.table()}
+
+
+def test_variables_in_the_documentation_are_in_the_table():
+    ours = re.compile(r"\bTRITONFUSER_[A-Z_]+\b")
+    pages = [*DOCS.glob("*.md"), ROOT.parent / "README.md"]
+    found = {name for path in pages for name in ours.findall(path.read_text())}
+    assert found <= {row.env for row in options.table()}
+
+
+def test_the_page_has_the_table():
+    spec = importlib.util.spec_from_file_location("docs_options", DOCS / "options.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    text = script.PAGE.read_text()
+    assert script.page(text) == text, "run: python docs/options.py"
+    for row in options.table():
+        assert f"| `{row.env}` |" in text
+        assert all(f"| `{word}` |" in text for word in row.words)
+
+
+def test_the_readme_names_every_stage():
+    readme = " ".join((ROOT.parent / "README.md").read_text().split())
+    assert ", ".join(options.STAGES) in readme
+
+
+# --- where compiled kernels go -------------------------------------------------------------------
+
+
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "cache"
+    monkeypatch.setenv("TRITON_CACHE_DIR", os.fspath(folder))
+    with pytest.raises(CacheDirectoryError) as error:
+        softmax_of_sums().compile_for("sm_90", [torch.randn(5, 7)])
+    assert f"compiled kernels cannot be written to {folder}: Not a directory" in str(error.value)
+    assert "Set TRITON_CACHE_DIR to a directory that can be written to" in str(error.value)
+    assert "fault of tritonfuser" not in str(error.value)
+    assert isinstance(error.value, OSError)
+
+
+def test_other_errors_are_not_the_caches(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", os.fspath(tmp_path))
+    assert directory_error(ValueError("x")) is None
+    assert directory_error(FileNotFoundError(2, "No such file", "/usr/bin/ptxas")) is None
+    assert directory_error(OSError(28, "No space left on device")) is not None
+    wrapped = RuntimeError("x")
+    wrapped.__cause__ = PermissionError(13, "Permission denied", os.fspath(tmp_path / "a" / "b"))
+    assert f"to {tmp_path}: Permission denied" in str(directory_error(wrapped))
+    assert write_problem(tmp_path / "new") == ""
+    assert write_problem(Path(__file__) / "new") == "Not a directory"

@@ -12,10 +12,13 @@ Record tensor operations in a ``FusionDefinition``, run them as few generated Tr
 from .dtypes import DataType
 from .errors import (
     ArgumentError,
+    CacheDirectoryError,
     CaptureError,
     DefinitionError,
     ExecutionModeError,
+    IndexRangeError,
     InputError,
+    InputShapeError,
     LoweringError,
     OptionError,
     ParamsError,
@@ -127,10 +130,13 @@ __all__ = [
     # errors
     "TritonFuserError",
     "ArgumentError",
+    "CacheDirectoryError",
     "CaptureError",
     "DefinitionError",
     "ExecutionModeError",
+    "IndexRangeError",
     "InputError",
+    "InputShapeError",
     "LoweringError",
     "OptionError",
     "ParamsError",

@@ -140,6 +140,17 @@ def from_torch(dtype: torch.dtype) -> DataType:
     return _FROM_TORCH[dtype]
 
 
+DTYPE_TEXT = "a DataType or a torch.dtype"
+"""What errors say is expected where ``data_type`` gives None."""
+
+
+def data_type(given: object) -> DataType | None:
+    """The DataType that a user means by a DataType or a torch dtype; None by anything else."""
+    if isinstance(given, torch.dtype):
+        return _FROM_TORCH.get(given)
+    return given if isinstance(given, DataType) else None
+
+
 def of_python(value: bool | int | float | complex) -> DataType:
     """The DataType of a Python number: Bool, Int, Double or ComplexDouble."""
     if isinstance(value, bool):

@@ -104,6 +104,10 @@ class InputError(TritonFuserError, RuntimeError):
     """Inputs of a run that do not fit the definition."""
 
 
+class InputShapeError(InputError, DefinitionError):
+    """Inputs of a run whose sizes an op does not take, such as sizes that do not broadcast."""
+
+
 class IndexRangeError(TritonFuserError, IndexError):
     """An index tensor of a run names an element that its dim does not have."""
 
@@ -138,3 +142,7 @@ class SchedulingError(TritonFuserError, RuntimeError):
 
 class LoweringError(TritonFuserError, RuntimeError):
     """Generated code that Triton refused, with the user's op it came from."""
+
+
+class CacheDirectoryError(TritonFuserError, OSError):
+    """The directory for compiled kernels cannot be written to."""

@@ -8,37 +8,42 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from .errors import OptionError
 
-STAGES = (
-    "python_definition",
-    "concretize",
-    "simplify",
-    "segment",
-    "params",
-    "kernel",
-    "plan",
-    "ptx",
-)
+STAGES = {
+    "python_definition": "the definition, as a Python program, at the first run",
+    "concretize": "the ops at the sizes of the inputs",
+    "simplify": "the ops that are lowered: composites written out, duplicates and dead code gone",
+    "segment": "which ops are in which kernel, and why it was cut there",
+    "params": "the params of each kernel",
+    "kernel": "the text of each generated kernel",
+    "plan": "the function that a run calls: allocations, launches, views",
+    "ptx": "the assembly of each compiled kernel",
+}
 """What ``TRITONFUSER_DUMP`` can print, in the order of the pipeline."""
 
-TOPICS = ("cache", "compile", "segment", "autotune")
-"""What ``TRITONFUSER_LOG`` can tell about."""
+TOPICS = {
+    "cache": "each compilation for a run: what it was made for, and why nothing there would do",
+    "segment": "the segments of each lowering, with the reason of every cut",
+    "compile": "each kernel that Triton compiled, and its seconds",
+}
+"""What ``TRITONFUSER_LOG`` can tell about, a line on stderr each time."""
 
-CHECKS = ("bounds",)
-"""What ``TRITONFUSER_CHECK`` can have kernels check while they run."""
+CHECKS = {
+    "bounds": "that every index is one of its dim; a wrong one fails the next synchronisation"
+}
+"""What ``TRITONFUSER_CHECK`` can have kernels on a GPU check while they run."""
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _known_words(text: str, known: tuple[str, ...]) -> frozenset[str]:
+def _known_words(text: str, known: Iterable[str]) -> frozenset[str]:
     words = _words(text)
     unknown = [word for word in words if word not in known]
     if unknown:
@@ -69,17 +74,56 @@ def _flag(text: str) -> bool:
     return value[text.strip().lower()]
 
 
-def _directory(text: str) -> Path:
-    return Path(os.path.expanduser(text.strip()))
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row of the table: an environment variable.
+
+    Attributes
+    ----------
+    name : str
+        The field of ``Settings``.
+    env : str
+        The variable.
+    parse : callable
+        Its text -> the value; ValueError where it has no meaning.
+    default : object
+        The value while it is unset.
+    doc : str
+        What it does.
+    codegen : bool
+        Whether it can change generated code or its binary.
+    words : mapping
+        The words that it takes, separated by commas, and what each means. Empty for a flag.
+    """
+
+    name: str
+    env: str
+    parse: Callable[[str], object]
+    default: object
+    doc: str
+    codegen: bool
+    words: Mapping[str, str]
 
 
 def _env(
-    name: str, parse: Callable[[str], object], default: object, doc: str, *, codegen: bool = False
+    name: str,
+    parse: Callable[[str], object],
+    default: object,
+    doc: str,
+    *,
+    codegen: bool = False,
+    words: Mapping[str, str] | None = None,
 ) -> Any:
-    """A row of the table; ``codegen`` marks what can change generated code or its binary."""
     return field(
         default=default,
-        metadata={"env": name, "parse": parse, "doc": doc, "codegen": codegen},
+        metadata={
+            "env": name,
+            "parse": parse,
+            "default": default,
+            "doc": doc,
+            "codegen": codegen,
+            "words": words or {},
+        },
     )
 
 
@@ -88,33 +132,35 @@ class Settings:
     """The environment, parsed. A variable that is unset or empty has its default."""
 
     dump: frozenset[str] = _env(
-        "TRITONFUSER_DUMP", _stages, frozenset(), f"stages to print: {', '.join(STAGES)}"
+        "TRITONFUSER_DUMP",
+        _stages,
+        frozenset(),
+        f"stages to print on stdout: {', '.join(STAGES)}",
+        words=STAGES,
     )
     nvfuser_dump: frozenset[str] = _env(
         "PYTORCH_NVFUSER_DUMP",
         _nvfuser_stages,
         frozenset(),
-        "nvFuser's own variable; only python_definition is heeded",
+        "nvFuser's own variable: python_definition, as its first frontend printed it",
     )
     log: frozenset[str] = _env(
-        "TRITONFUSER_LOG", _topics, frozenset(), f"topics to log: {', '.join(TOPICS)}"
+        "TRITONFUSER_LOG",
+        _topics,
+        frozenset(),
+        f"topics to log on stderr: {', '.join(TOPICS)}",
+        words=TOPICS,
     )
     check: frozenset[str] = _env(
         "TRITONFUSER_CHECK",
         _checks,
         frozenset(),
-        "what kernels on a GPU check while they run: bounds, that every index is one of its dim; "
-        "a wrong one is an error at the next synchronisation",
+        f"what kernels on a GPU check while they run: {', '.join(CHECKS)}",
         codegen=True,
+        words=CHECKS,
     )
     cpu_as_cuda: bool = _env(
         "NVF_CPU_AS_CUDA", _flag, False, "1: nvfuser_direct takes CPU tensors for CUDA ones"
-    )
-    cache_dir: Path = _env(  # noqa: RUF009
-        "TRITONFUSER_CACHE_DIR",
-        _directory,
-        Path(os.path.expanduser("~/.cache/tritonfuser")),
-        "where compiled plans and tuned params are kept between processes",
     )
     dynamic_sizes: bool = _env(
         "TRITONFUSER_DYNAMIC_SIZES",
@@ -131,6 +177,11 @@ class Settings:
     )
 
 
+def table() -> tuple[Option, ...]:
+    """All options, a row each."""
+    return tuple(Option(name=row.name, **row.metadata) for row in fields(Settings))
+
+
 def read(environ: Mapping[str, str]) -> Settings:
     """The settings that ``environ`` asks for.
 
@@ -140,16 +191,14 @@ def read(environ: Mapping[str, str]) -> Settings:
         A variable has a value that is not understood.
     """
     values: dict[str, Any] = {}
-    for row in fields(Settings):
-        text = environ.get(row.metadata["env"], "")
+    for row in table():
+        text = environ.get(row.env, "")
         if not text.strip():
             continue
         try:
-            values[row.name] = row.metadata["parse"](text)
+            values[row.name] = row.parse(text)
         except ValueError as error:
-            raise OptionError(
-                f"{row.metadata['env']}: {error}", hint=f"Its meaning: {row.metadata['doc']}."
-            ) from None
+            raise OptionError(f"{row.env}: {error}", hint=f"Its meaning: {row.doc}.") from None
     return Settings(**values)
 
 
@@ -186,6 +235,8 @@ def dump(stage: str, what: object) -> None:
 
 def log(topic: str, text: str) -> None:
     """Print a line on stderr if the topic is on."""
+    if topic not in TOPICS:
+        raise OptionError(f"{topic!r} is no topic", hint=f"Topics: {', '.join(TOPICS)}.")
     if topic in current().log:
         sys.stderr.write(f"tritonfuser {topic}: {text}\n")
 
@@ -193,8 +244,4 @@ def log(topic: str, text: str) -> None:
 def codegen_options() -> tuple[tuple[str, object], ...]:
     """Name and value of every option that can change generated code: a part of cache keys."""
     settings = current()
-    return tuple(
-        (row.name, getattr(settings, row.name))
-        for row in fields(Settings)
-        if row.metadata["codegen"]
-    )
+    return tuple((row.name, getattr(settings, row.name)) for row in table() if row.codegen)

@@ -21,7 +21,7 @@ TORCH = "torch"
 MAX_RATIO = 0.5
 """The target: time of tritonfuser over time of torch.compile, at most."""
 PARTS = ("record", "passes", "front end", "llvm", "ptxas")
-CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITONFUSER_CACHE_DIR")
+CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 Seconds = dict[str, float]
 
 

@@ -144,7 +144,7 @@ def test_inputs_must_be_as_aligned_as_the_kernel_counts_on(gpu):
     with pytest.raises(InputError, match="missed"):
         run([odd, aligned], missed)
     error = Binding(plan, ir, [aligned, odd]).input_error([odd, aligned])
-    assert "input 0, T0_g_float[iS0{i0}], to have an address that is a multiple of 16" in str(error)
+    assert "input 0, tv0, to have an address that is a multiple of 16" in str(error)
     assert len(gpu.launches) == 2
 
 

@@ -180,9 +180,9 @@ def test_handles_tell_what_they_are():
     assert [use.op for use in x.uses()] == ["mul", "size"]
     assert x.size(1).definition() is None
     assert x.size(1).uses() == []
-    assert x.str() == str(x) == "T0_g___half[iS0{i0}, iS1{4}, bS2{1}]"
-    assert str(y) == "T1_g_float[iS0{i0}, iS1{4}, bS2{1}]"
-    assert s.str() == "d0"
+    assert x.str() == str(x) == "tv0: Half[i0, 4, 1]"
+    assert str(y) == "tv1: Float[i0, 4, 1]"
+    assert s.str() == "c0: Double"
     assert x.size(1).str() == "4"
     assert y.definition().str() == str(x.uses()[0]) == "tv1 = mul(tv0, c0)"
     assert y.definition() == x.uses()[0]
@@ -331,12 +331,13 @@ def test_the_repro_script(tmp_path):
         "    torch.randint(0, 10, (7,), dtype=torch.int64, device='cpu').as_strided((4,), (2,)),\n"
         '    float("inf"),\n'
         "]\n"
-        "fd.execute(inputs)\n"
+        "fd.run(inputs)\n"
     )
     path = tmp_path / "repro.py"
     path.write_text(script)
     root = str(Path(tritonfuser.__file__).parent.parent)
-    subprocess.run([sys.executable, str(path)], check=True, env={**os.environ, "PYTHONPATH": root})
+    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(path)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": root})
     assert fd.repro_script_for().endswith("nvfuser_fusion(fd)\n")
 
 

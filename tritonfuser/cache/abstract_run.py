@@ -16,7 +16,7 @@ from ..ir import Fusion, Value
 from ..lowering.access.aliases import BufferView
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import RunOptions
-from .calls.diagnosis import InputMismatch, explain_mismatch, input_names
+from .calls.diagnosis import InputMismatch, explain_mismatch
 from .keys.run_device import device_of
 from .keys.signature import key_maker, signature
 from .keys.storage import is_abstract
@@ -157,11 +157,13 @@ def _mixed(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
     for place, given in tensors:
         if is_abstract(given) and _kind(given) == _kind(tensors[0][1]):
             continue
+        name = fusion.inputs[place].name
         return InputMismatch(
-            f"Expected input {place}, {input_names(fusion)[place]}, to have no memory, as others "
-            f"have none, but got {_kind(given)} beside {_kind(tensors[0][1])}",
+            f"Expected {InputMismatch.named(place, name)} to have no memory, as others have none, "
+            f"but got {_kind(given)} beside {_kind(tensors[0][1])}",
             hint="Pass fake tensors of one FakeTensorMode, or meta tensors, or none of them.",
             place=place,
+            name=name,
         )
     return None
 

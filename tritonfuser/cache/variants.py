@@ -263,6 +263,7 @@ class Variants:
     def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
         record.kernels = sum(step.source is not None for step in plan.steps)
         self.records.append(record)
+        options.log("cache", str(record))
         self._last = split
 
     def _reason(self, split: Split, family: _Family, fit: Fit | None) -> str:

@@ -55,8 +55,8 @@ class FusionDefinition(Validated):
     """
 
     Operators = Operators
-    module = "tritonfuser"
-    """Where a repro script imports from."""
+    namespace = "tritonfuser"
+    """Whose names it has: ours, or those of ``"nvfuser_direct"`` or ``"nvfuser"``."""
 
     def __init__(self, id: Fusion | int | None = None, max_length: int = 9999) -> None:
         self._given = Fusion(id) if isinstance(id, int) else id
@@ -78,6 +78,7 @@ class FusionDefinition(Validated):
             )
         self._fusion = self._given if self._given is not None else Fusion()
         self._fusion.cuda_only = self.cuda_only
+        self._fusion.namespace = self.namespace
         self._guard = FusionGuard(self._fusion)
         self._guard.__enter__()
         return self
@@ -125,7 +126,7 @@ class FusionDefinition(Validated):
         contiguity : bool or list of (bool or None)
             Whether each dim lies densely around the next inner one, outermost in memory first;
             None for dims of size 1 and for dims stretched by expand. One bool stands for all.
-        dtype : DataType
+        dtype : DataType or torch.dtype
             The element type.
         is_cpu : bool
             A 0-dim tensor that stays on the CPU.
@@ -146,15 +147,15 @@ class FusionDefinition(Validated):
         fusion.add_input(tensor)
         return tensor
 
-    def define_scalar(self, value: Any = None, dtype: DataType | None = None) -> Val:
+    def define_scalar(self, value: Any = None, dtype: DataType | torch.dtype | None = None) -> Val:
         """A scalar: an input without a value, else a constant.
 
         Parameters
         ----------
-        value : number or DataType, optional
+        value : number, DataType or torch.dtype, optional
             A constant; its dtype is Bool, Int, Double or ComplexDouble unless one is given. A
-            DataType alone is the dtype of an input.
-        dtype : DataType, optional
+            dtype alone is that of an input.
+        dtype : DataType or torch.dtype, optional
             Of an input, by default Double; a constant is converted to it.
         """
         fusion = self._recording("define_scalar")
@@ -165,7 +166,7 @@ class FusionDefinition(Validated):
 
     def define_constant(self, value: Any) -> Val:
         """A constant, under the first frontend's name."""
-        if value is None or isinstance(value, DataType):
+        if value is None or isinstance(value, DataType | torch.dtype):
             raise ArgumentError(
                 f"define_constant(): incompatible function arguments: expected a number, "
                 f"got {value!r}"
@@ -286,7 +287,9 @@ class FusionDefinition(Validated):
 
     def _script(self, inputs: list[str] | None) -> str:
         self._ready()
-        return repro_script(repr(self), inputs, module=self.module, version=version())
+        ours = self.namespace == "tritonfuser"
+        module, method = ("tritonfuser", "run") if ours else ("nvfuser_direct", "execute")
+        return repro_script(repr(self), inputs, module=module, method=method, version=version())
 
     def validate_definition(
         self, inputs: Inputs, reference_outputs: list[torch.Tensor] | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
 from ..ir import Fusion, Value, check
-from ..options import current, dump
+from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
@@ -79,7 +79,7 @@ def lower(
 
     Raises
     ------
-    DefinitionError
+    InputShapeError
         An op does not fit these sizes.
     SchedulingError
         A matrix product that torch may not run cannot be a kernel.
@@ -109,6 +109,7 @@ def lower(
         env.choices.clear()
     check(segmented.fusion)
     dump("segment", segmented)
+    log("segment", segmented.summary())
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
     tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
     with sealed(env):

@@ -218,6 +218,12 @@ class SegmentedFusion:
     layouts: dict[Value, tuple[int, ...]]
     cuts: tuple[str, ...] = field(default=())
 
+    def summary(self) -> str:
+        """The segments on one line, and a line for each cut."""
+        names = ", ".join(f"{s.name} {s.scheduler}" for s in self.segments) or "nothing to run"
+        count = f"{len(self.segments)} segment{'' if len(self.segments) == 1 else 's'}"
+        return "\n".join([f"{count}: {names}", *(f"  cut: {cut}" for cut in self.cuts)])
+
     def __str__(self) -> str:
         lines: list[str] = []
         for segment in self.segments:

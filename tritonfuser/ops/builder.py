@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
-from ..dtypes import PACKED, Category, DataType
+from ..dtypes import PACKED, Category, DataType, data_type
 from ..errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ..ir import Arg, Attr, Const, Fusion, Node, Output, ScalarType, TensorType, Type, Value
 from ..symbolic.sizes import is_integer
@@ -220,7 +221,7 @@ def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
 def _match(op: Op, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Positional and named arguments by parameter name.
 
-    A DataType in the place of ``dims`` is the ``dtype``: ``sum(t, DataType.Double)``.
+    A dtype in the place of ``dims`` is the ``dtype``: ``sum(t, DataType.Double)``.
     """
     kinds = {p.name: p.kind for p in op.params}
     names = _names_by_place(op, args)
@@ -233,7 +234,8 @@ def _match(op: Op, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
                 hint=f"Signature: {signature_text(op)}",
             )
         name = names[place]
-        if kinds[name] is Kind.DIMS and isinstance(value, DataType) and "dtype" in kinds:
+        is_dtype = isinstance(value, DataType | torch.dtype)
+        if kinds[name] is Kind.DIMS and is_dtype and "dtype" in kinds:
             name = "dtype"
         given[name] = value
     aliases = {"axes": "dims", "dim": "dims"} if "dims" in kinds else {}
@@ -384,5 +386,5 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.BOOL: _bool,
     Kind.BOOLS: _list_of(_bool),
     Kind.DIMS: _dims,
-    Kind.DTYPE: lambda value: value if isinstance(value, DataType) else _WRONG,
+    Kind.DTYPE: lambda value: data_type(value) or _WRONG,
 }

@@ -36,7 +36,7 @@ class Kind(Enum):
     BOOL = "bool"
     BOOLS = "list[bool] | tuple"
     DIMS = "int | list[int] | tuple"
-    DTYPE = "DataType"
+    DTYPE = "DataType | torch.dtype"
 
     @property
     def is_operand(self) -> bool:

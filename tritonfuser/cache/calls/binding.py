@@ -14,7 +14,7 @@ from ...lowering.passes.concretize import shape_scalars
 from ..keys.signature import is_aligned
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.results import Layout
-from .diagnosis import InputMismatch, explain_mismatch, input_names
+from .diagnosis import InputMismatch, explain_mismatch
 from .guarded_calls import GuardedCall, GuardedCallInto
 from .memory_overlap import OverlapCheck, extent_bytes, has_distinct_elements
 
@@ -163,9 +163,10 @@ class Binding:
         return None
 
     def _mismatch(self, place: int, expected: str, came: str) -> InputMismatch:
-        name = input_names(self._fusion)[place]
-        text = f"Expected input {place}, {name}, to have {expected}, as the plan is bound to"
-        return InputMismatch(f"{text}, but got {came}", hint=_OTHERS, place=place)
+        name = self._fusion.inputs[place].name
+        which = InputMismatch.named(place, name)
+        text = f"Expected {which} to have {expected}, as the plan is bound to, but got {came}"
+        return InputMismatch(text, hint=_OTHERS, place=place, name=name)
 
     def out_error(self, inputs: Sequence[Any], out: Any) -> InputError | None:
         """The error for ``out`` that does not fit, given inputs that do; None where it fits."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from ...dtypes import from_torch, int_range, of_python
 from ...errors import InputError, SourceLoc
-from ...ir import Dim, Fusion, Layout, TensorType, Value
+from ...ir import Dim, Fusion, Layout, Value, type_text
 from ..keys.storage import Problem, abstract_problem, memory_error, storage_problem, tracing_error
 
 _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
@@ -22,13 +22,33 @@ class InputMismatch(InputError):
     ----------
     place : int
         Its index among the flat inputs.
+    name : str
+        Its name in ``print(fd)``, as the message has it.
     """
 
     def __init__(
-        self, message: str, *, loc: SourceLoc | None = None, hint: str = "", place: int = -1
+        self,
+        message: str,
+        *,
+        loc: SourceLoc | None = None,
+        hint: str = "",
+        place: int = -1,
+        name: str = "",
     ) -> None:
         self.place = place
+        self.name = name
         super().__init__(message, loc=loc, hint=hint)
+
+    @staticmethod
+    def named(place: int, name: str) -> str:
+        """How messages speak of an input: ``input 0, tv0,``."""
+        return f"input {place}, {name},"
+
+    def renamed(self, name: str) -> InputMismatch:
+        """The same error with another name of the input."""
+        place = self.place
+        message = self.message.replace(self.named(place, self.name), self.named(place, name))
+        return InputMismatch(message, loc=self.loc, hint=self.hint, place=place, name=name)
 
 
 def explain_mismatch(
@@ -49,63 +69,28 @@ def explain_mismatch(
     if len(inputs) != len(fusion.inputs):
         return InputError(
             f"Expected {len(fusion.inputs)} inputs but got {len(inputs)}",
-            hint=f"The definition takes, in order: {', '.join(input_names(fusion)) or 'nothing'}.",
+            hint=f"The definition takes, in order: {_declared(fusion) or 'nothing'}.",
         )
     error = tracing_error() or (None if abstract else memory_error(inputs))
     if error is not None:
         return error
-    names = input_names(fusion)
     for place, (value, given) in enumerate(zip(fusion.inputs, inputs, strict=True)):
         found = _tensor_problem(value, given) if value.is_tensor else _scalar_problem(value, given)
         if found is None and value.is_tensor and not abstract:
             found = abstract_problem(given)
         if found is not None:
             message, hint = found
-            text = message.replace("INPUT", f"Expected input {place}, {names[place]},")
-            return InputMismatch(text, hint=hint, place=place)
+            text = message.replace("INPUT", f"Expected {InputMismatch.named(place, value.name)}")
+            return InputMismatch(text, hint=hint, place=place, name=value.name)
     return _device_problem(fusion, inputs)
 
 
-# --- names -----------------------------------------------------------------------------------
+# --- texts -----------------------------------------------------------------------------------
 
 
-def input_names(fusion: Fusion) -> list[str]:
-    """The inputs as nvFuser names them: ``T0_g_float[iS0{i0}]``, ``d2``.
-
-    Scalars are numbered with the extents and with the zero and the one that dims share.
-    """
-    return list(_names(fusion))
-
-
-def _names(fusion: Fusion) -> Iterator[str]:
-    numbered, dims, tensors = 0, 0, 0
-    shared: set[int] = set()
-    for value in fusion.inputs:
-        if not isinstance(value.type, TensorType):
-            yield f"{value.dtype.info.letter}{numbered}"
-            numbered += 1
-            continue
-        texts: list[str] = []
-        for dim in value.type.dims:
-            known = isinstance(dim.size, int)
-            extent = f"{dim.size}" if known else f"i{numbered}"
-            if dim.size != 1 or 1 not in shared:
-                numbered += 1
-            if dim.size == 1:
-                shared.add(1)
-            texts.append(_dim_text(dim, dims, extent))
-            dims += 1
-        if texts and 0 not in shared:
-            shared.add(0)
-            numbered += 1
-        yield f"T{tensors}_g_{value.dtype.value}[{', '.join(texts)}]"
-        tensors += 1
-
-
-def _dim_text(dim: Dim, number: int, extent: str) -> str:
-    if dim.expanded:
-        return f"bS{number}{{1 ex {extent}}}"
-    return f"{'bS' if dim.size == 1 else 'iS'}{number}{{{extent}}}"
+def _declared(fusion: Fusion) -> str:
+    """The inputs with their types: ``tv0: Float[i0, 4], c0: Double``."""
+    return ", ".join(f"{value.name}: {type_text(value.type)}" for value in fusion.inputs)
 
 
 def number_text(value: object) -> str:

@@ -13,7 +13,7 @@ class FusionDefinition(definition.FusionDefinition):
     __doc__ = definition.FusionDefinition.__doc__
 
     cuda_only = True
-    module = "nvfuser_direct"
+    namespace = "nvfuser_direct"
 
     execute = definition.FusionDefinition.run
 

@@ -34,7 +34,7 @@ def _describe(given: Any) -> str:
 
 
 def repro_script(
-    definition: str, inputs: Sequence[str] | None, *, module: str, version: str
+    definition: str, inputs: Sequence[str] | None, *, module: str, method: str, version: str
 ) -> str:
     """The program: versions as comments, imports, the definition, inputs and the call.
 
@@ -46,6 +46,8 @@ def repro_script(
         As ``describe_inputs`` gives them; without them the definition is not run.
     module : str
         What FusionDefinition is imported from.
+    method : str
+        What runs a definition there.
     version : str
         Of this package.
     """
@@ -59,7 +61,13 @@ def repro_script(
         "    nvfuser_fusion(fd)",
     ]
     if inputs is not None:
-        lines += ["", "inputs = [", *(f"    {text}," for text in inputs), "]", "fd.execute(inputs)"]
+        lines += [
+            "",
+            "inputs = [",
+            *(f"    {text}," for text in inputs),
+            "]",
+            f"fd.{method}(inputs)",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -268,7 +268,9 @@ class ShardedExecutor(executor.FusionExecutorCache):
         hint = (
             f"Sizes are of whole tensors: this device's part is {list(given.shape)}. {error.hint}"
         )
-        return InputMismatch(error.message, loc=error.loc, hint=hint, place=error.place)
+        return InputMismatch(
+            error.message, loc=error.loc, hint=hint, place=error.place, name=error.name
+        )
 
     def _is_cut(self, place: int) -> bool:
         sharding = self._shardings.get(self.fusion.inputs[place])

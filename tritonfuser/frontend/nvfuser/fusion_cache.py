@@ -72,6 +72,8 @@ class FusionCache:
 class LegacyFusionDefinition(FusionDefinition):
     """A FusionDefinition that goes into the FusionCache when its ``with`` block ends."""
 
+    namespace = "nvfuser"
+
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         super().__exit__(kind, error, trace)
         if kind is None and self.fusion.defined():

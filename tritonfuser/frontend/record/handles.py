@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError
-from ...ir import Const, Fusion, Node, Operand, Value
+from ...ir import Const, Fusion, Node, Operand, Value, type_text
 from ...ops import registry
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
@@ -39,6 +39,9 @@ class Home(HasFusion, Protocol):
 
     open: int
     handles: dict[Operand, Val]
+
+    @property
+    def has_nvfusers_names(self) -> bool: ...
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -127,7 +130,12 @@ class Val(Statement, RecordedOperators):
     def __repr__(self) -> Text:
         if isinstance(self._value, Const):
             return repr(self._value)
-        return f"{self._value.dtype.info.letter}{self._value.index}"
+        if self._home.has_nvfusers_names:
+            return self._nvfusers_text(self._value)
+        return f"{self._value.name}: {type_text(self._value.type)}"
+
+    def _nvfusers_text(self, value: Value) -> Text:
+        return f"{value.dtype.info.letter}{value.index}"
 
 
 class TensorView(Val):
@@ -240,12 +248,12 @@ class TensorView(Val):
         """Say how a device's part lies in memory: row-major, which is what there is."""
         self.domain().allocate(domain, new_contiguity)
 
-    def __repr__(self) -> Text:
+    def _nvfusers_text(self, value: Value) -> Text:
         fusion = self._home.ir
         ends = (*fusion.inputs, *(out.value for out in fusion.outputs))
-        memory = "g" if self._value in ends else "l"
+        memory = "g" if value in ends else "l"
         dims = ", ".join(map(repr, self.get_loop_domain()))
-        return f"T{self._value.index}_{memory}_{self._value.dtype.value}[{dims}]"
+        return f"T{value.index}_{memory}_{value.dtype.value}[{dims}]"
 
 
 LOOP_METHODS = (

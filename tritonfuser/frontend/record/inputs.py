@@ -11,6 +11,7 @@ import torch
 from ...cache.calls.diagnosis import InputMismatch, explain_cpu_scalars, explain_mismatch
 from ...errors import ArgumentError, InputError, UnsupportedDeviceError
 from ...ir import Fusion
+from .nvfuser_names import input_names
 from .recording import Recording
 
 Inputs = Sequence[Any]
@@ -87,8 +88,14 @@ def refuse_cpu(fusion: Fusion, inputs: Inputs) -> None:
 
 @contextmanager
 def locate_errors(recording: Recording) -> Iterator[None]:
-    """Give an error about one input the line that defined that input."""
+    """Give an error about one input the line that defined that input.
+
+    In programs that import nvFuser's modules the input has the name that nvFuser gives it.
+    """
     try:
         yield
     except InputMismatch as error:
-        raise error.located(recording.line_of(recording.ir.inputs[error.place])) from None
+        line = recording.line_of(recording.ir.inputs[error.place])
+        if recording.has_nvfusers_names:
+            error = error.renamed(input_names(recording.ir)[error.place])
+        raise error.located(line) from None

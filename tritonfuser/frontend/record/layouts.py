@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from ...dtypes import DataType
+from ...dtypes import DTYPE_TEXT, DataType, data_type
 from ...errors import ArgumentError, DefinitionError
 from ...ir import DYNAMIC, Dim, Layout, TensorType
 
@@ -35,7 +35,7 @@ def define_tensor_type(args: Sequence[Any], kwargs: Mapping[str, Any], new: Symb
     """
     form = _form_of(args, kwargs)
     given = _named(form, args, kwargs)
-    dtype = _typed(given.get("dtype", DataType.Float), DataType, "dtype")
+    dtype = _dtype(given.get("dtype", DataType.Float))
     is_cpu = _flag(given.get("is_cpu", False), "is_cpu")
     if form is _RANK:
         sizes = [DYNAMIC] * _size(given["ndims"], "ndims")
@@ -99,10 +99,11 @@ def _incompatible(what: str, hint: str = "") -> ArgumentError:
     return ArgumentError(f"define_tensor(): incompatible function arguments: {what}", hint=hint)
 
 
-def _typed(value: Any, wanted: type[Any], name: str) -> Any:
-    if not isinstance(value, wanted):
-        raise _incompatible(f"{name} must be a {wanted.__name__}, got {value!r}")
-    return value
+def _dtype(given: Any) -> DataType:
+    found = data_type(given)
+    if found is None:
+        raise _incompatible(f"dtype must be {DTYPE_TEXT}, got {given!r}")
+    return found
 
 
 def _flag(value: Any, name: str) -> bool:

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Union, overload
 
+import torch
+
 from ...dtypes import DataType
 from .handles import TensorView, Val
 
 Scalar = Union[Val, bool, int, float, complex]
 Operand = Union[TensorView, Scalar]
 Size = Union[int, Val]
+DType = Union[DataType, torch.dtype]
 Record = Callable[..., Any]
 
 class Operators:
@@ -526,16 +529,16 @@ class Operators:
     @overload
     def signbit(self, x: Scalar) -> Val: ...
     @overload
-    def cast(self, arg: TensorView, dtype: DataType) -> TensorView:
+    def cast(self, arg: TensorView, dtype: DType) -> TensorView:
         """Conversion to a dtype; floats truncate to integers, any nonzero number is true.
 
         Parameters
         ----------
         arg : TensorView | Val | bool | int | float | complex
-        dtype : DataType
+        dtype : DataType | torch.dtype
         """
     @overload
-    def cast(self, arg: Scalar, dtype: DataType) -> Val: ...
+    def cast(self, arg: Scalar, dtype: DType) -> Val: ...
     @overload
     def add(self, lhs: TensorView, rhs: Operand) -> TensorView:
         """Sum; logical or of Bools.
@@ -1010,7 +1013,7 @@ class Operators:
         arg: TensorView,
         dims: int | Sequence[int] | None = None,
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView:
         """Sum over dims; Int for bools and integers; half is accumulated in Float.
 
@@ -1019,10 +1022,10 @@ class Operators:
         arg : TensorView
         dims : int | list[int] | tuple, default None
         keepdim : bool, default False
-        dtype : DataType, default DataType.Null
+        dtype : DataType | torch.dtype, default DataType.Null
         """
     @overload
-    def sum(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    def sum(self, arg: TensorView, dtype: DType) -> TensorView: ...
     @overload
     def sum(
         self,
@@ -1030,7 +1033,7 @@ class Operators:
         *,
         dim: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def sum(
@@ -1039,7 +1042,7 @@ class Operators:
         *,
         axes: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def prod(
@@ -1047,7 +1050,7 @@ class Operators:
         arg: TensorView,
         dims: int | Sequence[int] | None = None,
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView:
         """Product over dims; Int for bools and integers; half is accumulated in Float.
 
@@ -1056,10 +1059,10 @@ class Operators:
         arg : TensorView
         dims : int | list[int] | tuple, default None
         keepdim : bool, default False
-        dtype : DataType, default DataType.Null
+        dtype : DataType | torch.dtype, default DataType.Null
         """
     @overload
-    def prod(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    def prod(self, arg: TensorView, dtype: DType) -> TensorView: ...
     @overload
     def prod(
         self,
@@ -1067,7 +1070,7 @@ class Operators:
         *,
         dim: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def prod(
@@ -1076,7 +1079,7 @@ class Operators:
         *,
         axes: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def max(
@@ -1084,7 +1087,7 @@ class Operators:
         arg: TensorView,
         dims: int | Sequence[int] | None = None,
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView:
         """Maximum over dims; nan if any element is nan.
 
@@ -1093,10 +1096,10 @@ class Operators:
         arg : TensorView
         dims : int | list[int] | tuple, default None
         keepdim : bool, default False
-        dtype : DataType, default DataType.Null
+        dtype : DataType | torch.dtype, default DataType.Null
         """
     @overload
-    def max(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    def max(self, arg: TensorView, dtype: DType) -> TensorView: ...
     @overload
     def max(
         self,
@@ -1104,7 +1107,7 @@ class Operators:
         *,
         dim: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def max(
@@ -1113,7 +1116,7 @@ class Operators:
         *,
         axes: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def min(
@@ -1121,7 +1124,7 @@ class Operators:
         arg: TensorView,
         dims: int | Sequence[int] | None = None,
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView:
         """Minimum over dims; nan if any element is nan.
 
@@ -1130,10 +1133,10 @@ class Operators:
         arg : TensorView
         dims : int | list[int] | tuple, default None
         keepdim : bool, default False
-        dtype : DataType, default DataType.Null
+        dtype : DataType | torch.dtype, default DataType.Null
         """
     @overload
-    def min(self, arg: TensorView, dtype: DataType) -> TensorView: ...
+    def min(self, arg: TensorView, dtype: DType) -> TensorView: ...
     @overload
     def min(
         self,
@@ -1141,7 +1144,7 @@ class Operators:
         *,
         dim: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     @overload
     def min(
@@ -1150,7 +1153,7 @@ class Operators:
         *,
         axes: int | Sequence[int],
         keepdim: bool = False,
-        dtype: DataType = DataType.Null,
+        dtype: DType = DataType.Null,
     ) -> TensorView: ...
     def welford(
         self,
@@ -1434,7 +1437,7 @@ class Operators:
         length: Size,
         start: Scalar | None = None,
         step: Scalar | None = None,
-        dtype: DataType = DataType.Int,
+        dtype: DType = DataType.Int,
     ) -> TensorView:
         """start, start + step, ..., length numbers; start is 0 and step 1 where not given.
 
@@ -1443,16 +1446,16 @@ class Operators:
         length : int | Val
         start : Val | bool | int | float | complex, default None
         step : Val | bool | int | float | complex, default None
-        dtype : DataType, default DataType.Int
+        dtype : DataType | torch.dtype, default DataType.Int
         """
-    def full(self, shape: Sequence[Size], fill_value: Scalar, dtype: DataType) -> TensorView:
+    def full(self, shape: Sequence[Size], fill_value: Scalar, dtype: DType) -> TensorView:
         """A tensor filled with fill_value.
 
         Parameters
         ----------
         shape : list[int | Val] | tuple
         fill_value : Val | bool | int | float | complex
-        dtype : DataType
+        dtype : DataType | torch.dtype
         """
     def triu(self, arg: TensorView, diagonal: Scalar = 0) -> TensorView:
         """The upper triangle of the last two dims; 0 below the diagonal.
@@ -1470,7 +1473,7 @@ class Operators:
         *,
         rng_seed: Scalar | None = None,
         rng_offset: Scalar | None = None,
-        dtype: DataType = DataType.Float,
+        dtype: DType = DataType.Float,
     ) -> TensorView:
         """Random numbers, uniform in [minval, maxval); both are rounded to dtype first.
 
@@ -1481,7 +1484,7 @@ class Operators:
         shape : list[int | Val] | tuple
         rng_seed : Val | bool | int | float | complex, default None
         rng_offset : Val | bool | int | float | complex, default None
-        dtype : DataType, default DataType.Float
+        dtype : DataType | torch.dtype, default DataType.Float
         """
     def normal(
         self,
@@ -1491,7 +1494,7 @@ class Operators:
         *,
         rng_seed: Scalar | None = None,
         rng_offset: Scalar | None = None,
-        dtype: DataType = DataType.Float,
+        dtype: DType = DataType.Float,
     ) -> TensorView:
         """Random numbers, normally distributed.
 
@@ -1502,7 +1505,7 @@ class Operators:
         shape : list[int | Val] | tuple
         rng_seed : Val | bool | int | float | complex, default None
         rng_offset : Val | bool | int | float | complex, default None
-        dtype : DataType, default DataType.Float
+        dtype : DataType | torch.dtype, default DataType.Float
         """
     def rand_like(self, x: TensorView) -> TensorView:
         """Random numbers, uniform in [0, 1), in the shape of x.
@@ -1638,9 +1641,9 @@ class Operators:
         alpha: TensorView | None = None,
         bias: TensorView | None = None,
         beta: TensorView | None = None,
-        dtype: DataType = DataType.BFloat16,
+        dtype: DType = DataType.BFloat16,
         output_block_scale_size: int = 0,
-        output_block_scale_dtype: DataType = DataType.BFloat16,
+        output_block_scale_dtype: DType = DataType.BFloat16,
         output_gamma: bool = False,
     ) -> Any:
         """Matrix products of groups of rows that end at offsets; (out, None, None) if scaled.
@@ -1655,9 +1658,9 @@ class Operators:
         alpha : TensorView, default None
         bias : TensorView, default None
         beta : TensorView, default None
-        dtype : DataType, default DataType.BFloat16
+        dtype : DataType | torch.dtype, default DataType.BFloat16
         output_block_scale_size : int, default 0
-        output_block_scale_dtype : DataType, default DataType.BFloat16
+        output_block_scale_dtype : DataType | torch.dtype, default DataType.BFloat16
         output_gamma : bool, default False
         """
     def scaled_mm(
@@ -1669,9 +1672,9 @@ class Operators:
         alpha: TensorView | None = None,
         bias: TensorView | None = None,
         beta: TensorView | None = None,
-        dtype: DataType = DataType.BFloat16,
+        dtype: DType = DataType.BFloat16,
         output_block_scale_size: int = 0,
-        output_block_scale_dtype: DataType = DataType.BFloat16,
+        output_block_scale_dtype: DType = DataType.BFloat16,
         output_gamma: bool = False,
     ) -> tuple[TensorView, TensorView | None, TensorView | None]:
         """``alpha * (mat1 * scale1) @ (mat2 * scale2) + beta * bias``, as (out, None, None).
@@ -1685,9 +1688,9 @@ class Operators:
         alpha : TensorView, default None
         bias : TensorView, default None
         beta : TensorView, default None
-        dtype : DataType, default DataType.BFloat16
+        dtype : DataType | torch.dtype, default DataType.BFloat16
         output_block_scale_size : int, default 0
-        output_block_scale_dtype : DataType, default DataType.BFloat16
+        output_block_scale_dtype : DataType | torch.dtype, default DataType.BFloat16
         output_gamma : bool, default False
         """
     def nv_block_quantize(
@@ -1696,7 +1699,7 @@ class Operators:
         global_scale: TensorView | None = None,
         swizzle_block_scales: bool = False,
         block_size: int = 16,
-        dtype: DataType = DataType.Float4_e2m1fn,
+        dtype: DType = DataType.Float4_e2m1fn,
     ) -> tuple[TensorView, TensorView]:
         """Quantizes to 4 or 8 bits: the elements, and a scale for each block along the last dim.
 
@@ -1706,7 +1709,7 @@ class Operators:
         global_scale : TensorView, default None
         swizzle_block_scales : bool, default False
         block_size : int, default 16
-        dtype : DataType, default DataType.Float4_e2m1fn
+        dtype : DataType | torch.dtype, default DataType.Float4_e2m1fn
         """
     def nv_grouped_block_quantize(
         self,
@@ -1715,7 +1718,7 @@ class Operators:
         output_offsets: TensorView,
         global_scale: TensorView | None = None,
         block_size: int = 16,
-        dtype: DataType = DataType.Float4_e2m1fn,
+        dtype: DType = DataType.Float4_e2m1fn,
     ) -> tuple[TensorView, TensorView]:
         """Like nv_block_quantize for groups of rows; the scales of each group start a new tile.
 
@@ -1726,7 +1729,7 @@ class Operators:
         output_offsets : TensorView
         global_scale : TensorView, default None
         block_size : int, default 16
-        dtype : DataType, default DataType.Float4_e2m1fn
+        dtype : DataType | torch.dtype, default DataType.Float4_e2m1fn
         """
     def preprocess_grouped_matmul_input_sf(
         self,
@@ -1752,7 +1755,7 @@ class Operators:
         problem_sizes: TensorView,
         expert_offsets: TensorView,
         sf_offsets: TensorView,
-        dtype: DataType = DataType.BFloat16,
+        dtype: DType = DataType.BFloat16,
     ) -> TensorView:
         """Matrix products of groups of rows of 4-bit elements, with a scale for each block of 16.
 
@@ -1766,5 +1769,5 @@ class Operators:
         problem_sizes : TensorView
         expert_offsets : TensorView
         sf_offsets : TensorView
-        dtype : DataType, default DataType.BFloat16
+        dtype : DataType | torch.dtype, default DataType.BFloat16
         """

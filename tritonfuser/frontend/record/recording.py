@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 import torch
 
-from ...dtypes import Category, DataType, int_range, of_python
+from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, int_range, of_python
 from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
 from ...ops import registry
@@ -33,9 +33,17 @@ class Recording:
     of each reduction as the user wrote them, by its results.
     """
 
+    namespace = "tritonfuser"
+    """The module whose FusionDefinition records it: ours, or one that stands for nvFuser's."""
+
     def __init__(self) -> None:
         self.open = 0
         self.clear()
+
+    @property
+    def has_nvfusers_names(self) -> bool:
+        """Whether handles and errors name values as nvFuser does, not as ``print(fd)`` does."""
+        return self.namespace != "tritonfuser"
 
     def clear(self) -> None:
         """Forget everything recorded; handles made so far belong to nothing any more."""
@@ -96,13 +104,14 @@ class Recording:
             made: TensorView = handle_of(self, value)
             return made
 
-    def new_scalar(self, value: Any = None, dtype: DataType | None = None) -> Val:
+    def new_scalar(self, value: Any = None, dtype: DataType | torch.dtype | None = None) -> Val:
         """A constant, or a scalar that is no input yet; arguments as for ``define_scalar``."""
         with self._step("define_scalar") as builder:
-            if isinstance(value, DataType):
+            if isinstance(value, DataType | torch.dtype):
                 value, dtype = None, value
-            if dtype is not None and not isinstance(dtype, DataType):
-                raise _incompatible("define_scalar", f"dtype must be a DataType, got {dtype!r}")
+            asked, dtype = dtype, None if dtype is None else data_type(dtype)
+            if asked is not None and dtype is None:
+                raise _incompatible("define_scalar", f"dtype must be {DTYPE_TEXT}, got {asked!r}")
             if dtype is DataType.Null:
                 raise DefinitionError("define_scalar: a scalar cannot be of DataType.Null")
             if value is not None:

@@ -156,7 +156,10 @@ class KernelExecutor:
     @untraced
     def run(self, args: Inputs) -> list[torch.Tensor]:
         """Run on inputs of the signature it was compiled for."""
-        return self.core.run(flatten_inputs(args))
+        if self._fusion is None:
+            return self.core.run(flatten_inputs(args))
+        with locate_errors(self._fusion):
+            return self.core.run(flatten_inputs(args))
 
     def is_compiled(self) -> bool:
         """Whether ``compile`` was called."""

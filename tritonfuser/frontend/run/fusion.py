@@ -17,6 +17,7 @@ from ...errors import DefinitionError, UndefinedFusionError
 from ...ir import TensorType, Value
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
+from ..inspect.printer import print_definition
 from ..record.handles import TensorView, Val, wrap
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, run_or_flatten
 from ..record.operators import Operators
@@ -128,10 +129,20 @@ class Fusion(Recording):
         return self._executor
 
     def dump(self) -> None:
-        """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``."""
-        if "python_definition" in options.dump_stages():
-            text = print_legacy_definition(self.ir, self.id(), self.written_axes)
-            options.dump("python_definition", text.rstrip("\n"))
+        """Print the program if ``TRITONFUSER_DUMP`` has ``python_definition``.
+
+        It is the text of ``repr(fd)``. nvFuser's own variable, and programs written for its first
+        frontend, get the text of that.
+        """
+        if "python_definition" not in options.dump_stages():
+            return
+        ours = "python_definition" in options.current().dump and self.namespace != "nvfuser"
+        text = (
+            print_definition(self.ir)
+            if ours
+            else print_legacy_definition(self.ir, self.id(), self.written_axes)
+        )
+        options.dump("python_definition", text.rstrip("\n"))
 
     def print(self) -> None:
         """Print the ops; the same as ``print_math``."""
@@ -214,7 +225,7 @@ def define_tensor(*args: Any, **kwargs: Any) -> TensorView:
     return FusionGuard.get_current("define_tensor").new_tensor(*args, **kwargs)
 
 
-def define_scalar(value: Any = None, dtype: DataType | None = None) -> Val:
+def define_scalar(value: Any = None, dtype: DataType | torch.dtype | None = None) -> Val:
     """A scalar of the current fusion, not yet an input; as ``FusionDefinition.define_scalar``."""
     return FusionGuard.get_current("define_scalar").new_scalar(value, dtype)
 

@@ -75,9 +75,12 @@ class Runnable(Recorded):
         Raises
         ------
         InputError
-            The inputs do not fit the definition; nothing was run.
+            The inputs do not fit the definition; nothing was run. Where an op does not take these
+            sizes it is an ``InputShapeError``, which names the op.
         DefinitionError
-            An op does not fit these sizes, or an option has an unknown name.
+            An option has an unknown name.
+        CacheDirectoryError
+            Compiled kernels cannot be written to Triton's cache.
         ParamsError
             ``params`` do not fit the segments.
         SchedulingError

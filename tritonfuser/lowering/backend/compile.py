@@ -22,6 +22,7 @@ from ...errors import LoweringError, UnsupportedDeviceError
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
+from .triton_cache import directory_error
 from .triton_lock import LANGUAGE
 
 Target = Union[str, GPUTarget]
@@ -113,6 +114,8 @@ def compile_kernel(
     ------
     LoweringError
         Triton refuses the kernel; with the kernel's line and the user's.
+    CacheDirectoryError
+        Compiled kernels cannot be written to Triton's cache.
     """
     gpu = target_of(target)
     if len(aligned) != len(source.args):
@@ -130,7 +133,7 @@ def compile_kernel(
                 options=_options(source),
             )
         except Exception as error:
-            raise _refused(source, gpu, error) from error
+            raise directory_error(error) or _refused(source, gpu, error) from error
     took = time.perf_counter() - started
     options.log("compile", f"{source.name} for {gpu.backend} {gpu.arch} in {took:.2f} s")
     compiled = CompiledKernel(source, gpu, aligned, binary)

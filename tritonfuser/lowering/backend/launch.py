@@ -16,6 +16,7 @@ from triton.runtime.errors import OutOfResources
 from ...device import DeviceProperties, of
 from ...errors import LoweringError
 from ..kernel_source import KernelSource
+from .triton_cache import directory_error
 
 
 class Prepared(NamedTuple):
@@ -102,6 +103,8 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
     ------
     LoweringError
         It asks for more shared memory or threads than the device has.
+    CacheDirectoryError
+        Its launcher cannot be written to Triton's cache.
     """
     binary = copy.copy(binary)
     with torch.cuda.device(device_index):
@@ -109,6 +112,9 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
             binary._init_handles()
         except OutOfResources as error:
             raise LoweringError(f"kernel {source.name}: {error}") from error
+        except OSError as error:
+            # The launcher is built here, unless it was ahead of the kernel.
+            raise directory_error(error) or error from None
     if source.workspace is not None:
         _check_resident(source, binary, of(torch.device("cuda", device_index)))
     prepared = prepare(binary, len(source.constants))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Union
 
 from ...dtypes import DataType
-from ...errors import DefinitionError, TritonFuserError
+from ...errors import DefinitionError, InputShapeError, TritonFuserError
 from ...ir import (
     Arg,
     Const,
@@ -63,7 +63,7 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
 
     Raises
     ------
-    DefinitionError
+    InputShapeError
         An op does not fit these sizes; it carries the op's line. Or what is written into an input
         is of another shape, or the input is expanded.
     """
@@ -83,11 +83,18 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
         try:
             nodes.extend(_node(node, known))
         except TritonFuserError as error:
-            raise error.located(node.loc) from error.__cause__
+            raise _of_inputs(error).located(node.loc) from error.__cause__
     outputs = tuple(
         Output(_value(known[o.value]), _alias(o, known), o.hidden) for o in fusion.outputs
     )
     return Fusion(tuple(inputs), tuple(nodes), outputs)
+
+
+def _of_inputs(error: TritonFuserError) -> TritonFuserError:
+    """What is wrong with an op at these sizes is wrong with the inputs: the op was recorded."""
+    if not isinstance(error, DefinitionError) or isinstance(error, InputShapeError):
+        return error
+    return InputShapeError(error.message, loc=error.loc, hint=error.hint)
 
 
 def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
@@ -96,12 +103,12 @@ def _alias(output: Output, known: dict[Value, Operand]) -> Value | None:
         return None
     made, into = _value(known[output.value]), _value(known[output.alias_of])
     if not assume_same_shape(made.tensor.sizes, into.tensor.sizes):
-        raise DefinitionError(
+        raise InputShapeError(
             f"add_output: {made.name} of shape {list(made.tensor.sizes)} cannot be written into "
             f"{into.name} of shape {list(into.tensor.sizes)}"
         )
     if any(dim.expanded for dim in into.tensor.dims):
-        raise DefinitionError(
+        raise InputShapeError(
             f"add_output: {made.name} cannot be written into {into.name}, which is expanded: "
             "elements of it share memory",
             hint="Pass t.contiguous().",
