@@ -257,16 +257,26 @@ def index_within(index, least, size):
 
 @triton.jit
 def int_div(x, y):
-    """Quotient truncated towards zero; by zero all bits are set, as the hardware has it."""
+    """Quotient truncated towards zero; by zero all bits are set, as the hardware has it.
+
+    The least integer by -1 is itself. To LLVM it has no value, so no such division is left.
+    """
     zero = y == 0
-    return tl.where(zero, ~y, x // tl.where(zero, 1, y))
+    if y.dtype.is_int_unsigned():
+        return tl.where(zero, ~y, x // tl.where(zero, 1, y))
+    negated = y == -1
+    quotient = x // tl.where(zero | negated, 1, y)
+    return tl.where(zero, ~y, tl.where(negated, 0 - x, quotient))
 
 
 @triton.jit
 def int_mod(x, y):
     """Remainder with the sign of the dividend; by zero all bits are set."""
     zero = y == 0
-    return tl.where(zero, ~y, x % tl.where(zero, 1, y))
+    if y.dtype.is_int_unsigned():
+        return tl.where(zero, ~y, x % tl.where(zero, 1, y))
+    # Divided by -1 as by 1 nothing remains.
+    return tl.where(zero, ~y, x % tl.where(zero | (y == -1), 1, y))
 
 
 @triton.jit

@@ -21,8 +21,13 @@ def _record(builder: Any, call: Call) -> Any:
 
 
 def _of_integers(builder: Any, lhs: Any, rhs: Any) -> Any:
-    """``(a - remainder(a, b)) / b``, which is exact."""
-    return builder.call("div", builder.call("sub", lhs, builder.call("remainder", lhs, rhs)), rhs)
+    """The truncated quotient, one less where the remainders of both roundings differ.
+
+    No step of it overflows, and a division by zero has all bits set in each of them.
+    """
+    floored, truncated = (builder.call(name, lhs, rhs) for name in ("remainder", "mod"))
+    below = builder.call("ne", floored, truncated)
+    return builder.call("sub", builder.call("div", lhs, rhs), below)
 
 
 def _of_floats(builder: Any, lhs: Any, rhs: Any) -> Any:
