@@ -45,6 +45,7 @@ ROOMS = {
     "heuristics": (
         {"codec", "integers"},
         {"params", "problem"},
+        {"schedule"},
         {"column_tiles", "interpreter_tiles", "requirements", "row_tiling"},
         {"column_norms", "column_sums", "cooperative_rows", "long_rows"},
         {
@@ -63,6 +64,7 @@ ROOMS = {
     "lowering": (
         {"access", "device_lib", "kernel_source", "product_policy", "run_options"},
         {"passes", "segments"},
+        {"schedules"},
         {"tile"},
         {"groups"},
         {"legality"},

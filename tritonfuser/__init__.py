@@ -82,6 +82,7 @@ from .heuristics.params import (
     ScanParams,
     TransposeParams,
 )
+from .heuristics.schedule import ReductionSplit, Rewrites, Schedule, SegmentSchedule
 from .integrations.dtensor import execute_with_dtensors
 
 __all__ = [
@@ -123,10 +124,14 @@ __all__ = [
     "PointwiseParams",
     "TransposeParams",
     "ReductionParams",
+    "ReductionSplit",
+    "Rewrites",
     "InnerPersistentParams",
     "OuterPersistentParams",
     "InnerOuterPersistentParams",
     "ScanParams",
+    "Schedule",
+    "SegmentSchedule",
     # errors
     "TritonFuserError",
     "ArgumentError",

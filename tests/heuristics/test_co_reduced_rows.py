@@ -15,7 +15,8 @@ from tritonfuser.heuristics.requirements import MAX_CO_REDUCED
 
 
 def proposed(problem):
-    name, params = schedulers.propose(problem)
+    params = schedulers.propose(problem)
+    name = params.scheduler
     assert name == "inner_persistent"
     assert isinstance(params, InnerPersistentParams)
     return params

@@ -44,7 +44,8 @@ def normalised(rows, columns, loads=1, item_bytes=2, depth=2):
 
 
 def proposed(problem):
-    name, params = schedulers.propose(problem)
+    params = schedulers.propose(problem)
+    name = params.scheduler
     return name, vars(params)
 
 

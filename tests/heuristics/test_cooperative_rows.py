@@ -55,7 +55,8 @@ def test_programs_fill_the_device(rows, columns, groups, parts):
 def test_the_split_of_the_rows_and_the_params_go_together():
     problem = backward(16384, 20480)
     assert schedulers.split(problem) == 64
-    name, params = schedulers.propose(replace(problem, outer_batch=64, rows_split=True))
+    params = schedulers.propose(replace(problem, outer_batch=64, rows_split=True))
+    name = params.scheduler
     assert name == "inner_outer_persistent" and isinstance(params, InnerOuterPersistentParams)
     assert params.parts * (params.block_r + sum(params.tails)) == 20480
     registers = params.max_registers * 32 * params.num_warps * PROGRAMS_PER_SM
@@ -80,5 +81,5 @@ def test_otherwise_rows_are_not_shared(changes):
 
 
 def test_rows_that_fit_one_program_stay_there():
-    _, params = schedulers.propose(backward(8192, 8192, outer_batch=128, rows_split=True))
+    params = schedulers.propose(backward(8192, 8192, outer_batch=128, rows_split=True))
     assert params.parts == 1

@@ -55,7 +55,8 @@ KINDS = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_first_that_takes_it(name):
-    chosen, params = schedulers.propose(KINDS[name])
+    params = schedulers.propose(KINDS[name])
+    chosen = params.scheduler
     assert chosen == params.scheduler == name
     assert schedulers.reject_reason(KINDS[name]) is None
 
@@ -142,7 +143,8 @@ def test_proposals_can_run(problem):
     """Params are valid by construction; what is kept whole in registers has room there."""
     if schedulers.reject_reason(problem) is not None:
         return
-    name, params = schedulers.propose(problem)
+    params = schedulers.propose(problem)
+    name = params.scheduler
     assert name == params.scheduler
     fields = vars(params)
     tile = 1
@@ -169,7 +171,9 @@ def test_splits_leave_something_to_each_part(problem):
     assert parts >= 1
     if problem.device.is_cpu:
         assert parts == 1
-    name = schedulers.propose(problem)[0] if schedulers.reject_reason(problem) is None else None
+    name = (
+        schedulers.propose(problem).scheduler if schedulers.reject_reason(problem) is None else None
+    )
     if name == "inner_outer_persistent" and not problem.rows_split:
         assert parts <= max(problem.parallel, 2)
     elif parts > 1:
@@ -186,20 +190,20 @@ def test_pointwise_moves_sixteen_bytes_a_thread():
         problem = Problem(
             parallel=1 << 26, streams=(stream, replace(stream, is_store=True)), device=H200
         )
-        _, params = schedulers.propose(problem)
+        params = schedulers.propose(problem)
         items = vars(params)["block_x"] // (32 * params.num_warps)
         assert items * width >= 16
 
 
 def test_few_elements_are_spread_over_the_device():
     problem = Problem(parallel=1 << 16, streams=(FLAT,), device=H200)
-    _, params = schedulers.propose(problem)
+    params = schedulers.propose(problem)
     assert ceil_div(1 << 16, vars(params)["block_x"]) >= H200.sm_count
 
 
 @pytest.mark.parametrize("columns", [1, 7, 64, 1000, 4096, 12000])
 def test_rows_that_fit_are_kept(columns):
-    _, params = schedulers.propose(norm(1 << 16, columns))
+    params = schedulers.propose(norm(1 << 16, columns))
     assert vars(params)["persistent"]
     held = vars(params)["block_r"] + sum(vars(params)["tails"])
     assert columns <= held <= next_power_of_2(columns)
@@ -223,7 +227,7 @@ def test_rows_that_fit_are_kept(columns):
 def test_rows_stay_in_registers_that_have_room_for_two_programs(columns, item_bytes, loads, stays):
     row = replace(ROW, item_bytes=item_bytes)
     streams = (*[row] * loads, replace(row, is_store=True))
-    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams))
+    params = schedulers.propose(norm(1 << 14, columns, streams=streams))
     assert vars(params)["persistent"] is stays
 
 
@@ -232,7 +236,7 @@ def test_rows_stay_in_registers_that_have_room_for_two_programs(columns, item_by
 def test_rows_just_too_long_are_read_in_two_steps_of_few_warps(columns, sums):
     """A lone step with tails behind it would be the whole row in registers again."""
     streams = (*[ROW] * 4, replace(ROW, is_store=True))
-    _, params = schedulers.propose(norm(1 << 14, columns, streams=streams, accumulators=sums))
+    params = schedulers.propose(norm(1 << 14, columns, streams=streams, accumulators=sums))
     found = vars(params)
     assert not found["persistent"]
     assert found["tails"] == ()
@@ -243,7 +247,7 @@ def test_rows_just_too_long_are_read_in_two_steps_of_few_warps(columns, sums):
 def test_a_row_of_many_sums_is_cut_into_fewer_pieces():
     pair = (ROW, ROW, replace(ROW, is_store=True))
     found = [
-        schedulers.propose(norm(1 << 14, 3136, streams=pair, accumulators=n))[1] for n in (1, 2, 4)
+        schedulers.propose(norm(1 << 14, 3136, streams=pair, accumulators=n)) for n in (1, 2, 4)
     ]
     assert [vars(params)["tails"] for params in found] == [(1024, 64), (1024, 64), ()]
     assert [vars(params)["block_r"] for params in found] == [2048, 2048, 4096]
@@ -252,7 +256,7 @@ def test_a_row_of_many_sums_is_cut_into_fewer_pieces():
 
 def test_a_short_row_is_one_warp_however_many_its_sums():
     for sums in (1, 4, 8):
-        assert schedulers.propose(norm(1 << 14, 784, accumulators=sums))[1].num_warps == 1
+        assert schedulers.propose(norm(1 << 14, 784, accumulators=sums)).num_warps == 1
 
 
 @given(st.integers(1, 1 << 18), st.integers(1, 20))
@@ -277,7 +281,7 @@ def test_tiles_of_a_row_waste_little(row):
 
 def test_rows_that_do_not_fit_are_read_by_loops():
     for columns in (20480, 73728, 152064):
-        _, params = schedulers.propose(norm(4096, columns))
+        params = schedulers.propose(norm(4096, columns))
         assert not vars(params)["persistent"]
         block, tails = params.block_r, sum(params.tails)
         whole = ceil_div(columns - tails, block) * block
@@ -337,17 +341,17 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
     ],
 )
 def test_the_end_of_a_long_row_stays_in_registers(problem, kept):
-    _, params = schedulers.propose(problem)
+    params = schedulers.propose(problem)
     assert not params.persistent
     assert sum(params.tails) == kept or (not kept and sum(params.tails) < params.block_r)
 
 
 def test_loops_alternate_direction_where_rows_are_more_than_the_cache_keeps():
-    assert not schedulers.propose(long(20480))[1].backwards
-    assert schedulers.propose(long(73728, loads=2))[1].backwards
+    assert not schedulers.propose(long(20480)).backwards
+    assert schedulers.propose(long(73728, loads=2)).backwards
 
 
 @pytest.mark.parametrize(("rows", "warps"), [(512, 8), (2048, 8), (8192, 4)])
 def test_few_programs_have_more_threads(rows, warps):
     row = 4096 if rows > 512 else 2048
-    assert schedulers.propose(norm(rows, row))[1].num_warps == warps
+    assert schedulers.propose(norm(rows, row)).num_warps == warps

@@ -293,7 +293,7 @@ def test_the_stride_of_one_row_says_nothing():
 def test_what_is_not_done_over_a_mesh():
     x, fd = rand(4, 6), cut_definition(DeviceMesh([0, 1]))
     (chosen,) = fd.heuristics([x])
-    with pytest.raises(ValueError, match="params cannot be given to a definition over a mesh"):
+    with pytest.raises(ValueError, match="params and schedules cannot be given"):
         fd.run([x], params=[chosen])
     with pytest.raises(RuntimeError, match="one kernel for a definition over a mesh"):
         cut_definition(DeviceMesh([0, 1])).run_kernel([x])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -94,7 +95,9 @@ def _lowered(
     return made
 
 
-def compile_for(fusion: Fusion, inputs: Sequence[Any], arch: str) -> list[KernelReport]:
+def compile_for(
+    fusion: Fusion, inputs: Sequence[Any], arch: str, options: RunOptions = DEFAULT
+) -> list[KernelReport]:
     """Compile the kernels for a GPU that need not be here.
 
     Parameters
@@ -103,13 +106,15 @@ def compile_for(fusion: Fusion, inputs: Sequence[Any], arch: str) -> list[Kernel
         CPU or meta tensors that stand for tensors on that GPU, and numbers.
     arch : str
         ``"sm_80"``, ``"sm_90"``, ``"sm_100"`` or ``"gfx942"``.
+    options : RunOptions
+        As for a run.
 
     Returns
     -------
     list of KernelReport
         One for each kernel, in the order of a run.
     """
-    lowered, _ = lower_for(fusion, inputs, RunOptions(arch=arch))
+    lowered, _ = lower_for(fusion, inputs, replace(options, arch=arch))
     pairs = zip(fusion.inputs, inputs, strict=True)
     aligned = {value.name: is_aligned(given) for value, given in pairs if value.is_tensor}
     for part in lowered.parts:

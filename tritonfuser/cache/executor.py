@@ -11,12 +11,14 @@ import torch
 from .. import options as settings
 from ..device import DeviceProperties
 from ..heuristics.params import HeuristicParams
+from ..heuristics.schedule import Schedule
 from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead
 from ..lowering.kernel_source import KernelSource
 from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
+from ..lowering.schedules import schedule_of
 from ..lowering.segments import SegmentedFusion
 from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
@@ -209,6 +211,17 @@ class FusionExecutorCache:
         """The sources of the kernels, in the order of a run."""
         return [s for s in self.lowered(inputs, options, varying)[0].sources if s is not None]
 
-    def compile_for(self, arch: str, inputs: Sequence[Any]) -> list[KernelReport]:
+    def schedule(
+        self,
+        inputs: Sequence[Any],
+        options: RunOptions = DEFAULT,
+        varying: Sequence[Sequence[Any]] = (),
+    ) -> Schedule:
+        """How the definition is cut into kernels, with the params of each."""
+        return schedule_of(self.segments(inputs, options, varying))
+
+    def compile_for(
+        self, arch: str, inputs: Sequence[Any], options: RunOptions = DEFAULT
+    ) -> list[KernelReport]:
         """Compile the kernels for a GPU that need not be here; see ``dry_run.compile_for``."""
-        return compile_for(self.fusion, inputs, arch)
+        return compile_for(self.fusion, inputs, arch, options)

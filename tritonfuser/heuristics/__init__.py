@@ -14,6 +14,7 @@ from .params import (
     ScanParams,
     TransposeParams,
 )
+from .schedule import ReductionSplit, Rewrites, Schedule, SegmentSchedule
 
 __all__ = [
     "ExprEvalParams",
@@ -25,7 +26,11 @@ __all__ = [
     "OuterPersistentParams",
     "PointwiseParams",
     "ReductionParams",
+    "Rewrites",
     "RowTiling",
     "ScanParams",
+    "Schedule",
+    "SegmentSchedule",
+    "ReductionSplit",
     "TransposeParams",
 ]

@@ -63,7 +63,7 @@ def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
         if name not in value:
             raise ParamsError(f"{where}: missing key {name!r}, expected {type_text(hints[name])}")
     return hint(
-        **{name: decode(hints[name], given, f"{where}.{name}") for name, given in value.items()}
+        **{n: decode(hints[n], given, f"{where}.{n}" if where else n) for n, given in value.items()}
     )
 
 

@@ -121,8 +121,8 @@ def reject_reason(problem: Problem) -> str | None:
     return None if scheduler is not None else "; ".join(found)
 
 
-def propose(problem: Problem) -> tuple[str, HeuristicParams]:
-    """The scheduler that takes the problem, and its params.
+def propose(problem: Problem) -> HeuristicParams:
+    """The params of the scheduler that takes the problem.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def propose(problem: Problem) -> tuple[str, HeuristicParams]:
         raise SchedulingError(
             "Can not find a scheduler to schedule fusion segment: " + "; ".join(found)
         )
-    return scheduler.name, scheduler.propose(problem)
+    return scheduler.propose(problem)
 
 
 def interleave(problem: Problem) -> int:

@@ -13,7 +13,7 @@ from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
-from .fuse.segmentation import segment
+from .fuse.segmentation import segment, segment_as
 from .kernel_source import KernelSource
 from .legality.given_params import with_params
 from .legality.held_dtypes import refuse_unheld
@@ -73,7 +73,8 @@ def lower(
     device : DeviceProperties
         The device to compile for.
     options : RunOptions
-        ``params``, ``products`` and ``two_steps``; ``device`` is what the rest of it asks for.
+        ``schedule``, or ``params``, ``products`` and ``two_steps``. ``device`` is what the rest of
+        it asks for.
     env : ShapeEnv, optional
         Of the sizes in the signature that vary.
 
@@ -84,7 +85,8 @@ def lower(
     SchedulingError
         A matrix product that torch may not run cannot be a kernel.
     ParamsError
-        The params are not one a segment, or a segment may not have its params.
+        The params are not one a segment, or a segment may not have its params. A field of the
+        schedule cannot be.
     """
     fusion = check(concretize(fusion, signature))
     misaligned = _misaligned(fusion, signature)
@@ -100,7 +102,10 @@ def lower(
     check_bounds = "bounds" in current().check and not device.is_cpu
     if check_bounds:
         assume_index_dims(fusion)
-    segmented = segment(fusion, device, options.two_steps, options.products, misaligned)
+    if options.schedule is None:
+        segmented = segment(fusion, device, options.two_steps, options.products, misaligned)
+    else:
+        segmented = segment_as(fusion, device, options.schedule, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
     if options.params is not None:
         segmented = with_params(segmented, options.params)

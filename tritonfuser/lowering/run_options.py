@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from ..heuristics.params import HeuristicParams
+from ..heuristics.schedule import Schedule
 from .product_policy import ProductPolicy
 
 
@@ -18,6 +19,8 @@ class RunOptions:
     ----------
     params : tuple of HeuristicParams, optional
         Params to use in place of those the heuristics propose, one for each segment.
+    schedule : Schedule, optional
+        The schedule to use in place of what the heuristics choose.
     device : torch.device, optional
         Where to run a definition whose inputs do not say.
     arch : str, optional
@@ -29,6 +32,7 @@ class RunOptions:
     """
 
     params: tuple[HeuristicParams, ...] | None = None
+    schedule: Schedule | None = None
     device: torch.device | None = None
     arch: str | None = None
     products: ProductPolicy = ProductPolicy.AUTO

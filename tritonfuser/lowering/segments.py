@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 
 from ..heuristics.params import HeuristicParams
+from ..heuristics.schedule import Rewrites
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Target
 from ..symbolic.index_expr import Affine, Axis
@@ -65,6 +66,8 @@ class Store:
         The op that says where elements of ``source`` go.
     start : tuple of int
         The first element of ``value`` that a part of it takes. Empty for the whole value.
+    part : int or None
+        The number of that part. None for the whole value.
     """
 
     value: Value
@@ -73,6 +76,14 @@ class Store:
     source: Operand | None = None
     scatter: Node | None = None
     start: tuple[int, ...] = ()
+    part: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As schedules name it: ``tv3``; ``tv3[1]``, a part; ``tv3.put``, what is scattered."""
+        if self.part is not None:
+            return f"{self.value.name}[{self.part}]"
+        return self.value.name if self.scatter is None else f"{self.value.name}.put"
 
     @property
     def read(self) -> Read:
@@ -132,6 +143,8 @@ class Segment:
         The scheduler's decisions, tile sizes among them.
     reason : str
         Why these nodes are together.
+    loads : tuple of Value
+        The values of other kernels that it loads although it could compute them.
     co_reduced : tuple of Axis
         Those of ``parallel`` that one program has whole: results of its rows are reduced over them.
     operands : tuple of BufferView
@@ -166,6 +179,7 @@ class Segment:
     stores: tuple[Store, ...]
     params: HeuristicParams
     reason: str
+    loads: tuple[Value, ...] = ()
     co_reduced: tuple[Axis, ...] = ()
     operands: tuple[BufferView, ...] = ()
     refusals: tuple[str, ...] = ()
@@ -210,6 +224,8 @@ class SegmentedFusion:
         The strides of each stored value's buffer, in elements.
     cuts : tuple of str
         Why kernels were started, and reductions split, in words.
+    rewrites : Rewrites
+        How ``fusion`` came from the simplified one.
     """
 
     fusion: Fusion
@@ -217,6 +233,7 @@ class SegmentedFusion:
     results: tuple[BufferView, ...]
     layouts: dict[Value, tuple[int, ...]]
     cuts: tuple[str, ...] = field(default=())
+    rewrites: Rewrites = field(default=Rewrites())
 
     def summary(self) -> str:
         """The segments on one line, and a line for each cut."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
 from tritonfuser.lowering.fuse.grouper import Grouper
-from tritonfuser.lowering.legality.kernel import CIRCLE, why_not_moved, why_not_one_kernel
+from tritonfuser.lowering.legality.kernel import CIRCLE, why_not_one_kernel
 from tritonfuser.lowering.legality.loop_nests import Nesting, nesting_of
 
 
@@ -72,5 +72,5 @@ def test_reductions_along_other_memory_directions_are_apart():
     (apart,) = (node for node in sums if node != first.members[0].node)
     other = grouper.maker.reducer(apart)
     assert nesting_of(other, first, co_reduces=False) is Nesting.SAME_EXTENTS
-    reason = why_not_moved(other, first, grouper.maker, grouper.graph)
+    reason = grouper.joining.joined(other, first, grouper.graph)
     assert reason == "it reduces along the other memory direction"

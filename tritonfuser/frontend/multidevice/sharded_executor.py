@@ -18,6 +18,7 @@ from ...cache.plan.execution_plan import ExecutionPlan
 from ...device import DeviceProperties
 from ...errors import InputError, ParamsError
 from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
@@ -71,11 +72,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
 
     def execute(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> list[torch.Tensor]:
         """Run this device's program on its parts, together with all devices of the mesh."""
-        if options.params is not None:
-            raise ParamsError(
-                "params cannot be given to a definition over a mesh",
-                hint="It is run in pieces; each is scheduled by itself.",
-            )
+        _refuse_given(options)
         where = device_of(inputs, options.device)
         bound = self._bound(inputs, where)
         program = bound.program
@@ -175,8 +172,22 @@ class ShardedExecutor(executor.FusionExecutorCache):
         found = [core.kernels(given, options) for core, given in self._examples(inputs)]
         return [kernel for each in found for kernel in each]
 
-    def compile_for(self, arch: str, inputs: Sequence[Any]) -> list[KernelReport]:
+    def schedule(
+        self,
+        inputs: Sequence[Any],
+        options: RunOptions = DEFAULT,
+        varying: Sequence[Sequence[Any]] = (),
+    ) -> Schedule:
+        """The schedule, where there is one local run."""
+        _refuse_varying(varying)
+        core, given = self._single(inputs)
+        return core.schedule(given, options)
+
+    def compile_for(
+        self, arch: str, inputs: Sequence[Any], options: RunOptions = DEFAULT
+    ) -> list[KernelReport]:
         """Compile the kernels of all local runs for a GPU that need not be here."""
+        _refuse_given(options)
         found = [core.compile_for(arch, given) for core, given in self._examples(inputs)]
         return [report for each in found for report in each]
 
@@ -334,4 +345,12 @@ def _refuse_varying(varying: Sequence[Sequence[Any]]) -> None:
         raise UnavailableError(
             "sizes that vary of a definition over a mesh are not available in tritonfuser",
             hint="Leave varying out: each size has its own kernels.",
+        )
+
+
+def _refuse_given(options: RunOptions) -> None:
+    if options.params is not None or options.schedule is not None:
+        raise ParamsError(
+            "params and schedules cannot be given to a definition over a mesh",
+            hint="It is run in pieces; each is scheduled by itself.",
         )

@@ -12,6 +12,7 @@ from ... import options as settings
 from ...cache.keys.run_device import default_device
 from ...errors import ArgumentError, InputError, ParamsError
 from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import Schedule
 from ...lowering.product_policy import ProductPolicy
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..record.inputs import Inputs
@@ -27,11 +28,16 @@ Params = Union[
 """Params for one segment, or one for each segment; a dict is what ``to_dict`` gives."""
 
 
+ScheduleLike = Union[Schedule, Mapping[str, Any]]
+"""A schedule; a dict is what ``to_dict`` gives."""
+
+
 def run_options(
     params: Params | None = None,
     device: Device = None,
     enable: Sequence[str] = (),
     disable: Sequence[str] = (),
+    schedule: ScheduleLike | None = None,
 ) -> RunOptions:
     """The options of a run; ``DEFAULT`` itself where nothing is asked for.
 
@@ -43,22 +49,36 @@ def run_options(
         Where to run a definition that takes no tensors.
     enable, disable : sequence of str
         Names of nvFuser's options.
+    schedule : Schedule or dict, optional
+        How to cut the definition into kernels, with the params of each.
 
     Raises
     ------
     ArgumentError
-        ``device`` has a wrong type.
+        ``device`` has a wrong type, or there are params and a schedule.
     DefinitionError
         nvFuser has no option of such a name.
     InputError
         torch knows no such device.
     ParamsError
-        ``params`` holds something other than params.
+        ``params`` holds something other than params, or a field of the schedule is wrong.
     """
     products = products_of(enable, disable)
-    if params is None and device is None and products is ProductPolicy.AUTO:
+    chooses = params is not None or products is not ProductPolicy.AUTO
+    if not chooses and device is None and schedule is None:
         return DEFAULT
-    return RunOptions(params=_params(params), device=_device(device), products=products)
+    if chooses and schedule is not None:
+        raise ArgumentError(
+            "schedule was given together with params, or with an option about matrix products",
+            loc=user_line(),
+            hint="A schedule has the params of its kernels and the products that they compute.",
+        )
+    return RunOptions(
+        params=_params(params),
+        schedule=_schedule(schedule),
+        device=_device(device),
+        products=products,
+    )
 
 
 def with_device(options: RunOptions, inputs: Inputs, *, gpu_only: bool = False) -> RunOptions:
@@ -117,6 +137,15 @@ def _of_one_segment(given: Any) -> HeuristicParams:
         raise _not_params(given)
     try:
         return HeuristicParams.from_dict(given)
+    except ParamsError as error:
+        raise error.located(user_line()) from None
+
+
+def _schedule(given: Any) -> Schedule | None:
+    if given is None or isinstance(given, Schedule):
+        return given
+    try:
+        return Schedule.from_dict(given)
     except ParamsError as error:
         raise error.located(user_line()) from None
 

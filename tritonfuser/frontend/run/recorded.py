@@ -13,13 +13,14 @@ from ...cache import executor
 from ...cache.keys.recompiles import Recompiles
 from ...errors import DefinitionError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import Schedule
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import DEFAULT, RunOptions
 from ...lowering.segments import SegmentedFusion
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu
 from ..vocabulary.location import user_line
-from .arguments import Params, run_options, with_device
+from .arguments import Params, ScheduleLike, run_options, with_device
 from .executors import FusionExecutorCache, KernelExecutor
 from .fusion import Fusion
 
@@ -50,6 +51,7 @@ class Recorded:
         *,
         arch: str | None = None,
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> list[HeuristicParams]:
@@ -57,7 +59,7 @@ class Recorded:
 
         Parameters
         ----------
-        inputs, arch, params, _enable_options, _disable_options
+        inputs, arch, params, schedule, _enable_options, _disable_options
             As for ``kernels``.
 
         Returns
@@ -71,10 +73,50 @@ class Recorded:
         InputError
             The inputs do not fit the definition.
         """
-        options = run_options(params, None, _enable_options, _disable_options)
+        options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
             return self._core().heuristics(given, options)
+
+    def schedule(
+        self,
+        inputs: Inputs,
+        *,
+        arch: str | None = None,
+        varying: Sequence[Inputs] = (),
+        params: Params | None = None,
+        schedule: ScheduleLike | None = None,
+        _enable_options: Sequence[str] = (),
+        _disable_options: Sequence[str] = (),
+    ) -> Schedule:
+        """How the next ``run`` with inputs like these would be cut into kernels, as one value.
+
+        Parameters
+        ----------
+        inputs, arch, varying, params, schedule, _enable_options, _disable_options
+            As for ``kernels``.
+
+        Returns
+        -------
+        Schedule
+            The kernels with all their params. ``to_dict()`` is plain data. ``run(inputs,
+            schedule=...)`` takes either, changed or not.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+
+        Examples
+        --------
+        >>> data = fd.schedule([a, b]).to_dict()
+        >>> data["segments"][0]["params"]["num_warps"] = 8
+        >>> fd.run([a, b], schedule=data)
+        """
+        options = run_options(params, None, _enable_options, _disable_options, schedule)
+        with locate_errors(self._ready()):
+            given, options = self._asked(inputs, arch, options)
+            return self._core().schedule(given, options, [*map(flatten_inputs, varying)])
 
     def segments(
         self,
@@ -83,6 +125,7 @@ class Recorded:
         arch: str | None = None,
         varying: Sequence[Inputs] = (),
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> SegmentedFusion:
@@ -90,7 +133,7 @@ class Recorded:
 
         Parameters
         ----------
-        inputs, arch, varying, params, _enable_options, _disable_options
+        inputs, arch, varying, params, schedule, _enable_options, _disable_options
             As for ``kernels``.
 
         Returns
@@ -98,7 +141,7 @@ class Recorded:
         SegmentedFusion
             ``segments`` in the order of a run, ``cuts`` with the reason of each cut.
         """
-        options = run_options(params, None, _enable_options, _disable_options)
+        options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
             return self._core().segments(given, options, [*map(flatten_inputs, varying)])
@@ -110,6 +153,7 @@ class Recorded:
         arch: str | None = None,
         varying: Sequence[Inputs] = (),
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> list[KernelSource]:
@@ -128,7 +172,7 @@ class Recorded:
         varying : list of inputs
             Inputs of earlier runs, in place of those that were. Sizes that differ become arguments
             of the kernels.
-        params, _enable_options, _disable_options
+        params, schedule, _enable_options, _disable_options
             As for ``run``.
 
         Returns
@@ -141,12 +185,14 @@ class Recorded:
         InputError
             The inputs do not fit, or those of earlier runs differ in more than sizes.
         """
-        options = run_options(params, None, _enable_options, _disable_options)
+        options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
             return self._core().kernels(given, options, [*map(flatten_inputs, varying)])
 
-    def compile_for(self, arch: str, inputs: Inputs) -> list[KernelReport]:
+    def compile_for(
+        self, arch: str, inputs: Inputs, *, schedule: ScheduleLike | None = None
+    ) -> list[KernelReport]:
         """Compile the kernels for a GPU, which need not be here.
 
         Parameters
@@ -155,6 +201,8 @@ class Recorded:
             ``"sm_80"``, ``"sm_90"``, ``"sm_100"`` or ``"gfx942"``.
         inputs : list or tuple
             CPU or meta tensors that stand for tensors on that GPU, and numbers.
+        schedule : Schedule or dict, optional
+            As for ``run``.
 
         Returns
         -------
@@ -168,8 +216,9 @@ class Recorded:
         LoweringError
             A kernel does not compile.
         """
+        options = run_options(schedule=schedule)
         with locate_errors(self._ready()):
-            return self._core().compile_for(arch, flatten_inputs(inputs))
+            return self._core().compile_for(arch, flatten_inputs(inputs), options)
 
     def explain_recompiles(self) -> Recompiles:
         """The compilations of ``run``, each with its reason.

@@ -15,7 +15,7 @@ from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.repro import describe_inputs
 from ..record.inputs import Inputs, flatten_inputs, locate_errors
 from ..vocabulary.untraced import untraced
-from .arguments import Device, Params, run_options, with_device
+from .arguments import Device, Params, ScheduleLike, run_options, with_device
 from .bound_plan import BoundPlan, bind
 from .executors import KernelExecutor
 from .recorded import Execute, Recorded
@@ -32,6 +32,7 @@ class Runnable(Recorded):
         inputs: Inputs,
         *,
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         device: Device = None,
         save_repro_inputs: bool = False,
         _enable_options: Sequence[str] = (),
@@ -48,7 +49,7 @@ class Runnable(Recorded):
         segmentation   on: as few kernels as the schedulers accept
         specialisation on: a plan for each signature, or open sizes
         cache          on: an LRU of plans
-        scheduling     on, unless ``params`` are given
+        scheduling     on, unless ``params`` or ``schedule`` are given
         ============== ================================================
 
         Parameters
@@ -58,6 +59,9 @@ class Runnable(Recorded):
             shapes, strides and dtypes are those that ``define_tensor`` declared.
         params : HeuristicParams or list of HeuristicParams, optional
             Params to use in place of ``heuristics(inputs)``, one for each segment.
+        schedule : Schedule or dict, optional
+            How to cut the definition into kernels, with the params of each, in place of
+            ``fd.schedule(inputs)``.
         device : torch.device, str or int, optional
             Where to run a definition that takes no tensors; an int is a CUDA device.
         save_repro_inputs : bool
@@ -82,7 +86,7 @@ class Runnable(Recorded):
         CacheDirectoryError
             Compiled kernels cannot be written to Triton's cache.
         ParamsError
-            ``params`` do not fit the segments.
+            ``params`` do not fit the segments, or a field of ``schedule`` cannot be.
         SchedulingError
             ``matmul_expr_eval`` is disabled, and a matrix product cannot be a kernel.
         ExecutionModeError
@@ -98,12 +102,13 @@ class Runnable(Recorded):
         if (
             execute is None
             or params is not None
+            or schedule is not None
             or device is not None
             or save_repro_inputs
             or _enable_options
             or _disable_options
         ):
-            options = run_options(params, device, _enable_options, _disable_options)
+            options = run_options(params, device, _enable_options, _disable_options, schedule)
             return self._run(inputs, options, save_repro_inputs)
         try:
             return execute(inputs)
@@ -116,6 +121,7 @@ class Runnable(Recorded):
         inputs: Inputs,
         *,
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         device: Device = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
@@ -128,7 +134,7 @@ class Runnable(Recorded):
 
         Parameters
         ----------
-        inputs, params, device, _enable_options, _disable_options
+        inputs, params, schedule, device, _enable_options, _disable_options
             As for ``run``. The plan keeps none of the tensors.
 
         Returns
@@ -140,7 +146,7 @@ class Runnable(Recorded):
         InputError
             The inputs do not fit the definition.
         ParamsError
-            ``params`` do not fit the segments.
+            ``params`` do not fit the segments, or a field of ``schedule`` cannot be.
         UnavailableError
             The definition is over a mesh of devices.
 
@@ -151,7 +157,7 @@ class Runnable(Recorded):
         >>> plan([a, b], out=out)
         """
         fusion = self._ready()
-        options = run_options(params, device, _enable_options, _disable_options)
+        options = run_options(params, device, _enable_options, _disable_options, schedule)
         given = self._checked_inputs(inputs)
         with locate_errors(fusion):
             options = with_device(options, given, gpu_only=self._gpu_only())
@@ -225,6 +231,7 @@ class Runnable(Recorded):
         arch: str | None = None,
         varying: Sequence[Inputs] = (),
         params: Params | None = None,
+        schedule: ScheduleLike | None = None,
         _enable_options: Sequence[str] = (),
         _disable_options: Sequence[str] = (),
     ) -> Explanation:
@@ -247,7 +254,7 @@ class Runnable(Recorded):
             Inputs of earlier runs, in place of those that were. Sizes that differ become arguments
             of the kernels, and decisions that depend on them are listed in ``guards``. Nothing is
             measured.
-        params, _enable_options, _disable_options
+        params, schedule, _enable_options, _disable_options
             As for ``run``.
 
         Returns
@@ -265,7 +272,7 @@ class Runnable(Recorded):
         >>> fd.explain([x, y]).segments[0].refusals
         """
         fusion = self._ready()
-        options = run_options(params, None, _enable_options, _disable_options)
+        options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(fusion):
             given, options = self._asked(inputs, arch, options)
             core = self._core()

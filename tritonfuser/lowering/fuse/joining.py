@@ -11,7 +11,8 @@ from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
-from ..legality.kernel import why_not_moved, why_not_one_kernel
+from ..groups.loaded_values import footprint_of
+from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.split_factors import reduced_extents, splits_well
 from . import questions
@@ -54,25 +55,33 @@ class Joining:
         nesting = nesting_of(anchor, group, co_reduces=anchor.value in self.co_reduced)
         if nesting is None:
             return "it runs over other axes"
-        if nesting is Nesting.SAME_EXTENTS:
-            reason = why_not_moved(anchor, group, self.maker, graph)
-            if reason is not None:
-                return reason
-            anchor = self.maker.moved(anchor, group)
-        elif not _shares_work(anchor, group):
-            return "it shares nothing with the kernel"
-        reason = why_not_one_kernel(anchor, group, nesting, self.maker.places, graph)
+        reason = self._why_not_worth(anchor, group, nesting, graph)
         if reason is not None:
             return reason
-        needs = graph.needs(anchor, group)
-        grown = group.grown(anchor, nesting is Nesting.OVER_ROWS, needs)
-        if nesting is Nesting.CO_REDUCED:
-            grown = replace(grown, co_reduced=anchor.reduced)
+        grown = grown_with(anchor, group, nesting, self.maker, graph)
+        if isinstance(grown, str):
+            return grown
         return self._why_not_scheduled(anchor, grown, nesting) or grown
 
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
         return problem_of(group, self.maker, self.facts, self.device)
+
+    def _why_not_worth(
+        self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
+    ) -> str | None:
+        """None, or why an anchor and a group should not share a kernel."""
+        if nesting is not Nesting.SAME_EXTENTS:
+            return None if _shares_work(anchor, group) else "it shares nothing with the kernel"
+        if anchor.member is None or self._same_direction(anchor, group, graph):
+            return None
+        return "it reduces along the other memory direction"
+
+    def _same_direction(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> bool:
+        """Whether an anchor and a group's first member reduce along the same memory direction."""
+        whole = footprint_of(group, graph, self.maker)
+        first = replace(anchor, reduced=group.members[0].across, footprint=whole)
+        return self.maker.runs_inner(anchor) == self.maker.runs_inner(first)
 
     def _why_not_scheduled(
         self, anchor: Anchor, grown: FusionGroup, nesting: Nesting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -37,6 +38,8 @@ class ProductFacts:
         Prologues are fused whatever they cost.
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
+    loads : mapping of str to collection of str, optional
+        By the name of each product: the operands that its kernel loads, where a schedule says so.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class ProductFacts:
         device: DeviceProperties,
         fuse_all: bool,
         misaligned: frozenset[Value],
+        loads: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.fusion = fusion
         self.device = device
         self.fuse_all = fuse_all
         self.misaligned = misaligned
+        self.loads = loads
 
     def product(self, node: Node) -> Product:
         """Sizes, and whether both operands can be fetched by descriptors."""
@@ -124,6 +129,9 @@ class ProductFacts:
         return frozenset(place.root for place in resolve(self.fusion, values))
 
     def _has_prologue(self, node: Node, value: Value) -> bool:
+        if self.loads is not None:
+            (place,) = resolve(self.fusion, [value])
+            return place.root.name not in self.loads.get(node.out.name, ())
         if not self.fuse_all and self._makers(value) <= self._kept:
             return False
         call = as_call(node)

@@ -33,8 +33,8 @@ def refusals(problem: Problem) -> list[str]:
     return schedulers.refusals(hinted(env_of(problem), problem))
 
 
-def propose(problem: Problem) -> tuple[str, HeuristicParams]:
-    """The scheduler that takes the problem, and its params; errors as ``schedulers.propose``."""
+def propose(problem: Problem) -> HeuristicParams:
+    """The params of the scheduler that takes the problem; errors as ``schedulers.propose``."""
     return choose(env_of(problem), proposed, problem)
 
 
@@ -71,14 +71,14 @@ def is_refused(problem: Problem) -> bool:
     return schedulers.reject_reason(problem) is not None
 
 
-def proposed(problem: Problem) -> tuple[str, HeuristicParams]:
-    """The scheduler that takes the problem, and its params.
+def proposed(problem: Problem) -> HeuristicParams:
+    """The params of the scheduler that takes the problem.
 
     A row that varies has no tails. Where its params would have some, it counts as the block that
     it needs.
     """
     found = schedulers.propose(problem)
-    tiling = found[1].row_tiling
+    tiling = found.row_tiling
     if not problem.row_varies or tiling is None or not tiling.tails:
         return found
     return schedulers.propose(replace(problem, reduced=next_power_of_2(problem.reduced)))

@@ -16,8 +16,7 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
-from . import questions
-from .grouper import Grouper
+from .placement import Placement
 from .problem_facts import crossing_axes
 from .reasons import reason_of, with_names
 
@@ -25,31 +24,31 @@ _RESULTS = -1
 """Stands for the fusion's caller among the groups that load a value."""
 
 
-def schedule(grouper: Grouper, before: tuple[str, ...] = ()) -> SegmentedFusion:
+def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion:
     """The groups of a fusion as scheduled segments, in an order in which they can run.
 
     Parameters
     ----------
-    grouper : Grouper
+    placed : Placement
         Its fusion is the segments' one.
     before : tuple of str
         Decisions of an earlier grouping to report.
     """
-    order = _order(grouper.groups)
+    order = _order(placed.groups)
     names = {number: f"s{place}" for place, number in enumerate(order)}
-    footprints = {g.number: footprint_of(g, grouper.graph, grouper.maker) for g in grouper.groups}
-    loads = _loads(grouper, footprints)
-    cuts = {grouper.graph.owner[v]: with_names(cut, names) for v, cut in grouper.cuts.items()}
+    footprints = {g.number: footprint_of(g, placed.graph, placed.maker) for g in placed.groups}
+    loads = _loads(placed, footprints)
+    cuts = {placed.graph.owner[v]: with_names(cut, names) for v, cut in placed.cuts.items()}
     segments = [
-        replace(_segment(grouper, n, names[n], footprints[n], loads), cut=cuts.get(n, ""))
+        replace(_segment(placed, n, names[n], footprints[n], loads), cut=cuts.get(n, ""))
         for n in order
     ]
-    if grouper.device.overlaps_launches:
+    if placed.device.overlaps_launches:
         segments = _overlapped(segments)
-    layouts = {out: buffer_strides(grouper.fusion, out) for s in segments for out in s.outputs}
-    results = tuple(grouper.buffers[o.value] for o in grouper.fusion.outputs)
+    layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
+    results = tuple(placed.buffers[o.value] for o in placed.fusion.outputs)
     why = (*before, *cuts.values())
-    return SegmentedFusion(grouper.fusion, tuple(segments), results, layouts, why)
+    return SegmentedFusion(placed.fusion, tuple(segments), results, layouts, why)
 
 
 def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
@@ -86,18 +85,18 @@ def _order(groups: Sequence[FusionGroup]) -> list[int]:
     return done
 
 
-def _loads(grouper: Grouper, footprints: dict[int, ReadFootprint]) -> dict[Value, set[int]]:
+def _loads(placed: Placement, footprints: dict[int, ReadFootprint]) -> dict[Value, set[int]]:
     """The groups that load a value, ``_RESULTS`` among them for a result of the fusion."""
-    found: dict[Value, set[int]] = {b.root: {_RESULTS} for b in grouper.buffers.values()}
+    found: dict[Value, set[int]] = {b.root: {_RESULTS} for b in placed.buffers.values()}
     for number, footprint in footprints.items():
         for read in footprint.loads:
             found.setdefault(read.value, set()).add(number)
     return found
 
 
-def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
+def _library_segment(placed: Placement, node: Node, name: str) -> Segment:
     """The segment of an op that torch runs."""
-    operands = tuple(grouper.buffers[v] for v in node.operands() if v.is_tensor)
+    operands = tuple(placed.buffers[v] for v in node.operands() if v.is_tensor)
     scalars = [v for v in node.operands() if not v.is_tensor]
     return Segment(
         name=name,
@@ -114,37 +113,37 @@ def _library_segment(grouper: Grouper, node: Node, name: str) -> Segment:
         params=ExprEvalParams(),
         reason=f"torch runs {node.op}",
         operands=operands,
-        bytes_read=library_bytes(grouper.fusion, operands),
-        bytes_written=sum(held_bytes(grouper.fusion, out) for out in node.outs),
+        bytes_read=library_bytes(placed.fusion, operands),
+        bytes_written=sum(held_bytes(placed.fusion, out) for out in node.outs),
     )
 
 
 def _segment(
-    grouper: Grouper,
+    placed: Placement,
     number: int,
     name: str,
     footprint: ReadFootprint,
     loads: dict[Value, set[int]],
 ) -> Segment:
     """The segment of a group, by the scheduler that takes it."""
-    group = grouper.groups[number]
+    group = placed.groups[number]
     if group.library is not None:
-        return _library_segment(grouper, group.library, name)
-    problem = grouper.problem(group)
-    scheduler, params = questions.propose(problem)
-    members = _members(grouper, group)
+        return _library_segment(placed, group.library, name)
+    params, refusals = placed.scheduled(group)
+    members = _members(placed, group)
     outs = ((member, out) for member in members for out in member.node.outs)
     wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
     stores = (*group.stores, *wanted)
-    nodes = _nodes(grouper, footprint, members, stores)
-    traffic = grouper.maker.traffic(footprint.loads, stores)
+    nodes = _nodes(placed, footprint, members, stores)
+    traffic = placed.maker.traffic(footprint.loads, stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     reduced = order_axes(group.reduced, traffic)
     return Segment(
         name=name,
-        scheduler=scheduler,
+        scheduler=params.scheduler,
         nodes=nodes,
         inputs=tuple(dict.fromkeys(r.value for r in ordered)),
+        loads=_loads_instead(placed, group, footprint),
         outputs=tuple(dict.fromkeys(s.value for s in stores)),
         parallel=order_axes(group.parallel, traffic),
         reduced=group.reduced if group.scans else reduced,
@@ -155,22 +154,31 @@ def _segment(
         stores=stores,
         params=params,
         reason=reason_of(group, len(nodes), stores),
-        refusals=tuple(questions.refusals(problem)),
+        refusals=refusals,
         depth=group.depth,
         row_start=row_start(traffic, group.parallel, reduced),
-        bytes_read=moved_bytes(grouper.fusion, (t for t in traffic if not t.is_store)),
-        bytes_written=moved_bytes(grouper.fusion, (t for t in traffic if t.is_store)),
+        bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
+        bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
     )
 
 
-def _members(grouper: Grouper, group: FusionGroup) -> tuple[Member, ...]:
+def _loads_instead(
+    placed: Placement, group: FusionGroup, footprint: ReadFootprint
+) -> tuple[Value, ...]:
+    """What a kernel loads although it could compute it."""
+    loaded = (r.value for r in footprint.loads)
+    found = {v for v in loaded if v in placed.graph.writers and v not in placed.maker.places}
+    return tuple(sorted(found | group.stored, key=lambda v: placed.maker.ranks[v]))
+
+
+def _members(placed: Placement, group: FusionGroup) -> tuple[Member, ...]:
     """The reductions and scans of a group in order of dependence, which is recording order."""
     found = {m.node: m for m in (*group.members, *group.outer)}
-    return tuple(found[node] for node in _in_order(grouper, found))
+    return tuple(found[node] for node in _in_order(placed, found))
 
 
 def _nodes(
-    grouper: Grouper,
+    placed: Placement,
     footprint: ReadFootprint,
     members: Sequence[Member],
     stores: Sequence[Store],
@@ -178,11 +186,11 @@ def _nodes(
     """All nodes that a kernel computes, those of its stores too."""
     met = {*footprint.nodes, *(m.node for m in members)}
     met |= {s.scatter for s in stores if s.scatter is not None}
-    makers = (grouper.fusion.producers[s.value] for s in stores if s.start or s.source is not None)
+    makers = (placed.fusion.producers[s.value] for s in stores if s.start or s.source is not None)
     met |= {node for node in makers if not is_scatter(node)}
-    return _in_order(grouper, met)
+    return _in_order(placed, met)
 
 
-def _in_order(grouper: Grouper, nodes: Iterable[Node]) -> tuple[Node, ...]:
+def _in_order(placed: Placement, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Nodes in recording order."""
-    return tuple(sorted(nodes, key=lambda n: grouper.maker.ranks[n.out]))
+    return tuple(sorted(nodes, key=lambda n: placed.maker.ranks[n.out]))

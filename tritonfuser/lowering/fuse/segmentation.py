@@ -1,27 +1,36 @@
 """Fusion in, SegmentedFusion out: which nodes share a kernel, under which params, and why.
 
-The stages, each from the result of the one before:
+``segment`` chooses a schedule and makes the segments of it on the way. The stages, each from the
+result of the one before:
 
 1. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
    Legality says what one kernel can hold, and a scheduler has to take it.
 2. Splits: which reductions are done in two steps (``split_policy.py``). The fusion is rewritten
    and grouped once more.
 3. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
+
+``segment_as`` makes the segments of a given schedule. It chooses nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...device import DeviceProperties
+from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
+from ..legality.given_params import with_params
 from ..passes.contract_to_mma import candidates, contract_to_mma
-from ..passes.materialization import materialize_shared
+from ..passes.materialization import Reread, materialize_shared
 from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import Splits, last_steps
+from .given_groups import GivenGroups
 from .grouper import Grouper
 from .reasons import split_reasons
+from .rewriting import chosen_rewrites, contracted_as, split_as
 from .scheduling import schedule
 from .slow_products import slow_products
 from .split_policy import choose_splits, tile_parts
@@ -57,41 +66,70 @@ def segment(
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
     """
-    fusion = materialize_shared(fusion)
+    fusion, reread = materialize_shared(fusion)
     chosen = candidates(fusion, device, products)
     fuse_all = products is not ProductPolicy.AUTO
 
-    def grouped() -> Grouper:
-        """The groups of the fusion with the chosen products as kernels."""
+    def grouped() -> tuple[Grouper, dict[Value, int]]:
+        """The groups of the fusion with the chosen products as kernels, and its tile splits."""
         found = Grouper(contracted.fusion, device, fuse_all, misaligned)
         parts = tile_parts(found) if two_steps else {}
         if not parts:
-            return found
-        return Grouper(split_reductions(contracted.fusion, parts), device, fuse_all, misaligned)
+            return found, {}
+        again = split_reductions(contracted.fusion, parts)
+        return Grouper(again, device, fuse_all, misaligned), parts
 
     contracted = contract_to_mma(fusion, chosen)
-    grouper = grouped()
+    grouper, in_tiles = grouped()
     while not fuse_all and (slow := slow_products(grouper)):
         chosen -= {contracted.products[value] for value in slow}
         contracted = contract_to_mma(fusion, chosen)
-        grouper = grouped()
+        grouper, in_tiles = grouped()
 
     def scheduled(splits: Splits) -> SegmentedFusion:
         """The groups with reductions split, as segments."""
+        rewrites = chosen_rewrites(grouper.fusion, reread, chosen, in_tiles, splits.parts)
         if not splits.parts:
-            return schedule(grouper)
+            return replace(schedule(grouper), rewrites=rewrites)
         whole = split_reductions(grouper.fusion, splits.parts)
         co_reduced = last_steps(whole, splits.co_reduced)
         again = Grouper(whole, device, fuse_all, misaligned, co_reduced)
-        return schedule(again, split_reasons(grouper, again, splits.parts))
+        made = schedule(again, split_reasons(grouper, again, splits.parts))
+        return replace(made, rewrites=rewrites)
 
     if not two_steps:
-        return schedule(grouper)
+        return scheduled(Splits())
     splits = choose_splits(grouper, cut_rows=True)
     if not splits.cuts_rows:
         return scheduled(splits)
     whole_rows = choose_splits(grouper, cut_rows=False)
     return min(scheduled(whole_rows), scheduled(splits), key=cost)
+
+
+def segment_as(
+    fusion: Fusion, device: DeviceProperties, given: Schedule, misaligned: frozenset[Value]
+) -> SegmentedFusion:
+    """Cut a simplified, concrete fusion into the kernels of a schedule.
+
+    Parameters
+    ----------
+    given : Schedule
+        Of a fusion like this one.
+
+    Raises
+    ------
+    ParamsError
+        Names the field, by its path, that is of no use here or that no kernel can have, and why.
+    """
+    rewrites = given.rewrites
+    reread = Reread(rewrites.materialized, rewrites.recomputed)
+    fusion, _ = materialize_shared(fusion, reread)
+    fusion = contracted_as(fusion, device, rewrites.products)
+    fusion = split_as(fusion, rewrites.tile_splits, "tile_splits")
+    fusion = split_as(fusion, rewrites.splits, "splits")
+    groups = GivenGroups(fusion, device, misaligned, given.segments)
+    made = replace(schedule(groups), rewrites=rewrites)
+    return with_params(made, [piece.params for piece in made.segments])
 
 
 LAUNCH = 8 << 20

@@ -66,6 +66,8 @@ class Anchor:
         As in ``Store``.
     start : tuple of int
         As in ``Store``.
+    part : int or None
+        As in ``Store``.
     """
 
     value: Value
@@ -79,11 +81,18 @@ class Anchor:
     source: Operand | None = None
     scatter: Node | None = None
     start: tuple[int, ...] = ()
+    part: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As schedules name it: the value, or what of it is stored."""
+        return self.value.name if self.member is not None else self.store.name
 
     @property
     def store(self) -> Store:
         """The store of a value that is no reduction or scan."""
-        return Store(self.value, self.index, self.guards, self.source, self.scatter, self.start)
+        where = (self.value, self.index, self.guards, self.source, self.scatter)
+        return Store(*where, self.start, self.part)
 
     @property
     def starts(self) -> tuple[Read, ...]:

@@ -141,9 +141,10 @@ class AnchorMaker:
             return []
         whole = form.parts(as_call(node))
         found = [part for part in whole if not assume_equal(part[0].tensor.numel, 0)]
+        index = self.axes.index
         return [
-            self._anchor(Store(value, self.axes.index(part), source=part, start=start), part)
-            for part, start in found
+            self._anchor(Store(value, index(part), source=part, start=start, part=number), part)
+            for number, (part, start) in enumerate(found)
         ]
 
     def _anchor(self, store: Store, over: Value) -> Anchor:
@@ -152,7 +153,8 @@ class AnchorMaker:
         bare = Anchor(
             store.value, parallel, (), store.index, EMPTY_FOOTPRINT, None, False, store.guards
         )
-        anchor = replace(bare, source=store.source, scatter=store.scatter, start=store.start)
+        anchor = replace(bare, source=store.source, scatter=store.scatter)
+        anchor = replace(anchor, start=store.start, part=store.part)
         return replace(anchor, footprint=self._footprint(anchor, self.places))
 
     def _footprint(self, anchor: Anchor, places: Mapping[Value, Index]) -> ReadFootprint:

@@ -52,6 +52,8 @@ class FusionGroup:
         The op that torch runs. None for a kernel.
     stored : frozenset of Value
         Values that it loads from memory though it could compute them.
+    loads_given : bool
+        It loads no other such values, however cheap that were.
     co_reduced : tuple of Axis
         The axes of its rows that one program must have whole, since a reduction over them reads
         results of those rows.
@@ -73,6 +75,7 @@ class FusionGroup:
     scans: bool = False
     library: Node | None = None
     stored: frozenset[Value] = frozenset()
+    loads_given: bool = False
     co_reduced: tuple[Axis, ...] = ()
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...ir import Value
 from .anchor import Anchor
@@ -78,6 +78,12 @@ class GroupGraph:
             known = self.writers.get(anchor.value, 0)
             self.writers[anchor.value] = known | 1 << group.number
         self._link(group)
+
+    def require(self, number: int, others: frozenset[int]) -> None:
+        """Let a group run after others. They must not need it."""
+        group = self.listed[number]
+        self.listed[number] = replace(group, needs=group.needs | others)
+        self._link(self.listed[number])
 
     def _link(self, group: FusionGroup) -> None:
         """Record that what a group needs runs before it, and before all that need the group."""

@@ -46,7 +46,8 @@ class LoadedValues:
             return True
         if value in self.group.stored:
             return True
-        return isinstance(value, Value) and self._is_worth_loading(value)
+        given = self.group.loads_given
+        return not given and isinstance(value, Value) and self._is_worth_loading(value)
 
     def _is_worth_loading(self, value: Value) -> bool:
         writers = self.graph.writers.get(value, 0)

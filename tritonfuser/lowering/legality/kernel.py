@@ -14,16 +14,15 @@ from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
-from ..groups.loaded_values import footprint_of
 from .loop_nests import Nesting
 
 CIRCLE = "the kernels would depend on each other"
 
 
-def why_not_moved(
-    anchor: Anchor, group: FusionGroup, maker: AnchorMaker, graph: GroupGraph
-) -> str | None:
-    """None, or why an anchor cannot be moved to a group's axes of the same extents.
+def grown_with(
+    anchor: Anchor, group: FusionGroup, nesting: Nesting, maker: AnchorMaker, graph: GroupGraph
+) -> FusionGroup | str:
+    """The group with an anchor in it, or why one kernel cannot hold it.
 
     Parameters
     ----------
@@ -31,12 +30,19 @@ def why_not_moved(
         In its own axes.
     group : FusionGroup
         The kernel to join, one of the ``graph``.
+    nesting : Nesting
+        How the loop nest of the anchor lies in that of the group.
     """
-    if anchor.member is not None and not _same_direction(anchor, group, maker, graph):
-        return "it reduces along the other memory direction"
-    if not group.places.keys().isdisjoint(anchor.footprint.results):
-        return "it reads the kernel's reductions at other axes"
-    return None
+    if nesting is Nesting.SAME_EXTENTS:
+        if not group.places.keys().isdisjoint(anchor.footprint.results):
+            return "it reads the kernel's reductions at other axes"
+        anchor = maker.moved(anchor, group)
+    reason = why_not_one_kernel(anchor, group, nesting, maker.places, graph)
+    if reason is not None:
+        return reason
+    needs = graph.needs(anchor, group)
+    grown = group.grown(anchor, nesting is Nesting.OVER_ROWS, needs)
+    return replace(grown, co_reduced=anchor.reduced) if nesting is Nesting.CO_REDUCED else grown
 
 
 def why_not_one_kernel(
@@ -66,15 +72,6 @@ def why_not_one_kernel(
     if graph.up_to(graph.needs(anchor, group)) >> group.number & 1:
         return CIRCLE
     return None
-
-
-def _same_direction(
-    anchor: Anchor, group: FusionGroup, maker: AnchorMaker, graph: GroupGraph
-) -> bool:
-    """Whether an anchor and a group's first member reduce along the same memory direction."""
-    whole = footprint_of(group, graph, maker)
-    first = replace(anchor, reduced=group.members[0].across, footprint=whole)
-    return maker.runs_inner(anchor) == maker.runs_inner(first)
 
 
 def _read_elsewhere(

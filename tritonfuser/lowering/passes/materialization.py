@@ -9,6 +9,7 @@ stored by the kernel that computes it first:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
@@ -28,16 +29,46 @@ Roots = frozenset[Value] | None
 """The tensors in memory that a value is computed from; None for more than ``MAX_ROOTS``."""
 
 
-def materialize_shared(fusion: Fusion) -> Fusion:
-    """Materialize expensive values that kernels behind a later library op use again."""
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """How kernels behind a later library op read values again that earlier kernels compute.
+
+    Attributes
+    ----------
+    materialized : tuple of str
+        Names of the values that are stored for them.
+    recomputed : tuple of str
+        Names of the values that they compute from those.
+    """
+
+    materialized: tuple[str, ...] = ()
+    recomputed: tuple[str, ...] = ()
+
+
+def materialize_shared(fusion: Fusion, given: Reread | None = None) -> tuple[Fusion, Reread]:
+    """Materialize expensive values that kernels behind a later library op use again.
+
+    Parameters
+    ----------
+    given : Reread, optional
+        The choice. By default what costs many bytes to recompute is materialized.
+
+    Returns
+    -------
+    Fusion, Reread
+        The fusion with the chosen values materialized, and the choice.
+    """
     if not any(isinstance(as_call(node).op.form, Library) for node in fusion.nodes):
-        return fusion
-    rewriter = _Materializer(fusion)
+        return fusion, Reread()
+    rewriter = _Materializer(fusion, given)
     for node in fusion.nodes:
         rewriter.add(node)
     if not rewriter.materialized:
-        return fusion
-    return drop_dead(rebuilt(fusion, rewriter.builder.nodes, Substitution(rewriter.materialized)))
+        return fusion, Reread()
+    values = Substitution(rewriter.materialized)
+    names = (v.name for v in rewriter.materialized)
+    chosen = Reread(tuple(names), tuple(rewriter.recomputed))
+    return drop_dead(rebuilt(fusion, rewriter.builder.nodes, values)), chosen
 
 
 class _Materializer:
@@ -49,13 +80,19 @@ class _Materializer:
         The nodes so far.
     materialized : dict
         Value -> the result of its ``keep``.
+    recomputed : list of str
+        Names of the values that are computed once more from those.
 
     The level of a value is the longest chain of library ops, scatters and ``keep`` before it.
     """
 
-    def __init__(self, fusion: Fusion) -> None:
+    def __init__(self, fusion: Fusion, given: Reread | None) -> None:
         self.builder = GraphBuilder(*next_free(fusion))
         self.materialized: dict[Value, Value] = {}
+        self.recomputed: list[str] = []
+        self._given = given
+        self._stored = frozenset(() if given is None else given.materialized)
+        self._again = frozenset(() if given is None else given.recomputed)
         self._makers: dict[Value, Node] = {}
         self._levels = dict.fromkeys(fusion.inputs, 0)
         self._roots: dict[Value, Roots] = {v: frozenset({v}) for v in fusion.inputs if v.is_tensor}
@@ -109,10 +146,11 @@ class _Materializer:
     def _cheaper_equal(self, value: Value, node: Node) -> Value:
         """An expensive value recomputed from what is materialized, or else materialized itself."""
         operands = {v: self._reread[v] for v in node.operands() if v.is_tensor}
-        if self._exceeds_ratio(value, self._roots_of(operands.values())):
+        if self._is_materialized(value, operands.values()):
             (kept,) = self._appended(Node("materialize", (value,), (), (value,), node.loc), value)
             self.materialized[value] = kept
             return kept
+        self.recomputed.append(value.name)
         copies = self._appended(Substitution(operands).node(node), value)
         return dict(zip(node.outs, copies, strict=True))[value]
 
@@ -123,7 +161,15 @@ class _Materializer:
         return outs
 
     def _is_expensive(self, node: Node, value: Value) -> bool:
+        if self._given is not None:
+            return _is_recomputed(node) and value.name in self._stored | self._again
         return _is_recomputed(node) and self._exceeds_ratio(value, self._roots[value])
+
+    def _is_materialized(self, value: Value, operands: Iterable[Value]) -> bool:
+        """Whether an expensive value is stored, rather than computed from operands once more."""
+        if self._given is not None:
+            return value.name in self._stored
+        return self._exceeds_ratio(value, self._roots_of(operands))
 
     def _exceeds_ratio(self, value: Value, roots: Roots) -> bool:
         """Whether computing a value reads ``MIN_RATIO`` times its own bytes."""

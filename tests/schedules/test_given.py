@@ -1,0 +1,191 @@
+"""Schedules given to a run: changed ones run, and what cannot be is refused with its path."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import torch
+
+from tritonfuser import DataType, FusionDefinition, ParamsError, Schedule
+
+
+def two_results():
+    """A softmax, and a sum over columns of its input."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        e = fd.ops.exp(x)
+        total = fd.ops.broadcast(fd.ops.sum(e, [1]), [False, True])
+        fd.add_output(fd.ops.div(e, total))
+        fd.add_output(fd.ops.sum(x, [0]))
+    return fd
+
+
+def product():
+    with FusionDefinition() as fd:
+        a, b = (fd.define_tensor([-1, -1], contiguity=True, dtype=DataType.Half) for _ in "ab")
+        fd.add_output(fd.ops.relu(fd.ops.matmul(a, b)))
+    return fd
+
+
+X = torch.randn(64, 48)
+
+
+def expected(x):
+    return [torch.exp(x) / torch.exp(x).sum(1, keepdim=True), x.sum(0)]
+
+
+def check(fd, data, x=X):
+    for out, wanted in zip(fd.run([x], schedule=data), expected(x), strict=True):
+        torch.testing.assert_close(out, wanted)
+
+
+def exported(fd, x=X, **options):
+    return json.loads(json.dumps(fd.schedule([x], **options).to_dict()))
+
+
+def test_what_was_exported_runs():
+    fd = two_results()
+    data = exported(fd)
+    assert data["version"] == 1
+    check(fd, data)
+    check(fd, Schedule.from_dict(data))
+    assert fd.schedule([X], schedule=data) == Schedule.from_dict(data)
+
+
+def test_a_reduction_in_two_steps():
+    """A split that nobody proposed: the second kernel combines eight partial sums."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0]))
+    data = fd.schedule([X]).to_dict()
+    (piece,) = data["segments"]
+    (value,) = piece["computes"]
+    data["splits"] = [{"value": value, "parts": 8}]
+    with pytest.raises(ParamsError, match=r"segments: (tv\d+) is in none of them") as caught:
+        fd.run([X], schedule=data)
+    partial = caught.value.message.split()[1]
+    data["segments"] = [{**piece, "computes": [name]} for name in (partial, value)]
+    torch.testing.assert_close(fd.run([X], schedule=data), [X.sum(0)])
+    assert len(fd.kernels([X], schedule=data)) == 2
+
+
+def test_kernels_can_be_cut_otherwise():
+    """Everything in a kernel of its own."""
+    fd = two_results()
+    data = exported(fd)
+    row = {"block_x": 1, "block_r": 64, "persistent": True}
+    flat = {"scheduler": "pointwise", "params": {"block_x": 256}}
+    names = [name for piece in data["segments"] for name in piece["computes"]]
+    stores = [name for piece in data["segments"] for name in piece["stores"]]
+    assert len(names) == 2
+    assert len(stores) == 1
+    pieces = [{"scheduler": "reduction", "computes": [n], "params": row} for n in names]
+    check(fd, {"version": 1, "segments": [*pieces, {**flat, "stores": stores}]})
+    cut = fd.kernels(
+        [X], schedule={"version": 1, "segments": [*pieces, {**flat, "stores": stores}]}
+    )
+    assert len(cut) == 3
+
+
+def test_params_change_the_kernel():
+    fd = two_results()
+    data = exported(fd)
+    data["segments"][0]["params"]["num_warps"] = 16
+    plan = fd.plan([X], schedule=data)
+    assert plan.params[0].num_warps == 16
+    assert "num_warps=16" in fd.kernels([X], schedule=data)[0].text
+    assert "num_warps=16" in str(fd.explain([X], measure=False, schedule=data))
+
+
+def test_it_compiles_for_a_gpu_that_is_not_here():
+    fd = product()
+    meta = [torch.empty(256, 256, dtype=torch.float16, device="meta") for _ in "ab"]
+    data = fd.schedule(meta, arch="sm_90", _enable_options=["fuse_matmul"]).to_dict()
+    assert data["products"]
+    (report,) = fd.compile_for("sm_90", meta, schedule=data)
+    assert report.spill_bytes == 0
+
+
+def test_sizes_stay_open():
+    fd = two_results()
+    data = exported(fd)
+    for rows in (64, 128, 256, 512, 1024):
+        check(fd, data, torch.randn(rows, 48))
+    assert len(fd.explain_recompiles()) <= 3
+
+
+def first(data):
+    return data["segments"][0]
+
+
+BAD = {
+    "version: expected 1 to 1, got 2": lambda d: d.update(version=2),
+    "version: expected 1 to 1, got None": lambda d: d.pop("version"),
+    "segments: expected a list of dicts, got None": lambda d: d.pop("segments"),
+    "colour: unknown field": lambda d: d.update(colour=1),
+    "segments[0]: unknown key 'colour'": lambda d: first(d).update(colour=1),
+    "segments[0].scheduler: expected one of": lambda d: first(d).update(scheduler="x"),
+    "segments[0].params.block_r: expected a power of two, 1 or more, got 96": lambda d: first(d)[
+        "params"
+    ].update(block_r=96),
+    "segments[0].params: missing key 'block_r'": lambda d: first(d)["params"].pop("block_r"),
+    "segments[0].params.num_warps: expected int": lambda d: first(d)["params"].update(num_warps=""),
+    "segments[0].stores[0]: expected str, got 3": lambda d: first(d).update(stores=[3]),
+    " is in none of them": lambda d: d["segments"].pop(),
+    "segments[0].stores[1]: tv99 is nothing": lambda d: first(d)["stores"].append("tv99"),
+    "is in segments[0].computes[0] already": lambda d: d["segments"].append(first(d)),
+    "segments[0].loads: expected values that kernels compute, got 'tv0'": lambda d: first(d).update(
+        loads=["tv0"]
+    ),
+    "segments[0].scheduler: pointwise cannot be: the kernel has reductions": lambda d: first(
+        d
+    ).update(scheduler="pointwise", params={"block_x": 64}),
+    "splits[0].value: expected a reduction or a matrix product": lambda d: d.update(
+        splits=[{"value": "tv99", "parts": 2}]
+    ),
+    "splits[0].parts: expected 2 or more, got 1": lambda d: d.update(
+        splits=[{"value": first(d)["computes"][0], "parts": 1}]
+    ),
+    "splits[0].parts: expected a divisor of 48, got 7": lambda d: d.update(
+        splits=[{"value": first(d)["computes"][0], "parts": [7]}]
+    ),
+    "products[0]: expected a matrix product": lambda d: d.update(products=["tv0"]),
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_others_are_refused_with_their_path_and_the_users_line(text):
+    fd = two_results()
+    data = exported(fd)
+    BAD[text](data)
+    with pytest.raises(ParamsError, match=re.escape(text)) as caught:
+        fd.run([X], schedule=data)
+    assert caught.value.loc is not None
+    assert caught.value.loc.file == __file__
+
+
+@pytest.mark.parametrize("given", [3, "softmax", [{}]])
+def test_what_is_no_schedule(given):
+    with pytest.raises(ParamsError, match="schedule: expected a dict"):
+        two_results().run([X], schedule=given)
+
+
+def test_params_or_a_schedule():
+    fd = two_results()
+    with pytest.raises(TypeError, match="together with params"):
+        fd.run([X], schedule=exported(fd), params=fd.heuristics([X]))
+
+
+def test_a_circle_is_refused():
+    fd = two_results()
+    data = exported(fd)
+    row = {"block_x": 1, "block_r": 64, "persistent": True}
+    names = [name for piece in data["segments"] for name in piece["computes"]]
+    stores = [name for piece in data["segments"] for name in piece["stores"]]
+    pieces = [{"scheduler": "reduction", "computes": [n], "params": row} for n in names]
+    pieces[0]["loads"] = stores
+    flat = {"scheduler": "pointwise", "params": {"block_x": 256}, "stores": stores}
+    with pytest.raises(ParamsError, match="depend on each other"):
+        fd.run([X], schedule={"version": 1, "segments": [*pieces, flat]})

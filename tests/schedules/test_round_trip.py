@@ -1,0 +1,96 @@
+"""The kernels of a schedule, exported as JSON, are the kernels that it was exported from."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from bench.recorded.definitions import load, make_inputs, record
+from tests.e2e.checking import CPU, gpu
+from tests.e2e.graphs.test_random_graphs import KINDS
+from tests.e2e.opened import open_signature
+from tests.e2e.test_open_sizes import CHOSEN, DYNAMIC, define, noise
+from tritonfuser import FusionDefinition, Schedule
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.run_options import DEFAULT, RunOptions
+from tritonfuser.lowering.schedules import schedule_of
+
+DEFINITIONS = load()
+DEVICE = gpu(4)
+"""Few multiprocessors: small problems are split like large ones."""
+
+
+def kernels(found: Lowered) -> list[Any]:
+    """All that a plan is made of."""
+    cut = found.segmented
+    pieces = [(s.scheduler, str(s.params), str(s.inputs), str(s.outputs)) for s in cut.segments]
+    sources = [None if s is None else (s.text, str(s.args)) for s in found.sources]
+    return [*pieces, *sources, str(cut.results), str(cut.layouts)]
+
+
+def check(make: Callable[[RunOptions], Lowered]) -> None:
+    found = make(DEFAULT)
+    text = json.dumps(schedule_of(found.segmented).to_dict())
+    given = Schedule.from_dict(json.loads(text))
+    assert given == schedule_of(found.segmented)
+    again = make(RunOptions(schedule=given))
+    assert kernels(again) == kernels(found)
+    assert schedule_of(again.segmented) == given
+
+
+def check_fixed(fd: FusionDefinition, inputs: Sequence[Any]) -> None:
+    facts = signature(fd.fusion.ir, inputs, CPU)
+    check(lambda options: lower(fd.fusion.ir, facts, DEVICE, options))
+
+
+def check_open(fd: FusionDefinition, given: Sequence[Sequence[Any]]) -> None:
+    def make(options: RunOptions) -> Lowered:
+        sizes = open_signature(fd, given[0], given[1:])
+        assert sizes is not None
+        return lower(fd.fusion.ir, sizes.signature, DEVICE, options, sizes.env)
+
+    check(make)
+
+
+@pytest.mark.parametrize("entry", DEFINITIONS, ids=lambda e: e.name)
+def test_of_recorded_definitions(entry):
+    fd = record(entry)
+    check_fixed(fd, make_inputs(entry, fd.fusion.ir, "meta"))
+
+
+def check_random(kind: str, seed: int) -> None:
+    grown = KINDS[kind].grow(random.Random(f"{kind} {seed}"))
+    check_fixed(grown.fd, grown.inputs)
+    if kind in DYNAMIC:
+        sizes = {n for table in grown.sizes for n in table}
+        tables = ({n: n for n in sizes}, {n: 2 * n for n in sizes})
+        given = [[made.resized(table) for made in grown.made] for table in tables]
+        if open_signature(grown.fd, given[0], given[1:]) is not None:
+            check_open(grown.fd, given)
+
+
+def seeds(numbers: range) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("kind", "seed"), [(k, n) for k in KINDS for n in numbers])
+
+
+@seeds(range(4))
+def test_of_random_graphs(kind, seed):
+    check_random(kind, seed)
+
+
+@pytest.mark.slow
+@seeds(range(4, 40))
+def test_of_more_random_graphs(kind, seed):
+    check_random(kind, seed)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_with_sizes_that_vary(name):
+    body, shapes = CHOSEN[name]
+    given = [[noise(*shape, seed=n) for n, shape in enumerate(case)] for case in shapes]
+    check_open(define(body), given)

@@ -1,0 +1,190 @@
+"""``Schedule``: every decision between a simplified fusion and its kernels, as plain data.
+
+Values are named as in ``repr(fd)``; those that a rewriting adds have the next free numbers. The
+stages read a schedule in the order of its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import ParamsError
+from .codec import decode, encode
+from .params import PARAMS, HeuristicParams
+
+VERSION = 1
+"""Of the format of ``to_dict``. It grows when a field changes its meaning."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReductionSplit:
+    """A reduction, or the K of a matrix product, that is done in two steps.
+
+    Attributes
+    ----------
+    value : str
+        The first result of the op.
+    parts : int, tuple of int or str
+        An int: about so many parts, as the extents have divisors. A list: for each reduced dim the
+        factor that the second step reduces; ``-n`` for the factor that leaves ``n`` elements to
+        the first. A name: parts as those of that maximum, below which exponentials are summed.
+    interleave : int
+        0: parts are contiguous. Above: part ``i`` of ``n`` has elements ``i, i + n, ...``, and
+        ``n`` is a multiple of this where the extents allow it.
+    """
+
+    value: str
+    parts: int | tuple[int, ...] | str
+    interleave: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SegmentSchedule:
+    """One kernel, or one op that torch runs.
+
+    Attributes
+    ----------
+    computes : tuple of str
+        The first result of each reduction, scan and matrix product in the kernel, and of the op
+        that torch runs. Pointwise ops and views are computed wherever they are read.
+    stores : tuple of str
+        The other values that it stores. ``tv3[1]`` is the second part of a concatenation,
+        ``tv3.copy`` the copy that a scatter writes into, ``tv3.put`` what it writes there.
+    loads : tuple of str
+        Values of other kernels that it loads although it could compute them.
+    co_reduced : tuple of str
+        Those of ``computes`` that reduce results of the kernel's own rows.
+    params : HeuristicParams
+        The scheduler's params; their class says which scheduler.
+    """
+
+    computes: tuple[str, ...] = ()
+    stores: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    co_reduced: tuple[str, ...] = ()
+    params: HeuristicParams
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler of the kernel."""
+        return self.params.scheduler
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: ``scheduler``, the names, ``params``."""
+        names = {row.name: list(getattr(self, row.name)) for row in fields(self)[:-1]}
+        return {"scheduler": self.scheduler, **names, "params": encode(self.params)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rewrites:
+    """How a fusion is rewritten before it is cut into kernels.
+
+    Attributes
+    ----------
+    materialized : tuple of str
+        Values that kernels behind a later op of torch read from memory.
+    recomputed : tuple of str
+        Values that such kernels compute again from those.
+    products : tuple of str
+        The matrix products that generated kernels compute. Torch runs the others.
+    tile_splits : tuple of ReductionSplit
+        Reductions of whole rows of a product, whose first step is done in the product's tiles.
+    splits : tuple of ReductionSplit
+        Reductions in two steps, of the fusion after ``tile_splits``.
+    """
+
+    materialized: tuple[str, ...] = ()
+    recomputed: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
+    tile_splits: tuple[ReductionSplit, ...] = ()
+    splits: tuple[ReductionSplit, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """How a definition is cut into kernels, with the params of each.
+
+    ``str`` is its JSON; ``to_dict`` and ``from_dict`` are plain data.
+
+    Attributes
+    ----------
+    rewrites : Rewrites
+        What is materialized and split, which products are fused.
+    segments : tuple of SegmentSchedule
+        The kernels, and what torch runs, in execution order.
+    """
+
+    rewrites: Rewrites = Rewrites()
+    segments: tuple[SegmentSchedule, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""
+        segments = [segment.to_dict() for segment in self.segments]
+        return {"version": VERSION, **encode(self.rewrites), "segments": segments}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schedule:
+        """The schedule that ``to_dict`` wrote. A missing field has its default, if it has one.
+
+        Raises
+        ------
+        ParamsError
+            Names the field by its path, ``segments[1].params.block_m``, what was expected and what
+            came.
+        """
+        if not isinstance(data, Mapping):
+            raise ParamsError(
+                f"schedule: expected a dict as to_dict() makes it, got {type(data).__name__}"
+            )
+        _check_version(data.get("version"))
+        rest = {k: v for k, v in data.items() if k not in ("version", "segments")}
+        segments = data.get("segments")
+        if not isinstance(segments, list | tuple):
+            raise ParamsError(f"segments: expected a list of dicts, got {segments!r}")
+        _refuse_unknown(rest, [row.name for row in fields(Rewrites)], ("version", "segments"))
+        rewrites = decode(Rewrites, rest, "")
+        found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
+        return cls(rewrites=rewrites, segments=tuple(found))
+
+
+def _check_version(version: object) -> None:
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise ParamsError(f"version: expected 1 to {VERSION}, got {version!r}")
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: list[str], also: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in known:
+            raise ParamsError(f"{key}: unknown field, expected {', '.join((*also, *known))}")
+
+
+def _segment(data: Any, where: str) -> SegmentSchedule:
+    if isinstance(data, SegmentSchedule):
+        return data
+    if not isinstance(data, Mapping):
+        raise ParamsError(f"{where}: expected a dict, got {data!r}")
+    scheduler = data.get("scheduler")
+    if not isinstance(scheduler, str) or scheduler not in PARAMS:
+        raise ParamsError(
+            f"{where}.scheduler: expected one of {', '.join(PARAMS)}, got {scheduler!r}"
+        )
+    params = _params(PARAMS[scheduler], data.get("params"), f"{where}.params")
+    names = {k: v for k, v in data.items() if k not in ("scheduler", "params")}
+    made = decode(SegmentSchedule, {**names, "params": params}, where)
+    assert isinstance(made, SegmentSchedule)
+    return made
+
+
+def _params(found: type[HeuristicParams], data: Any, where: str) -> HeuristicParams:
+    """Params of a class. What their constructor refuses is named by its path too."""
+    try:
+        made = decode(found, data, where)
+    except ParamsError as error:
+        named = f"{found.scheduler} params"
+        if not error.message.startswith(named):
+            raise
+        raise ParamsError(where + error.message.removeprefix(named), hint=error.hint) from None
+    assert isinstance(made, HeuristicParams)
+    return made

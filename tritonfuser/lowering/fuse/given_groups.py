@@ -1,0 +1,155 @@
+"""Fusion and the segments of a schedule in, groups out: each anchor where the schedule has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...device import DeviceProperties
+from ...errors import ParamsError
+from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import SegmentSchedule
+from ...ir import Fusion, Node, Value
+from ..groups.anchor import Anchor
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.group_graph import bits
+from ..legality.kernel import CIRCLE, grown_with
+from ..legality.loop_nests import nesting_of
+from ..legality.scheduler import why_not_scheduler
+from .placement import Placement
+from .product_facts import ProductFacts
+
+
+class GivenGroups(Placement):
+    """Groups as a schedule has them, where one kernel can hold what the schedule puts into it.
+
+    Attributes
+    ----------
+    segments : sequence of SegmentSchedule
+        The schedule's.
+    """
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        device: DeviceProperties,
+        misaligned: frozenset[Value],
+        segments: Sequence[SegmentSchedule],
+    ) -> None:
+        self.segments = segments
+        self._places = _places(segments)
+        self._left = set(self._places)
+        self._numbers: dict[int, int] = {}
+        loads = {name: piece.loads for piece in segments for name in piece.computes}
+        facts = ProductFacts(fusion, device, True, misaligned, loads)
+        self._values = {v.name: v for node in fusion.nodes for v in node.outs}
+        super().__init__(AnchorMaker(fusion), facts, device)
+        self.place_all()
+        self._refuse_left()
+        self._link_loads()
+
+    def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
+        """The schedule's params."""
+        place = self._segment_of(group)
+        params = self.segments[place].params
+        reason = why_not_scheduler(params.scheduler, group)
+        if reason is not None:
+            raise ParamsError(
+                f"segments[{place}].scheduler: {params.scheduler} cannot be: {reason}"
+            )
+        return params, ()
+
+    def _segment_of(self, group: FusionGroup) -> int:
+        if group.library is not None:
+            return self._places[group.library.out.name][0]
+        return next(place for place, n in self._numbers.items() if n == group.number)
+
+    def _place(self, anchor: Anchor) -> None:
+        place, field = self._found(anchor.name)
+        number = self._numbers.get(place)
+        if number is None:
+            self._start(self._empty(anchor), anchor)
+            return
+        group = self.groups[number]
+        co_reduces = anchor.value.name in self.segments[place].co_reduced
+        nesting = nesting_of(anchor, group, co_reduces)
+        if nesting is None:
+            grown: FusionGroup | str = "it runs over other axes"
+        else:
+            grown = grown_with(anchor, group, nesting, self.maker, self.graph)
+        if isinstance(grown, str):
+            raise ParamsError(f"{field}: {anchor.value.name} cannot be in this kernel: {grown}")
+        self.graph.put(grown, anchor)
+
+    def _place_store(self, value: Value) -> None:
+        """As a whole, or in parts where the schedule names parts."""
+        parts = self.maker.parts(value)
+        in_parts = parts and value.name not in self._places
+        for anchor in parts if in_parts else [self.maker.store(value)]:
+            self._place(anchor)
+
+    def _place_library(self, node: Node) -> None:
+        place, field = self._found(node.out.name)
+        reason = why_not_scheduler(self.segments[place].scheduler, None)
+        if reason is not None:
+            raise ParamsError(f"{field}: {node.op} of {node.out.name} is run by torch: {reason}")
+        super()._place_library(node)
+
+    def _empty(self, anchor: Anchor, stored: frozenset[Value] = frozenset()) -> FusionGroup:
+        place, _ = self._found(anchor.name)
+        self._numbers[place] = len(self.graph)
+        loads = {self._value(name, place) for name in self.segments[place].loads}
+        group = super()._empty(anchor, stored | loads)
+        return replace(group, loads_given=True)
+
+    def _value(self, name: str, place: int) -> Value:
+        if name not in self._values:
+            raise ParamsError(
+                f"segments[{place}].loads: expected values that kernels compute, got {name!r}"
+            )
+        return self._values[name]
+
+    def _found(self, name: str) -> tuple[int, str]:
+        """The segment that has an anchor, and the path of its name in the schedule."""
+        if name not in self._places:
+            raise ParamsError(
+                f"segments: {name} is in none of them",
+                hint="Each reduction, op of torch and stored result has to be in one.",
+            )
+        self._left.discard(name)
+        return self._places[name]
+
+    def _refuse_left(self) -> None:
+        for name in sorted(self._left):
+            place, field = self._places[name]
+            raise ParamsError(
+                f"{field}: {name} is nothing that a kernel of this definition has to compute "
+                "or store",
+                hint=f"fd.schedule(inputs) gives the names, those of segments[{place}] among them.",
+            )
+
+    def _link_loads(self) -> None:
+        """Kernels run after those that write what they load."""
+        for place, number in self._numbers.items():
+            group = self.groups[number]
+            writers = self.graph.writing(group.stored)
+            missing = sorted(v.name for v in group.stored if not self.graph.writing([v]))
+            if missing:
+                raise ParamsError(f"segments[{place}].loads: no kernel stores {missing[0]}")
+            if self.graph.up_to(writers) & bits([number]):
+                raise ParamsError(f"segments[{place}].loads: {CIRCLE}")
+            self.graph.require(number, writers)
+
+
+def _places(segments: Iterable[SegmentSchedule]) -> dict[str, tuple[int, str]]:
+    """The segment of each name, and the path of the name in the schedule."""
+    found: dict[str, tuple[int, str]] = {}
+    for place, piece in enumerate(segments):
+        for field in ("computes", "stores"):
+            for at, name in enumerate(getattr(piece, field)):
+                path = f"segments[{place}].{field}[{at}]"
+                if name in found:
+                    raise ParamsError(f"{path}: {name} is in {found[name][1]} already")
+                found[name] = place, path
+    return found

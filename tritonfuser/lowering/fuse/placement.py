@@ -1,0 +1,165 @@
+"""Fusion in, groups out: every reduction, product and result of a fusion is put into a kernel.
+
+Which kernel is the question of the two subclasses: ``grouper.py`` chooses, ``given_groups.py`` does
+as it is told. The order in which they are asked is here, and is the same for both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ...device import DeviceProperties
+from ...heuristics.params import HeuristicParams
+from ...ir import Node, Value
+from ...symbolic.sizes import hint
+from ..access.aliases import BufferView, resolve
+from ..access.read_footprint import (
+    ends_kernel,
+    is_library,
+    is_materialize,
+    is_reducer,
+    is_scatter,
+)
+from ..groups.anchor import Anchor
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.fusion_group import FusionGroup
+from ..groups.group_graph import GroupGraph
+from ..passes.contract_to_mma import is_product
+from .product_facts import ProductFacts
+
+
+class Placement(ABC):
+    """Puts the anchors of a fusion into groups, in one order.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        Simplified and concrete.
+    device : DeviceProperties
+        The device to schedule for.
+    maker : AnchorMaker
+        Of the fusion.
+    facts : ProductFacts
+        Of its matrix products.
+    buffers : dict of Value to BufferView
+        Where outputs and operands of torch's ops lie in memory.
+    graph : GroupGraph
+        The groups.
+    cuts : dict of Value to str
+        The value that started a kernel, and why the kernels before took it not in. ``@0`` stands
+        for the kernel of group 0.
+    """
+
+    def __init__(self, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties) -> None:
+        self.fusion = maker.fusion
+        self.device = device
+        self.maker = maker
+        self.facts = facts
+        self.buffers = self._buffers()
+        self.graph = GroupGraph()
+        self.cuts: dict[Value, str] = {}
+
+    @property
+    def groups(self) -> list[FusionGroup]:
+        """The kernels, and what torch runs, by number."""
+        return self.graph.listed
+
+    @abstractmethod
+    def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
+        """The params of a group's kernel, and why the schedulers before its own refuse it."""
+
+    @abstractmethod
+    def _place(self, anchor: Anchor) -> None:
+        """Put an anchor into a kernel, or start one with it."""
+
+    @abstractmethod
+    def _place_store(self, value: Value) -> None:
+        """Place a stored value, as a whole or in parts."""
+
+    def place_all(self) -> None:
+        """Place all that the fusion has."""
+        for item in self._ordered():
+            if isinstance(item, Anchor):
+                self._place(item)
+            elif is_materialize(item):
+                self._place(self.maker.materialized(item))
+            elif is_scatter(item):
+                self._place_scatter(item)
+            elif is_product(item):
+                self._place_product(item)
+            else:
+                self._place_library(item)
+        # The largest first: smaller results ride along in their kernels.
+        for value in sorted(self._stored(), key=lambda v: -hint(v.tensor.numel)):
+            if value not in self.graph.owner:
+                self._place_store(value)
+
+    def _buffers(self) -> dict[Value, BufferView]:
+        """Where values lie that must be in memory: outputs, and operands of torch's ops."""
+        values = [o.value for o in self.fusion.outputs]
+        for node in self.fusion.nodes:
+            if is_library(node):
+                values += [v for v in node.operands() if v.is_tensor]
+            elif is_product(node):
+                values += self.facts.materialised(node)
+        return dict(zip(values, resolve(self.fusion, values), strict=True))
+
+    def _ordered(self) -> list[Anchor | Node]:
+        """Reductions, library calls and scatters by depth.
+
+        At a depth, reductions along contiguous memory come first. Reductions over their rows can
+        join them then.
+        """
+        depth = self.maker.depth
+        found: list[tuple[int, int, Anchor | Node]] = []
+        for node in self.fusion.nodes:
+            if ends_kernel(node) or is_product(node):
+                found.append((depth[node.out], 2, node))
+            elif is_reducer(node):
+                anchor = self.maker.reducer(node)
+                found.append((depth[node.out], int(not self.maker.runs_inner(anchor)), anchor))
+        return [item for _, _, item in sorted(found, key=lambda entry: entry[:2])]
+
+    def _place_library(self, node: Node) -> None:
+        """A library call ends a kernel: its operands are stored before it."""
+        roots = self._in_memory([v for v in node.operands() if v.is_tensor])
+        group = FusionGroup(len(self.graph), (), (), needs=self.graph.writing(roots), library=node)
+        self.graph.start(group)
+        self.graph.owner.update(dict.fromkeys(node.outs, group.number))
+
+    def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
+        """The buffers that values lie in. Those that no kernel stores yet are placed."""
+        roots = frozenset(self.buffers[v].root for v in values)
+        for root in sorted(roots, key=lambda v: (-hint(v.tensor.numel), self.maker.ranks[v])):
+            if root not in self.graph.owner and root not in self.fusion.given:
+                self._place_store(root)
+        return roots
+
+    def _place_product(self, node: Node) -> None:
+        """A matrix product starts a kernel. What is computed from it may join as its epilogue."""
+        roots = self._in_memory(self.facts.materialised(node))
+        anchor = self.maker.product(node, roots)
+        self._start(self._empty(anchor, roots), anchor, self.graph.writing(roots))
+
+    def _place_scatter(self, node: Node) -> None:
+        """Two stores into one buffer: the copy, then in a later kernel what is put into it."""
+        for anchor in self.maker.scatter(node):
+            self._place(anchor)
+
+    def _stored(self) -> list[Value]:
+        """The buffers to be stored that are no inputs, each once."""
+        roots = dict.fromkeys(b.root for b in self.buffers.values())
+        return [v for v in roots if v not in self.fusion.given]
+
+    def _empty(self, anchor: Anchor, stored: frozenset[Value] = frozenset()) -> FusionGroup:
+        """A group for an anchor to start."""
+        return FusionGroup(len(self.graph), anchor.parallel, anchor.reduced, stored=stored)
+
+    def _start(
+        self, group: FusionGroup, anchor: Anchor, needs: frozenset[int] = frozenset()
+    ) -> None:
+        """A new group with an anchor in it."""
+        self.graph.start(group)
+        needs |= self.graph.needs(anchor, group)
+        self.graph.put(group.grown(anchor, False, needs), anchor)

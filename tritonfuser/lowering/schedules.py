@@ -1,0 +1,30 @@
+"""Segments in, the schedule that they are made of out."""
+
+from __future__ import annotations
+
+from ..heuristics.schedule import Schedule, SegmentSchedule
+from .segments import Member, Segment, SegmentedFusion
+
+
+def schedule_of(segmented: SegmentedFusion) -> Schedule:
+    """The schedule of a segmented fusion: ``segment_as`` makes the same segments of it."""
+    pieces = tuple(_of_segment(piece) for piece in segmented.segments)
+    return Schedule(rewrites=segmented.rewrites, segments=pieces)
+
+
+def _of_segment(piece: Segment) -> SegmentSchedule:
+    if piece.scheduler == "expr_eval":
+        return SegmentSchedule(computes=(piece.nodes[0].out.name,), params=piece.params)
+    own = {out for member in piece.members for out in member.node.outs}
+    return SegmentSchedule(
+        computes=tuple(m.node.out.name for m in piece.members),
+        stores=tuple(s.name for s in piece.stores if s.value not in own),
+        loads=tuple(v.name for v in piece.loads),
+        co_reduced=tuple(m.node.out.name for m in piece.members if _is_co_reduced(m, piece)),
+        params=piece.params,
+    )
+
+
+def _is_co_reduced(member: Member, piece: Segment) -> bool:
+    """Whether it reduces results of the kernel's own rows."""
+    return bool(piece.co_reduced) and set(member.across) == set(piece.co_reduced)
