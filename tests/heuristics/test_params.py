@@ -127,7 +127,7 @@ def test_error_tells_key_and_expectation():
     plain = PointwiseParams(block_x=64).to_dict()
     with pytest.raises(ParamsError) as caught:
         HeuristicParams.from_dict({**plain, "block_x": True})
-    assert str(caught.value) == "pointwise params.block_x: expected int, got True of type bool"
+    assert caught.value.message == "pointwise params.block_x: expected int, got True of type bool"
 
 
 def test_a_tail_is_a_block_too():

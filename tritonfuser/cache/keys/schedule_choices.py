@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
 from ...errors import TritonFuserError
+from ...heuristics.params import HeuristicParams
 from ...symbolic.shape_env import Choice, ShapeEnv
 from ...symbolic.substitution import Atoms, substitution
 
@@ -96,12 +97,12 @@ def _probes(env: ShapeEnv) -> Iterator[Atoms]:
 
 def _difference(old: Any, new: Any) -> str:
     """``inner_persistent: block_r was 1024, now 512``."""
-    if not (isinstance(old, tuple) and isinstance(new, tuple) and is_dataclass(old[-1])):
+    if not (isinstance(old, HeuristicParams) and isinstance(new, HeuristicParams)):
         return _WORDS.get(type(old), "{} was chosen, now {}").format(old, new)
-    if old[0] != new[0]:
-        return f"{old[0]} was chosen, now {new[0]}"
-    pairs = ((f.name, getattr(old[1], f.name), getattr(new[1], f.name)) for f in fields(old[1]))
-    return f"{old[0]}: " + ", ".join(f"{n} was {a}, now {b}" for n, a, b in pairs if a != b)
+    if old.scheduler != new.scheduler:
+        return f"{old.scheduler} was chosen, now {new.scheduler}"
+    pairs = ((f.name, getattr(old, f.name), getattr(new, f.name)) for f in fields(old))
+    return f"{old.scheduler}: " + ", ".join(f"{n} was {a}, now {b}" for n, a, b in pairs if a != b)
 
 
 _WORDS: dict[type, str] = {
