@@ -162,8 +162,7 @@ def test_others_are_refused_with_their_path_and_the_users_line(text):
     BAD[text](data)
     with pytest.raises(ParamsError, match=re.escape(text)) as caught:
         fd.run([X], schedule=data)
-    assert caught.value.loc is not None
-    assert caught.value.loc.file == __file__
+    assert f"at {__file__}:" in str(caught.value)
 
 
 @pytest.mark.parametrize("given", [3, "softmax", [{}]])
