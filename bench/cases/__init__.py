@@ -7,7 +7,18 @@ same work. The one exception is dropout: torch loads a stored mask, the definiti
 
 from __future__ import annotations
 
-from . import channels, groups, layernorm, layout, loss, pointwise, reductions, rmsnorm, softmax
+from . import (
+    channels,
+    groups,
+    indexing,
+    layernorm,
+    layout,
+    loss,
+    pointwise,
+    reductions,
+    rmsnorm,
+    softmax,
+)
 from .case import Case, Input, Inputs, Run, Size, Sizes, doubled, size_name
 
 CASES: tuple[Case, ...] = (
@@ -19,6 +30,7 @@ CASES: tuple[Case, ...] = (
     *pointwise.CASES,
     *reductions.CASES,
     *layout.CASES,
+    *indexing.CASES,
     *loss.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}

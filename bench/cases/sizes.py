@@ -66,6 +66,12 @@ TABLES = Sizes(
 )
 """[vocabulary, width, tokens]."""
 
+PICKS = Sizes(
+    bfloat16=((512, 1024, 512), (8192, 8192, 4096), (2048, 73728, 8192), (8192, 8193, 4097)),
+    float32=((8192, 8192, 4096),),
+)
+"""[rows, columns, columns picked of each row]."""
+
 SUMS = Sizes(
     bfloat16=((16, 64, 1024), (256, 256, 1024), (512, 512, 1000)),
     float32=((256, 256, 1024),),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tritonfuser.ir import Fusion, Node, Value
+from tritonfuser.ops.builder import as_call
+from tritonfuser.ops.table import View
 
 
 def tensor_bytes(value: Value) -> int:
@@ -31,6 +33,14 @@ def moved_bytes(nodes: Sequence[Node], reads: Iterable[Value], writes: Iterable[
 
 def _read_bytes(value: Value, nodes: Sequence[Node]) -> int:
     readers = [node for node in nodes if value in node.operands()]
-    if readers and all(n.op == "index_select" and n.args[0] == value for n in readers):
+    if readers and all(_is_picked_from(value, node) for node in readers):
         return min(tensor_bytes(value), sum(tensor_bytes(n.out) for n in readers))
     return tensor_bytes(value)
+
+
+def _is_picked_from(value: Value, node: Node) -> bool:
+    """Whether a node reads elements of a value at indices that it gets."""
+    call = as_call(node)
+    if not isinstance(call.op.form, View) or not call.op.form.indices:
+        return False
+    return value not in [call.operand(name) for name in call.op.form.indices]

@@ -22,7 +22,10 @@ OWN_TINY: dict[str, tuple[Size, ...]] = {
     **dict.fromkeys(("attention_softmax", "attention_softmax_bwd"), ((2, 3, 17, 17),)),
     "causal_softmax": ((2, 3, 17, 17),),
     **dict.fromkeys(("rotary", "rotary_bwd"), ((2, 9, 4, 16), (1, 5, 8, 24))),
-    "embedding": ((50, 24, 31),),
+    **dict.fromkeys(("embedding", "embedding_fwd"), ((50, 24, 31),)),
+    **dict.fromkeys(
+        ("gather", "take_along_axis", "index_select", "scatter"), ((6, 41, 17), (9, 64, 64))
+    ),
 }
 RANDOM = {case.name for case in CASES if case.oracle is not None}
 
@@ -90,7 +93,7 @@ def test_the_list_of_cases_is_whole():
     forward = {name for name in BY_NAME if not name.endswith("_bwd")}
     assert len(BY_NAME) == len(CASES)
     assert {name.removesuffix("_bwd") for name in BY_NAME} == forward
-    assert SUITES == ("softmax", "norm", "pointwise", "reduction", "layout", "loss")
+    assert SUITES == ("softmax", "norm", "pointwise", "reduction", "layout", "indexing", "loss")
     for case in CASES:
         assert case.sizes.bfloat16
         assert len({len(s) for s in (*case.sizes.bfloat16, *case.sizes.float32)}) == 1
