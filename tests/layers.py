@@ -14,6 +14,7 @@ PACKAGE = "tritonfuser"
 
 HOUSE = (
     {"errors", "options", "dtypes", "device"},
+    {"pickling"},
     {"symbolic"},
     {"ir"},
     {"shapes"},
@@ -89,6 +90,7 @@ ROOMS = {
         {"vocabulary"},
         {"record"},
         {"inspect", "multidevice"},
+        {"serialization"},
         {"run"},
         {"definition"},
         {"nvfuser"},

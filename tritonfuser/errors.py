@@ -11,8 +11,12 @@ import linecache
 import sys
 import threading
 from concurrent.futures import thread
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+PLAN_FILE = "<tritonfuser plan>"
+"""The file that the code of a plan is of: the function of a run, which a call goes through."""
 
 # Frames of the others lie between ours: where a `with` block of ours is left, in threads of ours.
 _OURS = (
@@ -20,22 +24,32 @@ _OURS = (
     contextlib.__file__,
     threading.__file__,
     thread.__file__,
+    PLAN_FILE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLoc:
-    """A line of the user's program: where an op was recorded."""
+    """A line of the user's program: where an op was recorded.
+
+    Attributes
+    ----------
+    file, line : str, int
+        The place.
+    here : bool
+        Whether the file may be read; not that of a definition that came from elsewhere.
+    """
 
     file: str
     line: int
+    here: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 
     def text(self) -> str:
         """The stripped source line, or an empty string where it cannot be read."""
-        return linecache.getline(self.file, self.line).strip()
+        return linecache.getline(self.file, self.line).strip() if self.here else ""
 
 
 def calling_line() -> SourceLoc | None:
@@ -85,11 +99,22 @@ class TritonFuserError(Exception):
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by the message: that would be rendered again, with the line that loads the pickle.
+        return restored_error, (type(self), self.args), vars(self)
+
     def located(self, loc: SourceLoc | None) -> TritonFuserError:
         """The same error with a place, unless it has one: the innermost place wins."""
         if self.loc is not None or loc is None:
             return self
         return type(self)(self.message, loc=loc, hint=self.hint)
+
+
+def restored_error(cls: type[TritonFuserError], args: tuple[Any, ...]) -> TritonFuserError:
+    """An error with its text as it was: what pickles of one are made by."""
+    error = cls.__new__(cls)
+    error.args = args
+    return error
 
 
 class DefinitionError(TritonFuserError, RuntimeError):

@@ -243,6 +243,24 @@ def test_a_scalar_of_a_wrong_type(args):
             fd.define_scalar(None, dtype=DataType.Null)
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (float("nan"), DataType.Int),
+        (float("inf"), DataType.Int32),
+        (complex("nan"), DataType.Int),
+        (2.0**63, DataType.Int),
+        (10**400, DataType.Int),
+        (-1.0, DataType.UInt64),
+        (1, DataType.Float4_e2m1fn_x2),
+    ],
+)
+def test_constants_that_their_dtype_does_not_have(value, dtype):
+    fd = FusionDefinition()
+    with fd, pytest.raises((DefinitionError, ArgumentError), match=f"{dtype}"):
+        fd.define_scalar(value, dtype)
+
+
 def test_scalars_and_tensors_are_inputs_in_order_of_definition():
     with FusionDefinition() as fd:
         first = fd.define_scalar()

@@ -417,3 +417,15 @@ def test_sizes_that_an_op_does_not_take_are_an_error_of_the_inputs(way):
         fd.add_output(fd.ops.neg(a), b)
     with pytest.raises(InputShapeError, match="cannot be written into"):
         getattr(fd, way)([torch.ones(3), torch.ones(4)])
+
+
+@pytest.mark.parametrize("way", ["run", "plan"])
+def test_errors_of_later_calls_name_the_callers_line(way, x):
+    """The function of a plan lies between them: it is no line of the user's."""
+    fd = simple()
+    call = fd.run if way == "run" else fd.plan([x, 2.0])
+    for _ in range(3):
+        call([x, 2.0])
+    with pytest.raises(InputError, match="Expected 2 inputs but got 1") as error:
+        call([x])
+    assert f"at {__file__}:" in str(error.value)

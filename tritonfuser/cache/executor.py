@@ -22,6 +22,7 @@ from ..lowering.schedules import schedule_of
 from ..lowering.segments import SegmentedFusion
 from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
+from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
 from .dry_run import checked_device, compile_for, lower_for, lower_opened, properties_of
@@ -97,6 +98,7 @@ class FusionExecutorCache:
         if is_abstract_run(inputs):
             self._drop_if_settings_changed()
             return self._abstract_run(inputs, options)
+        warn_detached(inputs)
         return self.plan(inputs, options).run(inputs)
 
     def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:

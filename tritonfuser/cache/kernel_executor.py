@@ -13,6 +13,7 @@ from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
+from .calls.gradient_warning import warn_detached
 from .dry_run import lower_for
 from .executor import FusionExecutorCache
 from .keys.signature import MISFIT_ERRORS, key_maker
@@ -35,6 +36,7 @@ class KernelExecutor:
         SchedulingError
             It takes more than one kernel. The message lists the cuts.
         """
+        warn_detached(inputs)
         options = replace(options, two_steps=False)
         found = lower_for(fusion, inputs, replace(options, params=None))[0].segmented
         if len(found.segments) > 1:

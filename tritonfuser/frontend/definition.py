@@ -20,7 +20,7 @@ from .record.operators import Operators
 from .record.recording import outside
 from .run.fusion import Fusion, FusionGuard
 from .run.scheduler_queries import Scheduling
-from .run.validation import Validated
+from .run.travel import Travelling
 from .vocabulary.location import user_line
 from .vocabulary.version import version
 
@@ -28,7 +28,7 @@ REPORTED = 6
 """How many of the last ops a note on an exception in a ``with`` block shows."""
 
 
-class FusionDefinition(Validated):
+class FusionDefinition(Travelling):
     """A definition: recorded tensor operations, run as fused kernels.
 
     Record in a ``with`` block, or in the ``definition`` method of a subclass; then ``run``.
@@ -59,13 +59,16 @@ class FusionDefinition(Validated):
     """Whose names it has: ours, or those of ``"nvfuser_direct"`` or ``"nvfuser"``."""
 
     def __init__(self, id: Fusion | int | None = None, max_length: int = 9999) -> None:
-        self._given = Fusion(id) if isinstance(id, int) else id
-        if self._given is not None and self._given.defined():
-            self._fusion = self._given
+        self._start(Fusion(id) if isinstance(id, int) else id)
+
+    def _start(self, given: Fusion | None) -> None:
+        self._given = given
+        if given is not None and given.defined():
+            self._fusion = given
         self._guard: FusionGuard | None = None
         self._devices: set[str] = set()
         self.ops = Operators(self._record)
-        self.sched = Scheduling(lambda: self.fusion)
+        self.sched = Scheduling(self._get_fusion)
 
     # --- recording -------------------------------------------------------------------------
 
@@ -253,6 +256,9 @@ class FusionDefinition(Validated):
     @property
     def fusion(self) -> Fusion:
         """The recorded fusion; ``fd.fusion.ir`` is its IR."""
+        return self._get_fusion()
+
+    def _get_fusion(self) -> Fusion:
         if self._fusion is None and self._fec is None:
             self._ready()
         if self._fusion is not None:

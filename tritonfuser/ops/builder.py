@@ -54,6 +54,11 @@ class GraphBuilder:
         self._scalars += 1
         return Value(self._scalars - 1, type_)
 
+    def number_from(self, tensors: int, scalars: int) -> None:
+        """Set the next numbers, which no value may have yet."""
+        self._tensors = tensors
+        self._scalars = scalars
+
     def add_input(self, type_: Type) -> Value:
         value = self.new_value(type_)
         self.inputs.append(value)

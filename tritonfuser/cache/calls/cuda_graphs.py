@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...errors import CaptureError, InputError
+from ...pickling import Unpicklable
 from ..plan.copies import copied, memory_of
 from .binding import Binding
 from .memory_overlap import tensors_overlap
@@ -18,7 +19,7 @@ Check = Callable[[Sequence[Any]], Sequence[Any]]
 """Inputs of a replay -> the same, flat; raises where they do not fit."""
 
 
-class CapturedGraph:
+class CapturedGraph(Unpicklable):
     """A captured run on fixed tensors; ``plan.graph(inputs)`` makes one.
 
     Attributes
@@ -28,6 +29,8 @@ class CapturedGraph:
     outputs : list of Tensor
         The results. Each replay overwrites them.
     """
+
+    send_instead = "Send the definition, and capture there: fd.plan(inputs).graph(inputs)."
 
     def __init__(self, inputs: Sequence[Any], static: Sequence[Any], check: Check) -> None:
         self.inputs = tuple(inputs)

@@ -18,6 +18,7 @@ from ...lowering.passes.concretize import shape_scalars
 from ..plan.copies import put
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.function_text import guarded_into_text, guarded_text
+from .gradient_warning import warn_detached
 from .memory_overlap import OverlapCheck
 from .profiling import register_call
 from .tensor_guards import Guard, guard_for, guard_of_memory, plain_guard
@@ -61,6 +62,7 @@ class GuardedCall:
         inputs: Inputs,
         before: GuardedCall | None = None,
     ) -> None:
+        warn_detached(inputs)
         self.plan = plan
         self.count: int = 1 if before is None else before.count + 1
         make = plan.maker(guarded_text(plan.body, number_conditions(plan, fusion, inputs)))
@@ -88,6 +90,7 @@ class GuardedCallInto:
         overlaps: OverlapCheck,
         before: GuardedCallInto | None = None,
     ) -> None:
+        warn_detached(inputs)
         self._plan = plan
         self.count: int = 1 if before is None else before.count + 1
         given = [tensor is not None for tensor in out]

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from ...device import DeviceProperties
+from ...errors import PLAN_FILE
 from ...lowering.pipeline import Lowered
 from ...options import dump
 from ...symbolic.substitution import Atoms
@@ -57,7 +58,7 @@ class PlanTemplate:
         """The byte code of a text, compiled once for all sizes."""
         found = self._codes.get(text)
         if found is None:
-            found = self._codes[text] = compile(text, "<tritonfuser plan>", "exec")
+            found = self._codes[text] = compile(text, PLAN_FILE, "exec")
         return found
 
 

@@ -10,8 +10,14 @@ from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 
 
+def detached(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without autograd: all results of a run are, those that torch computes too."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
 def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's memory as pairs of reals; of a conjugated tensor a copy, laid out the same."""
+    tensor = detached(tensor)
     if not tensor.is_conj():
         return torch.view_as_real(tensor)
     # Twice conjugated: the same memory, as it is.

@@ -26,7 +26,7 @@ from ..keys.signature import is_aligned
 from .capture import to_cpu, to_device
 from .copies import put
 from .function_text import Body
-from .kernel_operands import may_be_negated, resolve_neg, rounded, view_as_real
+from .kernel_operands import detached, may_be_negated, resolve_neg, rounded, view_as_real
 from .random_state import draw
 from .results import results_of, view_text
 from .scope import constants, gpu_functions
@@ -72,6 +72,7 @@ class PlanWriter:
             "device": device,
             "to_cpu": to_cpu,
             "put": put,
+            "detached": detached,
             "dispatch": _python_dispatch,
             **(gpu_functions() if self.on_gpu else {}),
         }
@@ -239,7 +240,7 @@ class PlanWriter:
         self.scope[f"k{place}"] = self.varying.make(f"k{place}", library_call, node, strides)
         views = iter(piece.operands)
         args = [
-            view_text(next(views), self._name, self.not_ours, self.varying.text)
+            view_text(next(views), self._name, self.fusion.given, self.not_ours, self.varying.text)
             if v.is_tensor
             else self._scalar(v)
             for v in node.operands()

@@ -13,12 +13,14 @@ from math import prod
 
 import torch
 
-from ...dtypes import complex_dtype
+from ...dtypes import Category, complex_dtype
 from ...ir import Output, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.pipeline import Lowered
 from ...shapes import Memory
 from ...symbolic.queries import assume_equal, assume_sorted
+
+_DIFFERENTIABLE = (Category.FLOAT, Category.COMPLEX)
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,21 @@ def results_of(
         Sizes as a Python expression.
     """
     segmented = lowered.segmented
+    given = segmented.fusion.given
     taken: set[Value] = set()
     results: list[Result] = []
     for output, lies in zip(segmented.fusion.outputs, segmented.results, strict=True):
-        view = view_text(lies, name, anywhere, numbers)
+        # What is returned as it is given stays the tensor that it is.
+        whole = lies.memory is None and not lies.pairs
+        view = name(lies.root) if whole else view_text(lies, name, given, anywhere, numbers)
         layout = _layout(lowered, output, lies)
         target = output.alias_of
         if target is not None:
-            writing = "to_cpu({0}, {{}})" if on_gpu and target.tensor.is_cpu else "{0}.copy_({{}})"
             own = name(target)
-            results.append(Result(view, layout, output.hidden, target, writing.format(own), own))
+            into = _detached(target, own)
+            copies = on_gpu and target.tensor.is_cpu
+            writing = f"to_cpu({into}, {{}})" if copies else f"{into}.copy_({{}})"
+            results.append(Result(view, layout, output.hidden, target, writing, own))
             continue
         made = lies.root in buffers and lies.root not in taken and not output.hidden
         how = _as_buffer(lies, segmented.layouts[lies.root], numbers) if made else None
@@ -113,20 +120,35 @@ def results_of(
 def view_text(
     lies: BufferView,
     name: Callable[[Value], str],
+    given: Collection[Value],
     anywhere: Collection[Value],
     numbers: Callable[[int | tuple[int, ...]], str],
 ) -> str:
-    """A value in memory as an expression: a buffer, or a view of one."""
-    text = name(lies.root)
+    """A value in memory as an expression: a buffer, or a view of one.
+
+    Parameters
+    ----------
+    given : collection of Value
+        The inputs.
+    name, anywhere, numbers
+        As for ``results_of``.
+    """
+    own = name(lies.root)
+    text = _detached(lies.root, own) if lies.root in given else own
     if lies.pairs:
-        text = f"torch.view_as_complex({text})"
+        own = text = f"torch.view_as_complex({text})"
     if lies.memory is None:
         return text
     offset = numbers(lies.memory.offset)
     if lies.root in anywhere:
-        offset = f"{text}.storage_offset() + {offset}"
+        offset = f"{own}.storage_offset() + {offset}"
     sizes, strides = numbers(lies.memory.sizes), numbers(lies.memory.strides)
     return f"{text}.as_strided({sizes}, {strides}, {offset})"
+
+
+def _detached(value: Value, text: str) -> str:
+    """The variable of an input for functions of torch, which are not to record a gradient."""
+    return f"detached({text})" if value.dtype.info.category in _DIFFERENTIABLE else text
 
 
 def _layout(lowered: Lowered, output: Output, lies: BufferView) -> Layout:

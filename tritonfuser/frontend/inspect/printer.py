@@ -91,15 +91,21 @@ def _input_text(value: Value) -> str:
 
 
 def output_calls(outputs: Sequence[Output], name: Callable[[Value], str]) -> Iterator[str]:
-    """The ``add_output`` calls that give these outputs."""
+    """The ``add_output`` calls that give these outputs, as text."""
+    for pair in output_arguments(outputs):
+        yield f"fd.add_output({', '.join(name(value) for value in pair)})"
+
+
+def output_arguments(outputs: Sequence[Output]) -> Iterator[tuple[Value, ...]]:
+    """The arguments of each ``add_output`` call that gives these outputs."""
     written: set[Value] = set()
     for output in outputs:
         value = output.value
         if output.alias_of is not None and value not in written:
             written.add(value)
-            yield f"fd.add_output({name(value)}, {name(output.alias_of)})"
+            yield value, output.alias_of
         if not output.hidden:
-            yield f"fd.add_output({name(value)})"
+            yield (value,)
 
 
 # --- ops -------------------------------------------------------------------------------------

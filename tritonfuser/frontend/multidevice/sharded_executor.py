@@ -10,6 +10,7 @@ import torch
 
 from ...cache import executor
 from ...cache.calls.diagnosis import InputMismatch, explain_mismatch
+from ...cache.calls.gradient_warning import warn_detached
 from ...cache.keys.recompiles import Recompiles
 from ...cache.keys.run_device import device_of
 from ...cache.keys.signature import signature
@@ -236,6 +237,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
                 f"multidevice: this process is device {device}, the definition is for {self.mesh}",
                 hint="Run a definition on the devices of its mesh alone.",
             )
+        warn_detached(inputs)
         whole = [self._whole(v, x) for v, x in zip(self.fusion.inputs, inputs, strict=False)]
         error = explain_mismatch(self.fusion, whole, abstract=True)
         if error is not None:

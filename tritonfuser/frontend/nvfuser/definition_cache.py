@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import ArgumentError
 from ...ir import Fusion as Graph
+from ...pickling import Unpicklable
 from ..definition import FusionDefinition
 from ..record.sharding import Shardings
 from ..run.executors import FusionExecutorCache
@@ -26,7 +27,7 @@ class _Entry:
         self.hits = 0
 
 
-class LRUCache:
+class LRUCache(Unpicklable):
     """Executor caches of the fusions used last.
 
     Equal definitions share one: inputs and their order, ops, constants, dims, dtypes, static
@@ -37,6 +38,8 @@ class LRUCache:
     max_fusions : int
         Fusions kept; the least recently used is dropped first.
     """
+
+    send_instead = "Send the definitions, and make an LRUCache where they arrive."
 
     def __init__(self, max_fusions: int) -> None:
         if not isinstance(max_fusions, int) or max_fusions < 1:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...errors import DefinitionError, InputError
+from ...pickling import Unpicklable
 from ..definition import FusionDefinition
 from ..record.layouts import compute_tensor_descriptor
 from ..run.executors import FusionExecutorCache
@@ -15,12 +16,13 @@ from ..vocabulary.location import user_line
 from .definition_cache import LRUCache
 
 
-class FusionCache:
+class FusionCache(Unpicklable):
     """The definitions recorded with the legacy frontend; equal ones share what is compiled.
 
     Not made by hand: ``FusionCache.get()``.
     """
 
+    send_instead = "Each process has its own: send the definitions, which are added to it."
     _only: FusionCache | None = None
 
     def __init__(self, max_fusions: int) -> None:
@@ -76,7 +78,11 @@ class LegacyFusionDefinition(FusionDefinition):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         super().__exit__(kind, error, trace)
-        if kind is None and self.fusion.defined():
+        if kind is None:
+            self._restored()
+
+    def _restored(self) -> None:
+        if self.fusion.defined():
             self._cache = FusionCache.get().add(self)
 
     def fusion_ir(self) -> str:

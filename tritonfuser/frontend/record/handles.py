@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, SupportsIndex
 
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError
-from ...ir import Const, Fusion, Node, Operand, Value, type_text
+from ...ir import Const, Fusion, Node, Number, Operand, Value, type_text
 from ...ops import registry
+from ...pickling import Unpicklable
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
@@ -108,6 +109,12 @@ class Val(Statement, RecordedOperators):
             return []
         nodes = self._home.ir.consumers.get(self._value, ())
         return [expression(self._home, node) for node in nodes]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        value = self._value
+        if isinstance(value, Value):
+            return restored_handle, (self._home, value.name)
+        return restored_handle, (self._home, value.value, value.dtype.name)
 
     def _record(self, op: Text, *operands: Any) -> Any:
         return self._home.call(op, *operands)
@@ -292,10 +299,11 @@ for _name in LOOP_METHODS:
     setattr(TensorView, _name, _refused(_name))
 
 
-class Expr(Statement, ABC):
+class Expr(Statement, Unpicklable, ABC):
     """What makes one thing of others: an op of a definition, or the split of a dim."""
 
     __slots__ = ()
+    send_instead = "Send the TensorView that it makes, and ask for its definition() there."
 
     @property
     @abstractmethod
@@ -397,6 +405,32 @@ def handle_of(home: Home, value: Operand) -> Any:
         kind = TensorView if isinstance(value, Value) and value.is_tensor else Val
         found = home.handles.setdefault(value, kind(home, value))
     return found
+
+
+def restored_handle(home: Home, value: Text | Number, dtype: Text | None = None) -> Any:
+    """The handle of a value or a constant: what copies and pickles of one are made by.
+
+    Parameters
+    ----------
+    home : Fusion
+        The recording, or its copy.
+    value : str or number
+        The name of a value, or a constant.
+    dtype : str, optional
+        The name of a constant's dtype.
+
+    Raises
+    ------
+    DefinitionError
+        The recording has no value of that name.
+    """
+    if not isinstance(value, Text):
+        return handle_of(home, Const(value, DataType[dtype or "Null"]))
+    made = (out for node in home.ir.nodes for out in node.outs)
+    for found in (*home.handles, *home.ir.inputs, *made):
+        if isinstance(found, Value) and found.name == value:
+            return handle_of(home, found)
+    raise DefinitionError(f"{value} is no input of the definition, and no op computes it")
 
 
 def unwrap(given: Any, check: Callable[[Val], Operand]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...errors import ArgumentError
 from ...ir import Const
+from ...pickling import Unpicklable
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
@@ -46,7 +47,7 @@ class Extent:
         return Extent(f"{number}", number, lambda: handle_of(home, Const.of(number)))
 
 
-class IterDomain(Statement):
+class IterDomain(Statement, Unpicklable):
     """One dim of a tensor, or one part of a dim that was split.
 
     Not made by hand: ``t.axis(i)``, ``t.get_logical_domain()`` and ``t.get_loop_domain()`` give
@@ -54,6 +55,7 @@ class IterDomain(Statement):
     """
 
     __slots__ = ("_definition", "_expanded", "_kind", "_parts", "_place", "_span", "_type")
+    send_instead = "Send the TensorView, and ask for its axis(i) there."
 
     def __init__(
         self,
@@ -121,6 +123,11 @@ class IterDomain(Statement):
     def definition(self) -> Split | None:
         """The split that made it; None for a dim of the tensor."""
         return self._definition
+
+    @property
+    def parts(self) -> Split | None:
+        """The split that it was replaced by."""
+        return self._parts
 
     def leaves(self) -> list[IterDomain]:
         """The parts it was split into, outermost first; itself where it was not split."""

@@ -55,6 +55,12 @@ class Recording:
         self._domains: dict[Value, TensorDomain] = {}
         self.handles: dict[Operand, Val] = {}
 
+    def adopt(self, builder: GraphBuilder, symbols: int) -> None:
+        """Take inputs and ops that were recorded elsewhere, with extents ``i0`` to ``symbols``."""
+        self._builder = builder
+        self._symbols = symbols
+        self._ir = None
+
     @property
     def ir(self) -> Fusion:
         """What is recorded so far, frozen."""
@@ -68,15 +74,22 @@ class Recording:
             self._domains[value] = domain_of(self, value)
         return self._domains[value]
 
+    def domains(self) -> Iterator[tuple[Value, TensorDomain]]:
+        """Tensors whose dims were asked for, and these dims; in order of their numbers."""
+        yield from sorted(self._domains.items(), key=lambda pair: pair[0].index)
+
     @property
     def shardings(self) -> Shardings:
         """How tensors are spread over a mesh, for those that are; in order of their numbers."""
-        meshed = ((v, d) for v, d in self._domains.items() if d.mesh is not None)
-        return tuple(sorted(((v, sharding_of(d)) for v, d in meshed), key=lambda p: p[0].index))
+        return tuple((v, sharding_of(d)) for v, d in self.domains() if d.mesh is not None)
 
     def line_of(self, value: Value) -> SourceLoc | None:
         """The user's line that defined an input."""
         return self._input_lines.get(value)
+
+    def set_line(self, value: Value, line: SourceLoc) -> None:
+        """Say which line defined an input."""
+        self._input_lines[value] = line
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Record the op ``name``: handles and numbers in, handles out."""
@@ -221,7 +234,7 @@ class Recording:
 
     def _new_symbol(self) -> sympy.Symbol:
         self._symbols += 1
-        return sympy.Symbol(f"i{self._symbols - 1}", integer=True, nonnegative=True)
+        return symbol(self._symbols - 1)
 
     def _own(self, handle: Any, what: str) -> Operand:
         if not isinstance(handle, Val):
@@ -245,6 +258,11 @@ class Recording:
         return value
 
 
+def symbol(number: int) -> sympy.Symbol:
+    """An extent that is known only at run time."""
+    return sympy.Symbol(f"i{number}", integer=True, nonnegative=True)
+
+
 def outside(what: str, line: SourceLoc) -> DefinitionError:
     """The error for recording where nothing is being recorded."""
     return DefinitionError(
@@ -263,18 +281,32 @@ def _is_cast(out: Value, source: Value) -> bool:
 
 
 def constant(value: Any, dtype: DataType | None) -> Const:
-    """A Python number as a constant, converted to ``dtype`` where one is given."""
+    """A Python number as a constant, converted to ``dtype`` where one is given.
+
+    Raises
+    ------
+    ArgumentError
+        ``value`` is no number.
+    DefinitionError
+        The dtype has no such number: an integer for nan.
+    """
     if isinstance(value, np.generic) or (isinstance(value, torch.Tensor) and not value.dim()):
         value = value.item()
     if not isinstance(value, NUMBERS):
         raise _incompatible("define_scalar", f"expected a number, got {shown(value)}")
-    # An int64 is wrapped to fewer bits.
-    held = DataType.UInt64 if dtype is DataType.UInt64 else DataType.Int
-    if isinstance(value, int) and value not in int_range(held):
-        raise _incompatible("define_scalar", f"expected a {held}, got {shown(value)}")
+    _check_range(value, value, dtype)
     if dtype is None:
         return Const(value, of_python(value))
-    return Const(_converted(value, dtype), dtype)
+    converted = _converted(value, dtype)
+    _check_range(converted, value, dtype)
+    return Const(converted, dtype)
+
+
+def _check_range(number: Number, given: Number, dtype: DataType | None) -> None:
+    # An int64 is wrapped to fewer bits.
+    held = DataType.UInt64 if dtype is DataType.UInt64 else DataType.Int
+    if isinstance(number, int) and number not in int_range(held):
+        raise _incompatible("define_scalar", f"expected a {held}, got {shown(given)}")
 
 
 def _whole(value: float, dtype: DataType) -> int:
@@ -294,5 +326,9 @@ def _converted(value: Number, dtype: DataType) -> Number:
         return _whole(real, dtype)
     if dtype.info.torch is None or dtype is DataType.Double:
         return float(real)
-    rounded: float = torch.tensor(float(real), dtype=torch.float64).to(dtype.info.torch).item()
+    wide = torch.tensor(float(real), dtype=torch.float64)
+    try:
+        rounded: float = wide.to(dtype.info.torch).item()
+    except NotImplementedError:  # numbers of four bits
+        raise DefinitionError(f"define_scalar: torch has no number of {dtype}") from None
     return rounded

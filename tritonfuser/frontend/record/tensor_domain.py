@@ -12,6 +12,7 @@ from ...errors import ArgumentError, DefinitionError
 from ...ir import Dim, Value
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
+from ...pickling import Unpicklable
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
 from .device_mesh import DeviceMesh
@@ -19,10 +20,11 @@ from .handles import Home, Statement, TensorView, handle_of
 from .iter_domains import Extent, IterDomain, Split
 
 
-class TensorDomain(Statement):
+class TensorDomain(Statement, Unpicklable):
     """The dims of a tensor: the logical ones and the loop domain."""
 
     __slots__ = ("_logical", "_loop", "mesh")
+    send_instead = "Send the TensorView, and ask for its domain() there."
 
     def __init__(self, home: Home, logical: Sequence[IterDomain]) -> None:
         super().__init__(home)

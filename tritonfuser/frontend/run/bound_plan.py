@@ -17,6 +17,7 @@ from ...heuristics.params import HeuristicParams
 from ...ir import Fusion
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import DEFAULT, RunOptions
+from ...pickling import Unpicklable
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors
 from ..record.recording import Recording
@@ -24,7 +25,7 @@ from ..vocabulary.unavailable import UnavailableError
 from ..vocabulary.untraced import untraced
 
 
-class BoundPlan:
+class BoundPlan(Unpicklable):
     """What a definition does with inputs of one signature; ``fd.plan(inputs)`` makes one.
 
     A call runs it. Sizes, strides, dtypes, device and alignment must be those of the inputs it was
@@ -39,6 +40,8 @@ class BoundPlan:
     >>> (out,) = plan([a, b], out=[out])
     >>> graph = plan.graph([a, b])
     """
+
+    send_instead = "Send the definition and call fd.plan(inputs) where it arrives."
 
     def __init__(
         self, plan: ExecutionPlan, fusion: Fusion, recording: Recording, inputs: Inputs
@@ -115,6 +118,15 @@ class BoundPlan:
         """
         given = self._checked_inputs(inputs)
         return capture(self._binding, given, self._checked_out(given, out), self._checked_inputs)
+
+    # -- copies ---------------------------------------------------------------------------------
+
+    def __copy__(self) -> BoundPlan:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BoundPlan:
+        # Threads may share a plan, so copies of what holds one may.
+        return self
 
     # -- what it is -----------------------------------------------------------------------------
 

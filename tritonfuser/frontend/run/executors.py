@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -10,6 +11,7 @@ from ...cache import executor, kernel_executor
 from ...errors import InputError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
 from ...lowering.run_options import DEFAULT
+from ...pickling import Unpicklable
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
@@ -46,7 +48,12 @@ class FusionExecutorCache:
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
         self._fusion = fusion
+        self._fusion_id = fusion_id
+        self._max_plans = max_plans
         self.core = _core(fusion, max_plans, fusion_id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored_executor, (self._fusion, self._fusion_id, self._max_plans)
 
     @untraced
     def execute(
@@ -100,6 +107,11 @@ class FusionExecutorCache:
         return self.core.output_shardings() if isinstance(self.core, ShardedExecutor) else []
 
 
+def restored_executor(fusion: Fusion, fusion_id: int, max_plans: int) -> FusionExecutorCache:
+    """An executor without plans: what copies and pickles of one are made by."""
+    return FusionExecutorCache(fusion, fusion_id, max_plans=max_plans)
+
+
 def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExecutorCache:
     """The executor of a fusion: for one device, or for this device's part over a mesh."""
     shardings = fusion.shardings
@@ -108,8 +120,10 @@ def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExec
     return executor.FusionExecutorCache(fusion.ir, max_plans=max_plans, fusion_id=fusion_id)
 
 
-class KernelExecutor:
+class KernelExecutor(Unpicklable):
     """One kernel of one Fusion at one signature of inputs: no segmentation, no cache."""
+
+    send_instead = "Send the definition, and call fd.run_kernel(inputs) where it arrives."
 
     def __init__(self) -> None:
         self.core = kernel_executor.KernelExecutor()

@@ -22,6 +22,8 @@ from ..record.handles import TensorView, Val, wrap
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, run_or_flatten
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
+from ..serialization.decode import restore
+from ..serialization.encode import recording_data
 from ..vocabulary.location import user_line
 from ..vocabulary.untraced import untraced
 from .arguments import with_device
@@ -84,6 +86,20 @@ class Fusion(Recording):
         """All values in the order they came."""
         made = [value for node in self.ir.nodes for value in node.outs]
         return [wrap(self, value) for value in (*self.ir.inputs, *made)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was recorded, as plain data; see ``FusionDefinition.to_dict``."""
+        return recording_data(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Fusion:
+        """A Fusion of what ``to_dict`` gave; see ``FusionDefinition.from_dict``."""
+        fusion = cls()
+        restore(fusion, data)
+        return fusion
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored_fusion, (self.to_dict(), self.cuda_only)
 
     @untraced
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
@@ -172,6 +188,26 @@ class Fusion(Recording):
 
     def __str__(self) -> str:
         return str(self.ir)
+
+
+def restored_fusion(data: dict[str, Any], cuda_only: bool = False) -> Fusion:
+    """A Fusion of plain data: what copies and pickles of one are made by.
+
+    Parameters
+    ----------
+    data : dict
+        From ``to_dict``.
+    cuda_only : bool
+        Whether CPU tensors other than scalars are refused.
+
+    Raises
+    ------
+    DefinitionError
+        The data is no definition.
+    """
+    fusion = Fusion.from_dict(data)
+    fusion.cuda_only = bool(cuda_only)
+    return fusion
 
 
 def example_input(value: Value) -> torch.Tensor | int:
