@@ -110,6 +110,30 @@ def test_each_address_is_asked_for_once(gpu):
     assert {x.data_ptr(), y.data_ptr()} <= {arg for args in gpu.launches for arg in args}
 
 
+def test_a_warm_call_misses_for_a_tensor_whose_storage_was_freed(gpu):
+    """torch's guards take it; its pointer is there anyway, and null."""
+    inputs = [noise(8), noise(8)]
+    plan, ir = gpu.plan(add, inputs)
+    given, freed = [torch.empty(8)], noise(8)
+    freed.untyped_storage().resize_(0)
+    for lost in (0, 1):
+        wrong = [freed if place == lost else x for place, x in enumerate(inputs)]
+        with pytest.raises(InputError, match="missed"):
+            guarded_run(plan, ir, inputs)(wrong, missed)
+        with pytest.raises(InputError, match="missed"):
+            guarded_run(plan, ir, inputs, given)(wrong, given, missed)
+    assert gpu.launches == []
+    guarded_run(plan, ir, inputs)(inputs, missed)
+    assert len(gpu.launches) == 1
+
+
+def test_a_tensor_without_elements_has_no_address_and_is_taken(gpu):
+    inputs = [noise(0, 4), noise(3, 4)]
+    plan, ir = gpu.plan(lambda fd, x, y: fd.ops.cat([x, fd.ops.neg(y)], 0), inputs)
+    guarded_run(plan, ir, inputs)(inputs, missed)
+    assert len(gpu.launches) == 1
+
+
 def test_a_launch_goes_to_the_stream_of_its_device(gpu):
     inputs = [noise(8), noise(8)]
     plan, ir = gpu.plan(add, inputs, index=1)
@@ -297,4 +321,4 @@ def test_the_text_of_a_guarded_call(gpu):
     ]
     launch = next(line for line in plain if line.startswith("k0("))
     assert launch in lines
-    assert "if (tv0_at | tv1_at) & 15:" in lines
+    assert "if (tv0_at | tv1_at) & 15 or not (tv0_at and tv1_at):" in lines

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from ...ir import Value
+from ...symbolic.queries import is_known_less
 from ..keys.signature import ALIGNMENT, MISFIT_ERRORS
 from .results import Result, return_into_lines, return_lines
 
@@ -84,14 +85,14 @@ def guarded_text(body: Body, numbers: Sequence[str]) -> str:
     names = [value.name for value in body.tensors]
     guard = _guard(_unpack(body), [_NO_MODE, _guard_call(names), *numbers])
     places = _addresses(_address_inputs(body))
-    misaligned = _misaligned([value.name for value in body.aligned])
+    unfit = _unfit([value.name for value in body.aligned], _address_inputs(body))
     run = [
-        *_dispatch(guard, misaligned, places, "miss(inputs)"),
+        *_dispatch(guard, unfit, places, "miss(inputs)"),
         *_on_device(body, "run(inputs, miss)"),
         *body.lines,
         *return_lines(body.results),
     ]
-    fits = [*_dispatch(guard, misaligned, places, "False"), "return True"]
+    fits = [*_dispatch(guard, unfit, places, "False"), "return True"]
     return _make_text("guard", {"run(inputs, miss)": run, "fits(inputs)": fits})
 
 
@@ -121,18 +122,18 @@ def guarded_into_text(body: Body, numbers: Sequence[str], given: Sequence[bool])
     )
     places = [*_addresses(body.tensors), *(f"{out}_at = {out}.data_ptr()" for out in real)]
     aligned = [value.name for value in body.aligned]
-    misaligned = _misaligned([*aligned, *(out for out in written if out in real)])
+    unfit = _unfit([*aligned, *(out for out in written if out in real)], body.tensors)
     starts = ", ".join(f"{name}_at" for name in (*names, *real))
     overlap = f"overlaps.disjoint != ({starts},) and overlaps(({starts},))" if real else "False"
     lines, results = return_into_lines(body.results, body.lines, body.buffers, given)
     run = [
-        *_dispatch(guard, misaligned, places, "miss(inputs, out)"),
+        *_dispatch(guard, unfit, places, "miss(inputs, out)"),
         *([f"if {overlap}:", "    return miss(inputs, out)"] if real else []),
         *_on_device(body, "run(inputs, out, miss)"),
         *lines,
         *results,
     ]
-    fits = [*_dispatch(guard, misaligned, places, "False"), f"return not ({overlap})"]
+    fits = [*_dispatch(guard, unfit, places, "False"), f"return not ({overlap})"]
     return _make_text("guard, overlaps", {"run(inputs, out, miss)": run, "fits(inputs, out)": fits})
 
 
@@ -183,10 +184,10 @@ def _guard(unpacked: Sequence[str], conditions: Sequence[str]) -> list[str]:
     ]
 
 
-def _dispatch(guard: Sequence[str], misaligned: str, places: Sequence[str], way: str) -> list[str]:
-    """The guard; returns ``way`` where it refuses or a pointer is misaligned."""
-    aligned = [f"if {misaligned}:", f"    return {way}"] if misaligned else []
-    return [*guard, "if not fits:", f"    return {way}", *places, *aligned]
+def _dispatch(guard: Sequence[str], unfit: str, places: Sequence[str], way: str) -> list[str]:
+    """The guard; returns ``way`` where it refuses or a pointer is unfit."""
+    pointers = [f"if {unfit}:", f"    return {way}"] if unfit else []
+    return [*guard, "if not fits:", f"    return {way}", *places, *pointers]
 
 
 def _address_inputs(body: Body) -> list[Value]:
@@ -197,11 +198,20 @@ def _addresses(values: Sequence[Value]) -> list[str]:
     return [f"{value.name}_at = {value.name}.data_ptr()" for value in values]
 
 
-def _misaligned(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    places = " | ".join(f"{name}_at" for name in names)
-    return f"({places}) & {ALIGNMENT - 1}"
+def _unfit(aligned: Sequence[str], addressed: Sequence[Value]) -> str:
+    """Whether a pointer that has to be aligned is not, or one to elements is null.
+
+    torch's guards take a tensor whose storage was freed. A tensor that may have no elements has a
+    null pointer by right.
+    """
+    full = [v.name for v in addressed if v.is_tensor and is_known_less(0, v.tensor.numel)]
+    conditions = []
+    if aligned:
+        places = " | ".join(f"{name}_at" for name in aligned)
+        conditions.append(f"({places}) & {ALIGNMENT - 1}")
+    if full:
+        conditions.append(f"not ({' and '.join(f'{name}_at' for name in full)})")
+    return " or ".join(conditions)
 
 
 def _make_text(given: str, functions: Mapping[str, Sequence[str]]) -> str:
