@@ -52,8 +52,9 @@ from .frontend.record.handles import (
     TensorView,
     Val,
 )
-from .frontend.record.iter_domains import IterDomain, Merge, Split
+from .frontend.record.iter_domains import IterDomain, Split
 from .frontend.record.layouts import compute_tensor_descriptor
+from .frontend.record.merged_dims import Merge
 from .frontend.record.tensor_domain import TensorDomain
 from .frontend.run.executors import FusionExecutorCache, KernelExecutor
 from .frontend.run.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops

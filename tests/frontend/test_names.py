@@ -20,7 +20,7 @@ ENUMS = {
     "ParallelType": "mesh_x mesh_y mesh_z grid_x grid_y grid_z cluster_x block_x block_y block_z "
     "mma tma unroll unswitch vectorize stream serial",
     "LoadStoreOpType": "set ld_matrix cp_async tma",
-    "MemoryType": "local shared global tensor",
+    "MemoryType": "local shared global tensor symmetric",
     "CacheOp": "unspecified all_levels streaming global",
     "IdMappingMode": "exact almost_exact broadcast permissive loop",
     "CommunicatorBackend": "nccl ucc cuda none",
@@ -40,7 +40,8 @@ MEMBERS = {
     "from_pytorch add_output execute manual_execute validate manual_validate validate_definition "
     "repro_script_for last_repro_script",
     "TensorView": "ndim size shape dtype is_tensor is_symbolic definition uses str domain axis "
-    "split outer_split inner_split reorder set_device_mesh set_allocation_domain "
+    "split outer_split inner_split reorder merge rfactor swizzle1d set_memory_type "
+    "set_device_mesh set_allocation_domain "
     "get_logical_domain get_loop_domain get_root_domain has_root",
     "Val": "dtype is_tensor is_symbolic definition uses str",
     "Expr": "inputs outputs input output str",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,11 +33,12 @@ class Case:
     shards: list[tuple[tuple[ParallelType, ...], ...]] | None = field(default=None)
 
     @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
     def mesh(self) -> DeviceMesh:
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return DeviceMesh(torch.arange(count).reshape(self.shape))
+        return DeviceMesh(torch.arange(self.size).reshape(self.shape))
 
     def definition(self) -> FusionDefinition:
         with FusionDefinition() as fd:
@@ -213,7 +215,7 @@ def _(fd, mesh):
     fd.add_output(fd.ops.div(exps, fd.ops.sum(exps, [1], keepdim=True)))
 
 
-@case("variance across", [rand(4, 6)], lambda x: torch.var_mean(x, 1), exchanges=1)
+@case("variance across", [rand(4, 6)], lambda x: torch.var_mean(x, 1), exchanges=2)
 def _(fd, mesh):
     for out in fd.ops.var_mean(cut(_matrix(fd), mesh, 1), [1]):
         fd.add_output(out)

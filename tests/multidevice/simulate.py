@@ -3,66 +3,83 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import torch
 
-from tritonfuser import FusionDefinition, ParallelType
+from tritonfuser import FusionDefinition
 from tritonfuser.frontend.multidevice import sharded_executor as sharded
-from tritonfuser.frontend.multidevice.communicator import _JOIN, Communicator
+from tritonfuser.frontend.multidevice.communicator import _JOIN, ADDED, Communicator, join
+from tritonfuser.frontend.multidevice.exchanges import hops
 from tritonfuser.frontend.multidevice.mesh_program import Exchange, Program
+from tritonfuser.frontend.record.cuts import Cut, Shards
 from tritonfuser.frontend.record.device_mesh import DeviceMesh
-from tritonfuser.frontend.record.sharding import Shards
+
+
+def places(size: int, cut: Cut, mesh: DeviceMesh, device: int) -> list[int] | slice:
+    """The indices of a dim that a device has."""
+    found = torch.arange(size)
+    extents = [f if isinstance(f, int) else mesh.size_of(f) for f in cut]
+    rest = size // math.prod(n for n in extents if n > 0)
+    shape = [rest if n == -1 else n for n in extents]
+    own = found.reshape([*shape, 1 if -1 in extents else rest])
+    for place, factor in reversed(list(enumerate(cut))):
+        if not isinstance(factor, int):
+            own = own.select(place, mesh.coordinate(device, factor))
+    return own.flatten().tolist() if cut else slice(None)
 
 
 def part_of(whole: torch.Tensor, shards: Shards, mesh: DeviceMesh, device: int) -> torch.Tensor:
     """What a device has of a tensor, dense in the same memory order."""
-    for dim, kinds in enumerate(shards):
-        for kind in kinds:
-            whole = whole.chunk(mesh.size_of(kind), dim)[mesh.coordinate(device, kind)]
-    sizes, stretched = whole.shape, [step == 0 for step in whole.stride()]
-    for dim in (d for d, is_so in enumerate(stretched) if is_so and sizes[d]):
-        whole = whole.narrow(dim, 0, 1)
+    found = whole
+    for dim, cut in enumerate(shards):
+        found = found[(slice(None),) * dim + (places(whole.size(dim), cut, mesh, device),)]
+    sizes = found.shape
+    for dim, step in enumerate(whole.stride()):
+        if not step and sizes[dim]:
+            found = found.narrow(dim, 0, 1)
     order = sorted(range(whole.dim()), key=lambda d: -whole.stride(d))
-    dense = whole.permute(order).contiguous()
+    dense = found.permute(order).contiguous()
     return dense.permute([order.index(d) for d in range(whole.dim())]).expand(sizes)
 
 
 def joined(parts: dict[int, torch.Tensor], shards: Shards, mesh: DeviceMesh) -> torch.Tensor:
     """The whole tensor; devices that have the same part must agree."""
-    found = dict(parts)
-    for kind in (ParallelType.mesh_x, ParallelType.mesh_y, ParallelType.mesh_z)[: mesh.rank]:
-        found = {d: _line(found, mesh, d, kind, shards) for d in found}
-    return found[mesh.device_ids[0]]
-
-
-def _line(
-    parts: dict[int, torch.Tensor],
-    mesh: DeviceMesh,
-    device: int,
-    kind: ParallelType,
-    shards: Shards,
-) -> torch.Tensor:
-    own = [parts[d] for d in mesh.fiber(device, kind)]
-    dims = [dim for dim, kinds in enumerate(shards) if kind in kinds]
-    if dims:
-        return torch.cat(own, dims[0])
-    for other in own:
-        torch.testing.assert_close(other, own[0], rtol=0, atol=0, equal_nan=True)
-    return own[0]
+    sizes = [
+        size * math.prod(mesh.size_of(f) for f in cut if not isinstance(f, int))
+        for size, cut in zip(parts[mesh.device_ids[0]].shape, shards, strict=True)
+    ]
+    found = parts[mesh.device_ids[0]].new_zeros(sizes)
+    seen = torch.zeros(sizes, dtype=torch.bool)
+    for device, part in parts.items():
+        cuts = zip(sizes, shards, strict=True)
+        at = [torch.arange(n)[places(n, cut, mesh, device)] for n, cut in cuts]
+        index = torch.meshgrid(*at, indexing="ij") if at else ()
+        before = torch.where(seen[index], found[index], part)
+        torch.testing.assert_close(before, part, rtol=0, atol=0, equal_nan=True)
+        found[index], seen[index] = part, True
+    assert seen.all()
+    return found
 
 
 class Line:
     """Stands for the processes of some ranks."""
 
-    def __init__(self, parts: list[torch.Tensor]) -> None:
+    def __init__(self, parts: list[torch.Tensor], place: int) -> None:
         self._parts = parts
+        self._place = place
 
-    def joined(self, own: torch.Tensor, dim: int) -> torch.Tensor:
-        return torch.cat(self._parts, dim)
+    def joined(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
+        return join(self._parts, dim, blocks)
 
     def combined(self, own: torch.Tensor, how: str) -> torch.Tensor:
         return functools.reduce(_JOIN[how], self._parts)
+
+    def scattered(self, own: torch.Tensor, dim: int, blocks: int) -> torch.Tensor:
+        total, count = self.combined(own, ADDED), len(self._parts)
+        rows = total.unflatten(dim, (blocks, count, total.size(dim) // blocks // count))
+        return rows.select(dim + 1, self._place).flatten(dim, dim + 1)
 
 
 class Simulation:
@@ -118,11 +135,9 @@ class Simulation:
     def _exchange(self, have: dict[int, Any], step: Exchange) -> None:
         """One hop at a time, all devices at once, as collectives are."""
         now = {d: own[step.value, step.have] for d, own in have.items()}
-        hops = [("combined", kind, how) for kind, how in step.have.partial]
-        for dim, (had, want) in enumerate(zip(step.have.shards, step.want.shards, strict=True)):
-            hops += [("joined", kind, dim) for kind in reversed(had[len(want) :])]
-        for name, kind, how in hops:
-            lines = {d: Line([now[o] for o in self.mesh.fiber(d, kind)]) for d in now}
-            now = {d: getattr(lines[d], name)(x, how) for d, x in now.items()}
+        for hop in hops(step.have, step.want):
+            fibers = {d: self.mesh.fiber(d, hop.kind) for d in now}
+            lines = {d: Line([now[o] for o in f], f.index(d)) for d, f in fibers.items()}
+            now = {d: hop(lines[d], x) for d, x in now.items()}
         for device, own in have.items():
             own[step.value, step.want] = now[device]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.multidevice import cases
 from tests.multidevice.cases import CASES, X, Y, cut, rand
 from tritonfuser import (
     FusionDefinition,
@@ -78,7 +79,8 @@ def test_parts_of_a_tensor():
     assert torch.equal(mesh.shard_tensor(whole, 1, 3), whole[:, :3])
     assert torch.equal(mesh.shard_tensor(whole, -1, 1), whole[:, 3:])
     assert mesh.shard_tensor(whole, 1, 1).is_contiguous()
-    for given in ((whole, 1, 0), (whole[:, :3], 1, 1)):
+    assert torch.equal(DeviceMesh([3, 0]).shard_tensor(whole, 1), whole[:, 3:])
+    for given in ((whole, 1, 0), (whole, 1), (whole, 2, 1), (whole[:, :3], 1, 1)):
         with pytest.raises(RuntimeError, match="has no part of 2 for device"):
             mesh.shard_tensor(*given)
 
@@ -91,18 +93,20 @@ def test_this_devices_part_of_a_tensor(monkeypatch):
         t = cut(fd.define_tensor([-1, -1]), DeviceMesh([[0, 1], [2, 3]]), 1, Y)
         t.outer_split(2, 2)
         t.axis(2).parallelize(X)
-        t_ = cut(fd.define_tensor([-1, -1]), DeviceMesh([[2, 3], [0, 1]]), 0)
         fd.add_output(plain)
         assert multidevice.shard_tensor(whole, plain) is whole
-        assert torch.equal(multidevice.shard_tensor(whole, t_), whole[2:])
-        with pytest.raises(RuntimeError, match="expected a tensor of 2 dims"):
-            multidevice.shard_tensor(whole[0], t_)
-        with pytest.raises(RuntimeError, match=r"dim 0 of shape \[3, 6\] is not cut evenly by 2"):
-            multidevice.shard_tensor(whole[:3], t_)
         with pytest.raises(RuntimeError, match=r"dim 1 of shape \[4, 6\] is not cut evenly by 4"):
             multidevice.shard_tensor(whole, t)
         part = multidevice.shard_tensor(torch.arange(8).reshape(1, 8), t)
         assert part.tolist() == [[2, 3]]
+    with FusionDefinition() as fd:
+        t = cut(fd.define_tensor([-1, -1]), DeviceMesh([[2, 3], [0, 1]]), 0)
+        fd.add_output(t)
+        assert torch.equal(multidevice.shard_tensor(whole, t), whole[2:])
+        with pytest.raises(RuntimeError, match="expected a tensor of 2 dims"):
+            multidevice.shard_tensor(whole[0], t)
+        with pytest.raises(RuntimeError, match=r"dim 0 of shape \[3, 6\] is not cut evenly by 2"):
+            multidevice.shard_tensor(whole[:3], t)
 
 
 def test_one_process_alone(monkeypatch):
@@ -164,7 +168,7 @@ def test_one_dim_along_two_dims_of_a_mesh():
 @pytest.mark.parametrize(
     ("spread", "text"),
     [
-        (lambda t: (t.outer_split(0, 2), put(t, 1)), "puts an inner part of a dim on the mesh"),
+        (lambda t: (t.outer_split(1, 4), t.outer_split(2, 2), put(t, 2)), "cut evenly by 8"),
         (lambda t: put(t, 0), "has 4 steps, the mesh has 2 devices along mesh_x"),
         (lambda t: (t.outer_split(0, 4), put(t, 0)), "has 4 steps, the mesh has 2 devices"),
         (lambda t: (t.outer_split(0, 2), put(t, 0, Y)), "has no mesh_y"),
@@ -191,7 +195,14 @@ def cut_definition(mesh, dim=0, kind="neg"):
 
 
 FOR_TWO = ("one step a device", "reduce scatter", "inner split")
-FOR_ANY = [case for case in CASES if case.shape == (2,) and case.name not in FOR_TWO]
+# The other tables are of programs for as many devices as they say.
+FOR_ANY = [
+    case
+    for case in CASES
+    if case.shape == (2,)
+    and case.name not in FOR_TWO
+    and case.record.__module__ == "tests.multidevice.cases"
+]
 
 
 @pytest.mark.parametrize("case", FOR_ANY, ids=lambda case: case.name)
@@ -247,9 +258,11 @@ def test_other_devices_are_out_of_reach():
 def test_several_meshes():
     with FusionDefinition() as fd:
         x = cut(fd.define_tensor([-1]), DeviceMesh([0]))
-        fd.add_output(cut(fd.ops.neg(x), DeviceMesh([1])))
-    with pytest.raises(RuntimeError, match="one definition over several meshes"):
-        fd.run([rand(3)])
+        y = fd.ops.neg(x)
+        with pytest.raises(RuntimeError, match="one definition over several meshes") as error:
+            cut(y, DeviceMesh([1]))
+        fd.add_output(y)
+    assert f"at {cases.__file__}" in str(error.value)
 
 
 def test_inputs_that_do_not_fit():

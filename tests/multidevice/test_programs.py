@@ -11,10 +11,16 @@ from bench.measure.errors import max_error
 from bench.recorded.definitions import load, make_inputs, record
 from bench.recorded.shrink import shrink
 from tests.multidevice.cases import CASES, DeviceMesh, X, Y, cut
+from tests.multidevice.programs import TABLES
 from tests.multidevice.simulate import Simulation
 from tritonfuser import DataType
 from tritonfuser.frontend.inspect.oracle import Evaluation
 from tritonfuser.frontend.multidevice.mesh_program import Exchange
+
+
+def test_every_table_is_read():
+    modules = {case.record.__module__ for case in CASES}
+    assert modules >= {table.__name__ for table in TABLES}
 
 
 def doubled(x):

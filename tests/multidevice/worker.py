@@ -1,11 +1,13 @@
-"""One process of a job of two: ``python -m tests.multidevice.worker RANK DEVICE FOLDER``.
+"""One process of a job: ``python -m tests.multidevice.worker RANK DEVICE FOLDER``.
 
-Runs every case of two devices, and those of this file, and writes what went wrong in each.
+Runs every program of as many devices as there are processes, with two also the checks of this file,
+and writes what went wrong in each.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,7 +18,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-from tests.multidevice.cases import CASES, Case, cut, rand
+from tests.multidevice.cases import Case, cut, rand
+from tests.multidevice.programs import of_size
 from tests.multidevice.simulate import part_of
 from tritonfuser import FusionDefinition, execute_with_dtensors, multidevice
 
@@ -52,6 +55,8 @@ def run_case(case: Case, device: str) -> None:
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     for _ in range(2):
         outputs = fd.run(given)
+        if case.shards is not None:
+            assert [s.shards for s in fd.fec.get_output_shardings()] == case.shards
         for out, reference, sharding in zip(
             outputs, wanted, fd.fec.get_output_shardings(), strict=True
         ):
@@ -154,16 +159,19 @@ def uneven_dtensors(device: str) -> None:
 
 
 def main(rank: int, device: str, folder: Path) -> None:
-    own = Communicator.instance()
-    assert (own.rank(), own.size(), own.local_rank()) == (rank, 2, rank)
+    own, count = Communicator.instance(), int(os.environ["WORLD_SIZE"])
+    assert (own.rank(), own.size(), own.local_rank()) == (rank, count, rank)
     if device == "cuda":
         torch.cuda.set_device(own.local_rank())
+    torch.set_num_threads(1)
     # What the launcher says is enough to meet: nothing else initialises torch.distributed.
     assert not own.is_available()
     own.barrier()
-    jobs = {c.name: lambda device, c=c: run_case(c, device) for c in CASES if c.shape == (2,)}
+    jobs = {c.name: lambda device, c=c: run_case(c, device) for c in of_size(count)}
     found: dict[str, str] = {}
-    for name, job in {**jobs, **CHECKS}.items():
+    for name, job in {**jobs, **(CHECKS if count == 2 else {})}.items():
+        # Where a process ends in the middle, its log says in which program.
+        sys.stderr.write(f"{name}\n")
         try:
             job(device)
             found[name] = ""

@@ -92,10 +92,21 @@ class FusionDefinition(Travelling):
         self._guard.__exit__(kind, error, trace)
         if kind is not None:
             _report(error, str(self._fusion))
-            # A partial recording is no definition.
-            self._fusion.clear()
-            self._fusion = None
-            self._devices.clear()
+            self._forget()
+            return
+        try:
+            # What cannot be spread over the mesh as it says is refused before a run.
+            self._fusion.shardings  # noqa: B018
+        except DefinitionError:
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """A partial recording is no definition."""
+        assert self._fusion is not None
+        self._fusion.clear()
+        self._fusion = None
+        self._devices.clear()
 
     def _define(self) -> None:
         if type(self).definition is FusionDefinition.definition:

@@ -10,6 +10,15 @@ from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Sharding
 from ..vocabulary.enums import CommunicatorBackend
 from .communicator import Communicator
+from .multi_device_executor import MultiDeviceExecutor, MultiDeviceExecutorParams
 from .shard_tensor import shard_tensor
 
-__all__ = ["Communicator", "CommunicatorBackend", "DeviceMesh", "Sharding", "shard_tensor"]
+__all__ = [
+    "Communicator",
+    "CommunicatorBackend",
+    "DeviceMesh",
+    "MultiDeviceExecutor",
+    "MultiDeviceExecutorParams",
+    "Sharding",
+    "shard_tensor",
+]

@@ -10,17 +10,7 @@ import torch
 from torch import distributed as dist
 
 from ...errors import InputError
-
-_RANK = ("RANK", "OMPI_COMM_WORLD_RANK")
-_SIZE = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
-_LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
-_LOCAL_SIZE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
-
-
-def _launched(names: tuple[str, ...], default: int) -> int:
-    """What torchrun or mpirun say of this process; they set variables, not options of ours."""
-    found = next((os.environ[name] for name in names if os.environ.get(name)), None)
-    return default if found is None else int(found)
+from ..vocabulary import processes
 
 
 class Communicator:
@@ -41,33 +31,29 @@ class Communicator:
 
     def size(self) -> int:
         """How many processes there are."""
-        return dist.get_world_size() if _ready() else _launched(_SIZE, 1)
+        return processes.size()
 
     def rank(self) -> int:
         """The number of this process, and of its device in a mesh."""
-        return dist.get_rank() if _ready() else _launched(_RANK, 0)
+        return processes.rank()
 
     def local_size(self) -> int:
         """How many processes there are on this machine."""
-        return _launched(_LOCAL_SIZE, self.size())
+        return processes.local_size()
 
     def local_rank(self) -> int:
         """The number of this process on this machine, and of its GPU."""
-        return _launched(_LOCAL_RANK, self.rank())
+        return processes.local_rank()
 
     def is_available(self) -> bool:
         """Whether processes can talk to each other."""
-        return _ready() or self.size() == 1
+        return processes.is_connected() or self.size() == 1
 
     def barrier(self) -> None:
         """Wait for all processes; with one, nothing."""
         if self.size() > 1:
             connect()
             dist.barrier()
-
-
-def _ready() -> bool:
-    return dist.is_available() and dist.is_initialized()
 
 
 def connect() -> None:
@@ -78,7 +64,7 @@ def connect() -> None:
     InputError
         There is no launcher to ask.
     """
-    if _ready():
+    if processes.is_connected():
         return
     own = Communicator.instance()
     if not dist.is_available() or own.size() == 1:
@@ -116,9 +102,25 @@ class Line:
         dist.all_gather(received, sent, group=self._group)
         return [received[p].view(own.dtype).reshape(own.shape) for p in self._places]
 
-    def joined(self, own: torch.Tensor, dim: int) -> torch.Tensor:
-        """Everyone's tensor, one after the other along a dim."""
-        return torch.cat(self.parts(own), dim)
+    def joined(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
+        """Everyone's part of each of some blocks of a dim, one after the other."""
+        return join(self.parts(own), dim, blocks)
+
+    def scattered(self, own: torch.Tensor, dim: int, blocks: int = 1) -> torch.Tensor:
+        """One's part of each of some blocks of a dim, of everyone's tensor added up."""
+        count = len(self._places)
+        sizes = (blocks, count, own.size(dim) // (blocks * count))
+        if own.dtype in _BY_BACKENDS and own.numel():
+            parts = _split(own, dim, sizes).movedim(dim + 1, 0)
+            order = [self._places.index(rank) for rank in range(count)]
+            sent = (parts if order == sorted(order) else parts[order]).contiguous()
+            received = torch.empty_like(sent[0])
+            # Flat: backends differ in the shapes they take.
+            dist.reduce_scatter_tensor(received.view(-1), sent.view(-1), group=self._group)
+        else:
+            mine = self._places.index(dist.get_rank(self._group))
+            received = _split(self.combined(own, ADDED), dim, sizes).select(dim + 1, mine)
+        return received.flatten(dim, dim + 1)
 
     def combined(self, own: torch.Tensor, how: str) -> torch.Tensor:
         """Everyone's tensor made one, element by element; ``how`` is the neutral element."""
@@ -127,6 +129,19 @@ class Line:
             dist.all_reduce(found, group=self._group)
             return found
         return functools.reduce(_JOIN[how], self.parts(own))
+
+
+def _split(tensor: torch.Tensor, dim: int, sizes: tuple[int, ...]) -> torch.Tensor:
+    """One dim as several; unlike ``unflatten``, which is not typed."""
+    return tensor.reshape(*tensor.shape[:dim], *sizes, *tensor.shape[dim + 1 :])
+
+
+def join(parts: list[torch.Tensor], dim: int, blocks: int) -> torch.Tensor:
+    """Parts of each of some blocks of a dim as the dim."""
+    if blocks == 1:
+        return torch.cat(parts, dim)
+    rows = [_split(part, dim, (blocks, part.size(dim) // blocks)) for part in parts]
+    return torch.cat(rows, dim + 1).flatten(dim, dim + 1)
 
 
 ADDED = "zero"

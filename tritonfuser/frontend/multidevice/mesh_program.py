@@ -7,15 +7,17 @@ first. The nodes of a stage are a fusion of their own, on parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir import Fusion, Node, Operand, Output, ScalarType, Value, print_fusion
 from ...ops.builder import GraphBuilder, as_call
 from ..record.device_mesh import DeviceMesh
-from ..vocabulary.enums import ParallelType
-from .links import tensors_of
-from .placement import Placement, Step, everywhere, local_call, local_type, place, replaced
+from .exchanges import shared, volume
+from .local_part import part_of
+from .moments import dims_of, moments_as_sums
+from .pieces import results_of, tensors_of
+from .placement import Placement, Step, everywhere, local_call, local_type, replaced, steps_of
 
 Key = tuple[Value, Placement | None]
 """What exists at run time: a tensor in a placement, or a number."""
@@ -78,6 +80,7 @@ def plan(
     mesh: DeviceMesh,
     inputs: Sequence[Placement | None],
     outputs: Sequence[Placement | None],
+    inside: Mapping[Value, Placement],
     device: int,
 ) -> Program:
     """The program of one device.
@@ -90,10 +93,17 @@ def plan(
         Where each input is; None for numbers, and for tensors that are whole on all devices.
     outputs : sequence
         Where each output has to be; None for where it comes.
+    inside : mapping
+        Where results of ops are for the ops that take them, as far as it was said.
     device : int
         Whose program.
     """
-    return _Planner(fusion, mesh, inputs, device).program(outputs)
+    asked = {o.value: p for o, p in zip(fusion.outputs, outputs, strict=True) if p}
+    planner = _Planner(fusion, mesh, inputs, {**inside, **asked}, device)
+    if planner.across:
+        fusion = moments_as_sums(fusion, planner.across)
+        planner = _Planner(fusion, mesh, inputs, {**inside, **asked}, device)
+    return planner.program(outputs)
 
 
 class _Planner:
@@ -104,15 +114,21 @@ class _Planner:
         fusion: Fusion,
         mesh: DeviceMesh,
         inputs: Sequence[Placement | None],
+        asked: Mapping[Value, Placement],
         device: int,
     ) -> None:
         self.fusion = fusion
         self.mesh = mesh
         self.device = device
+        self._asked = asked
+        given = [cut for own in inputs if own for cut in own.shards]
+        self._in_blocks = any(isinstance(factor, int) for cut in given for factor in cut)
         self.where: dict[Value, Placement] = {}
         self.stage: dict[Value, int] = {}
         self.steps: dict[Value, Step] = {}
         self.stages: list[_Stage] = []
+        # Statistics over a dim that is cut, by the first of their results.
+        self.across: set[Value] = set()
         for value, placement in zip(fusion.inputs, inputs, strict=True):
             self.stage[value] = -1
             if value.is_tensor:
@@ -126,12 +142,33 @@ class _Planner:
         stage = max([0, *(self.stage[v] for v in node.operands())])
         if node.out.is_tensor:
             tensors = tensors_of(node)
-            step = place(node, [self.where[v].settled for v in tensors], self.mesh)
+            if any(self.where[tensors[0]].shards[dim] for dim in dims_of(node)):
+                self.across.add(node.out)
+            step = self._cheapest(node, tensors)
             self.steps[node.out] = step
             self.where.update(zip(node.outs, step.results, strict=True))
             for value, want in zip(tensors, step.operands, strict=True):
                 stage = max(stage, self.ready(value, want))
         self.stage.update(dict.fromkeys(node.outs, stage))
+
+    def _cheapest(self, node: Node, tensors: Sequence[Value]) -> Step:
+        """The way to run a node that moves least; of equal ones the first."""
+        outs = results_of(node)
+        asked = [self._asked.get(value) for value in outs]
+        steps = steps_of(node, [self.spread(v) for v in tensors], asked, self.mesh)
+
+        def moved(step: Step) -> int:
+            taken = zip(tensors, step.operands, strict=True)
+            made = zip(outs, step.results, asked, strict=True)
+            return sum(volume(v, self.where[v], want, self.mesh) for v, want in taken) + sum(
+                volume(v, have, want or have.settled, self.mesh) for v, have, want in made
+            )
+
+        return min(steps, key=moved) if len(steps) > 1 else steps[0]
+
+    def spread(self, value: Value) -> Placement:
+        """Where a value is for an op that takes it, if it does not matter to the op."""
+        return self._asked.get(value, self.where[value].settled)
 
     def ready(self, value: Value, want: Placement) -> int:
         """The first stage in which a part can be cut of what was exchanged before."""
@@ -140,8 +177,7 @@ class _Planner:
 
     def shared(self, value: Value, want: Placement) -> Placement:
         """What to exchange for: cut where both are cut alike, whole elsewhere."""
-        pairs = zip(self.where[value].shards, want.shards, strict=True)
-        return Placement(tuple(_common(have, wanted) for have, wanted in pairs))
+        return shared(self.where[value], want)
 
     # -- what is done --------------------------------------------------------------------------
 
@@ -166,7 +202,15 @@ class _Planner:
         """An output and where it has to be; one written into an input lies as the input does."""
         if output.alias_of is not None:
             return output.value, self.where[output.alias_of]
-        return output.value, asked or self.where[output.value].settled
+        return output.value, asked or self._where_it_comes(output.value)
+
+    def _where_it_comes(self, value: Value) -> Placement:
+        """In blocks only where inputs are: elsewhere every device has one piece of a dim."""
+        have = self.where[value].settled
+        if self._in_blocks:
+            return have
+        pairs = ((cut, [isinstance(f, int) for f in cut]) for cut in have.shards)
+        return Placement(tuple(c[: n.index(True)] if any(n) else c for c, n in pairs))
 
     def _deliver(self, value: Value, want: Placement) -> Key:
         """An output as the part that is asked for."""
@@ -183,22 +227,6 @@ class _Planner:
         """Let a stage hand out a value that is needed after it."""
         if self.stage[value] >= 0:
             self.stages[self.stage[value]].hand_out(value, self.where[value])
-
-    def coordinate(self, types: Sequence[ParallelType]) -> int:
-        """Which part of a dim that is cut along some mesh types is this device's."""
-        found = 0
-        for kind in types:
-            found = found * self.mesh.size_of(kind) + self.mesh.coordinate(self.device, kind)
-        return found
-
-
-def _common(
-    have: tuple[ParallelType, ...], want: tuple[ParallelType, ...]
-) -> tuple[ParallelType, ...]:
-    count = 0
-    while count < min(len(have), len(want)) and have[count] == want[count]:
-        count += 1
-    return have[:count]
 
 
 class _Stage:
@@ -273,15 +301,7 @@ class _Stage:
     def _cut(self, value: Value, have: Placement, want: Placement) -> Operand:
         """This device's part of a tensor that is here as a larger part."""
         source = self.tensor(value, have)
-        mesh = self.planner.mesh
-        sizes = want.local(mesh, value.tensor.sizes)
-        starts = [
-            self.planner.coordinate(wanted[len(had) :]) * size if len(wanted) > len(had) else 0
-            for had, wanted, size in zip(have.shards, want.shards, sizes, strict=True)
-        ]
-        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-        made: Operand = self.builder.call("slice", source, starts, ends)
-        return made
+        return part_of(self.builder, source, have, want, self.planner.mesh, self.planner.device)
 
     def hand_out(self, value: Value, want: Placement) -> None:
         """Make a tensor an output of this stage's fusion."""

@@ -9,10 +9,11 @@ from ...errors import TritonFuserError
 from ...ir import Arg, Const, Dim, Node, Operand, TensorType, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Kind
+from ..record.cuts import Cut, Factor, Shards, count, kinds, normal, parts
 from ..record.device_mesh import DeviceMesh
-from ..record.sharding import Shards, parts
 from ..vocabulary.enums import ParallelType
-from .links import Label, Labels, Links, links_of, tensors_of, whole
+from .links import Links, links_of, whole
+from .pieces import Dims, Label, Piece, results_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Placement:
     Attributes
     ----------
     shards : Shards
-        For each dim the mesh types it is cut along.
+        A cut for each dim, in normal form.
     partial : tuple of (ParallelType, str)
         Mesh types along which each device has a result of its part, still to be made one; how,
         by the neutral element.
@@ -39,12 +40,16 @@ class Placement:
     def local(self, mesh: DeviceMesh, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sizes of one device's part."""
         pairs = zip(sizes, self.shards, strict=True)
-        return tuple(size // parts(mesh, types) for size, types in pairs)
+        return tuple(size // parts(mesh, cut) for size, cut in pairs)
 
     def __str__(self) -> str:
-        cut = [f"dim {d} on {k.name}" for d, kinds in enumerate(self.shards) for k in kinds]
+        cut = [f"dim {d} on {_text(own)}" for d, own in enumerate(self.shards) if own]
         joined = [f"partial on {kind.name}" for kind, _ in self.partial]
         return ", ".join([*cut, *joined]) or "whole"
+
+
+def _text(cut: Cut) -> str:
+    return " * ".join(f"{f}" if isinstance(f, int) else f.name for f in cut)
 
 
 @dataclass(frozen=True)
@@ -64,51 +69,97 @@ def everywhere(value: Value) -> Placement:
     return Placement(((),) * value.tensor.rank)
 
 
-def place(node: Node, have: Sequence[Placement], mesh: DeviceMesh) -> Step:
-    """How to run a node with operands that are spread like ``have``, moving little.
+def steps_of(
+    node: Node,
+    have: Sequence[Placement],
+    asked: Sequence[Placement | None],
+    mesh: DeviceMesh,
+) -> list[Step]:
+    """The ways to run a node with operands that are spread like ``have``.
 
-    A name of dims is cut as the first operand has it that can be; everything else is made whole.
+    Each begins with what one tensor is cut like, a result that was put somewhere or an operand, and
+    cuts the rest as the others have it; where all is needed whole there is one.
     """
-    for links in (links_of(node), whole(node)):
-        step = _step(node, links, have, mesh)
-        if _holds(node, step, mesh):
-            return step
-    raise AssertionError(f"{node.op} does not run on whole operands")
+    links = links_of(node)
+    wanted = [(d, p) for d, p in zip(links.results, asked, strict=True) if p is not None]
+    given = [*zip(links.operands, have, strict=True)]
+    orders = [[first, *given] for first in (*wanted, *given)] or [given]
+    steps = dict.fromkeys(_step(links, order, mesh) for order in orders)
+    found = [step for step in steps if _holds(node, step, mesh)]
+    return found or [_step(whole(node), [], mesh)]
 
 
-def _step(node: Node, links: Links, have: Sequence[Placement], mesh: DeviceMesh) -> Step:
-    tensors, outs = tensors_of(node), [out for out in node.outs if out.is_tensor]
-    labelled = [*zip(tensors, links.operands, strict=True), *zip(outs, links.results, strict=True)]
-    chosen: dict[Label, tuple[ParallelType, ...]] = {}
-    for labels, placement in zip(links.operands, have, strict=True):
-        for label, types in zip(labels, placement.shards, strict=True):
-            used = {kind for kinds in chosen.values() for kind in kinds}
-            if label is None or not types or label in chosen or used.intersection(types):
-                continue
-            if _divides(parts(mesh, types), label, labelled):
-                chosen[label] = types
+def _step(links: Links, order: Sequence[tuple[Dims, Placement]], mesh: DeviceMesh) -> Step:
+    chosen: dict[Label, Cut] = {}
+    for dims, placement in order:
+        for pieces, cut in zip(dims, placement.shards, strict=True):
+            chosen.update(_choice(pieces, cut, chosen, mesh))
 
-    def cut(labels: Labels) -> Shards:
-        return tuple(() if label is None else chosen.get(label, ()) for label in labels)
+    def placed(dims: Dims, partial: tuple[tuple[ParallelType, str], ...] = ()) -> Placement:
+        return Placement(tuple(_joined(pieces, chosen, mesh) for pieces in dims), partial)
 
     partial = tuple(
-        (k, how) for label, how in links.combined.items() for k in chosen.get(label, ())
+        (kind, how)
+        for label, how in links.combined.items()
+        for kind in kinds(chosen.get(label, ()))
     )
     return Step(
-        tuple(Placement(cut(labels)) for labels in links.operands),
-        tuple(Placement(cut(labels), partial) for labels in links.results),
+        tuple(map(placed, links.operands)),
+        tuple(placed(dims, partial) for dims in links.results),
         links.once if partial else frozenset(),
     )
 
 
-def _divides(count: int, label: Label, labelled: Sequence[tuple[Value, Labels]]) -> bool:
-    sizes = [
-        size
-        for value, labels in labelled
-        for size, own in zip(value.tensor.sizes, labels, strict=True)
-        if own == label
-    ]
-    return all(size % count == 0 for size in sizes)
+def _choice(
+    pieces: Sequence[Piece], cut: Cut, chosen: dict[Label, Cut], mesh: DeviceMesh
+) -> dict[Label, Cut]:
+    """How a dim that is cut has its pieces cut; less of it where not all can be."""
+    taken = {kind for own in chosen.values() for kind in kinds(own)}
+    while cut:
+        found = _spread(pieces, cut, mesh)
+        fits = found is not None and all(
+            piece.label is not None and piece.label not in chosen
+            for piece, own in zip(pieces, found, strict=True)
+            if own
+        )
+        if found is not None and fits and not taken.intersection(kinds(cut)):
+            return {p.label: own for p, own in zip(pieces, found, strict=True) if own}
+        cut = normal(cut[:-1])
+    return {}
+
+
+def _spread(pieces: Sequence[Piece], cut: Cut, mesh: DeviceMesh) -> list[Cut] | None:
+    """The cut of a dim as cuts of its pieces; None where a factor lies across two of them."""
+    left: list[Factor] = [*cut]
+    found: list[Cut] = []
+    for piece in pieces:
+        room, own = piece.size, list[Factor]()
+        while left and (room > 1 or count(mesh, left[0]) == 1):
+            factor = left.pop(0)
+            extent = count(mesh, factor)
+            if isinstance(factor, int) and factor % room == 0:
+                own.append(room)
+                left = [factor // room, *left] if factor > room else left
+                room = 1
+            elif room % extent == 0:
+                own.append(factor)
+                room //= extent
+            else:
+                return None
+        found.append(normal(own))
+    return None if left else found
+
+
+def _joined(pieces: Sequence[Piece], chosen: dict[Label, Cut], mesh: DeviceMesh) -> Cut:
+    """The cut of a dim of which the pieces are cut."""
+    factors: list[Factor] = []
+    for piece in pieces:
+        own = chosen.get(piece.label, ()) if piece.label is not None else ()
+        inside = piece.size
+        for factor in own:
+            inside //= count(mesh, factor)
+        factors += [*own, inside]
+    return normal(factors)
 
 
 # --- a node on parts -----------------------------------------------------------------------------
@@ -183,5 +234,5 @@ def _holds(node: Node, step: Step, mesh: DeviceMesh) -> bool:
     except TritonFuserError:
         return False
     found = [type_.sizes for type_ in types if isinstance(type_, TensorType)]
-    outs = [out for out in node.outs if out.is_tensor]
+    outs = results_of(node)
     return found == [r.local(mesh, o.tensor.sizes) for o, r in zip(outs, step.results, strict=True)]

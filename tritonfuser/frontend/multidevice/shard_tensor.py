@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from ...errors import DefinitionError
+from ..record.cuts import Cut, at_extent, count, span
+from ..record.device_mesh import DeviceMesh
 from ..record.handles import TensorView
 from ..record.sharding import Sharding, sharding_of
+from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from .communicator import Communicator
 
@@ -40,13 +45,24 @@ def part(tensor: torch.Tensor, sharding: Sharding, device: int) -> torch.Tensor:
             loc=user_line(),
         )
     mesh, found = sharding.mesh, tensor
-    for dim, kinds in enumerate(sharding.shards):
-        if tensor.size(dim) % sharding.parts(dim):
+    for dim, cut in enumerate(sharding.shards):
+        if tensor.size(dim) % span(mesh, cut):
             raise DefinitionError(
                 f"shard_tensor: dim {dim} of shape {list(tensor.shape)} is not cut evenly by "
-                f"{sharding.parts(dim)}",
+                f"{span(mesh, cut)}",
                 loc=user_line(),
             )
-        for kind in kinds:
-            found = found.chunk(mesh.size_of(kind), dim)[mesh.coordinate(device, kind)]
+        found = _part_of_dim(found, dim, at_extent(mesh, cut, tensor.size(dim)), mesh, device)
     return found.contiguous()
+
+
+def _part_of_dim(
+    tensor: torch.Tensor, dim: int, cut: Cut, mesh: DeviceMesh, device: int
+) -> torch.Tensor:
+    sizes = [count(mesh, factor) for factor in cut]
+    rest = tensor.size(dim) // math.prod(sizes)
+    found = tensor.reshape(*tensor.shape[:dim], *sizes, rest, *tensor.shape[dim + 1 :])
+    for place, factor in reversed([*enumerate(cut, dim)]):
+        if isinstance(factor, ParallelType):
+            found = found.select(place, mesh.coordinate(device, factor))
+    return found.flatten(dim, dim + sum(isinstance(factor, int) for factor in cut))

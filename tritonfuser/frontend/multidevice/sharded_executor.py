@@ -17,7 +17,7 @@ from ...cache.keys.signature import signature
 from ...cache.lru import LRU
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...device import DeviceProperties
-from ...errors import InputError, ParamsError
+from ...errors import InputError, ParamsError, SourceLoc
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
@@ -27,11 +27,13 @@ from ...lowering.passes.concretize import concretize
 from ...lowering.passes.simplify import simplify
 from ...lowering.pipeline import Lowered
 from ...lowering.run_options import DEFAULT, RunOptions
+from ..record.cuts import span
 from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Sharding, Shardings
 from ..vocabulary.unavailable import UnavailableError
-from .communicator import Communicator, line
-from .mesh_program import Exchange, Key, Program, Run, plan
+from .communicator import Communicator
+from .exchanges import exchange
+from .mesh_program import Key, Program, Run, plan
 from .placement import Placement
 
 Tensors = dict[Key, Any]
@@ -86,7 +88,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
                 have.update(zip(step.outputs, made, strict=True))
             elif (step.value, step.want) not in have:
                 own = have[step.value, step.have]
-                have[step.value, step.want] = exchange(own, step, program.mesh)
+                have[step.value, step.want] = exchange(own, step.have, step.want, program.mesh)
         return self._returned(program, have)
 
     def _returned(self, program: Program, have: Tensors) -> list[torch.Tensor]:
@@ -126,6 +128,11 @@ class ShardedExecutor(executor.FusionExecutorCache):
     def program(self, inputs: Sequence[Any]) -> Program:
         """What this device does for parts like these."""
         return self._bound(inputs, device_of(inputs)).program
+
+    def newest_program(self) -> Program | None:
+        """What this device did in the last run."""
+        newest = self._programs.newest()
+        return None if newest is None else newest.program
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -243,17 +250,52 @@ class ShardedExecutor(executor.FusionExecutorCache):
         if error is not None:
             raise self._in_whole(error, inputs)
         fusion = simplify(concretize(self.fusion, signature(self.fusion, whole, where)))
-        placements = {v: Placement(s.shards) for v, s in self._shardings.items()}
         made = plan(
             fusion,
             self.mesh,
-            [placements.get(value) for value in self.fusion.inputs],
-            [placements.get(output.value) for output in self.fusion.outputs],
+            [self._placed(*pair) for pair in zip(self.fusion.inputs, fusion.inputs, strict=True)],
+            [
+                self._placed(recorded.value, output.value)
+                for recorded, output in zip(self.fusion.outputs, fusion.outputs, strict=True)
+            ],
+            self._inside(fusion),
             device,
         )
         steps = enumerate(made.steps)
         cores = {n: executor.FusionExecutorCache(s.fusion) for n, s in steps if isinstance(s, Run)}
         return _Bound(made, cores)
+
+    def _placed(self, recorded: Value, value: Value) -> Placement | None:
+        """Where a tensor was put, at the sizes of this run."""
+        sharding = self._shardings.get(recorded)
+        if sharding is None:
+            return None
+        for dim, (cut, size) in enumerate(zip(sharding.shards, value.tensor.sizes, strict=True)):
+            if size % span(self.mesh, cut):
+                raise InputError(
+                    f"multidevice: dim {dim} of {recorded.name} has {size} elements, which are "
+                    f"not cut evenly by {span(self.mesh, cut)}",
+                    loc=self._line(recorded),
+                    hint="Pad the dim, or cut another one.",
+                )
+        return Placement(sharding.at(value.tensor.sizes))
+
+    def _line(self, recorded: Value) -> SourceLoc | None:
+        node = self.fusion.producers.get(recorded)
+        return None if node is None else node.loc
+
+    def _inside(self, fusion: Fusion) -> dict[Value, Placement]:
+        """Where results of ops were put that are still computed after simplification."""
+        made = {out.index: out for node in fusion.nodes for out in node.outs if out.is_tensor}
+        found: dict[Value, Placement] = {}
+        for recorded, sharding in self._shardings.items():
+            value = made.get(recorded.index)
+            if value is None or value.tensor.rank != len(sharding.shards):
+                continue
+            placement = self._placed(recorded, value)
+            if placement is not None and any(placement.shards):
+                found[value] = placement
+        return found
 
     def _whole(self, value: Value, given: Any) -> Any:
         """What stands for the whole tensor of which an input is a part."""
@@ -327,19 +369,6 @@ def _stand_in(value: Value) -> Any:
     if not value.is_tensor:
         return 1
     return torch.empty(value.tensor.sizes, dtype=value.dtype.info.torch, device="meta")
-
-
-def exchange(own: torch.Tensor, step: Exchange, mesh: DeviceMesh) -> torch.Tensor:
-    """A part in another placement: partial results made one, then dims gathered."""
-    device = Communicator.instance().rank()
-    for kind, how in step.have.partial:
-        if mesh.size_of(kind) > 1:
-            own = line(mesh.fiber(device, kind)).combined(own, how)
-    for dim, (have, want) in enumerate(zip(step.have.shards, step.want.shards, strict=True)):
-        for kind in reversed(have[len(want) :]):
-            if mesh.size_of(kind) > 1:
-                own = line(mesh.fiber(device, kind)).joined(own, dim)
-    return own
 
 
 def _refuse_varying(varying: Sequence[Sequence[Any]]) -> None:

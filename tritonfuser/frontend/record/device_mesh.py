@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...errors import ArgumentError, DefinitionError
+from ..vocabulary import processes
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 
@@ -129,7 +130,9 @@ class DeviceMesh:
         count = self.size_of(parallel_type)
         return tuple(self._ids[first + place * step] for place in range(count))
 
-    def shard_tensor(self, tensor: torch.Tensor, axis: int, device_id: int) -> torch.Tensor:
+    def shard_tensor(
+        self, tensor: torch.Tensor, axis: int, device_id: int | None = None
+    ) -> torch.Tensor:
         """The part of a whole tensor that a device has where one axis is shared out.
 
         Parameters
@@ -138,23 +141,25 @@ class DeviceMesh:
             All of it.
         axis : int
             The dim that is cut into ``size`` equal parts, in order of the devices.
-        device_id : int
-            Whose part.
+        device_id : int, optional
+            Whose part; by default this process's.
 
         Raises
         ------
         DefinitionError
-            The device is not in the mesh, or the dim cannot be cut evenly.
+            The device is not in the mesh, the tensor has no such dim, or it cannot be cut evenly.
         """
         count = len(self._ids)
-        if device_id not in self or tensor.size(axis) % count:
+        device = processes.rank() if device_id is None else device_id
+        exists = -tensor.dim() <= axis < tensor.dim()
+        if device not in self or not exists or tensor.size(axis) % count:
             raise DefinitionError(
                 f"shard_tensor: dim {axis} of shape {list(tensor.shape)} has no part of "
-                f"{count} for device {device_id} of {self}",
+                f"{count} for device {device} of {self}",
                 loc=user_line(),
                 hint="The extent must be a multiple of the mesh's size.",
             )
-        return tensor.chunk(count, axis)[self._ids.index(device_id)].contiguous()
+        return tensor.chunk(count, axis)[self._ids.index(device)].contiguous()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceMesh):

@@ -11,6 +11,7 @@ from ...errors import ArgumentError, DefinitionError
 from ...ir import Const, Fusion, Node, Number, Operand, Value, type_text
 from ...ops import registry
 from ...pickling import Unpicklable
+from ..vocabulary.enums import MemoryType, ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
@@ -47,6 +48,10 @@ class Home(HasFusion, Protocol):
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
 
     def domain_of(self, value: Value) -> Any: ...
+
+    def put(self, value: Value, mesh: DeviceMesh) -> None: ...
+
+    def partial_of(self, value: Value, dims: Sequence[int]) -> Any: ...
 
 
 class Statement:
@@ -214,13 +219,18 @@ class TensorView(Val):
         ----------
         mesh : DeviceMesh
             The same for all tensors of a definition.
+
+        Raises
+        ------
+        DefinitionError
+            Another tensor is on another mesh.
         """
         if not isinstance(mesh, DeviceMesh):
             raise ArgumentError(
                 "set_device_mesh(): incompatible function arguments: expected a DeviceMesh, "
                 f"got {mesh!r}"
             )
-        self.domain().mesh = mesh
+        self._home.put(self._value, mesh)
 
     def get_device_mesh(self) -> DeviceMesh | None:
         """The mesh it was put on."""
@@ -249,6 +259,59 @@ class TensorView(Val):
         self.domain().reorder(moves)
         return self
 
+    def merge(self, outer: int, inner: int | None = None) -> TensorView:
+        """Two loops as one: ``outer`` and ``inner``, by default the one behind it."""
+        self.domain().merge(outer, outer + 1 if inner is None else inner)
+        return self
+
+    def swizzle1d(self, dim: int, parallel_type: ParallelType) -> TensorView:
+        """Let each device of a mesh type begin the steps of a loop at its own one.
+
+        A ring of transfers is written so: the loop is put on ``ParallelType.stream``. Results do
+        not depend on it.
+        """
+        self.domain().swizzle(dim, parallel_type)
+        return self
+
+    def rfactor(self, dims: Sequence[int]) -> TensorView:
+        """Reduce some loops of what the tensor's op reduces first, the others later.
+
+        Parameters
+        ----------
+        dims : sequence of int
+            Loops that are reduced: parts of a split dim.
+
+        Returns
+        -------
+        TensorView
+            The partial results, to be put on a mesh. Ops cannot take them.
+        """
+        found: TensorView = self._home.partial_of(self._value, dims)
+        return found
+
+    def set_memory_type(self, memory_type: MemoryType) -> None:
+        """Say what memory the tensor is in.
+
+        ``symmetric``, which other devices can read, and ``global`` are accepted: how devices
+        exchange parts is up to torch.distributed.
+
+        Raises
+        ------
+        UnavailableError
+            Another one: kernels manage their registers and shared memory.
+        """
+        if not isinstance(memory_type, MemoryType):
+            raise ArgumentError(
+                "set_memory_type(): incompatible function arguments: expected a MemoryType, "
+                f"got {memory_type!r}"
+            )
+        if memory_type not in (MemoryType.symmetric, MemoryType.global_):
+            raise UnavailableError(
+                f"set_memory_type(MemoryType.{memory_type.value}) is not available in tritonfuser",
+                loc=user_line(),
+                hint=SCHEDULE_HINT,
+            )
+
     def set_allocation_domain(
         self, domain: Sequence[Any], new_contiguity: bool | Sequence[bool | None] = True
     ) -> None:
@@ -264,14 +327,11 @@ class TensorView(Val):
 
 
 LOOP_METHODS = (
-    "merge",
-    "rfactor",
     "swizzle",
     "inline_at",
     "cache_before",
     "cache_after",
     "cache_fork",
-    "set_memory_type",
     "circular_buffer",
     "compute_with",
     "promote_reuse",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DefinitionError, SourceLoc
 from ...ir import Const
 from ...pickling import Unpicklable
 from ..vocabulary.enums import ParallelType
@@ -54,7 +54,17 @@ class IterDomain(Statement, Unpicklable):
     them.
     """
 
-    __slots__ = ("_definition", "_expanded", "_kind", "_parts", "_place", "_span", "_type")
+    __slots__ = (
+        "_definition",
+        "_expanded",
+        "_kind",
+        "_line",
+        "_parts",
+        "_place",
+        "_span",
+        "_swizzled",
+        "_type",
+    )
     send_instead = "Send the TensorView, and ask for its axis(i) there."
 
     def __init__(
@@ -73,11 +83,28 @@ class IterDomain(Statement, Unpicklable):
         self._type = ParallelType.serial
         self._definition: Split | None = None
         self._parts: Split | None = None
+        self._line: SourceLoc | None = None
+        self._swizzled = False
+
+    @property
+    def place(self) -> int:
+        """The dim of the tensor that it is, or is a part of."""
+        return self._place
+
+    @property
+    def line(self) -> SourceLoc:
+        """The user's line that gave it a parallel type."""
+        return self._line or user_line()
 
     @property
     def length(self) -> Extent:
         """The extent, as text, number and Val."""
         return self._span
+
+    @property
+    def stretched(self) -> Extent:
+        """The extent that a size-1 dim is expanded to; else the extent."""
+        return self._expanded or self._span
 
     @property
     def parallel_type(self) -> ParallelType:
@@ -90,7 +117,7 @@ class IterDomain(Statement, Unpicklable):
 
     def expanded_extent(self) -> Val:
         """The extent that a size-1 dim is expanded to."""
-        return (self._expanded or self._span).value()
+        return self.stretched.value()
 
     def is_broadcast(self) -> bool:
         """Whether it is a dim of size 1, expanded or not."""
@@ -120,14 +147,31 @@ class IterDomain(Statement, Unpicklable):
         """Whether its parallel type is not ``serial``."""
         return self._type is not ParallelType.serial
 
-    def definition(self) -> Split | None:
-        """The split that made it; None for a dim of the tensor."""
+    def definition(self) -> Any:
+        """The Split or the Merge that made it; None for a dim of the tensor."""
         return self._definition
 
     @property
     def parts(self) -> Split | None:
         """The split that it was replaced by."""
         return self._parts
+
+    def pieces(self) -> list[IterDomain]:
+        """What it is merged of; itself where it is not merged."""
+        return [self]
+
+    def split_in_two(self, factor: int, inner_split: bool) -> list[IterDomain]:
+        """The outer and the inner loop of a split."""
+        found: list[IterDomain] = Split(self, factor, inner_split).outputs()
+        return found
+
+    def as_partial(self, reduced: bool) -> IterDomain:
+        """The same loop of a tensor of partial results, which reduces it or keeps it."""
+        return IterDomain(self.home, self._place, "r" if reduced else "i", self._span)
+
+    def swizzle(self) -> None:
+        """Let each device begin its steps at another one."""
+        self._swizzled = True
 
     def leaves(self) -> list[IterDomain]:
         """The parts it was split into, outermost first; itself where it was not split."""
@@ -141,8 +185,8 @@ class IterDomain(Statement, Unpicklable):
         Parameters
         ----------
         parallel_type : ParallelType
-            ``mesh_x``, ``mesh_y`` or ``mesh_z``; ``serial`` undoes it. ``stream`` is accepted and
-            has no effect.
+            ``mesh_x``, ``mesh_y`` or ``mesh_z``; ``serial`` undoes it. ``stream`` is accepted: the
+            steps of such a loop are computed together, the results are the same.
 
         Raises
         ------
@@ -160,7 +204,15 @@ class IterDomain(Statement, Unpicklable):
                 loc=user_line(),
                 hint=SCHEDULE_HINT,
             )
+        if self._swizzled and parallel_type in MESH_TYPES:
+            raise DefinitionError(
+                f"parallelize: {self} was given to swizzle1d, so devices would have other parts "
+                "than their own",
+                loc=user_line(),
+                hint="A swizzled loop takes ParallelType.stream or serial.",
+            )
         self._type = parallel_type
+        self._line = user_line()
 
     def __repr__(self) -> Text:
         kind = _LETTERS.get(self._type, "S")
@@ -222,6 +274,11 @@ class Split(Expr):
         """The inner part, which steps over neighbours."""
         return self._parts[1]
 
+    def undone(self) -> IterDomain:
+        """The dim as it was before."""
+        self._source._parts = None
+        return self._source
+
     def inputs(self) -> list[Any]:
         """The dim that was split, as a list."""
         return [self._source]
@@ -233,12 +290,6 @@ class Split(Expr):
     def __repr__(self) -> Text:
         kind = "inner" if self._inner_split else "outer"
         return f"{self._source} -> {kind} split by factor {self._factor} -> {self._parts}"
-
-
-class Merge(Expr):
-    """Two dims merged. None is ever made here: kernels flatten dims themselves."""
-
-    __slots__ = ()
 
 
 def _divided(home: Home, length: Extent, factor: int) -> Extent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...ops import registry
 from ...ops.builder import GraphBuilder, bind, shown
 from ...shapes import assume_extents_fit
 from ..vocabulary.location import user_line
+from .device_mesh import DeviceMesh
 from .handles import TensorView, Val, handle_of, unwrap, wrap
 from .layouts import define_tensor_type
 from .sharding import Shardings, sharding_of
@@ -53,6 +54,7 @@ class Recording:
         self._ir: Fusion | None = None
         self.written_axes: dict[Value, Attr] = {}
         self._domains: dict[Value, TensorDomain] = {}
+        self._partials: set[Value] = set()
         self.handles: dict[Operand, Val] = {}
 
     def adopt(self, builder: GraphBuilder, symbols: int) -> None:
@@ -76,12 +78,36 @@ class Recording:
 
     def domains(self) -> Iterator[tuple[Value, TensorDomain]]:
         """Tensors whose dims were asked for, and these dims; in order of their numbers."""
-        yield from sorted(self._domains.items(), key=lambda pair: pair[0].index)
+        found = (pair for pair in self._domains.items() if pair[0] not in self._partials)
+        yield from sorted(found, key=lambda pair: pair[0].index)
 
     @property
     def shardings(self) -> Shardings:
         """How tensors are spread over a mesh, for those that are; in order of their numbers."""
+        for partial in self._partials:
+            if self._domains[partial].mesh is not None:
+                sharding_of(self._domains[partial])
         return tuple((v, sharding_of(d)) for v, d in self.domains() if d.mesh is not None)
+
+    def put(self, value: Value, mesh: DeviceMesh) -> None:
+        """Put a tensor on a mesh, the one that the others are on."""
+        other = next((d for v, d in self._domains.items() if v != value and d.mesh), None)
+        if other is not None and other.mesh != mesh:
+            raise DefinitionError(
+                f"set_device_mesh: one definition over several meshes: {other.mesh} and {mesh}",
+                loc=user_line(),
+                hint="Put all tensors on one mesh, or make a definition for each.",
+            )
+        self.domain_of(value).mesh = mesh
+
+    def partial_of(self, value: Value, dims: Sequence[int]) -> TensorView:
+        """The partial results of a tensor that reduces some of its loops first."""
+        domain = self.domain_of(value).partial(dims)
+        made = self._builder.new_value(value.tensor)
+        self._domains[made] = domain
+        self._partials.add(made)
+        partial: TensorView = handle_of(self, made)
+        return partial
 
     def line_of(self, value: Value) -> SourceLoc | None:
         """The user's line that defined an input."""
@@ -246,6 +272,11 @@ class Recording:
             raise DefinitionError(
                 f"{what}: {value.name} belongs to another definition",
                 hint="Use values of the definition that is being recorded.",
+            )
+        if value in self._partials:
+            raise DefinitionError(
+                f"{what}: {value.name} are partial results that rfactor() gave",
+                hint="They can be put on a mesh. Ops take the tensor that rfactor() was called on.",
             )
         return value
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import DefinitionError
+from ...errors import DefinitionError, SourceLoc
 from ...ir import Value
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
+from .cuts import OPEN, Cut, Factor, Shards, at_extent, kinds, normal, parts, span
 from .device_mesh import DeviceMesh
 from .iter_domains import IterDomain
 from .tensor_domain import TensorDomain
-
-Shards = tuple[tuple[ParallelType, ...], ...]
-"""For each dim the mesh types it is cut along, the one of the largest parts first."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +23,11 @@ class Sharding:
     ----------
     mesh : DeviceMesh
         The devices.
-    shards : tuple of tuple of ParallelType
-        For each dim the mesh types it is cut along, the one of the largest parts first. A mesh
-        type named nowhere has the same part on all its devices.
+    shards : tuple of tuple of (ParallelType or int)
+        For each dim the mesh types it is cut along, the one of the largest parts first. A number
+        before a mesh type is a number of blocks, each of which is cut: ``(3, mesh_x)``; -1 is a
+        number that follows from the extent. A mesh type named nowhere has the same part on all
+        its devices.
     """
 
     mesh: DeviceMesh
@@ -41,16 +41,16 @@ class Sharding:
         return -1
 
     def parts(self, dim: int) -> int:
-        """In how many parts a dim is cut."""
+        """How many times smaller a device's part of a dim is than the dim."""
         return parts(self.mesh, self.shards[dim])
+
+    def at(self, sizes: Sequence[int]) -> Shards:
+        """The cuts of a tensor whose extents are known."""
+        pairs = zip(self.shards, sizes, strict=True)
+        return tuple(at_extent(self.mesh, cut, size) for cut, size in pairs)
 
 
 Shardings = tuple[tuple[Value, Sharding], ...]
-
-
-def parts(mesh: DeviceMesh, types: tuple[ParallelType, ...]) -> int:
-    """How many devices there are along some mesh types."""
-    return math.prod(mesh.size_of(kind) for kind in types)
 
 
 def sharding_of(domain: TensorDomain) -> Sharding:
@@ -61,39 +61,62 @@ def sharding_of(domain: TensorDomain) -> Sharding:
     Raises
     ------
     DefinitionError
-        A part other than the outermost is put on the mesh, a mesh type is used twice, or a part
-        has another extent than the mesh.
+        A mesh type is used twice, a part has another extent than the mesh, or a dim is not cut
+        evenly.
     """
     mesh = domain.mesh
     assert mesh is not None
     dims = [dim for dim in domain.logical() if not dim.is_reduction()]
-    shards = tuple(_types(dim, mesh, domain) for dim in dims)
-    used = [kind for types in shards for kind in types]
+    shards = tuple(_cut(dim, mesh, domain) for dim in dims)
+    used = [kind for cut in shards for kind in kinds(cut)]
     if len(set(used)) != len(used):
         raise DefinitionError(
-            f"multidevice: {domain} uses a mesh type twice",
-            loc=user_line(),
+            f"parallelize: {domain} uses a mesh type twice",
+            loc=_line(dims),
             hint="A mesh type can cut one dim of a tensor.",
         )
     return Sharding(mesh, shards)
 
 
-def _types(dim: IterDomain, mesh: DeviceMesh, domain: TensorDomain) -> tuple[ParallelType, ...]:
-    leaves = [leaf for leaf in dim.leaves() if leaf.length.known != 1 or leaf.is_device_dim()]
-    on_mesh = [leaf for leaf in leaves if leaf.is_device_dim()]
-    if leaves[: len(on_mesh)] != on_mesh:
+def _cut(dim: IterDomain, mesh: DeviceMesh, domain: TensorDomain) -> Cut:
+    leaves = dim.leaves()
+    while leaves and not leaves[-1].is_device_dim():
+        leaves.pop()
+    for leaf in leaves:
+        _check_extent(leaf, mesh, domain)
+    factors = [_factor(leaf) for leaf in dim.leaves()]
+    cut = normal(factors[: len(leaves)]) if OPEN not in factors[: len(leaves)] else tuple(factors)
+    extent, whole = dim.stretched.known, span(mesh, cut)
+    if extent is not None and extent % whole:
         raise DefinitionError(
-            f"multidevice: {domain} puts an inner part of a dim on the mesh",
-            loc=user_line(),
+            f"split: dim {dim} of {domain} is cut evenly by {whole} parts only if its extent is a "
+            f"multiple of {whole}",
+            loc=_line([dim]),
+            hint="Pad the dim, or cut another one.",
+        )
+    return cut
+
+
+def _factor(leaf: IterDomain) -> Factor:
+    if leaf.is_device_dim():
+        return leaf.parallel_type
+    return OPEN if leaf.length.known is None else leaf.length.known
+
+
+def _check_extent(leaf: IterDomain, mesh: DeviceMesh, domain: TensorDomain) -> None:
+    if not leaf.is_device_dim():
+        return
+    count = mesh.size_of(leaf.parallel_type)
+    if leaf.length.known not in (None, count):
+        raise DefinitionError(
+            f"parallelize: {leaf} of {domain} has {leaf.length.known} steps, the mesh has "
+            f"{count} devices along {leaf.parallel_type.name}",
+            loc=leaf.line,
             hint="Use t.outer_split(dim, mesh.size), and parallelize the outer part.",
         )
-    for leaf in on_mesh:
-        count = mesh.size_of(leaf.parallel_type)
-        if leaf.length.known not in (None, count):
-            raise DefinitionError(
-                f"multidevice: {leaf} of {domain} has {leaf.length.known} steps, the mesh has "
-                f"{count} devices along {leaf.parallel_type.name}",
-                loc=user_line(),
-                hint="Use t.outer_split(dim, mesh.size), and parallelize the outer part.",
-            )
-    return tuple(leaf.parallel_type for leaf in on_mesh)
+
+
+def _line(dims: Sequence[IterDomain]) -> SourceLoc:
+    """The user's line that put a part of some dims on the mesh last."""
+    lines = [leaf.line for dim in dims for leaf in dim.leaves() if leaf.is_device_dim()]
+    return lines[-1] if lines else user_line()

@@ -11,13 +11,14 @@ from typing import Any
 from ...errors import ArgumentError, DefinitionError
 from ...ir import Dim, Value
 from ...ops.builder import as_call
-from ...ops.table import Moments, Reduction
+from ...ops.table import Call, Library, Moments, Reduction
 from ...pickling import Unpicklable
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
-from .device_mesh import DeviceMesh
+from .device_mesh import MESH_TYPES, DeviceMesh
 from .handles import Home, Statement, TensorView, handle_of
-from .iter_domains import Extent, IterDomain, Split
+from .iter_domains import Extent, IterDomain
+from .merged_dims import merged
 
 
 class TensorDomain(Statement, Unpicklable):
@@ -60,7 +61,52 @@ class TensorDomain(Statement, Unpicklable):
                 f"got factor {factor} and dim {old}",
                 loc=user_line(),
             )
-        self._loop[place : place + 1] = Split(old, count, inner_split).outputs()
+        self._loop[place : place + 1] = old.split_in_two(count, inner_split)
+
+    def merge(self, outer: int, inner: int) -> None:
+        """Replace two loops by one over both, at the place of the outer one."""
+        outer, inner = self._wrap("merge", outer), self._wrap("merge", inner)
+        one, two = self._loop[outer], self._loop[inner]
+        if one is two or any(loop.is_parallelized() for loop in (one, two)):
+            raise DefinitionError(
+                f"merge: expected two serial dims, got {one} and {two}",
+                loc=user_line(),
+                hint="Merge before parallelize, or parallelize(ParallelType.serial) first.",
+            )
+        self._loop[outer] = merged(one, two)
+        del self._loop[inner]
+
+    def swizzle(self, place: int, kind: Any) -> None:
+        """Let each device begin the steps of a loop at another one; results are the same."""
+        loop = self._loop[self._wrap("swizzle1d", place)]
+        if kind not in MESH_TYPES or loop.is_device_dim():
+            raise DefinitionError(
+                f"swizzle1d: expected a loop that is on no mesh and a mesh type, "
+                f"got {loop} and {kind}",
+                loc=user_line(),
+                hint="Swizzle the loop of the streams by the mesh type that it follows.",
+            )
+        loop.swizzle()
+
+    def partial(self, places: Sequence[int]) -> TensorDomain:
+        """Reduce some of the reduced loops first; the domain of those partial results."""
+        taken = {self._wrap("rfactor", place) for place in places}
+        kept = [place for place, loop in enumerate(self._loop) if place not in taken]
+        if not taken or not all(self._loop[place].is_reduction() for place in taken):
+            raise DefinitionError(
+                f"rfactor: expected loops that are reduced, got {[*places]} of {self}",
+                loc=user_line(),
+                hint="Split a reduced dim, and give the place of one part.",
+            )
+        if not any(self._loop[place].is_reduction() for place in kept):
+            raise DefinitionError(
+                f"rfactor: nothing is left to reduce in {self} without {[*places]}",
+                loc=user_line(),
+                hint="Split a reduced dim, and give the place of one part.",
+            )
+        loops = [loop.as_partial(place in taken) for place, loop in enumerate(self._loop)]
+        self._loop = [self._loop[place] for place in kept]
+        return TensorDomain(self.home, loops)
 
     def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> None:
         """Permute the loops: ``{old: new}``, or all old places in their new order."""
@@ -126,9 +172,22 @@ def domain_of(home: Home, value: Value) -> TensorDomain:
         call = as_call(node)
         if isinstance(call.op.form, Reduction | Moments):
             source, reduced = call.value("arg"), frozenset(call.dims())
-    handle = handle_of(home, source)
-    dims = enumerate(source.tensor.dims)
-    return TensorDomain(home, [_domain(handle, p, dim, p in reduced) for p, dim in dims])
+        elif call.op.axes is not None and value.is_tensor:
+            return TensorDomain(home, [*_dims(home, value, reduced), *_contracted(home, call)])
+    return TensorDomain(home, _dims(home, source, reduced))
+
+
+def _dims(home: Home, value: Value, reduced: frozenset[int]) -> list[IterDomain]:
+    handle, dims = handle_of(home, value), enumerate(value.tensor.dims)
+    return [_domain(handle, place, dim, place in reduced) for place, dim in dims]
+
+
+def _contracted(home: Home, call: Call) -> list[IterDomain]:
+    """The dims that a product sums over, behind those of its result."""
+    if not isinstance(call.op.form, Library) or call.op.form.product is None:
+        return []
+    left = call.value("arg1")
+    return _dims(home, left, frozenset({left.tensor.rank - 1}))[-1:]
 
 
 def _domain(tensor: TensorView, place: int, dim: Dim, reduced: bool) -> IterDomain:

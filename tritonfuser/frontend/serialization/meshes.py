@@ -21,11 +21,13 @@ def mesh_data(recording: Recording) -> Iterator[dict[str, Any]]:
     """Of each tensor that was put on a mesh, or whose dims were split, reordered or parallelized.
 
     ``splits`` has ``[loop, factor, inner]`` in an order in which they can be done again, ``loop``
-    the places of the loops then, ``parallel`` the type of each loop.
+    the places of the loops then, ``parallel`` the type of each loop. Merged loops are sent apart,
+    and what ``rfactor`` took away is behind the others: that changes nothing of where parts are.
     """
     for value, domain in recording.domains():
         splits, order = _replayed(domain)
-        types = [loop.parallel_type.name for loop in domain.loop()]
+        types = [loop.parallel_type.name for loop in domain.loop() for _ in loop.pieces()]
+        types += [ParallelType.serial.name] * (len(order) - len(types))
         plain = order == sorted(order) and set(types) <= {ParallelType.serial.name}
         if domain.mesh is None and not splits and plain:
             continue
@@ -52,7 +54,8 @@ def _replayed(domain: TensorDomain) -> tuple[list[list[Any]], list[int]]:
         splits.append([place, split.factor, split.inner_split()])
         loops[place : place + 1] = split.outputs()
     places = {id(loop): place for place, loop in enumerate(loops)}
-    return splits, [places[id(loop)] for loop in domain.loop()]
+    order = [places.pop(id(piece)) for loop in domain.loop() for piece in loop.pieces()]
+    return splits, [*order, *places.values()]
 
 
 def restore_mesh(recording: Recording, given: Any, values: Values, where: str) -> None:

@@ -55,13 +55,14 @@ class LoadStoreOpType(Enum):
 
 
 class MemoryType(Enum):
-    """Where a tensor of a kernel lies; names only."""
+    """Where a tensor lies. ``symmetric`` and ``global`` can be set; the others are names only."""
 
     local = "local"
     shared = "shared"
     global_ = "global"
     locals()["global"] = global_  # nvFuser's name, a keyword: getattr(MemoryType, "global")
     tensor = "tensor"
+    symmetric = "symmetric"
 
 
 class CacheOp(Enum):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, OpNamespace, as_call
-from ...ops.table import Composite
+from ...ops.table import Call, Composite
 from .substitution import Substitution, next_free, rebuilt
+
+Expansion = Callable[[OpNamespace, Call], Value | tuple[Value, ...]]
+"""Records what an op is made of; gives what stands for its results."""
 
 
 def decompose(fusion: Fusion) -> Fusion:
@@ -14,21 +19,38 @@ def decompose(fusion: Fusion) -> Fusion:
     ``silu(x)`` -> ``mul(x, sigmoid(x))``. The last op of each defines the composite's result
     under its own number.
     """
+    return expand(fusion, _composite)
+
+
+def _composite(node: Node) -> Expansion | None:
+    form = as_call(node).op.form
+    if not isinstance(form, Composite):
+        return None
+    return lambda ops, call: form.expand(ops, *call.args, **call.attrs)
+
+
+def expand(fusion: Fusion, expansion_of: Callable[[Node], Expansion | None]) -> Fusion:
+    """Replace nodes by what they are made of, and those of that again."""
     builder = GraphBuilder(*next_free(fusion))
     substitution = Substitution()
     for node in fusion.nodes:
-        _decompose_node(substitution.node(node), builder, substitution)
+        _expand_node(substitution.node(node), expansion_of, builder, substitution)
     return rebuilt(fusion, builder.nodes, substitution)
 
 
-def _decompose_node(node: Node, builder: GraphBuilder, substitution: Substitution) -> None:
-    call = as_call(node)
-    if not isinstance(call.op.form, Composite):
+def _expand_node(
+    node: Node,
+    expansion_of: Callable[[Node], Expansion | None],
+    builder: GraphBuilder,
+    substitution: Substitution,
+) -> None:
+    expansion = expansion_of(node)
+    if expansion is None:
         builder.nodes.append(node)
         return
     builder.loc = node.loc
     mark = len(builder.nodes)
-    made = call.op.form.expand(OpNamespace(builder), *call.args, **call.attrs)
+    made = expansion(OpNamespace(builder), as_call(node))
     made = made if isinstance(made, tuple) else (made,)
     fresh, builder.nodes[mark:] = builder.nodes[mark:], []
     names = Substitution()
@@ -42,4 +64,4 @@ def _decompose_node(node: Node, builder: GraphBuilder, substitution: Substitutio
         inner = names.node(inner)
         outs = tuple(v if isinstance(v := names(o), Value) else o for o in inner.outs)
         renamed = Node(inner.op, inner.args, inner.attrs, outs, node.loc)
-        _decompose_node(renamed, builder, substitution)
+        _expand_node(renamed, expansion_of, builder, substitution)

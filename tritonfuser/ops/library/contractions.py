@@ -91,8 +91,12 @@ def _linear(
 ) -> torch.Tensor:
     if arg2.dim() == 2:
         return F.linear(arg1, arg2, bias)
-    product = torch.matmul(arg1, arg2.transpose(-1, -2))
-    return product if bias is None else product + bias.unsqueeze(-2)
+    # Each weight of the stack with all rows: a product's batch dims would be aligned with them.
+    *rows, _ = arg1.shape
+    product = torch.matmul(arg1.flatten(0, -2) if rows else arg1[None], arg2.mT)
+    if bias is not None:
+        product = product + bias.unsqueeze(-2)
+    return product.reshape(*arg2.shape[:-2], *rows, arg2.shape[-2])
 
 
 def _matmul_product(ops: Any, arg1: Value, arg2: Value) -> Value | None:

@@ -43,7 +43,9 @@ def linear(call: Call) -> Axes:
     operands = [(*rows, "k"), (*batch, "n", "k")]
     bias = call.arg("bias")
     if isinstance(bias, Value):
-        operands.append((*("",) * (bias.tensor.rank - 1), "n"))
+        sizes = zip(batch[::-1], weight.sizes[-3::-1], bias.tensor.sizes[-2::-1], strict=False)
+        stacked = tuple(name if size == own else "" for name, size, own in sizes)[::-1]
+        operands.append((*("",) * (bias.tensor.rank - 1 - len(stacked)), *stacked, "n"))
     return Axes(tuple(operands), ((*batch, *rows, "n"),), frozenset({"k"}), frozenset({2}))
 
 
