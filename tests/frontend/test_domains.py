@@ -86,7 +86,6 @@ def test_an_extent_is_a_size_like_any_other():
 def test_reduced_dims_stay_in_the_domain(fd, reduce, text):
     out = reduce(fd.ops, fd.define_tensor([-1, 4]))
     assert str(out.domain()) == text
-    assert text[2:-2] in str(out)
 
 
 def test_dims_that_are_not_there(fd):
