@@ -13,7 +13,7 @@ from bench.recorded.shrink import shrink
 from tests.multidevice.cases import CASES, DeviceMesh, X, Y, cut
 from tests.multidevice.programs import TABLES
 from tests.multidevice.simulate import Simulation
-from tritonfuser import DataType
+from tritonfuser import DataType, FusionDefinition
 from tritonfuser.frontend.inspect.oracle import Evaluation
 from tritonfuser.frontend.multidevice.mesh_program import Exchange
 
@@ -46,6 +46,15 @@ def test_parts_make_up_the_whole(case, monkeypatch):
         assert len(exchanges) == case.exchanges, str(program)
     if case.shards is not None:
         assert [placement.shards for _, placement in program.outputs] == case.shards
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_parts_are_where_they_were_after_travel(case):
+    fd = case.definition()
+    again = FusionDefinition.from_dict(fd.to_dict())
+    # Values may be numbered anew; they come in the same order.
+    assert [s for _, s in again.fusion.shardings] == [s for _, s in fd.fusion.shardings]
+    assert again.to_dict() == fd.to_dict()
 
 
 ENTRIES = [

@@ -161,7 +161,7 @@ class TensorDomain(Statement, Unpicklable):
 def _constant(factor: Any) -> int | None:
     """The value of an int or of a constant Val; else None."""
     found = getattr(getattr(factor, "value", factor), "value", factor)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    return int(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def domain_of(home: Home, value: Value) -> TensorDomain:
