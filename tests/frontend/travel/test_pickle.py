@@ -31,6 +31,7 @@ from tritonfuser import (
     options,
 )
 from tritonfuser.compat import nvfuser
+from tritonfuser.frontend.run import travel
 from tritonfuser.frontend.run.fusion import restored_fusion
 from tritonfuser.frontend.run.travel import restored_definition
 
@@ -79,7 +80,7 @@ def test_a_definition(way, name, warm):
     assert repr(again) == repr(fd)
     assert again.fusion == fd.fusion
     assert again.fusion.cuda_only is fd.fusion.cuda_only
-    assert [v.value.name for v in again.fusion.vals()] == [v.value.name for v in fd.fusion.vals()]
+    assert [repr(value) for value in again.fusion.vals()] == [repr(v) for v in fd.fusion.vals()]
     with pytest.raises(AttributeError, match=r"fd\.fec exists after"):
         _ = again.fec
     same_bits(run(again, inputs), wanted or run(fd, inputs))
@@ -94,6 +95,18 @@ def test_what_is_copied_belongs_to_the_copy(way):
     assert again.sched is not fd.sched
     (x,) = again.fusion.inputs()
     assert x.home is again.fusion
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_no_attribute_is_forgotten(name):
+    """What a definition or a fusion has is made again, or is written: say which of a new one."""
+    fd = gelu(CLASSES[name]())
+    fd.run([noise(3, 5)], save_repro_inputs=True)
+    other = gelu(CLASSES[name]())
+    other.run_kernel([noise(3, 5)])
+    assert {*vars(fd), *vars(other)} <= travel._MADE_AGAIN
+    again = pickle.loads(pickle.dumps(fd)).fusion
+    assert vars(again).keys() >= vars(fd.fusion).keys()
 
 
 def test_a_pickle_is_plain_data():
@@ -313,9 +326,21 @@ def test_reports_travel_as_they_are():
     assert again[0] == given[0]
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_data_is_read_by_the_class_that_is_asked(name):
+    made = CLASSES[name].from_dict(gelu(FusionDefinition()).to_dict())
+    wanted = gelu(CLASSES[name]())
+    assert type(made) is CLASSES[name]
+    assert [repr(value) for value in made.fusion.vals()] == [repr(v) for v in wanted.fusion.vals()]
+    assert made.fusion.cuda_only is wanted.fusion.cuda_only
+    assert made.to_dict() == wanted.to_dict()
+
+
 def test_restoring_takes_definitions_only():
     for wrong in (dict, "FusionDefinition", None, torch.nn.Module):
         with pytest.raises(ArgumentError, match="a class derived from FusionDefinition"):
             restored_definition(wrong)
     with pytest.raises(ArgumentError, match="a Fusion"):
         restored_definition(FusionDefinition, {"version": 1})
+    with pytest.raises(ArgumentError, match="a namespace"):
+        restored_fusion(gelu(FusionDefinition()).to_dict(), False, "os")

@@ -13,7 +13,7 @@ from ... import options
 from ...cache.dry_run import lower_for
 from ...cache.executor import FusionExecutorCache
 from ...dtypes import DataType
-from ...errors import DefinitionError, UndefinedFusionError
+from ...errors import ArgumentError, DefinitionError, UndefinedFusionError
 from ...ir import TensorType, Value
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
@@ -31,6 +31,7 @@ from .bound_plan import BoundPlan, bind
 
 EXAMPLE_SIZE = 128
 """The extent that ``print_kernel`` takes for a symbolic one."""
+_NAMESPACES = ("tritonfuser", "nvfuser_direct", "nvfuser")
 
 
 class Fusion(Recording):
@@ -99,7 +100,7 @@ class Fusion(Recording):
         return fusion
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored_fusion, (self.to_dict(), self.cuda_only)
+        return restored_fusion, (self.to_dict(), self.cuda_only, self.namespace)
 
     @untraced
     def execute(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
@@ -190,7 +191,9 @@ class Fusion(Recording):
         return str(self.ir)
 
 
-def restored_fusion(data: dict[str, Any], cuda_only: bool = False) -> Fusion:
+def restored_fusion(
+    data: dict[str, Any], cuda_only: bool = False, namespace: str = "tritonfuser"
+) -> Fusion:
     """A Fusion of plain data: what copies and pickles of one are made by.
 
     Parameters
@@ -199,14 +202,25 @@ def restored_fusion(data: dict[str, Any], cuda_only: bool = False) -> Fusion:
         From ``to_dict``.
     cuda_only : bool
         Whether CPU tensors other than scalars are refused.
+    namespace : str
+        The module whose names the program knows.
 
     Raises
     ------
+    ArgumentError
+        There is no such namespace.
     DefinitionError
         The data is no definition.
     """
+    if namespace not in _NAMESPACES:
+        raise ArgumentError(
+            f"restored_fusion(): incompatible function arguments: expected a namespace, one of "
+            f"{', '.join(_NAMESPACES)}, got {namespace!r}",
+            loc=user_line(),
+        )
     fusion = Fusion.from_dict(data)
     fusion.cuda_only = bool(cuda_only)
+    fusion.namespace = namespace
     return fusion
 
 

@@ -37,6 +37,7 @@ _MADE_AGAIN = frozenset(
 class Travelling(Validated):
     """A definition that can be copied, pickled, and written as plain data."""
 
+    namespace: str
     _given: Fusion | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +84,7 @@ class Travelling(Validated):
         """
         fusion = Fusion.from_dict(data)
         fusion.cuda_only = cls.cuda_only
+        fusion.namespace = cls.namespace
         return restored_definition(cls, fusion)
 
     def __reduce__(self) -> tuple[Any, ...]:
