@@ -53,6 +53,21 @@ def test_a_column_sum_opened_at_few_rows_is_scheduled_again_for_many() -> None:
     assert [made.served for made in served.records] == [1, 1, 2, 2]
 
 
+def test_the_number_of_parts_is_an_argument() -> None:
+    """One kernel, and as many programs as a kernel for the size has."""
+    served = AbstractVariants(column_sum())
+    counts = []
+    for rows in (20_011, 20_021, 20_023, 30_011, 24_029, 35_027):
+        counts.append(programs(served.serve([meta(rows, 512)]))[0])
+        static = programs(served.static([meta(rows, 512)]))[0]
+        assert 0.95 * static <= counts[-1] <= 1.05 * static
+    assert counts[2:] == [624, 928, 736, 1056]
+    assert [made.dynamic for made in served.records] == [False, False, True, True]
+    found = served.records[-1]
+    assert found.sizes == {"size0": "tv0.shape[0]", "size1": "parts of a reduction"}
+    assert found.reason.startswith("schedule chosen again: size1 <= 64 does not hold: size1 is ")
+
+
 def test_sizes_with_the_same_schedule_take_no_variant() -> None:
     served = AbstractVariants(doubled())
     for elements in range(10_000_001, 90_000_000, 1_000_000):

@@ -263,6 +263,26 @@ def test_strides_that_are_no_products() -> None:
     assert check_open(define(body), given, of(CPU)) == (2, True)
 
 
+PARTED: dict[str, tuple[Callable[[Any, Any], Any], list[tuple[int, int]]]] = {
+    "column sums": (lambda fd, x: fd.ops.sum(x, [0]), [(2001, 33), (1024, 33), (4096, 33)]),
+    "column maxima": (lambda fd, x: fd.ops.max(x, [0]), [(2001, 33), (1999, 33), (3000, 33)]),
+    "row sums": (lambda fd, x: fd.ops.sum(x, [1]), [(2, 50_001), (2, 65_536), (2, 40_003)]),
+    "a sum of all": (lambda fd, x: fd.ops.sum(x, [0, 1]), [(2001, 33), (1999, 33), (2048, 33)]),
+}
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_parts_that_are_chosen_at_each_size(name: str) -> None:
+    """Their number is no size of the inputs, and divides no row."""
+    body, shapes = PARTED[name]
+    fd = define(lambda fd: fd.add_output(body(fd, matrix(fd))))
+    given = [[noise(*shape)] for shape in shapes]
+    made = compile_open(fd, given[0], given[1:], gpu(4))
+    assert made is not None
+    assert "parts of a reduction" in made.conditions.symbols.values()
+    assert check_open(fd, given, gpu(4)) == (2, True)
+
+
 @pytest.mark.parametrize("row", [3000, 5120, 6000])
 def test_a_row_that_varies_fits_its_block(row: int) -> None:
     """One that is written out may be cut into pieces: blocks of what they are made for."""

@@ -34,10 +34,15 @@ STATIC_SIGNATURES = 2
 REMEMBERED_SIGNATURES = 8
 """Signatures of a family that are remembered, to tell which sizes vary."""
 
-MAX_FRUITLESS = 3
-"""Open variants in a row that served one signature each, before a family has constant sizes."""
+MAX_FAILURES = 3
+"""Lowerings with open sizes in a row that failed, or made all of them constant, before a family has
+constant sizes."""
 
-MAX_VARIANTS = 16
+MAX_FRUITLESS = 16
+"""Open variants in a row that served one signature each, before a family has constant sizes: sizes
+over a range of 1,000x have nearly as many schedules."""
+
+MAX_VARIANTS = 32
 """Open variants kept for each family."""
 
 MAX_FAMILIES = 64
@@ -83,16 +88,16 @@ class _Family:
         How many were compiled with constant sizes.
     variants : list
         The open variants, the last that served first.
-    newest : Recompile or None
-        Of the open variant that was made last.
+    failures : int
+        Lowerings with open sizes in a row that failed, or made all of them constant.
     fruitless : int
-        Open variants in a row that served one signature each.
+        Open variants since one served a second signature.
     """
 
     seen: list[Numbers] = field(default_factory=list)
     static: int = 0
     variants: list[OpenVariant] = field(default_factory=list)
-    newest: Recompile | None = None
+    failures: int = 0
     fruitless: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -131,6 +136,7 @@ class Variants:
             if fit is not None and self._serves(fit, family):
                 family.variants.remove(fit.variant)
                 family.variants.insert(0, fit.variant)
+                family.fruitless = 0
                 return fit.variant.serve(fit.atoms)
             reason = self._reason(split, family, fit)
             sizes = self._opened(request, split, family, fit)
@@ -186,7 +192,7 @@ class Variants:
         """The signature with those of its sizes open that vary; None where none are to be."""
         if not options.current().dynamic_sizes or family.static < STATIC_SIGNATURES:
             return None
-        if family.fruitless >= MAX_FRUITLESS:
+        if family.failures >= MAX_FAILURES or family.fruitless >= MAX_FRUITLESS:
             return None
         others = [n for n in family.seen if n != split.numbers]
         if split.numbers not in family.seen:
@@ -228,7 +234,7 @@ class Variants:
         try:
             plan = request.lower(sizes.signature, sizes.env)
         except Exception as error:  # written out they may do, or tell what is wrong better
-            family.fruitless += 1
+            family.failures += 1
             log_fallback(error)
             return None
         if fit is not None and fit.variant.has_kernels_of(plan):
@@ -244,21 +250,17 @@ class Variants:
             seconds=time.perf_counter() - started,
         )
         self._note(record, plan, split)
-        self._keep(
-            family, OpenVariant(plan, sizes, conditions, ScheduleChoices(sizes.env), record), fit
-        )
+        self._keep(family, OpenVariant(plan, sizes, conditions, ScheduleChoices(sizes.env), record))
         return plan
 
-    def _keep(self, family: _Family, variant: OpenVariant, fit: Fit | None) -> None:
+    def _keep(self, family: _Family, variant: OpenVariant) -> None:
         """Add a variant in front, unless all its sizes turned out constant."""
-        last = family.newest if fit is None else None
-        if not variant.record.dynamic or (last is not None and last.served == 1):
-            family.fruitless += 1
-        else:
-            family.fruitless = 0
-        if variant.record.dynamic:
-            family.newest = variant.record
-            family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
+        if not variant.record.dynamic:
+            family.failures += 1
+            return
+        family.failures = 0
+        family.fruitless += 1
+        family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
     def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
         record.kernels = sum(step.source is not None for step in plan.steps)

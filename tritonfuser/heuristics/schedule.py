@@ -33,11 +33,15 @@ class ReductionSplit:
     interleave : int
         0: parts are contiguous. Above: part ``i`` of ``n`` has elements ``i, i + n, ...``, and
         ``n`` is a multiple of this where the extents allow it.
+    padded : int
+        The reduced dim, by its place among them, that is padded to hold all parts whole. -1: about
+        as many parts as the extents have divisors.
     """
 
     value: str
     parts: int | tuple[int, ...] | str
     interleave: int = 0
+    padded: int = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

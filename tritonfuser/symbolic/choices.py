@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from .shape_env import Choice, ShapeEnv
-from .sizes import sizes_among
-from .substitution import at
+from .sizes import made, sizes_among
+from .substitution import at, substitution
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -38,6 +38,29 @@ def choose(env: ShapeEnv | None, ask: Callable[[T], A], facts: T) -> A:
     answer = ask(hinted(env, facts))
     env.choices.setdefault(f"{ask.__qualname__} {facts!r}", Choice(ask, facts, answer))
     return answer
+
+
+def choose_number(
+    env: ShapeEnv | None, ask: Callable[[T], int], facts: T, least: int, most: int
+) -> int:
+    """``ask(facts)``, a number that kernels take as an argument: a size, where the facts vary.
+
+    Parameters
+    ----------
+    least, most : int
+        Bounds of the answer at all sizes.
+    """
+    if env is None:
+        return ask(facts)
+    at_sizes, hints = substitution(facts), [atom.hint for atom in env.atoms]
+    place = env.add_chosen(
+        f"{ask.__qualname__} {facts!r}",
+        ask(at_sizes(hints)),
+        least,
+        most,
+        lambda atoms: ask(at_sizes(atoms)),
+    )
+    return made(env, {(place,): 1})
 
 
 def hinted(env: ShapeEnv | None, facts: T) -> T:

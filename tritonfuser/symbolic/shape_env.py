@@ -6,9 +6,9 @@ over its symbols. ``assume_*`` decides the rest by the hints, and records the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import gcd
 from typing import Any
@@ -44,7 +44,9 @@ class Atom:
     multiple : int
         Of a symbol: the number that the size is a multiple of.
     parts : (Terms, str, Terms), optional
-        Of others: ``numerator // denominator`` or ``%``.
+        Of what is computed: ``numerator // denominator`` or ``%``.
+    chosen : callable, optional
+        Of what heuristics choose: gives it from the values of the atoms before it.
     """
 
     name: str
@@ -53,6 +55,12 @@ class Atom:
     high: int
     multiple: int = 1
     parts: tuple[Terms, str, Terms] | None = None
+    chosen: Callable[[Sequence[int]], int] | None = field(default=None, repr=False)
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether it is a size of the inputs, and not made from others."""
+        return self.parts is None and self.chosen is None
 
 
 class Relation(Enum):
@@ -111,6 +119,7 @@ class ShapeEnv:
         self.choices: dict[str, Choice] = {}
         self.closed = False
         self._assumed: set[Guard] = set()
+        self._chosen: dict[str, int] = {}
         self._computed: dict[tuple[Terms, str, Terms], int] = {}
 
     # -- atoms ---------------------------------------------------------------
@@ -120,6 +129,16 @@ class ShapeEnv:
         assert hint >= 2 and hint % multiple == 0, (hint, multiple)
         low = -(-2 // multiple)
         return self._append(hint // multiple, low, MOST // multiple, multiple, None)
+
+    def add_chosen(
+        self, key: str, hint: int, low: int, high: int, chosen: Callable[[Sequence[int]], int]
+    ) -> int:
+        """The place of a number that heuristics choose at any sizes; each key once."""
+        if key not in self._chosen:
+            self._chosen[key] = self._append(hint, low, high, 1, None)
+            place = self._chosen[key]
+            self.atoms[place] = replace(self.atoms[place], chosen=chosen)
+        return self._chosen[key]
 
     def _append(
         self, hint: int, low: int, high: int, multiple: int, parts: tuple[Terms, str, Terms] | None
@@ -295,6 +314,9 @@ class ShapeEnv:
         given = iter(symbols)
         found: list[int] = []
         for atom in self.atoms:
+            if atom.chosen is not None:
+                found.append(atom.chosen(found))
+                continue
             if atom.parts is None:
                 found.append(next(given) // atom.multiple)
                 continue

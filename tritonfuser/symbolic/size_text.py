@@ -44,18 +44,27 @@ def guard_text(env: ShapeEnv, guard: Guard) -> str:
     return f"{size_text(env, p)} {sign} {-constant}"
 
 
+def atom_text(env: ShapeEnv, atom: Atom) -> str:
+    """``(size0 + 7) // (8)``: an atom that is computed."""
+    assert atom.parts is not None
+    over, sign, under = atom.parts
+    return f"({size_text(env, dict(over))}) {sign} ({size_text(env, dict(under))})"
+
+
 def computed(env: ShapeEnv, names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The symbols that atoms need, and lines that compute the other atoms from those."""
+    """The symbols that atoms need, and lines that compute the other atoms from those.
+
+    What heuristics choose is among the symbols: any number within its bounds is right.
+    """
     wanted = set(names)
     needed = {place for place, atom in enumerate(env.atoms) if atom.name in wanted}
     lines: list[str] = []
     for place, atom in reversed(list(enumerate(env.atoms))):
         if place not in needed or atom.parts is None:
             continue
-        over, sign, under = dict(atom.parts[0]), atom.parts[1], dict(atom.parts[2])
-        text = f"({size_text(env, over)}) {sign} ({size_text(env, under)})"
-        lines.insert(0, f"{atom.name} = {text}")
-        needed.update(v for p in (over, under) for monomial in p for v in monomial)
+        lines.insert(0, f"{atom.name} = {atom_text(env, atom)}")
+        sides = (dict(atom.parts[0]), dict(atom.parts[2]))
+        needed.update(v for p in sides for monomial in p for v in monomial)
     symbols = [a.name for n, a in enumerate(env.atoms) if n in needed and a.parts is None]
     return symbols, lines
 

@@ -8,9 +8,12 @@ from typing import Any
 
 from ...symbolic.queries import known_divisor
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.size_text import atoms_in, computed, guard_text
+from ...symbolic.size_text import atom_text, atoms_in, guard_text
 from ...symbolic.sizes import is_size
 from .open_sizes import ALIGNED, Numbers
+
+CHOSEN = "parts of a reduction"
+"""What a number is that heuristics choose."""
 
 Bind = Callable[[Numbers], "list[int] | None"]
 
@@ -40,7 +43,7 @@ class Conditions:
     bind : callable
         What the env's atoms are where the numbers fit, else None.
     symbols : dict
-        What each symbol is of the inputs: ``{"size0": "tv0.shape[1]"}``.
+        What each symbol is of the inputs, ``{"size0": "tv0.shape[1]"}``, and what was chosen.
     multiples : tuple of str
         What sizes are multiples of: ``("size0 % 16 == 0",)``.
     guards : tuple of str
@@ -57,10 +60,12 @@ class Conditions:
         self.multiples: tuple[str, ...] = ()
         for place, number in enumerate(numbers):
             self._expect(place, number)
-        names = [atom.name for atom in env.atoms]
-        self._computed = computed(env, names)[1]
+        self._chosen: dict[str, Any] = {}
+        self._computed = [
+            line for place in range(len(env.atoms)) for line in self._computed_lines(place)
+        ]
         text = self._text()
-        self.bind: Bind = _defined(text)["bind"]
+        self.bind: Bind = _defined(text, self._chosen)["bind"]
 
     def _expect(self, place: int, number: int) -> None:
         text = repr(number)
@@ -76,13 +81,25 @@ class Conditions:
             self.multiples += (of,)
             self._exact.append(Condition(of, self._words[place]))
 
+    def _computed_lines(self, place: int) -> list[str]:
+        """The line that computes an atom from those before it; none for a symbol."""
+        atom = self._env.atoms[place]
+        if atom.chosen is not None:
+            self.symbols[atom.name] = CHOSEN
+            self._chosen[f"choose_{atom.name}"] = atom.chosen
+            return [f"{atom.name} = choose_{atom.name}([{self._values_of(place)}])"]
+        return [] if atom.parts is None else [f"{atom.name} = {atom_text(self._env, atom)}"]
+
+    def _values_of(self, count: int) -> str:
+        """The values of the first atoms."""
+        atoms = self._env.atoms[:count]
+        return ", ".join(a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in atoms)
+
     def _text(self) -> str:
         numbers = ", ".join(f"n{place}" for place in range(len(self._words)))
         exact = " and ".join(condition.text for condition in self._exact)
         guards = " and ".join(self.guards) or "True"
-        atoms = ", ".join(
-            a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in self._env.atoms
-        )
+        atoms = self._values_of(len(self._env.atoms))
         lines = [
             f"{numbers}, = numbers",
             *self._given,
@@ -99,18 +116,18 @@ class Conditions:
     @property
     def is_open(self) -> bool:
         """Whether any size may be another one than it was."""
-        return any(a.low < a.high for a in self._env.atoms if a.parts is None)
+        return any(a.low < a.high for a in self._env.atoms if a.is_symbol)
 
     def misses_alignment(self, atoms: Sequence[int]) -> bool:
         """Whether all symbols are aligned here, and the variant was made without counting on it."""
-        pairs = [(a, n) for a, n in zip(self._env.atoms, atoms, strict=True) if a.parts is None]
+        pairs = [(a, n) for a, n in zip(self._env.atoms, atoms, strict=True) if a.is_symbol]
         if all(atom.multiple % ALIGNED == 0 for atom, _ in pairs):
             return False
         return all(n * atom.multiple % ALIGNED == 0 for atom, n in pairs)
 
     def failing(self, numbers: Numbers) -> str:
         """The first condition that numbers do not fit, in words; empty where they fit."""
-        scope: dict[str, Any] = {f"n{place}": n for place, n in enumerate(numbers)}
+        scope: dict[str, Any] = {**self._chosen, **{f"n{n}": v for n, v in enumerate(numbers)}}
         exec("\n".join(self._given), scope)
         for condition in self._exact:
             if not eval(condition.text, scope):
@@ -121,7 +138,9 @@ class Conditions:
             return "a size is divided by zero"
         for guard in self.guards:
             if not eval(guard, scope):
-                return f"{guard} does not hold: {self._values(guard, scope)}"
+                chosen = any(atom.chosen for atom in atoms_in(self._env, guard))
+                again = "schedule chosen again: " if chosen else ""
+                return f"{again}{guard} does not hold: {self._values(guard, scope)}"
         return ""
 
     def _unfit(self, condition: Condition, scope: dict[str, Any]) -> str:
@@ -141,7 +160,7 @@ class Conditions:
         return ", ".join(found)
 
 
-def _defined(text: str) -> dict[str, Any]:
-    scope: dict[str, Any] = {}
+def _defined(text: str, scope: dict[str, Any]) -> dict[str, Any]:
+    scope = dict(scope)
     exec(compile(text, "<tritonfuser conditions>", "exec"), scope)
     return scope

@@ -9,6 +9,8 @@ from typing import Any
 
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
+from ...lowering.fuse import questions
+from ...lowering.fuse.problem_facts import crossing_place
 from ...symbolic.shape_env import Choice, ShapeEnv
 from ...symbolic.substitution import Atoms, substitution
 
@@ -63,10 +65,8 @@ class ScheduleChoices:
 
     def difference(self, atoms: Atoms) -> str:
         """The first answer that differs, in words; empty where none does."""
-        for old, new in zip(self._first, self.answers(atoms), strict=True):
-            if old != new:
-                return _difference(old, new)
-        return ""
+        pairs = zip(self._asked, self._first, self.answers(atoms), strict=True)
+        return next((_difference(ask, a, b) for (ask, _), a, b in pairs if a != b), "")
 
 
 def _answer(ask: Callable[[Any], Any], facts: Any) -> Any:
@@ -86,7 +86,7 @@ def _may_change(choice: Choice, probes: list[Atoms]) -> bool:
 
 def _probes(env: ShapeEnv) -> Iterator[Atoms]:
     """Other sizes, each alone and all together by the same factor."""
-    sizes = [atom.hint * atom.multiple for atom in env.atoms if atom.parts is None]
+    sizes = [atom.hint * atom.multiple for atom in env.atoms if atom.is_symbol]
     for factor in PROBED:
         for chosen in ({*range(len(sizes))}, *({place} for place in range(len(sizes)))):
             scaled = [int(n * factor) if p in chosen else n for p, n in enumerate(sizes)]
@@ -95,17 +95,21 @@ def _probes(env: ShapeEnv) -> Iterator[Atoms]:
                     yield env.values(scaled)
 
 
-def _difference(old: Any, new: Any) -> str:
+def _difference(ask: Callable[[Any], Any], old: Any, new: Any) -> str:
     """``inner_persistent: block_r was 1024, now 512``."""
     if not (isinstance(old, HeuristicParams) and isinstance(new, HeuristicParams)):
-        return _WORDS.get(type(old), "{} was chosen, now {}").format(old, new)
+        return f"{_ABOUT.get(ask, 'the schedule')} was {old}, now {new}"
     if old.scheduler != new.scheduler:
-        return f"{old.scheduler} was chosen, now {new.scheduler}"
+        return f"the scheduler was {old.scheduler}, now {new.scheduler}"
     pairs = ((f.name, getattr(old, f.name), getattr(new, f.name)) for f in fields(old))
     return f"{old.scheduler}: " + ", ".join(f"{n} was {a}, now {b}" for n, a, b in pairs if a != b)
 
 
-_WORDS: dict[type, str] = {
-    bool: "what one kernel takes in is another",
-    tuple: "parts of a reduction, and what they are a multiple of, were {}, now {}",
+_ABOUT: dict[Callable[[Any], Any], str] = {
+    questions.is_refused: "whether a kernel is refused",
+    questions.are_shared: "whether programs share out rows",
+    questions.parts: "the number of parts of a reduction, and what it is a multiple of,",
+    questions.way_of: "how many parts a reduction has",
+    questions.loses: "whether torch computes a product",
+    crossing_place: "the second axis of tiles",
 }

@@ -176,7 +176,7 @@ def _counts(grid: tuple[int, int, int]) -> tuple[int, int, int]:
 
 
 def _guards(env: ShapeEnv) -> tuple[str, ...]:
-    symbols = (atom for atom in env.atoms if atom.parts is None and atom.multiple > 1)
+    symbols = (atom for atom in env.atoms if atom.is_symbol and atom.multiple > 1)
     multiples = (f"{atom.name} % {atom.multiple} == 0" for atom in symbols)
     return (*multiples, *(guard_text(env, guard) for guard in env.guards))
 

@@ -14,7 +14,7 @@ from ..groups.group_graph import GroupGraph
 from ..groups.loaded_values import footprint_of
 from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
-from ..passes.split_factors import reduced_extents, splits_well
+from ..passes.split_factors import reduced_extents
 from . import questions
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
@@ -92,7 +92,7 @@ class Joining:
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
             rows = reduced_extents(anchor.member.node)
-            if not splits_well(rows, questions.split(problem)[0]):
+            if not questions.shares_rows(problem, rows):
                 return f"{rows} rows cannot be shared out over programs"
         return refused
 

@@ -140,7 +140,7 @@ def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...
         sum(found.values()),
     )
     env = env_among(facts.along, *facts.extents, *facts.bytes, facts.total)
-    place = choose(env, _crossing_place, facts)
+    place = choose(env, crossing_place, facts)
     return () if place is None else (others[place],)
 
 
@@ -164,7 +164,7 @@ class _Crossing:
     total: int
 
 
-def _crossing_place(facts: _Crossing) -> int | None:
+def crossing_place(facts: _Crossing) -> int | None:
     """Which of the axes is a second axis of the kernel's tiles, if one is."""
     places = [place for place, size in enumerate(facts.extents) if size >= MIN_CROSSING]
     best = max(places, key=lambda place: facts.bytes[place], default=None)

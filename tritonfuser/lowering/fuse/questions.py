@@ -6,8 +6,10 @@ schedule another size would not choose is not taken for that size.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
+from math import prod
 
 from ...device import DeviceProperties
 from ...heuristics import schedulers
@@ -15,14 +17,31 @@ from ...heuristics.integers import next_power_of_2
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
-from ...symbolic.choices import choose, env_among, hinted
+from ...ops.builder import as_call
+from ...ops.table import Moments, Reduction
+from ...symbolic.choices import choose, choose_number, env_among, hinted
 from ...symbolic.shape_env import ShapeEnv
+from ..passes.split_factors import (
+    Interleaved,
+    Padded,
+    Parts,
+    contiguous_factors,
+    interleaved_factors,
+    known_divisors,
+    longest_extent,
+    reduced_extents,
+    splits_well,
+)
+from ..segments import Member
+
+MOST_PARTS = 1 << 24
+"""No reduction is split into more parts: far more programs than run at a time."""
 
 
 def reject_reason(problem: Problem) -> str | None:
     """None where some scheduler takes the problem, else all their reasons."""
     env = env_of(problem)
-    reason = schedulers.reject_reason(hinted(env, problem))
+    reason = schedulers.reject_reason(without_tails(hinted(env, problem)))
     if reason is not None:
         choose(env, is_refused, problem)
     return reason
@@ -30,7 +49,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 def refusals(problem: Problem) -> list[str]:
     """Why each scheduler before the chosen one does not take the problem."""
-    return schedulers.refusals(hinted(env_of(problem), problem))
+    return schedulers.refusals(without_tails(hinted(env_of(problem), problem)))
 
 
 def propose(problem: Problem) -> HeuristicParams:
@@ -41,6 +60,42 @@ def propose(problem: Problem) -> HeuristicParams:
 def split(problem: Problem) -> tuple[int, int]:
     """In how many parts the reductions should be done, and what that should be a multiple of."""
     return choose(env_of(problem), parts, problem)
+
+
+def shares_rows(problem: Problem, extents: tuple[int, ...]) -> bool:
+    """Whether rows of these extents can be shared out over about as many programs as wanted."""
+    rows = Rows(problem, extents, known_divisors(extents), False)
+    return choose(env_of(problem), are_shared, rows)
+
+
+def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Parts:
+    """How to split the reductions of a problem, so that programs fill the device. 1 for not.
+
+    Where sizes vary and padding is possible, the number of parts is chosen at each size, and is an
+    argument of the kernels.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        The reductions.
+    whole : bool
+        Whether rows must stay as they are, without padding.
+    """
+    env = env_of(problem)
+    forms = [as_call(member.node).op.form for member in members]
+    reduces = all(isinstance(form, Reduction | Moments) for form in forms)
+    extents = {repr(reduced_extents(member.node)) for member in members} if reduces else ()
+    if env is None or len(extents) != 1:
+        count, of = split(problem)
+        return Interleaved(count, of) if of else count
+    sizes = reduced_extents(members[0].node)
+    paddable = not whole and all(isinstance(form, Reduction) for form in forms)
+    facts = Rows(problem, sizes, known_divisors(sizes), paddable)
+    found = choose(env, way_of, facts)
+    if not isinstance(found, Padded):
+        return found
+    count = choose_number(env, parts_at, (found, facts), 2, MOST_PARTS)
+    return replace(found, count=count)
 
 
 def is_slow(product: Product, fused: FusedWork, device: DeviceProperties) -> bool:
@@ -63,30 +118,90 @@ def _sizes(stream: Stream) -> tuple[int, ...]:
     return (*(s for s in steps if s is not None), stream.contiguous_run, stream.total_bytes)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What decides how the rows of a problem are split.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem.
+    extents : tuple of int
+        The reduced extents of each reduction.
+    known : tuple of int
+        What divides each of them at all sizes.
+    paddable : bool
+        Whether a dim may be padded.
+    """
+
+    problem: Problem
+    extents: tuple[int, ...]
+    known: tuple[int, ...]
+    paddable: bool
+
+
 # --- the questions, in plain numbers -------------------------------------------------------------
 
 
 def is_refused(problem: Problem) -> bool:
     """Whether no scheduler takes the problem."""
-    return schedulers.reject_reason(problem) is not None
+    return schedulers.reject_reason(without_tails(problem)) is not None
 
 
 def proposed(problem: Problem) -> HeuristicParams:
-    """The params of the scheduler that takes the problem.
-
-    A row that varies has no tails. Where its params would have some, it counts as the block that
-    it needs.
-    """
-    found = schedulers.propose(problem)
-    tiling = found.row_tiling
-    if not problem.row_varies or tiling is None or not tiling.tails:
-        return found
-    return schedulers.propose(replace(problem, reduced=next_power_of_2(problem.reduced)))
+    """The params of the scheduler that takes the problem."""
+    return schedulers.propose(without_tails(problem))
 
 
 def parts(problem: Problem) -> tuple[int, int]:
     """In how many parts the reductions should be done, and what that should be a multiple of."""
     return schedulers.split(problem), schedulers.interleave(problem)
+
+
+def are_shared(rows: Rows) -> bool:
+    """Whether the extents have divisors for about as many parts as wanted."""
+    return splits_well(rows.extents, schedulers.split(rows.problem), rows.known)
+
+
+def way_of(rows: Rows) -> Parts:
+    """How to split; the number of padded parts is left open.
+
+    A row is split along its outermost dim, so that parts lie together. Where its extent varies it
+    has few divisors at all sizes, and is padded.
+    """
+    count, of = parts(rows.problem)
+    if count < 2:
+        return 1
+    if rows.paddable and rows.known[0] != rows.extents[0] and rows.extents[0] >= 2 * count:
+        return Padded(0, 0, interleaved=1 < of <= count)
+    taken = Interleaved(count, of)
+    exact = prod(interleaved_factors(rows.extents, taken, rows.known)) if of else 1
+    if exact > 1:
+        return Interleaved(exact, of)
+    if rows.paddable and not splits_well(rows.extents, count, rows.known):
+        return Padded(longest_extent(rows.extents), 0)
+    return prod(contiguous_factors(rows.extents, count, rows.known))
+
+
+def parts_at(facts: tuple[Padded, Rows]) -> int:
+    """The number of padded parts: 2 or more, each of two elements or more where there are four."""
+    padded, rows = facts
+    count, of = parts(rows.problem)
+    count = max(min(count, rows.extents[padded.place] // 2), 2)
+    return count - count % of if padded.interleaved and count > of else count
+
+
+def without_tails(problem: Problem) -> Problem:
+    """The problem as schedulers are asked about it: a row that varies has no tails.
+
+    Where the params of its length would have some, it counts as the block that it needs.
+    """
+    if not problem.row_varies or schedulers.reject_reason(problem) is not None:
+        return problem
+    tiling = schedulers.propose(problem).row_tiling
+    if tiling is None or not tiling.tails:
+        return problem
+    return replace(problem, reduced=next_power_of_2(problem.reduced))
 
 
 def loses(facts: tuple[Product, FusedWork, DeviceProperties]) -> bool:

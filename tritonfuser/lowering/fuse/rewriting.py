@@ -14,7 +14,13 @@ from ...symbolic.queries import assume_multiple, is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..passes.contract_to_mma import candidates, contract_to_mma
 from ..passes.materialization import Reread
-from ..passes.split_factors import AlongMaximum, Interleaved, Parts, reduced_extents
+from ..passes.split_factors import (
+    AlongMaximum,
+    Interleaved,
+    Padded,
+    Parts,
+    reduced_extents,
+)
 from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 
@@ -51,6 +57,12 @@ def chosen_rewrites(
 def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
     if isinstance(wanted, Interleaved):
         return ReductionSplit(value=value.name, parts=wanted.count, interleave=wanted.multiple_of)
+    if isinstance(wanted, Padded):
+        # As many as in this run: a schedule that is given does not choose.
+        parts, interleave = hint(wanted.count), int(wanted.interleaved)
+        return ReductionSplit(
+            value=value.name, parts=parts, interleave=interleave, padded=wanted.place
+        )
     if isinstance(wanted, AlongMaximum):
         return ReductionSplit(value=value.name, parts=wanted.maximum.name)
     if isinstance(wanted, tuple):
@@ -144,6 +156,14 @@ def _parts(
         raise ParamsError(
             f"{path}.interleave: expected {0 if product else '0 or more'}, got {split.interleave}"
         )
+    if split.padded != -1:
+        dims = len(call.dims()) if isinstance(call.op.form, Reduction) else 0
+        if not 0 <= split.padded < dims:
+            raise ParamsError(
+                f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "
+                f"be padded, got {split.padded}"
+            )
+        return Padded(split.padded, wanted, bool(split.interleave))
     return Interleaved(wanted, split.interleave) if split.interleave else wanted
 
 

@@ -41,13 +41,12 @@ def choose_splits(grouper: Grouper, cut_rows: bool) -> Splits:
 def _over_programs(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
-    parts, of = questions.split(problem)
     members = group.members[:1] if group.product else group.outer or group.members
-    wanted: Parts = Interleaved(parts, of) if of else parts
+    wanted = questions.split_over(problem, members, whole=bool(group.outer))
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
         found[total] = AlongMaximum(top.node.out)
-    return found if parts > 1 else {}
+    return {} if wanted == 1 or (isinstance(wanted, Interleaved) and wanted.count < 2) else found
 
 
 def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:

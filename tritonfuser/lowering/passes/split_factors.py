@@ -32,6 +32,9 @@ class Interleaved:
     count: int
     multiple_of: int
 
+    def __str__(self) -> str:
+        return f"{self.count} interleaved"
+
 
 @dataclass(frozen=True, slots=True)
 class AlongMaximum:
@@ -46,9 +49,32 @@ class AlongMaximum:
     maximum: Value
 
 
-Parts = int | tuple[int, ...] | Interleaved | AlongMaximum
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """Parts of one reduced dim, which is padded to a multiple of their number.
+
+    Attributes
+    ----------
+    place : int
+        Which of the reduced dims.
+    count : int
+        The parts. They may vary with the sizes of a run.
+    interleaved : bool
+        Whether part ``i`` of ``n`` has elements ``i, i + n, ...``; else neighbouring ones.
+    """
+
+    place: int
+    count: int
+    interleaved: bool = False
+
+    def __str__(self) -> str:
+        return f"as many as fill the device, of dim {self.place}"
+
+
+Parts = int | tuple[int, ...] | Interleaved | AlongMaximum | Padded
 """How to split a reduction: into about so many contiguous parts; by the factor of each reduced dim
-that the second step reduces; into interleaved parts; or as another reduction is split."""
+that the second step reduces; into interleaved parts; as another reduction is split; or with one dim
+padded."""
 
 
 def same_parts(a: Parts, b: Parts) -> bool:
@@ -64,32 +90,46 @@ def reduced_extents(node: Node) -> tuple[int, ...]:
     return tuple(sizes[d] for d in as_call(node).dims())
 
 
-def contiguous_factors(extents: tuple[int, ...], parts: int) -> tuple[int, ...]:
+def contiguous_factors(
+    extents: tuple[int, ...], parts: int, known: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
     """The factor of each reduced extent that the second step reduces, from the outermost on.
 
     Their product is at most ``parts``, and near it: ``(4, 512), 128 -> (4, 32)``. All are 1 where
     no divisor gives two parts, or where nothing would be left for the first step.
+
+    Parameters
+    ----------
+    known : tuple of int, optional
+        What divides each extent at all sizes; by default that is asked of the extents.
     """
     factors: list[int] = []
     left = parts
-    for size in extents:
-        factors.append(max(d for d in divisors(known_divisor(size)) if d <= left))
+    for number in known or known_divisors(extents):
+        factors.append(max(d for d in divisors(number) if d <= left))
         left //= factors[-1]
     return _unless_whole(factors, extents)
 
 
-def interleaved_factors(extents: tuple[int, ...], wanted: Interleaved) -> tuple[int, ...]:
+def interleaved_factors(
+    extents: tuple[int, ...], wanted: Interleaved, known: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
     """As ``contiguous_factors`` for interleaved parts: from the innermost extent on.
 
     ``(4, 510), Interleaved(128, 2) -> (1, 102)``.
     """
     factors: list[int] = []
     left, multiple = wanted.count, wanted.multiple_of
-    for size in reversed(extents):
-        fitting = [d for d in divisors(known_divisor(size)) if d <= left]
+    for number in reversed(known or known_divisors(extents)):
+        fitting = [d for d in divisors(number) if d <= left]
         factors.append(max(fitting, key=lambda d: (gcd(d, multiple), d)))
         left, multiple = left // factors[-1], multiple // gcd(factors[-1], multiple)
     return _unless_whole(factors[::-1], extents)
+
+
+def known_divisors(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """What divides each extent at all sizes."""
+    return tuple(known_divisor(size) for size in extents)
 
 
 def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
@@ -98,9 +138,9 @@ def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int
     return tuple(factors) if fewer else (1,) * len(extents)
 
 
-def splits_well(extents: tuple[int, ...], parts: int) -> bool:
+def splits_well(extents: tuple[int, ...], parts: int, known: tuple[int, ...] | None = None) -> bool:
     """Whether the extents have divisors for about as many contiguous parts as wanted."""
-    return MAX_SHORTFALL * prod(contiguous_factors(extents, parts)) >= parts
+    return MAX_SHORTFALL * prod(contiguous_factors(extents, parts, known)) >= parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +153,13 @@ class SplitFactors:
         Reduced dim -> the factor that the second step reduces, 1 for none.
     interleaved : bool
         Whether the parts are interleaved; else they are contiguous.
-    padded : int, optional
-        The longest reduced extent, with the padding that its dim needs; None for no padding.
+    padded : (int, int), optional
+        A reduced dim, and its extent with the padding that it needs; None for no padding.
     """
 
     factors: dict[int, int]
     interleaved: bool = False
-    padded: int | None = None
+    padded: tuple[int, int] | None = None
 
     @property
     def parts(self) -> int:
@@ -127,9 +167,15 @@ class SplitFactors:
         return prod(self.factors.values())
 
 
-def split_factors(node: Node, wanted: int | tuple[int, ...] | Interleaved) -> SplitFactors | None:
+def split_factors(
+    node: Node, wanted: int | tuple[int, ...] | Interleaved | Padded
+) -> SplitFactors | None:
     """How to split a reduction; None where its extents give no two parts."""
     dims, extents = as_call(node).dims(), reduced_extents(node)
+    if isinstance(wanted, Padded):
+        # One more than fits at least, so that there is padding at all sizes.
+        part = extents[wanted.place] // wanted.count + 1
+        return _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
     if isinstance(wanted, tuple):
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
     if isinstance(wanted, Interleaved):
@@ -149,18 +195,26 @@ def _padded_factors(dims: tuple[int, ...], extents: tuple[int, ...], parts: int)
 
     A prime number of elements has no divisors: ``[1009], 4`` -> 1012, four parts of 253.
     """
-    longest = longest_dim(dims, extents)
-    size = extents[dims.index(longest)]
+    longest = longest_extent(tuple(hint(size) for size in extents))
+    size = extents[longest]
     count = max(min(parts, hint(size) // 2), 1)
     part = -(-size // count)
     if not is_size(part):
         count = -(-size // part)
-    return SplitFactors({dim: count if dim == longest else 1 for dim in dims}, padded=count * part)
+    return _padded_to(dims, dims[longest], count, part)
 
 
-def longest_dim(dims: tuple[int, ...], extents: tuple[int, ...]) -> int:
-    """The first of the reduced dims with the largest extent."""
-    return max(zip(dims, extents, strict=True), key=lambda pair: hint(pair[1]))[0]
+def _padded_to(
+    dims: tuple[int, ...], padded: int, count: int, part: int, interleaved: bool = False
+) -> SplitFactors:
+    """One dim in so many parts, padded to hold them whole."""
+    factors = {dim: count if dim == padded else 1 for dim in dims}
+    return SplitFactors(factors, interleaved, (padded, count * part))
+
+
+def longest_extent(extents: tuple[int, ...]) -> int:
+    """The place of the first of the largest extents."""
+    return extents.index(max(extents))
 
 
 @dataclass(frozen=True, slots=True)

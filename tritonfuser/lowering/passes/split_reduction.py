@@ -22,7 +22,6 @@ from .split_factors import (
     Parts,
     SplitFactors,
     cut_dims,
-    longest_dim,
     split_factors,
 )
 from .substitution import next_free, renumber
@@ -81,18 +80,17 @@ def _cut_operand(node: Node, split: SplitFactors, builder: GraphBuilder) -> tupl
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     if split.padded is not None:
-        source = _padded(source, call, split.padded, builder)
+        source = _padded(source, call, *split.padded, builder)
     cut = cut_dims(source.tensor.sizes, split)
     if len(cut.sizes) != operand.tensor.rank:
         source = builder.call("reshape", source, cut.sizes)
     return source, cut
 
 
-def _padded(source: Value, call: Call, size: int, builder: GraphBuilder) -> Value:
-    """The operand with its longest reduced dim padded to ``size`` by the neutral element."""
+def _padded(source: Value, call: Call, dim: int, size: int, builder: GraphBuilder) -> Value:
+    """The operand with one dim padded to ``size`` by the neutral element."""
     form, sizes = call.op.form, source.tensor.sizes
     assert isinstance(form, Reduction)
-    dim = longest_dim(call.dims(), tuple(sizes[d] for d in call.dims()))
     widths = [0, 0] * (len(sizes) - 1 - dim) + [0, size - sizes[dim]]
     made: Value = builder.call("pad", source, widths, neutral(form.identity, source.dtype).value)
     return made
