@@ -7,175 +7,71 @@ Record tensor operations in a ``FusionDefinition``, run them as few generated Tr
         fd.add_output(fd.ops.sum(fd.ops.exp(x), dims=[1]))
 
     (out,) = fd.run([torch.randn(4, 8)])
+
+Where to look
+-------------
+help(tritonfuser.FusionDefinition)
+    Recording, running, and what can be asked of a definition.
+help(tritonfuser.FusionDefinition.Operators)
+    The ops; ``python -m tritonfuser ops [NAME]`` shows one.
+tritonfuser.exports.GROUPS
+    All names of this module, by topic.
+python -m tritonfuser --help
+    ``doctor`` says whether this machine is set up, ``explain`` what a definition becomes.
+docs/
+    ``options.md``, ``errors.md``, ``calls.md``, ``validation.md``, ``migration.md``.
 """
 
-from .dtypes import DataType
-from .errors import (
-    ArgumentError,
-    CacheDirectoryError,
-    CaptureError,
-    DefinitionError,
-    ExecutionModeError,
-    IndexRangeError,
-    InputError,
-    InputShapeError,
-    LoweringError,
-    OptionError,
-    ParamsError,
-    SchedulingError,
-    TritonFuserError,
-    UndefinedFusionError,
-    UnsupportedDeviceError,
-)
-from .frontend import multidevice
-from .frontend.definition import FusionDefinition
-from .frontend.inspect.audit import Audit
-from .frontend.inspect.explain import Explanation, SegmentReport
-from .frontend.inspect.printer import translate_fusion
-from .frontend.inspect.profiler import (
-    Profiler,
-    ProfilerError,
-    PythonProfiler,
-    get_fusion_profile,
-    reset_profiler,
-)
-from .frontend.inspect.profiles import FusionProfile, KernelProfile
-from .frontend.inspect.tolerances import ValidationError
-from .frontend.nvfuser.definition_cache import LRUCache, LruFusionCache
-from .frontend.nvfuser.launch_params import CompileParams, LaunchParams
-from .frontend.record.handles import (
-    BroadcastOp,
-    Expr,
-    ReshapeOp,
-    SqueezeOp,
-    Statement,
-    TensorView,
-    Val,
-)
-from .frontend.record.iter_domains import IterDomain, Split
-from .frontend.record.layouts import compute_tensor_descriptor
-from .frontend.record.merged_dims import Merge
-from .frontend.record.tensor_domain import TensorDomain
-from .frontend.run.executors import FusionExecutorCache, KernelExecutor
-from .frontend.run.fusion import Fusion, FusionGuard, define_scalar, define_tensor, ops
-from .frontend.run.scheduler_queries import idm, schedule
-from .frontend.run.validation import get_val_tolerances, validate_with_auto_inferred_outputs
-from .frontend.vocabulary.enums import (
-    CacheOp,
-    CommunicatorBackend,
-    IdMappingMode,
-    LoadStoreOpType,
-    MemoryType,
-    ParallelType,
-    SchedulerType,
-)
-from .frontend.vocabulary.unavailable import UnavailableError
-from .frontend.vocabulary.version import __version__, version
-from .heuristics.params import (
-    HeuristicParams,
-    InnerOuterPersistentParams,
-    InnerPersistentParams,
-    MatmulParams,
-    NoOpParams,
-    OuterPersistentParams,
-    PointwiseParams,
-    ReductionParams,
-    ScanParams,
-    TransposeParams,
-)
-from .heuristics.schedule import ReductionSplit, Rewrites, Schedule, SegmentSchedule
-from .integrations.dtensor import execute_with_dtensors
+from __future__ import annotations
 
-__all__ = [
-    # recording and running
-    "FusionDefinition",
-    "DataType",
-    "Fusion",
-    "FusionGuard",
-    "FusionExecutorCache",
-    "KernelExecutor",
-    "LRUCache",
-    "LruFusionCache",
-    "TensorView",
-    "Val",
-    "Expr",
-    "Statement",
-    "ops",
-    "define_tensor",
-    "define_scalar",
-    "compute_tensor_descriptor",
-    "translate_fusion",
-    # checking
-    "validate_with_auto_inferred_outputs",
-    "get_val_tolerances",
-    "Audit",
-    # looking inside
-    "Explanation",
-    "SegmentReport",
-    # profiling
-    "Profiler",
-    "PythonProfiler",
-    "get_fusion_profile",
-    "reset_profiler",
-    "FusionProfile",
-    "KernelProfile",
-    # params
-    "HeuristicParams",
-    "NoOpParams",
-    "PointwiseParams",
-    "TransposeParams",
-    "ReductionParams",
-    "ReductionSplit",
-    "Rewrites",
-    "InnerPersistentParams",
-    "OuterPersistentParams",
-    "InnerOuterPersistentParams",
-    "ScanParams",
-    "Schedule",
-    "SegmentSchedule",
-    # errors
-    "TritonFuserError",
-    "ArgumentError",
-    "CacheDirectoryError",
-    "CaptureError",
-    "DefinitionError",
-    "ExecutionModeError",
-    "IndexRangeError",
-    "InputError",
-    "InputShapeError",
-    "LoweringError",
-    "OptionError",
-    "ParamsError",
-    "ProfilerError",
-    "SchedulingError",
-    "UndefinedFusionError",
-    "UnsupportedDeviceError",
-    "UnavailableError",
-    "ValidationError",
-    # versions
-    "version",
-    "__version__",
-    # nvFuser's enumerations
-    "SchedulerType",
-    "ParallelType",
-    "LoadStoreOpType",
-    "MemoryType",
-    "CacheOp",
-    "IdMappingMode",
-    "CommunicatorBackend",
-    # names that say what to do instead
-    "schedule",
-    "idm",
-    "multidevice",
-    "execute_with_dtensors",
-    "IterDomain",
-    "TensorDomain",
-    "CompileParams",
-    "LaunchParams",
-    "MatmulParams",
-    "Merge",
-    "Split",
-    "BroadcastOp",
-    "SqueezeOp",
-    "ReshapeOp",
-]
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from .exports import MODULES, ORIGINS
+
+__all__ = [*ORIGINS, "multidevice"]
+
+
+class _Name:
+    """A name of this module, imported when it is used: what needs Triton takes its time."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    def __get__(self, package: ModuleType | None, owner: type) -> Any:
+        if package is None:
+            return self
+        return getattr(import_module(f"{__name__}.{self.module}"), self.name)
+
+
+class _Module:
+    """A module of this package, imported when it is used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, package: ModuleType | None, owner: type) -> Any:
+        return self if package is None else import_module(f"{__name__}.{self.name}")
+
+
+class _Ops(_Name):
+    """``ops``: those to record. Importing the folder of that name does not take its place."""
+
+    def __set__(self, package: ModuleType, value: object) -> None:
+        if not isinstance(value, ModuleType):
+            raise AttributeError(f"{__name__}.ops cannot be set")
+
+
+class _Package(ModuleType):
+    """This module. Its names are on its class, so they complete, and ``help`` stays short."""
+
+
+for _name, _origin in ORIGINS.items():
+    setattr(_Package, _name, (_Ops if _name == "ops" else _Name)(_origin, _name))
+for _name in MODULES:
+    setattr(_Package, _name, _Module(_name))
+sys.modules[__name__].__class__ = _Package
+del _name, _origin

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Union
 
-import sympy
-
 from .dtypes import DataType, of_python
 from .errors import SourceLoc
+from .symbolic.extents import Extent as Extent
 from .symbolic.sizes import integer, is_integer, is_size
 
-Extent = Union[int, sympy.Expr]
 Number = Union[bool, int, float, complex]
 DYNAMIC = -1
 """How a definition writes an extent known only at run time."""
@@ -32,7 +30,7 @@ class Dim:
 
     Attributes
     ----------
-    size : int or sympy.Expr
+    size : int or SymbolicExtent
         The extent; an expression until concretize knows it.
     expanded : bool
         Whether expand stretched it from size 1: its stride is 0.

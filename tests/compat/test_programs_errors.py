@@ -20,7 +20,7 @@ WRONG_TYPES = {
     "a str": lambda ops, t, s: ops.add(t, "1"),
     "None": lambda ops, t, s: ops.add(t, None),
     "a torch tensor": lambda ops, t, s: ops.add(t, torch.ones(2)),
-    "a torch dtype": lambda ops, t, s: ops.cast(t, torch.float32),
+    "the name of a dtype": lambda ops, t, s: ops.cast(t, "float32"),
     "permute dims": lambda ops, t, s: ops.permute(t, [1.0, 0]),
     "permute no dims": lambda ops, t, s: ops.permute(t, None),
     "var_mean dims": lambda ops, t, s: ops.var_mean(t, [0.0]),

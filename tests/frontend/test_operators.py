@@ -28,7 +28,7 @@ def test_signature_and_docstring_are_those_of_the_row(op):
 def test_the_signature_of_sum():
     assert str(inspect.signature(FusionDefinition().ops.sum)) == (
         "(arg: 'TensorView', dims: 'int | list[int] | tuple | None' = None, "
-        "keepdim: 'bool' = False, dtype: 'DataType' = DataType.Null)"
+        "keepdim: 'bool' = False, dtype: 'DataType | torch.dtype' = DataType.Null)"
     )
 
 

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import sympy
 import torch
 
 from tritonfuser.dtypes import DataType, from_torch
@@ -18,6 +17,7 @@ from tritonfuser.lowering.passes.concretize import ScalarSpec, TensorSpec, concr
 from tritonfuser.ops.builder import GraphBuilder, as_call
 from tritonfuser.ops.table import View
 from tritonfuser.shapes import Pull
+from tritonfuser.symbolic.extents import symbol
 from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, Loaded, digit
 
 Env = dict[str, int]
@@ -33,7 +33,7 @@ def add_tensor(
     place = len(builder.inputs)
     dims = tuple(
         Dim(
-            sympy.Symbol(f"i{place}_{d}", integer=True, nonnegative=True) if size < 0 else size,
+            symbol(f"i{place}_{d}") if size < 0 else size,
             d in expanded,
         )
         for d, size in enumerate(sizes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from ..frontend import multidevice
+from .. import multidevice
 from . import nvfuser, nvfuser_direct
 from .nvfuser_direct import benchmark_utils, nvfuser_direct_version, pytorch_utils
 

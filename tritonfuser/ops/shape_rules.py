@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import sympy
-
 from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
 from ..shapes import Index, Source, assume_extents_equal
+from ..symbolic.extents import symbol
 from ..symbolic.queries import assume_less
 from ..symbolic.sizes import integer, is_integer
 from .table import Call, Kind, Param
@@ -94,7 +93,7 @@ def extent(op: str, size: Arg) -> Extent:
     if isinstance(size, Const) and not isinstance(size.value, complex):
         return integer(size.value)
     if isinstance(size, Value):
-        return sympy.Symbol(size.name, integer=True, nonnegative=True)
+        return symbol(size.name)
     raise fail(op, "an integer size", size)
 
 
@@ -111,11 +110,6 @@ def sizes_of(call: Call, name: str) -> tuple[Extent, ...]:
     if any(is_integer(size) and assume_less(size, 0) for size in found):
         raise fail(call.op.name, f"sizes of 0 and more in {name}", list(found))
     return found
-
-
-def plain(size: Extent) -> Extent:
-    """A Python int for a symbolic extent that is a number."""
-    return int(size) if isinstance(size, sympy.Integer) else size
 
 
 def resized(dim: Dim, size: Extent) -> Dim:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import sympy
 
 from ...dtypes import DTYPE_TEXT, DataType, data_type
 from ...errors import ArgumentError, DefinitionError
 from ...ir import DYNAMIC, Dim, Layout, TensorType
+from ...symbolic.extents import SymbolicExtent
 
 INT64_MAX = 2**63 - 1
-Symbols = Callable[[], sympy.Symbol]
+Symbols = Callable[[], SymbolicExtent]
 """Makes the symbol of the next extent that is known only at run time."""
 
 _SHAPE = ("shape", "contiguity", "dtype", "is_cpu", "stride_order")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import sympy
 import torch
 
 from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, int_range, of_python
@@ -17,6 +16,7 @@ from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Valu
 from ...ops import registry
 from ...ops.builder import GraphBuilder, bind, shown
 from ...shapes import assume_extents_fit
+from ...symbolic.extents import SymbolicExtent, symbol
 from ..vocabulary.location import user_line
 from .device_mesh import DeviceMesh
 from .handles import TensorView, Val, handle_of, unwrap, wrap
@@ -258,9 +258,9 @@ class Recording:
         finally:
             self._ir = None
 
-    def _new_symbol(self) -> sympy.Symbol:
+    def _new_symbol(self) -> SymbolicExtent:
         self._symbols += 1
-        return symbol(self._symbols - 1)
+        return unknown_extent(self._symbols - 1)
 
     def _own(self, handle: Any, what: str) -> Operand:
         if not isinstance(handle, Val):
@@ -289,9 +289,9 @@ class Recording:
         return value
 
 
-def symbol(number: int) -> sympy.Symbol:
+def unknown_extent(number: int) -> SymbolicExtent:
     """An extent that is known only at run time."""
-    return sympy.Symbol(f"i{number}", integer=True, nonnegative=True)
+    return symbol(f"i{number}")
 
 
 def outside(what: str, line: SourceLoc) -> DefinitionError:

@@ -11,18 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import sympy
-
 from ...dtypes import DataType
 from ...errors import DefinitionError, TritonFuserError
 from ...ir import DYNAMIC, Node, Output, ScalarType, Value
 from ...ops.builder import GraphBuilder, bind
 from ...ops.registry import OPS
 from ...ops.table import Call, Kind, Op
+from ...symbolic.extents import SymbolicExtent
 from ..inspect.printer import output_arguments
 from ..record.handles import handle_of
 from ..record.layouts import as_sizes, tensor_type
-from ..record.recording import Recording, symbol
+from ..record.recording import Recording, unknown_extent
 from ..vocabulary.location import user_line
 from . import plain_data
 from .encode import VERSION
@@ -130,11 +129,11 @@ class Restoring:
             lambda: next(symbols),
         )
 
-    def _symbol(self, name: str, where: str) -> sympy.Symbol:
+    def _symbol(self, name: str, where: str) -> SymbolicExtent:
         if not _SYMBOL.fullmatch(name) or name in self._symbols:
             plain_data.refuse(f"{where}.shape", "extents i0, i1, ..., each once", name)
         self._symbols.add(name)
-        return symbol(int(name[1:]))
+        return unknown_extent(int(name[1:]))
 
     def _new_name(self, given: Any, letters: str, where: str) -> str:
         found = _NAME.fullmatch(plain_data.text(given, where))

@@ -11,7 +11,7 @@ from ...dtypes import Category, DataType
 from ...ir import Dim, Extent, TensorType
 from ...symbolic.queries import assume_multiple
 from ...symbolic.sizes import is_integer
-from ..shape_rules import INDEX_DTYPES, fail, plain
+from ..shape_rules import INDEX_DTYPES, fail
 from ..table import Call, Kind, Library, Op, Param
 from . import narrow_torch
 
@@ -26,12 +26,12 @@ _TILE_ROWS, _TILE_COLUMNS = 128, 4
 
 
 def _part(size: Extent, count: int) -> Extent:
-    return plain(size // count)
+    return size // count
 
 
 def _upto(size: Extent, count: int) -> Extent:
     """``size`` rounded up to a multiple of ``count``."""
-    return plain((size + count - 1) // count * count)
+    return (size + count - 1) // count * count
 
 
 def _product(dims: tuple[Dim, ...]) -> Extent:
@@ -98,7 +98,7 @@ def _in_tiles(call: Call, scales: TensorType) -> TensorType:
     if scales.rank != 2:
         raise fail(call.op.name, "a matrix", f"rank {scales.rank}")
     groups = call.value("output_offsets").tensor.dims[0].size
-    rows = plain(scales.dims[0].size + groups * (_TILE_ROWS - 1))
+    rows = scales.dims[0].size + groups * (_TILE_ROWS - 1)
     columns = _upto(scales.dims[1].size, _TILE_COLUMNS)
     return TensorType((Dim(rows), Dim(columns)), scales.dtype)
 

@@ -167,7 +167,7 @@ def _infer_gather(call: Call) -> tuple[TensorType, ...]:
         if d == place or nothing:
             continue
         known = is_integer(mine.size) and is_integer(other.size)
-        if known and assume_less(mine.size, other.size):
+        if known and assume_less(integer(mine.size), integer(other.size)):
             raise fail("gather", f"an index of at most {mine.size} in dim {d}", other.size)
     return view_of(arg, [Dim(dim.size) for dim in index.dims])
 

@@ -19,7 +19,6 @@ from ..shape_rules import (
     extents,
     fail,
     int_attr,
-    plain,
     view_of,
     with_attrs,
     with_operands,
@@ -52,7 +51,7 @@ def _infer_pad(call: Call) -> tuple[TensorType, ...]:
     arg = call.value("arg").tensor
     dims = []
     for place, (dim, (before, after)) in enumerate(zip(arg.dims, _widths(call), strict=True)):
-        size = plain(dim.size + before + after)
+        size = dim.size + before + after
         if is_integer(size) and assume_less(size, 0):
             raise fail(
                 "pad",
@@ -106,7 +105,7 @@ def _tensors(call: Call) -> tuple[Value, ...]:
 def _infer_cat(call: Call) -> tuple[TensorType, ...]:
     tensors, place = _tensors(call), int_attr(call, "dim")
     dims = _joined([t.tensor for t in tensors], but=place)
-    total = plain(sum((t.tensor.dims[place].size for t in tensors), start=0))
+    total = sum((t.tensor.dims[place].size for t in tensors), start=0)
     dims[place] = Dim(total)
     return view_of(tensors[0].tensor, dims)
 

@@ -15,6 +15,7 @@ from ... import shapes
 from ...dtypes import DataType
 from ...ir import DYNAMIC, Const, Dim, Extent, ScalarType, TensorType, Value
 from ...shapes import Pull, Source
+from ...symbolic.extents import quotient
 from ...symbolic.queries import assume_less, assume_multiple
 from ...symbolic.sizes import is_integer
 from ..shape_rules import (
@@ -23,7 +24,6 @@ from ..shape_rules import (
     fail,
     int_attr,
     permutation,
-    plain,
     result_sizes,
     source,
     view_of,
@@ -59,7 +59,7 @@ def _quotient(old: Extent, known: Extent, sizes: list[Extent]) -> Extent:
     if shapes.assume_extents_equal(known, 0):
         raise fail("reshape", "no -1 beside a size of 0: it could be anything", sizes)
     if not (is_integer(old) and is_integer(known)):
-        return plain(old * known**-1) if not is_integer(known) else plain(old / known)
+        return quotient(old, known)
     if not assume_multiple(old, known):
         raise fail("reshape", f"sizes that divide the {old} elements of the tensor", sizes)
     return old // known

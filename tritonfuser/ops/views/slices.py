@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import sympy
 import torch
 
 from ... import shapes
 from ...errors import DefinitionError
 from ...ir import Arg, Const, Dim, Extent, TensorType
 from ...shapes import Memory
+from ...symbolic.extents import symbol
 from ...symbolic.queries import assume_equal, assume_less, assume_same_shape
 from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (
@@ -46,7 +46,7 @@ def _record_slice(builder: Any, call: Call) -> Any:
     known = [bound for bound in bounds if bound is not None]
     if len(known) < len(bounds):
         return builder.append(call)
-    whole = ((0, dim.size) for dim in arg.dims)
+    whole = ((0, integer(dim.size)) for dim in arg.dims)
     if all(assume_same_shape(bound, all_) for bound, all_ in zip(known, whole, strict=True)):
         return builder.call("set", call.value("arg"))
     clamped = with_operands(
@@ -129,8 +129,7 @@ def _length(size: Extent, start: Extent, end: Extent) -> Extent:
     if is_integer(size) and is_integer(start) and is_integer(end):
         low, high = shapes.slice_bounds(size, start, end)
         return high - low
-    name = f"slice({size}, {start}, {end})"
-    return sympy.Symbol(name, integer=True, nonnegative=True)
+    return symbol(f"slice({size}, {start}, {end})")
 
 
 def _starts(call: Call) -> tuple[int, ...]:
