@@ -10,7 +10,7 @@ import torch
 from triton.runtime import interpreter
 
 from tests.e2e.test_index_bounds import OPS, X, definition
-from tritonfuser import options
+from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.errors import IndexRangeError, LoweringError
 from tritonfuser.lowering.build import compile_kernel, interpret_kernel
 from tritonfuser.lowering.interpreter import rounding_builder
@@ -183,3 +183,33 @@ def test_sizes_that_vary_stay_arguments_but_for_the_dim_that_is_indexed(checked)
     (source,) = fd.kernels(given(8, 3), arch="sm_90", varying=seen)
     assert source.sizes and "a dim of 8 elements" in messages(source)[0]
     compile_kernel(source, "sm_90", (True,) * len(source.args))
+
+
+@pytest.mark.parametrize("arch", ("sm_90", "gfx942"))
+def test_kernels_of_every_body_compile(checked, arch):
+    """Loops over rows and along them, atomics of parts, a scalar index, complex numbers."""
+
+    def norm(ops, x, i):
+        rows = ops.embedding_fwd(i, x)
+        total = ops.broadcast(ops.sum(rows, [1]), [False, True])
+        return ops.sum(ops.div(rows, total), [0])
+
+    longer = torch.ones(64, 70000), torch.zeros(64, 70000, dtype=torch.int64)
+    cases = (
+        (norm, torch.ones(50, 1001), torch.zeros(300, dtype=torch.int64)),
+        (lambda ops, x, i: ops.sum(ops.gather(x, i, 1), [1]), *longer),
+        (lambda ops, x, i: ops.sum(ops.gather(x, i, 1), [0]), *longer),
+        (
+            lambda ops, x, i: ops.gather(x, i, 1),
+            torch.ones(3, 4, dtype=torch.cfloat),
+            longer[1][:2, :3],
+        ),
+    )
+    for record, *inputs in cases:
+        fd = definition(record, *inputs)
+        assert asserting(fd, inputs, arch)
+        assert fd.compile_for(arch, inputs)
+    with FusionDefinition() as fd:
+        x, place = fd.from_pytorch(X), fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.select(x, place, 0))
+    assert asserting(fd, [X, 2], arch) and fd.compile_for(arch, [X, 2])

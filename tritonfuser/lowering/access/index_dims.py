@@ -23,6 +23,12 @@ def assume_index_dims(fusion: Fusion) -> None:
             assume_constant(extent)
 
 
+def indexes(node: Node) -> bool:
+    """Whether a node reads or writes at indices that are read at run time."""
+    form = as_call(node).op.form
+    return isinstance(form, Scatter) or (isinstance(form, View) and bool(form.indices))
+
+
 def _indexed_by(node: Node) -> Iterator[int]:
     """The elements of the dims that a node indexes by what it reads."""
     call = as_call(node)

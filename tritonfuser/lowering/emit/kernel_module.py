@@ -14,6 +14,7 @@ from ...ops.builder import as_call
 from ...ops.table import View
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
+from ..access.index_dims import indexes
 from ..device_lib import functions
 from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, KernelSource, SizeArg
 from ..passes.random_seeds import Seeds
@@ -57,6 +58,9 @@ def emit(
     if isinstance(nest, CooperativeNest):
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
+    if check_bounds and any(map(indexes, segment.nodes)):
+        # Triton's pipelining of loops, on AMD, takes no assertions in them.
+        segment = replace(segment, params=replace(segment.params, num_stages=1))
     facts = KernelFacts(
         fusion=fusion,
         segment=segment,
