@@ -49,12 +49,27 @@ def test_matrix_products(
         ((5,), (4, 5), (4,)),
         ((3, 5), (2, 4, 5), (2, 4)),
         ((3, 5), (2, 4, 5), (4,)),
+        ((3, 2, 5), (2, 4, 5), (2, 4)),
+        ((6, 3, 5), (2, 4, 5), (2, 4)),
     ],
 )
 def test_linear(rows: Any, weight: Any, bias: Any, device: str) -> None:
     given = [numbers(*s, device=device, seed=n) for n, s in enumerate((rows, weight, bias)) if s]
     (found,) = run(lambda fd, x, w, b=None: fd.ops.linear(x, w, bias=b), given)
     assert_near(found, OPS["linear"].oracle(*given), 10)
+
+
+@pytest.mark.parametrize("rows", [(5,), (3, 5), (2, 3, 5), (4, 2, 3, 5)])
+def test_a_stack_of_weights(rows: Any, device: str) -> None:
+    """``[*rows, k] x [d, n, k] + [d, n] -> [d, *rows, n]``, of reals too."""
+    for dtype in (torch.float32, torch.complex64):
+        x, w, b = (
+            numbers(*shape, dtype=dtype, device=device, seed=n)
+            for n, shape in enumerate((rows, (2, 4, 5), (2, 4)))
+        )
+        (found,) = run(lambda fd, x, w, b: fd.ops.linear(x, w, bias=b), [x, w, b])
+        wanted = [torch.nn.functional.linear(x, w[d], b[d]) for d in range(2)]
+        torch.testing.assert_close(found, torch.stack(wanted), rtol=1e-5, atol=1e-5)
 
 
 def test_products_in_one_call() -> None:

@@ -26,7 +26,8 @@ def linear(ops: Any, arg1: Pair, arg2: Pair, bias: Pair | None) -> Pair:
     if bias is None:
         return found
     batched = arg2.re.tensor.rank > 2
-    parts = (_unsqueezed(ops, b) if batched else b for b in (bias.re, bias.im))
+    rows = arg1.re.tensor.rank - 1 if batched else 0
+    parts = (_unsqueezed(ops, b, rows) if rows else b for b in (bias.re, bias.im))
     return Pair(*(ops.add(part, b) for part, b in zip((found.re, found.im), parts, strict=True)))
 
 
@@ -58,6 +59,7 @@ def _joined(ops: Any, product: Value, rows: int | None, columns: int | None) -> 
     return Pair(real, ops.add(quarter(0, 1), quarter(1, 0)))
 
 
-def _unsqueezed(ops: Any, bias: Value) -> Any:
-    rank = bias.tensor.rank
-    return ops.broadcast(bias, [place == rank - 1 for place in range(rank + 1)])
+def _unsqueezed(ops: Any, bias: Value, rows: int) -> Any:
+    """Dims for the rows of the input, before the last one."""
+    last = bias.tensor.rank - 1
+    return ops.broadcast(bias, [last <= place < last + rows for place in range(last + 1 + rows)])
