@@ -31,10 +31,10 @@ test: $(READY)
 test-slow: $(READY)
 	$(RUN) -m pytest $(WORKERS) -m "slow and not gpu" $(ARGS)
 
-# Random definitions against torch; TRITONFUSER_GRAPHS_FROM=400 tries others.
+# Random definitions against torch, and wrong calls; TRITONFUSER_GRAPHS_FROM=400 tries others.
 test-random: $(READY)
 	$(RUN) -m pytest $(WORKERS) -m slow tests/e2e/graphs/test_random_graphs.py \
-		tests/e2e/graphs/test_random_scalars.py -v $(ARGS)
+		tests/e2e/graphs/test_random_scalars.py tests/e2e/misuse/test_misuse.py -v $(ARGS)
 
 test-gpu: $(READY)
 	$(RUN) -m pytest -m gpu $(ARGS)

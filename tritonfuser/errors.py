@@ -7,20 +7,24 @@ RuntimeError`` keeps working.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import linecache
 import sys
 import threading
 from concurrent.futures import thread
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 PLAN_FILE = "<tritonfuser plan>"
 """The file that the code of a plan is of: the function of a run, which a call goes through."""
 
-# Frames of the others lie between ours: where a `with` block of ours is left, in threads of ours.
+# Frames of the others lie between ours: where a `with` block of ours is left, where params are
+# replaced, in threads of ours. Functions made from text, by us or by dataclasses, have no file.
 _OURS = (
     str(Path(__file__).parent) + "/",
+    dataclasses.__file__,
     contextlib.__file__,
     threading.__file__,
     thread.__file__,
@@ -58,11 +62,19 @@ def calling_line() -> SourceLoc | None:
     None in a thread that the user did not start.
     """
     frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_OURS):
+    while _is_ours(frame):
         if frame.f_back is None:
             return None
         frame = frame.f_back
     return SourceLoc(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    if file.startswith(_OURS):
+        return True
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return file == "<string>" and package == __name__.partition(".")[0]
 
 
 class TritonFuserError(Exception):

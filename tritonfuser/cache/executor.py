@@ -22,6 +22,7 @@ from ..lowering.schedules import schedule_of
 from ..lowering.segments import SegmentedFusion
 from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
+from .calls.diagnosis import refuse_unlisted
 from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
@@ -83,6 +84,7 @@ class FusionExecutorCache:
 
     def _guard_missed(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """Run by the plan for inputs like these. The next call tries the guard of that plan."""
+        refuse_unlisted(inputs)
         try:
             plan = None if modes_active() else self._find(self._key(inputs))
         except MISFIT_ERRORS:
@@ -95,6 +97,7 @@ class FusionExecutorCache:
 
     def _checked_run(self, inputs: Sequence[Any], options: RunOptions) -> list[torch.Tensor]:
         """Run inputs that no guard and no key has seen; fake and meta ones give such outputs."""
+        refuse_unlisted(inputs)
         if is_abstract_run(inputs):
             self._drop_if_settings_changed()
             return self._abstract_run(inputs, options)

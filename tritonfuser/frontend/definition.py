@@ -21,8 +21,12 @@ from .record.recording import outside
 from .run.fusion import Fusion, FusionGuard
 from .run.scheduler_queries import Scheduling
 from .run.travel import Travelling
+from .vocabulary.argument_types import expect
 from .vocabulary.location import user_line
 from .vocabulary.version import version
+
+MOST_SCALARS = 4096
+"""Inputs that a vector may have: a kernel takes each as an argument."""
 
 REPORTED = 6
 """How many of the last ops a note on an exception in a ``with`` block shows."""
@@ -59,6 +63,8 @@ class FusionDefinition(Travelling):
     """Whose names it has: ours, or those of ``"nvfuser_direct"`` or ``"nvfuser"``."""
 
     def __init__(self, id: Fusion | int | None = None, max_length: int = 9999) -> None:
+        if id is not None:
+            expect("FusionDefinition", (Fusion, int), id)
         self._start(Fusion(id) if isinstance(id, int) else id)
 
     def _start(self, given: Fusion | None) -> None:
@@ -180,7 +186,7 @@ class FusionDefinition(Travelling):
 
     def define_constant(self, value: Any) -> Val:
         """A constant, under the first frontend's name."""
-        if value is None or isinstance(value, DataType | torch.dtype):
+        if not isinstance(value, bool | int | float | complex):
             raise ArgumentError(
                 f"define_constant(): incompatible function arguments: expected a number, "
                 f"got {value!r}"
@@ -189,9 +195,11 @@ class FusionDefinition(Travelling):
 
     def define_vector(self, size: int) -> list[Val]:
         """``size`` Int inputs, given to ``run`` as one list or tuple of ints."""
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        is_length = isinstance(size, int) and not isinstance(size, bool)
+        if not is_length or not 0 <= size <= MOST_SCALARS:
             raise ArgumentError(
-                f"define_vector(): incompatible function arguments: expected a length, got {size!r}"
+                "define_vector(): incompatible function arguments: expected a length from 0 to "
+                f"{MOST_SCALARS}, got {shown(size)}"
             )
         return [self.define_scalar(dtype=DataType.Int) for _ in range(size)]
 

@@ -12,6 +12,7 @@ from ..frontend.definition import FusionDefinition
 from ..frontend.multidevice import Sharding
 from ..frontend.record.device_mesh import MESH_TYPES, DeviceMesh
 from ..frontend.record.handles import TensorView
+from ..frontend.vocabulary.argument_types import LISTED, expect
 from ..frontend.vocabulary.location import user_line
 
 
@@ -82,6 +83,7 @@ def _spread_one(handle: TensorView, placements: Sequence[Any], mesh: DeviceMesh)
 
 
 def _mesh_of(in_dtensors: Sequence[Any]) -> Any:
+    expect("execute_with_dtensors", LISTED, in_dtensors)
     meshes = [x.device_mesh for x in in_dtensors if hasattr(x, "device_mesh")]
     tensors = [x for x in in_dtensors if not isinstance(x, bool | int | float | complex)]
     if not meshes or len(meshes) < len(tensors):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +37,10 @@ def grow(
     device: str = "cpu",
     dtypes: Sequence[DataType] = DTYPES,
     dynamic: bool = False,
+    made_by: Callable[[], FusionDefinition] = FusionDefinition,
 ) -> Grown:
-    """Up to ``most`` random ops on random inputs."""
-    with FusionDefinition() as fd:
+    """Up to ``most`` random ops on random inputs, in a definition that ``made_by`` makes."""
+    with made_by() as fd:
         graph = Graph(fd, rng, sizes, device, dtypes, dynamic)
         try:
             for _ in range(rng.randint(1, 3)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import hypothesis
@@ -29,7 +29,7 @@ from tests.e2e.graphs.moves import (
     VIEWS,
     Move,
 )
-from tritonfuser import DataType
+from tritonfuser import DataType, FusionDefinition
 
 GRAPHS = int(os.environ.get("TRITONFUSER_GRAPHS", "400"))
 FIRST = int(os.environ.get("TRITONFUSER_GRAPHS_FROM", "0"))
@@ -50,8 +50,15 @@ class Kind:
     most: int = 14
     sizes: Sequence[int] = SIZES
 
-    def grow(self, rng: random.Random, device: str = "cpu") -> Grown:
-        return grow(rng, self.moves, self.most, self.sizes, device, self.dtypes, self.dynamic)
+    def grow(
+        self,
+        rng: random.Random,
+        device: str = "cpu",
+        made_by: Callable[[], FusionDefinition] = FusionDefinition,
+    ) -> Grown:
+        return grow(
+            rng, self.moves, self.most, self.sizes, device, self.dtypes, self.dynamic, made_by
+        )
 
 
 KINDS = {

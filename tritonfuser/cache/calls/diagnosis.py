@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ...dtypes import from_torch, int_range, of_python
-from ...errors import InputError, SourceLoc
+from ...errors import ArgumentError, InputError, SourceLoc
 from ...ir import Dim, Fusion, Layout, Value, type_text
 from ..keys.storage import Problem, abstract_problem, memory_error, storage_problem, tracing_error
 
@@ -49,6 +49,21 @@ class InputMismatch(InputError):
         place = self.place
         message = self.message.replace(self.named(place, self.name), self.named(place, name))
         return InputMismatch(message, loc=self.loc, hint=self.hint, place=place, name=name)
+
+
+def refuse_unlisted(inputs: object) -> None:
+    """Refuse inputs that are neither a list nor a tuple.
+
+    Raises
+    ------
+    ArgumentError
+        Says what they are.
+    """
+    if not isinstance(inputs, list | tuple):
+        raise ArgumentError(
+            f"inputs must be a list or a tuple, got {type(inputs).__name__}",
+            hint="A single input is given as run([x]).",
+        )
 
 
 def explain_mismatch(

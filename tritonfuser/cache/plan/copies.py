@@ -23,7 +23,9 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
 
 def put(given: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
     """Copy ``made`` into ``given`` outside of autograd, and return ``given``."""
-    return given if given is made else given.copy_(made.detach())
+    if given is not made:
+        given.detach().copy_(made.detach())
+    return given
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,7 @@ import torch
 
 from ... import device
 from ...dtypes import DataType, from_torch, of_python
+from ...errors import ArgumentError
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -33,8 +34,8 @@ def torch_dtype_to_nvfuser_dtype(dtype: torch.dtype | type) -> DataType:
     """
     try:
         return _PYTHON[dtype] if isinstance(dtype, type) else from_torch(dtype)
-    except KeyError:
-        raise TypeError(
+    except (KeyError, TypeError):
+        raise ArgumentError(
             f"Translating from {dtype} to a Fusion data type is not supported"
         ) from None
 
@@ -48,7 +49,7 @@ def python_scalar_to_nvfuser_dtype(number: bool | int | float | complex) -> Data
         It is no number.
     """
     if not isinstance(number, bool | int | float | complex):
-        raise TypeError(f"Unsupported dtype: {type(number)}")
+        raise ArgumentError(f"Unsupported dtype: {type(number)}")
     return of_python(number)
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from ...dtypes import DataType
+from ...errors import ArgumentError, InputError
 from ...ir import Fusion
+from ...ops.builder import shown
 from .error_bound.analysis import bounds
 from .oracle import Evaluation
 from .tolerances import ANALYSIS, Limit, Tolerance, tolerance
@@ -34,6 +36,11 @@ class Expected:
     narrow: Evaluation | None = None
 
 
+def _is_tensors(given: Any) -> bool:
+    listed = isinstance(given, list | tuple)
+    return listed and all(isinstance(item, torch.Tensor) for item in given)
+
+
 @dataclass(frozen=True)
 class Check:
     """How to check a run: against which outputs, and how near; ``eager`` is for the table."""
@@ -42,6 +49,21 @@ class Check:
     atol: float | None = None
     rtol: float | None = None
     eager: bool = False
+
+    def __post_init__(self) -> None:
+        outputs: Any = self.outputs
+        if outputs is not None and not _is_tensors(outputs):
+            raise ArgumentError(
+                f"validate: reference_outputs must be a list of tensors, got {shown(outputs)}"
+            )
+        tolerances: tuple[tuple[str, Any], ...] = (("atol", self.atol), ("rtol", self.rtol))
+        for name, given in tolerances:
+            if given is None:
+                continue
+            if isinstance(given, bool) or not isinstance(given, int | float):
+                raise ArgumentError(f"validate: {name} must be a number, got {given!r}")
+            if not given >= 0:
+                raise InputError(f"validate: {name} must be 0 or more, got {given}")
 
 
 def expected(fusion: Fusion, inputs: Sequence[Any], how: Check) -> Expected:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
+from ...errors import ArgumentError
 from ...ir import (
     DYNAMIC,
     Arg,
@@ -20,7 +21,7 @@ from ...ir import (
     depth_first,
 )
 from ...ops import registry
-from ...ops.builder import as_call, missing_results
+from ...ops.builder import as_call, missing_results, shown
 from ...ops.table import REQUIRED, Kind, Op, Param
 from ..record.handles import HasFusion
 from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text
@@ -60,6 +61,11 @@ def print_definition(fusion: Fusion) -> str:
 
 def translate_fusion(fusion: HasFusion) -> str:
     """The program that defines a ``Fusion``; for a definition, the same as ``repr(fd)``."""
+    if not isinstance(getattr(fusion, "ir", None), Fusion):
+        raise ArgumentError(
+            "translate_fusion(): incompatible function arguments: expected a Fusion, "
+            f"got {shown(fusion)}"
+        )
     return print_definition(fusion.ir)
 
 

@@ -8,17 +8,30 @@ from typing import Any
 import torch
 import triton
 
+from ...errors import ArgumentError
 from ..vocabulary.literals import number_text
 
 
 def describe_inputs(inputs: Sequence[Any]) -> list[str]:
-    """A line of Python for each input: random tensors of its shape, strides, dtype and device."""
-    return [_describe(given) for given in inputs]
+    """A line of Python for each input: random tensors of its shape, strides, dtype and device.
+
+    Raises
+    ------
+    ArgumentError
+        An input is neither a dense tensor nor a number.
+    """
+    return [_describe(place, given) for place, given in enumerate(inputs)]
 
 
-def _describe(given: Any) -> str:
-    if not isinstance(given, torch.Tensor):
+def _describe(number: int, given: Any) -> str:
+    if isinstance(given, bool | int | float | complex):
         return number_text(given)
+    tensor = isinstance(given, torch.Tensor) and not given.is_nested
+    if not tensor or given.layout is not torch.strided:
+        raise ArgumentError(
+            f"repro script: expected a dense tensor or a number as input {number}, "
+            f"got {type(given).__name__}"
+        )
     sizes, place = tuple(given.shape), f"dtype={given.dtype}, device='{given.device}'"
     if given.is_contiguous():
         return f"torch.testing.make_tensor({sizes}, {place})"

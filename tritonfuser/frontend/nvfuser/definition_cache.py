@@ -15,6 +15,7 @@ from ..definition import FusionDefinition
 from ..record.sharding import Shardings
 from ..run.executors import FusionExecutorCache
 from ..run.fusion import Fusion
+from ..vocabulary.argument_types import expect
 
 Key = tuple[Graph, Shardings]
 
@@ -53,6 +54,7 @@ class LRUCache(Unpicklable):
 
     def cache_compile(self, fusion: Fusion) -> FusionExecutorCache:
         """The executor cache of a fusion, shared with all equal ones."""
+        expect("cache_compile", Fusion, fusion)
         key = fusion.ir, fusion.shardings
         with self._lock:
             self._lookups += 1
@@ -120,11 +122,14 @@ class LruFusionCache:
         self._cache = LRUCache(max_fusions)
 
     def __call__(self, function: Callable[..., FusionDefinition]) -> Any:
+        if not callable(function):
+            raise ArgumentError(f"LruFusionCache: expected a function, got {function!r}")
         cache = self._cache
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> FusionDefinition:
             fd = function(*args, **kwargs)
+            expect("LruFusionCache", FusionDefinition, fd)
             fd.fec = cache.cache_compile(fd.fusion)
             del fd._fusion
             return fd

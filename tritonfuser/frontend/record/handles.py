@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, SupportsIndex
 
+import numpy as np
+
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError
 from ...ir import Const, Fusion, Node, Number, Operand, Value, type_text
 from ...ops import registry
 from ...pickling import Unpicklable
+from ..vocabulary.argument_types import expect
 from ..vocabulary.enums import MemoryType, ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
@@ -163,6 +166,7 @@ class TensorView(Val):
 
     def size(self, dim: int) -> Val:
         """The extent of a dim: a constant where it is static, else known at run time."""
+        expect("size", (int, np.integer), dim)
         rank = self.ndim
         if not -rank <= dim < rank:
             raise DefinitionError(
@@ -261,6 +265,7 @@ class TensorView(Val):
 
     def merge(self, outer: int, inner: int | None = None) -> TensorView:
         """Two loops as one: ``outer`` and ``inner``, by default the one behind it."""
+        expect("merge", int, outer)
         self.domain().merge(outer, outer + 1 if inner is None else inner)
         return self
 

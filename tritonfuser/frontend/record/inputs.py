@@ -8,7 +8,12 @@ from typing import Any
 
 import torch
 
-from ...cache.calls.diagnosis import InputMismatch, explain_cpu_scalars, explain_mismatch
+from ...cache.calls.diagnosis import (
+    InputMismatch,
+    explain_cpu_scalars,
+    explain_mismatch,
+    refuse_unlisted,
+)
 from ...errors import ArgumentError, InputError, UnsupportedDeviceError
 from ...ir import Fusion
 from .nvfuser_names import input_names
@@ -26,22 +31,44 @@ def flatten_inputs(inputs: Any) -> Inputs:
     Raises
     ------
     ArgumentError
-        ``inputs`` is neither a list nor a tuple.
+        ``inputs`` is neither a list nor a tuple, or nested endlessly.
     """
-    if not isinstance(inputs, list | tuple):
+    refuse_unlisted(inputs)
+    given: Inputs = inputs
+    if any(isinstance(item, list | tuple) for item in given):
+        return list(_leaves(given, 0))
+    return given
+
+
+def flat_runs(varying: Any) -> list[Inputs]:
+    """The inputs of earlier runs, each without nested lists.
+
+    Raises
+    ------
+    ArgumentError
+        They are no list of inputs.
+    """
+    if not isinstance(varying, list | tuple):
         raise ArgumentError(
-            f"inputs must be a list or a tuple, got {type(inputs).__name__}",
-            hint="A single input is given as run([x]).",
+            f"varying must be a list of the inputs of runs, got {type(varying).__name__}",
+            hint="Those of one run are given as varying=[[x]].",
         )
-    if any(isinstance(item, list | tuple) for item in inputs):
-        return list(_leaves(inputs))
-    return inputs
+    return [flatten_inputs(inputs) for inputs in varying]
 
 
-def _leaves(inputs: Inputs) -> Iterator[Any]:
+MOST_NESTED = 100
+"""Lists in lists that inputs may be."""
+
+
+def _leaves(inputs: Inputs, depth: int) -> Iterator[Any]:
+    if depth > MOST_NESTED:
+        raise ArgumentError(
+            f"inputs are lists in lists, more than {MOST_NESTED} deep",
+            hint="Does one of them hold itself?",
+        )
     for item in inputs:
         if isinstance(item, list | tuple):
-            yield from _leaves(item)
+            yield from _leaves(item, depth + 1)
         else:
             yield item
 

@@ -11,8 +11,11 @@ from ...dtypes import DTYPE_TEXT, DataType, data_type
 from ...errors import ArgumentError, DefinitionError
 from ...ir import DYNAMIC, Dim, Layout, TensorType
 from ...symbolic.extents import SymbolicExtent
+from ..vocabulary.argument_types import LISTED, expect
 
 INT64_MAX = 2**63 - 1
+MOST_DIMS = 64
+"""Dims of a tensor of torch at most."""
 Symbols = Callable[[], SymbolicExtent]
 """Makes the symbol of the next extent that is known only at run time."""
 
@@ -38,7 +41,12 @@ def define_tensor_type(args: Sequence[Any], kwargs: Mapping[str, Any], new: Symb
     dtype = _dtype(given.get("dtype", DataType.Float))
     is_cpu = _flag(given.get("is_cpu", False), "is_cpu")
     if form is _RANK:
-        sizes = [DYNAMIC] * _size(given["ndims"], "ndims")
+        rank = _size(given["ndims"], "ndims")
+        if not 0 <= rank <= MOST_DIMS:
+            raise DefinitionError(
+                f"define_tensor: expected a number of dims from 0 to {MOST_DIMS}, got {rank}"
+            )
+        sizes = [DYNAMIC] * rank
         return tensor_type(sizes, False, dtype, is_cpu, (), new)
     if form is _STRIDES:
         static = _flag(given.get("static_sizes", False), "static_sizes")
@@ -235,6 +243,10 @@ def compute_tensor_descriptor(
     Dims of stride 0 keep their place, the others are sorted by stride. Size-1 and stride-0 dims
     have contiguity None.
     """
+    expect("compute_tensor_descriptor", LISTED, sizes)
+    expect("compute_tensor_descriptor", LISTED, strides)
+    for number in (*sizes, *strides):
+        expect("compute_tensor_descriptor", (int, np.integer), number)
     if len(sizes) != len(strides):
         raise DefinitionError(
             f"compute_tensor_descriptor: {len(sizes)} sizes and {len(strides)} strides"

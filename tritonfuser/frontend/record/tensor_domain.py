@@ -13,6 +13,7 @@ from ...ir import Dim, Value
 from ...ops.builder import as_call
 from ...ops.table import Call, Library, Moments, Reduction
 from ...pickling import Unpicklable
+from ..vocabulary.argument_types import LISTED, expect
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
 from .device_mesh import MESH_TYPES, DeviceMesh
@@ -90,6 +91,7 @@ class TensorDomain(Statement, Unpicklable):
 
     def partial(self, places: Sequence[int]) -> TensorDomain:
         """Reduce some of the reduced loops first; the domain of those partial results."""
+        expect("rfactor", LISTED, places)
         taken = {self._wrap("rfactor", place) for place in places}
         kept = [place for place, loop in enumerate(self._loop) if place not in taken]
         if not taken or not all(self._loop[place].is_reduction() for place in taken):
@@ -110,6 +112,7 @@ class TensorDomain(Statement, Unpicklable):
 
     def reorder(self, moves: Mapping[int, int] | Sequence[int]) -> None:
         """Permute the loops: ``{old: new}``, or all old places in their new order."""
+        expect("reorder", (Mapping, *LISTED), moves)
         rank = len(self._loop)
         order = [*moves]
         if isinstance(moves, Mapping):
@@ -130,6 +133,7 @@ class TensorDomain(Statement, Unpicklable):
         self, domain: Sequence[IterDomain], contiguity: bool | Sequence[bool | None]
     ) -> None:
         """Check that the given memory order is that of the loops; there is no other effect."""
+        expect("set_allocation_domain", LISTED, domain)
         own = {id(part): place for place, part in enumerate(self._loop)}
         places = [own.get(id(part), -1) for part in domain]
         kept = [p for p in places if p >= 0 and not self._loop[p].is_device_dim()]

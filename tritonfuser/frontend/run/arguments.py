@@ -22,6 +22,9 @@ from ..vocabulary.nvfuser_options import products_of
 Device = Union[torch.device, str, int, None]
 """A device as users name it; an int is the index of a CUDA device."""
 
+MOST_DEVICES = 128
+"""Devices that torch numbers."""
+
 Params = Union[
     HeuristicParams, Mapping[str, Any], Sequence[Union[HeuristicParams, Mapping[str, Any]]]
 ]
@@ -163,7 +166,9 @@ def _device(given: Any) -> torch.device | None:
     if given is None or isinstance(given, torch.device):
         return given
     if isinstance(given, int) and not isinstance(given, bool):
-        return torch.device("cuda", given)
+        if 0 <= given < MOST_DEVICES:
+            return torch.device("cuda", given)
+        raise InputError(f"device: there is no CUDA device {given}", loc=user_line())
     if not isinstance(given, str):
         raise ArgumentError(
             f"device: expected a torch.device, a str or an int, got {given!r}", loc=user_line()

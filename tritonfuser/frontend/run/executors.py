@@ -8,13 +8,14 @@ from typing import Any
 import torch
 
 from ...cache import executor, kernel_executor
-from ...errors import InputError, UndefinedFusionError
+from ...errors import ArgumentError, InputError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
 from ...lowering.run_options import DEFAULT
 from ...pickling import Unpicklable
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
+from ..vocabulary.argument_types import expect
 from ..vocabulary.unavailable import UnavailableError
 from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, run_options
@@ -45,6 +46,12 @@ class FusionExecutorCache:
         *,
         max_plans: int = 256,
     ) -> None:
+        expect("FusionExecutorCache", Fusion, fusion)
+        expect("FusionExecutorCache", int, max_plans)
+        if max_plans < 1:
+            raise ArgumentError(
+                f"FusionExecutorCache: max_plans must be 1 or more, got {max_plans}"
+            )
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
         self._fusion = fusion
@@ -156,6 +163,7 @@ class KernelExecutor(Unpicklable):
         SchedulingError
             It takes more than one kernel. The message lists the cuts.
         """
+        expect("compile", Fusion, fusion)
         if not fusion.defined():
             raise UndefinedFusionError("Fusion is empty!")
         if fusion.shardings:

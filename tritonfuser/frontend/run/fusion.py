@@ -24,6 +24,7 @@ from ..record.operators import Operators
 from ..record.recording import Recording, outside
 from ..serialization.decode import restore
 from ..serialization.encode import recording_data
+from ..vocabulary.argument_types import expect
 from ..vocabulary.location import user_line
 from ..vocabulary.untraced import untraced
 from .arguments import with_device
@@ -54,6 +55,7 @@ class Fusion(Recording):
     def __new__(cls, id: int | None = None) -> Fusion:
         if id is None:
             return super().__new__(cls)
+        expect("Fusion", int, id)
         if id not in cls._by_id:
             raise DefinitionError(f"there is no Fusion of id {id}", loc=user_line())
         return cls._by_id[id]
@@ -177,7 +179,11 @@ class Fusion(Recording):
         inputs : sequence, optional
             Example inputs. Without them symbolic extents are taken as 128.
         """
-        given = [example_input(value) for value in self.ir.inputs] if inputs is None else inputs
+        given = (
+            [example_input(value) for value in self.ir.inputs]
+            if inputs is None
+            else flatten_inputs(inputs)
+        )
         for kernel in lower_for(self.ir, given)[0].sources:
             if kernel is not None:
                 sys.stdout.write(f"{kernel.text}\n")
@@ -251,6 +257,7 @@ class FusionGuard:
     """Makes a fusion the one that ``define_tensor``, ``define_scalar`` and ``ops`` record into."""
 
     def __init__(self, fusion: Fusion) -> None:
+        expect("FusionGuard", Fusion, fusion)
         self._fusion = fusion
 
     def __enter__(self) -> FusionGuard:

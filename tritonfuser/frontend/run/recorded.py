@@ -18,7 +18,7 @@ from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import DEFAULT, RunOptions
 from ...lowering.segments import SegmentedFusion
-from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu
+from ..record.inputs import Inputs, flat_runs, flatten_inputs, locate_errors, refuse_cpu
 from ..vocabulary.location import user_line
 from .arguments import Params, ScheduleLike, run_options, with_device
 from .executors import FusionExecutorCache, KernelExecutor
@@ -144,7 +144,7 @@ class Recorded:
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
-            return self._core().segments(given, options, [*map(flatten_inputs, varying)])
+            return self._core().segments(given, options, flat_runs(varying))
 
     def kernels(
         self,
@@ -188,7 +188,7 @@ class Recorded:
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
-            return self._core().kernels(given, options, [*map(flatten_inputs, varying)])
+            return self._core().kernels(given, options, flat_runs(varying))
 
     def compile_for(
         self, arch: str, inputs: Inputs, *, schedule: ScheduleLike | None = None

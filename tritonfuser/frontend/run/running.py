@@ -13,7 +13,7 @@ from ...errors import ExecutionModeError, InputError
 from ...lowering.run_options import RunOptions
 from ..inspect.explain import Explanation, explain_lowered
 from ..inspect.repro import describe_inputs
-from ..record.inputs import Inputs, flatten_inputs, locate_errors
+from ..record.inputs import Inputs, flat_runs, flatten_inputs, locate_errors
 from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, ScheduleLike, run_options, with_device
 from .bound_plan import BoundPlan, bind
@@ -276,7 +276,7 @@ class Runnable(Recorded):
         with locate_errors(fusion):
             given, options = self._asked(inputs, arch, options)
             core = self._core()
-            earlier = [*map(flatten_inputs, varying)]
+            earlier = flat_runs(varying)
             if not measure or earlier or arch is not None or device_of(given).type == "cpu":
                 return explain_lowered(*core.lowered(given, options, earlier))
             plan = core.plan(given, options)

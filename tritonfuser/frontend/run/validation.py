@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from ...cache.calls.diagnosis import explain_mismatch
 from ...cache.keys.run_device import device_of
 from ...cache.plan.copies import copied
+from ...ir import Fusion as Graph
 from ..inspect.audit import Audit, AuditRow, audit_outputs, check
 from ..inspect.expectation import Check, expected
 from ..inspect.oracle import Evaluation, as_returned
@@ -124,6 +126,7 @@ class Validated(Deprecated):
                 hint="A device has its parts alone: gather the outputs, and compare with torch.",
             )
         fusion = as_returned(self._ready().ir)
+        _fitting(fusion, inputs)
         before = copied(inputs) if any(o.alias_of for o in fusion.outputs) else inputs
         state = None
         if is_random(fusion):
@@ -135,10 +138,25 @@ class Validated(Deprecated):
         return audit_outputs(fusion, expected(seeded, before, how), outputs, inputs), outputs
 
 
+def _fitting(graph: Graph, inputs: Inputs) -> Inputs:
+    """Flat inputs that fit a definition.
+
+    Raises
+    ------
+    InputError
+        They do not fit.
+    """
+    given = flatten_inputs(inputs)
+    error = explain_mismatch(graph, given)
+    if error is not None:
+        raise error
+    return given
+
+
 def get_val_tolerances(fusion: Fusion, inputs: Inputs) -> list[tuple[float, float]]:
     """(atol, rtol) that each returned output may be off by, for inputs like these."""
     graph = as_returned(fusion.ir)
-    evaluation = Evaluation(graph, flatten_inputs(inputs), double=True)
+    evaluation = Evaluation(graph, _fitting(graph, inputs), double=True)
     return [
         tolerances(out.value.dtype, length)
         for out, length in zip(graph.outputs, evaluation.lengths, strict=True)
@@ -150,7 +168,8 @@ def validate_with_auto_inferred_outputs(
     fusion: Fusion, fusion_outputs: Sequence[torch.Tensor], args: Inputs
 ) -> None:
     """Compare outputs with what torch computes from ``args``, which the run has not changed."""
-    given = flatten_inputs(args)
     graph = as_returned(fusion.ir)
+    given = _fitting(graph, args)
+    Check(fusion_outputs)
     for row in audit_outputs(graph, expected(graph, given, Check()), fusion_outputs, given):
         check(row)

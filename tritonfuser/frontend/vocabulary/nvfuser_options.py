@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import DefinitionError
+from ...errors import ArgumentError, DefinitionError
 from ...lowering.product_policy import ProductPolicy
 from .location import user_line
 
@@ -48,8 +48,12 @@ def products_of(enable: Sequence[str], disable: Sequence[str]) -> ProductPolicy:
 
 
 def _check(given: Sequence[str], known: frozenset[str], which: str) -> None:
+    if not isinstance(given, list | tuple | set | frozenset):
+        raise ArgumentError(
+            f"run: {which} must be a list of option names, got {given!r}", loc=user_line()
+        )
     for name in given:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise DefinitionError(
                 f"run: unrecognized option {name!r} in {which}",
                 loc=user_line(),

@@ -245,7 +245,10 @@ class _Splitter:
         if not isinstance(type_, TensorType):
             return x
         if not (isinstance(x, Value) and x.is_tensor):
-            return self.ops.full(list(type_.sizes), x, dtype)
+            held = [
+                1 if dim.expanded else n for dim, n in zip(type_.dims, type_.sizes, strict=True)
+            ]
+            x = self.ops.full(held, x, dtype)
         whole = assume_same_shape(x.tensor.sizes, type_.sizes)
         return x if whole else self.ops.expand(x, list(type_.sizes))
 
