@@ -24,6 +24,7 @@ docs/
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -75,3 +76,8 @@ for _name in MODULES:
     setattr(_Package, _name, _Module(_name))
 sys.modules[__name__].__class__ = _Package
 del _name, _origin
+
+# Where Triton interprets, and kernels may be launched by their own text. Triton itself is not
+# asked: to import it takes its time.
+if os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y"):
+    import_module(f"{__name__}.lowering.interpreter.exported").interpret_exported()

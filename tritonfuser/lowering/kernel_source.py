@@ -61,6 +61,10 @@ class SizeArg:
     is_tensor: bool = False
 
 
+WORKSPACE = "workspace_ptr"
+"""The name of the argument that is a cooperative kernel's workspace."""
+
+
 @dataclass(frozen=True, slots=True)
 class CooperativeWorkspace:
     """Memory in which the programs of a launch publish results, as a run-time argument.

@@ -45,6 +45,15 @@ from .random_functions import (
 )
 from .softmax_functions import exp_below, lane_base, lane_max, lane_sum, rescale, share
 
+# --- arguments -----------------------------------------------------------------------------------
+
+
+@triton.jit
+def scalar(x, dtype: tl.constexpr):
+    """A number that a kernel is given, in its type; under the interpreter it is one of Python's."""
+    return tl.cast(x, dtype)
+
+
 # --- tiles of matrix products --------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from ...ops.builder import as_call
 from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, digit
 from ..access.read_footprint import Read
-from ..kernel_source import CooperativeWorkspace
+from ..kernel_source import WORKSPACE, CooperativeWorkspace
 from ..segments import Member
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
@@ -21,9 +21,6 @@ from .reductions.forms import whole_row
 from .reductions.member_tile import in_loop, work_dtype
 from .reductions.reduce_tile import row_total
 from .tile_axes import AxesWriter
-
-WORKSPACE = "workspace_ptr"
-"""Where programs publish what they reduced: one word for each row, result and part."""
 
 
 class CooperativeBody:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import replace
-from typing import Any
 
 from ...dtypes import DataType
 from ...errors import SourceLoc
@@ -13,10 +11,10 @@ from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.table import View
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.size_text import atoms_in, computed
+from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..device_lib import functions
-from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, KernelSource, SizeArg
+from ..kernel_source import Argument, KernelArg, KernelSource, SizeArg, passed_dtype
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.cooperative_nest import CooperativeNest
@@ -25,12 +23,16 @@ from ..tile.product_nest import ProductNest
 from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
+from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
+from .launch_text import grid_of, launch_lines, uses_torch
 from .lines import Line, place_text
 from .matmul_body import ProductBody
 
-_LIBRARY = frozenset(n for n, f in vars(functions).items() if type(f).__name__ == "JITFunction")
+# With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
+_JITTED = ("JITFunction", "InterpretedFunction")
+_LIBRARY = frozenset(n for n, f in vars(functions).items() if type(f).__name__ in _JITTED)
 
 
 def emit(
@@ -71,7 +73,7 @@ def emit(
         check_bounds=check_bounds,
     )
     writer = _body(facts, nest)
-    body = [*_overlap(segment), *_fetched(segment, seeds), *writer.write()]
+    body = [*_overlap(segment), *_numbers(segment, seeds), *writer.write()]
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.params
@@ -85,7 +87,7 @@ def emit(
         text=text,
         args=args,
         constants=nest.constants,
-        grid=_grid(nest),
+        grid=grid_of(nest),
         num_warps=params.num_warps,
         num_stages=params.num_stages,
         lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
@@ -123,14 +125,16 @@ def _sizes(body: list[Line], wide: bool, env: ShapeEnv | None) -> tuple[SizeArg,
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
 
-def _fetched(segment: Segment, seeds: Seeds) -> list[Line]:
-    pairs = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
-    return [Line(f"{pair} = drawn({pair})") for pair in pairs]
-
-
-def _grid(nest: Nest) -> tuple[int, int, int]:
-    counts = [count for _, count in nest.grid] + [1, 1]
-    return counts[0], counts[1], counts[2]
+def _numbers(segment: Segment, seeds: Seeds) -> list[Line]:
+    """The numbers that the kernel is given, in their types; what a run draws with is fetched."""
+    drawn = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
+    fetched = {value for pair in seeds for value in pair}
+    given = [v for v in segment.inputs if not v.is_tensor and v not in fetched]
+    typed = ((v.name, triton_name(passed_dtype(v))) for v in given)
+    return [
+        *(Line(f"{pair} = drawn({pair})") for pair in drawn),
+        *(Line(f"{name} = scalar({name}, {dtype})") for name, dtype in typed),
+    ]
 
 
 def _args(segment: Segment) -> tuple[KernelArg, ...]:
@@ -157,16 +161,18 @@ def _module(
 ) -> tuple[str, list[tuple[int, Line]]]:
     """The text, and the number of each line of the body in it."""
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.code for line in body)))
-    parameters = [*(a.name for a in args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
+    parameters = [*map(_parameter, args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
-    if _makes_descriptors(body) or any(isinstance(a, CooperativeWorkspace) for a in args):
+    if uses_torch(args, body):
         text.append("import torch")
     text += ["import triton", "import triton.language as tl"]
-    if "libdevice" in used:
-        text.append("from triton.language.extra import libdevice")
-    helpers = sorted(used & _LIBRARY)
+    # Triton's libdevice by way of the library, which has another under the interpreter.
+    helpers = sorted(used & {*_LIBRARY, "libdevice"})
     if helpers:
         text += ["", *_imported("tritonfuser.lowering.device_lib.functions", helpers)]
+    elif _has_bfloat16(args, body):
+        # Triton's own interpreter cuts off where it should round, and multiplies bits.
+        text += ["", "import tritonfuser  # noqa: F401  bfloat16 under TRITON_INTERPRET=1"]
     text += ["", "", "@triton.jit", *_signature(name, parameters)]
     placed: list[tuple[int, Line]] = []
     shown: SourceLoc | None = None
@@ -177,8 +183,18 @@ def _module(
             text.append(f"{indent}# {place_text(shown)}")
         text.append(indent + line.text)
         placed.append((len(text), line))
-    text += ["", "", *_launch(name, nest, args, segment, body, env)]
+    text += ["", "", *launch_lines(name, nest, args, segment, body, env)]
     return "\n".join(text) + "\n", placed
+
+
+def _has_bfloat16(args: tuple[Argument, ...], body: list[Line]) -> bool:
+    stored = any(arg.dtype is DataType.BFloat16 for arg in args)
+    return stored or any("tl.bfloat16" in line.code for line in body)
+
+
+def _parameter(arg: Argument) -> str:
+    """A parameter; of a number with its type, or Triton would choose one by the value."""
+    return arg.name if arg.is_tensor else f"{arg.name}: {triton_name(arg.dtype)}"
 
 
 def _imported(module: str, names: list[str]) -> list[str]:
@@ -195,63 +211,3 @@ def _signature(name: str, parameters: list[str]) -> list[str]:
     if len(line) <= 100:
         return [line]
     return [f"def {name}(", *(f"    {p}," for p in parameters), "):"]
-
-
-def _launch(
-    name: str,
-    nest: Nest,
-    args: tuple[Argument, ...],
-    segment: Segment,
-    body: list[Line],
-    env: ShapeEnv | None,
-) -> list[str]:
-    memory = []
-    if _makes_descriptors(body):
-        memory = [
-            "    # Where Triton puts the descriptors.",
-            "    triton.set_allocator(lambda n, *_: "
-            'torch.empty(n, dtype=torch.int8, device="cuda"))',
-        ]
-    for workspace in (a for a in args if isinstance(a, CooperativeWorkspace)):
-        memory += [f"    # {_WORKSPACE_NOTE}", "    workspace = " + workspace.made.format('"cuda"')]
-    given = [a.name.removesuffix("_ptr") if a.is_tensor else a.name for a in args]
-    constants = [f"{key}={value}" for key, value in nest.constants]
-    options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
-    options += ["launch_pdl=True"] if segment.follows else []
-    if any(isinstance(a, CooperativeWorkspace) for a in args):
-        options.append("launch_cooperative_grid=True")
-    if segment.params.max_registers:
-        options.append(f"maxnreg={segment.params.max_registers}")
-    if any(line.asserts for line in body):
-        options += ["debug=True", "sanitize_overflow=False"]
-    grid = ", ".join(repr(count) for count in _grid(nest))
-    tensors = [
-        n for n, a in zip(given, args, strict=True) if not isinstance(a, CooperativeWorkspace)
-    ]
-    symbols: list[str] = []
-    lines: list[str] = []
-    if env is not None:
-        words = [a.name for a in args if isinstance(a, SizeArg)]
-        words += [atom.name for atom in atoms_in(env, grid)]
-        symbols, lines = computed(env, words)
-        tensors = tensors[: len(tensors) - sum(isinstance(a, SizeArg) for a in args)]
-    taken = ", ".join([*tensors, *symbols])
-    return [
-        f"def launch({taken}):",
-        f'    """Run the kernel on tensors: {taken}."""',
-        *memory,
-        *(f"    {line}" for line in lines),
-        f"    {name}[({grid})](",
-        *textwrap.wrap(", ".join([*given, *constants, *options]), 100, **_INDENTED),
-        "    )",
-    ]
-
-
-_INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
-
-
-_WORKSPACE_NOTE = "Where programs publish what they reduced; all of them run at a time."
-
-
-def _makes_descriptors(body: list[Line]) -> bool:
-    return any("tl.make_tensor_descriptor" in line.code for line in body)

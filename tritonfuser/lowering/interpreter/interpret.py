@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
-from ...dtypes import Category, DataType
+from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType
 from ...errors import IndexRangeError, InputError, LoweringError
 from ..backend.module_loader import error_line, failure, file_name, plain_function, user_line
 from ..backend.triton_lock import LANGUAGE
@@ -34,20 +34,13 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
     LoweringError
         The text cannot be loaded, or a call of the kernel fails.
     """
-    function = interpreter.InterpretedFunction(_overlaid(plain_function(source)))
-    # An attribute of its own hides the class's, which keeps every kernel for ever.
-    function.rewritten_fn = {}
+    function = StandIn(plain_function(source))
     converters = tuple(_converter(source, arg) for arg in source.passed)
     constants = dict(source.constants)
 
     def run(*args: Any, grid: tuple[int, int, int] = source.grid) -> None:
         try:
-            with (
-                torch.device("cpu"),
-                LANGUAGE.exclusive(),
-                language.session(),
-                _patch(function.fn),
-            ):
+            with torch.device("cpu"), ready(function):
                 given = [convert(arg) for convert, arg in zip(converters, args, strict=True)]
                 # Programs run one after another: what they wait for is there the second time.
                 for _ in range(2 if source.workspace else 1):
@@ -61,6 +54,25 @@ def interpret_kernel(source: KernelSource) -> Callable[..., None]:
             raise failure(source, what, line) from cause
 
     return run
+
+
+class StandIn(interpreter.InterpretedFunction):  # type: ignore[misc]
+    """A kernel, by the function that was decorated, as Triton interprets it with our functions."""
+
+    run = interpreter.InterpretedFunction.run
+    """Triton's, whatever ``interpret_exported`` puts in its place."""
+
+    def __init__(self, kernel: Callable[..., None]) -> None:
+        super().__init__(_overlaid(kernel))
+        # An attribute of its own hides the class's, which keeps every kernel for ever.
+        self.rewritten_fn: dict[Any, Any] = {}
+
+
+@contextmanager
+def ready(function: StandIn) -> Iterator[None]:
+    """Triton's language as a kernel needs it while it runs; for one at a time."""
+    with LANGUAGE.exclusive(), language.session(), _patch(function.fn):
+        yield
 
 
 def _index_error(
@@ -87,7 +99,7 @@ def _converter(source: KernelSource, arg: Argument) -> _Converter:
     if info.torch is None or (info.category is Category.COMPLEX and not arg.is_tensor):
         raise LoweringError(f"kernel {source.name}: no argument {arg.name} of {arg.dtype}")
     element = getattr(tl, info.triton)
-    return _pointer(arg, tl.pointer_type(element)) if arg.is_tensor else _scalar(arg, element)
+    return _pointer(arg, tl.pointer_type(element)) if arg.is_tensor else _scalar(arg.dtype, element)
 
 
 def _value(data: Any, type_: Any) -> Any:
@@ -108,8 +120,8 @@ def _pointer(arg: Argument, type_: Any) -> _Converter:
     return convert
 
 
-def _scalar(arg: Argument, type_: Any) -> _Converter:
-    dtype = DataType.Int if arg.dtype is DataType.Index else arg.dtype
+def _scalar(dtype: DataType, type_: Any) -> _Converter:
+    dtype = DataType.Int if dtype is DataType.Index else dtype
 
     def convert(value: bool | int | float) -> Any:
         # By way of torch, which rounds to every type; numpy has no bfloat16, so its bits.
@@ -125,6 +137,13 @@ _AS_BITS = {
     DataType.BFloat16: torch.uint16,
     DataType.Float8_e8m0fnu: torch.uint8,
 }
+
+
+def typed_number(value: bool | int | float, type_: tl.dtype) -> Any:
+    """A number as the interpreter's value of a parameter's type, such as ``tl.float64``."""
+    held = (t for t in DataType if t.info.torch is not None and t not in EIGHT_BIT_FLOATS)
+    dtype = next(t for t in held if getattr(tl, t.info.triton) == type_)
+    return _scalar(dtype, type_)(value)
 
 
 # --- functions -----------------------------------------------------------------------------------

@@ -1,0 +1,124 @@
+"""The function ``launch`` of a kernel's text: tensors and numbers in, the kernel run on them."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from ...dtypes import EIGHT_BIT_FLOATS, Category
+from ...symbolic.shape_env import ShapeEnv
+from ...symbolic.size_text import atoms_in, computed
+from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, SizeArg
+from ..segments import Segment
+from ..tile.nest import Nest
+from .lines import Line
+
+_INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
+
+_WORKSPACE_NOTE = "Where programs publish what they reduced; all of them run at a time."
+
+
+def grid_of(nest: Nest) -> tuple[int, int, int]:
+    """Programs along x, y, z."""
+    counts = [count for _, count in nest.grid] + [1, 1]
+    return counts[0], counts[1], counts[2]
+
+
+def uses_torch(args: tuple[Argument, ...], body: list[Line]) -> bool:
+    """Whether ``launch`` needs torch by name."""
+    return (
+        _makes_descriptors(body)
+        or any(isinstance(arg, CooperativeWorkspace) for arg in args)
+        or any("torch." in _passed(arg) for arg in args)
+    )
+
+
+def launch_lines(
+    name: str,
+    nest: Nest,
+    args: tuple[Argument, ...],
+    segment: Segment,
+    body: list[Line],
+    env: ShapeEnv | None,
+) -> list[str]:
+    """The lines of ``def launch(tv0, tv1, size0):``.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+    args : tuple of Argument
+        What the kernel takes.
+    body : list of Line
+        The kernel's lines.
+    env : ShapeEnv, optional
+        Of sizes that vary: ``launch`` takes those that the others are computed from.
+    """
+    grid = ", ".join(repr(count) for count in grid_of(nest))
+    given = [_given(arg) for arg in args if isinstance(arg, KernelArg)]
+    symbols: list[str] = []
+    lines: list[str] = []
+    if env is not None:
+        words = [a.name for a in args if isinstance(a, SizeArg)]
+        symbols, lines = computed(env, [*words, *(atom.name for atom in atoms_in(env, grid))])
+    taken = ", ".join([*given, *symbols])
+    call = [*map(_passed, args), *_options(nest, args, segment, body)]
+    return [
+        f"def launch({taken}):",
+        f'    """Run the kernel on tensors: {taken}."""',
+        *_memory(args, body),
+        *(f"    {line}" for line in lines),
+        f"    {name}[({grid})](",
+        *textwrap.wrap(", ".join(call), 100, **_INDENTED),
+        "    )",
+    ]
+
+
+def _given(arg: Argument) -> str:
+    """What an argument is called outside the kernel."""
+    return arg.name.removesuffix("_ptr") if arg.is_tensor else arg.name
+
+
+def _passed(arg: Argument) -> str:
+    """What is passed: kernels take floats of eight bits as bytes, complex numbers as pairs."""
+    name = _given(arg)
+    if not arg.is_tensor:
+        return name
+    if arg.dtype in EIGHT_BIT_FLOATS:
+        return f"{name}.view(torch.uint8)"
+    return f"torch.view_as_real({name})" if arg.dtype.info.category is Category.COMPLEX else name
+
+
+def _memory(args: tuple[Argument, ...], body: list[Line]) -> list[str]:
+    """The lines that make memory which the kernel has for itself."""
+    lines: list[str] = []
+    if _makes_descriptors(body):
+        lines = [
+            "    # Where Triton puts the descriptors.",
+            "    triton.set_allocator(lambda n, *_: "
+            'torch.empty(n, dtype=torch.int8, device="cuda"))',
+        ]
+    for workspace in (a for a in args if isinstance(a, CooperativeWorkspace)):
+        device = next(f"{_given(a)}.device" for a in args if a.is_tensor)
+        lines += [f"    # {_WORKSPACE_NOTE}", f"    workspace = {workspace.made.format(device)}"]
+    return lines
+
+
+def _options(
+    nest: Nest, args: tuple[Argument, ...], segment: Segment, body: list[Line]
+) -> list[str]:
+    """The constants, and how Triton is to compile and launch the kernel."""
+    constants = [f"{key}={value}" for key, value in nest.constants]
+    options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
+    options += ["launch_pdl=True"] if segment.follows else []
+    if any(isinstance(a, CooperativeWorkspace) for a in args):
+        options.append("launch_cooperative_grid=True")
+    if segment.params.max_registers:
+        options.append(f"maxnreg={segment.params.max_registers}")
+    if any(line.asserts for line in body):
+        options += ["debug=True", "sanitize_overflow=False"]
+    return [*constants, *options]
+
+
+def _makes_descriptors(body: list[Line]) -> bool:
+    return any("tl.make_tensor_descriptor" in line.code for line in body)
