@@ -6,6 +6,7 @@ stages read a schedule in the order of its fields.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -127,6 +128,9 @@ class Schedule:
         """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""
         segments = [segment.to_dict() for segment in self.segments]
         return {"version": VERSION, **encode(self.rewrites), "segments": segments}
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schedule:

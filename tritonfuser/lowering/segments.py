@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 
 from ..heuristics.params import HeuristicParams
+from ..heuristics.problem import Problem
 from ..heuristics.schedule import Rewrites
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Target
@@ -141,6 +142,8 @@ class Segment:
         What it writes.
     params : HeuristicParams
         The scheduler's decisions, tile sizes among them.
+    problem : Problem or None
+        What the scheduler decided by. None for what torch runs.
     reason : str
         Why these nodes are together.
     loads : tuple of Value
@@ -179,6 +182,7 @@ class Segment:
     stores: tuple[Store, ...]
     params: HeuristicParams
     reason: str
+    problem: Problem | None = None
     loads: tuple[Value, ...] = ()
     co_reduced: tuple[Axis, ...] = ()
     operands: tuple[BufferView, ...] = ()

@@ -7,7 +7,6 @@ from itertools import islice
 
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
-from ...heuristics.problem import Problem
 from ...ir import Fusion, Value
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -48,10 +47,6 @@ class Grouper(Placement):
         """What the first scheduler that takes the group proposes."""
         problem = self.problem(group)
         return questions.propose(problem), tuple(questions.refusals(problem))
-
-    def problem(self, group: FusionGroup) -> Problem:
-        """What schedulers are asked about a group."""
-        return self.joining.problem(group)
 
     def _place_store(self, value: Value) -> None:
         """Place a stored value. Its parts are stored apart where that takes one kernel at most."""

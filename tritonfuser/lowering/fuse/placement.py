@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
+from ...heuristics.problem import Problem
 from ...ir import Node, Value
 from ...symbolic.sizes import hint
 from ..access.aliases import BufferView, resolve
@@ -26,6 +27,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..passes.contract_to_mma import is_product
+from .problem_facts import problem_of
 from .product_facts import ProductFacts
 
 
@@ -68,6 +70,10 @@ class Placement(ABC):
     @abstractmethod
     def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
         """The params of a group's kernel, and why the schedulers before its own refuse it."""
+
+    def problem(self, group: FusionGroup) -> Problem:
+        """What schedulers are asked about a group."""
+        return problem_of(group, self.maker, self.facts, self.device)
 
     @abstractmethod
     def _place(self, anchor: Anchor) -> None:

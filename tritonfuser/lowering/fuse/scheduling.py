@@ -153,6 +153,7 @@ def _segment(
         members=members,
         stores=stores,
         params=params,
+        problem=placed.problem(group),
         reason=reason_of(group, len(nodes), stores),
         refusals=refusals,
         depth=group.depth,

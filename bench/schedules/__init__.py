@@ -1,0 +1,1 @@
+"""Schedules of random problems, each with the time of its kernels."""

@@ -1,0 +1,60 @@
+"""``python -m bench.schedules --out FILE``: time random schedules of random problems on a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..measure.timing import copy_bandwidth
+from ..processes.jobs import Outcome
+from ..processes.workers import PROCESSES, Limits, run_jobs
+from ..tables.provenance import described
+from .problems import random_problems
+from .trial import Trial
+
+
+def main() -> None:
+    """Parse the command line, measure, store."""
+    parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines, gzipped")
+    parser.add_argument("--problems", type=int, default=120)
+    parser.add_argument("--candidates", type=int, default=48, help="schedules of a problem")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
+    parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
+    options = parser.parse_args()
+    begun = time.time()
+    about = {**described(None), "bandwidth": copy_bandwidth(), "seed": options.seed}
+    problems = random_problems(options.problems, options.seed)
+    jobs = [Trial(problem, options.candidates, options.seed) for problem in problems]
+
+    def keep(known: Mapping[int, Outcome]) -> None:
+        store(options.out, about, known)
+
+    limits = Limits(options.prepare, options.limit)
+    outcomes = run_jobs(jobs, options.processes, limits, keep=keep)
+    keep(dict(enumerate(outcomes)))
+    failed = [(p.name, o.error) for p, o in zip(problems, outcomes, strict=True) if o.error]
+    for name, error in failed[:10]:
+        print(f"{name}: {error}")
+    measured = sum(len(o.result["candidates"]) for o in outcomes if o.error is None)
+    print(f"{measured} schedules of {len(outcomes) - len(failed)} problems, {len(failed)} failed")
+    print(f"{time.time() - begun:.0f} s")
+
+
+def store(path: Path, about: object, known: Mapping[int, Outcome]) -> None:
+    """Write the provenance, then a line for each problem."""
+    with gzip.open(path, "wt") as out:
+        out.write(json.dumps(about) + "\n")
+        for place in sorted(known):
+            if known[place].error is None:
+                out.write(json.dumps(known[place].result) + "\n")
+
+
+if __name__ == "__main__":
+    main()

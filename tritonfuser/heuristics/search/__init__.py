@@ -1,0 +1,1 @@
+"""What could be tried for a kernel: the legal params of each scheduler, as data."""

@@ -1,0 +1,45 @@
+"""What all search spaces have in common: powers of two, warps, tiles that fit threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..integers import next_power_of_2
+from ..problem import Problem
+from .space import AtMost, Choice
+
+MOST_PER_THREAD = 128
+"""Elements of a tile that a thread has at most. Each takes a register or more of its 255."""
+
+LEAST_PER_WARP = 8
+"""Elements of a tile that a warp has at least. With fewer most of its threads idle."""
+
+
+def powers(low: int, high: int) -> Iterator[int]:
+    """Powers of two from ``low`` to ``high``, or ``low`` alone where that is more."""
+    size = low
+    yield size
+    while size * 2 <= high:
+        size *= 2
+        yield size
+
+
+def warps(problem: Problem, most: int = 32) -> Choice:
+    """Warps of a program. The interpreter has no threads."""
+    return Choice.of("num_warps", (4,) if problem.on_cpu else tuple(powers(1, most)))
+
+
+def fits_threads(problem: Problem, *sides: str) -> tuple[AtMost, ...]:
+    """A warp has some elements of a tile, a thread not more than its registers hold."""
+    if problem.on_cpu:
+        return ()
+    threads = problem.device.warp_size
+    return (
+        AtMost(sides, MOST_PER_THREAD * threads, ("num_warps",)),
+        AtMost(("num_warps",), 1, sides, scale=LEAST_PER_WARP),
+    )
+
+
+def rows_up_to(rows: int, most: int) -> tuple[int, ...]:
+    """Rows of a program: powers of two up to all rows, and to ``most``."""
+    return tuple(powers(1, max(1, min(next_power_of_2(rows), most))))

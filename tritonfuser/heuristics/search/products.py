@@ -1,0 +1,45 @@
+"""The search space of matrix products."""
+
+from __future__ import annotations
+
+from ..problem import Problem
+from .common import powers
+from .space import Alternative, AtMost, Choice, SearchSpace
+
+TILE = (16, 256)
+"""Least and most elements of a side of a tile."""
+
+MOST_OF_TILE = 256 * 128
+"""Elements of a tile that the registers of a program hold."""
+
+
+def matmul_space(problem: Problem) -> SearchSpace:
+    """Tile, step along K, warps, stages, order of tiles, and the copy engine."""
+    product = problem.product
+    assert product is not None
+    width = product.reduced_columns
+    sides = tuple(powers(*TILE))
+    columns = (
+        tuple((n, parts) for n in sides for parts in (1, 2) if n // parts >= TILE[0])
+        if not width
+        else tuple((parts * width, parts) for parts in (1, 2) if product.n % (parts * width) == 0)
+    )
+    sms = problem.device.sm_count
+    choices = (
+        Choice.of("block_m", sides),
+        Choice(("block_n", "parts"), columns),
+        Choice.of("block_k", tuple(powers(32, 128))),
+        Choice.of("group_m", (1, 4, 8, 16)),
+        Choice.of("programs", (0, sms)),
+        Choice.of("descriptors", (False, True) if product.descriptors else (False,)),
+        Choice.of("num_warps", (4, 8)),
+        Choice.of("num_stages", range(1, 7)),
+    )
+    moved = product.left_bytes + product.right_bytes
+    shared = problem.device.shared_bytes_per_block
+    conditions = (
+        AtMost(("block_m", "block_n"), MOST_OF_TILE),
+        AtMost(("block_m", "block_k", "num_stages"), shared, scale=moved),
+        AtMost(("block_n", "block_k", "num_stages"), shared, scale=moved),
+    )
+    return SearchSpace("matmul", (Alternative({}, choices, conditions),))

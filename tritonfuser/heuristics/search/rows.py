@@ -1,0 +1,109 @@
+"""Search spaces of kernels with rows: reductions, normalizations and scans.
+
+Rows are whole in registers, or read by a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..integers import next_power_of_2
+from ..params import MAX_STAGES, MAX_TAILS, PARAMS
+from ..problem import Problem
+from ..row_tiling import block_and_tails, tile_row
+from .common import fits_threads, powers, rows_up_to, warps
+from .space import Alternative, Choice, SearchSpace
+
+LONGEST_ROW = 1 << 16
+"""Elements of a row that a program may keep: all registers of an SM."""
+
+STEPS = (32, 1 << 15)
+"""Least and most elements of a row in a step of a loop."""
+
+MOST_ROWS = 512
+"""Most rows of a program."""
+
+DEEPEST = 4
+"""Most stages of a pipeline that are tried. ``num_stages`` may be more."""
+
+
+def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
+    """Rows of a program, their tiles, warps, stages, the order of passes and cache hints."""
+    whole = tuple(dict.fromkeys(_whole_tiles(scheduler, problem)))
+    found = []
+    if whole:
+        tiles = Choice(("block_r", "tails", "align"), whole)
+        choices = (_rows(problem), tiles, warps(problem))
+        sides = fits_threads(problem, "block_x", "block_r")
+        found.append(Alternative({"persistent": True}, choices, sides))
+    loop = _loop(scheduler, problem)
+    return SearchSpace(scheduler, (*found, *([loop] if loop else [])))
+
+
+def _rows(problem: Problem) -> Choice:
+    """Rows of a program: those that are reduced together, or any number of others."""
+    if problem.co_reduced > 1:
+        return Choice.of("block_x", (next_power_of_2(problem.co_reduced),))
+    return Choice.of("block_x", rows_up_to(problem.parallel, MOST_ROWS))
+
+
+def _whole_tiles(scheduler: str, problem: Problem) -> Iterator[tuple[int, tuple[int, ...], int]]:
+    """(block_r, tails, align) of rows in registers."""
+    row = problem.reduced
+    if row > LONGEST_ROW:
+        return
+    yield next_power_of_2(row), (), 1
+    if problem.row_varies:
+        return
+    for most in range(1, MAX_TAILS + 1):
+        block, tails = block_and_tails(row, most)
+        yield block, tails, 1
+    vector = problem.vector_elements
+    if vector > 1 and getattr(PARAMS[scheduler], "can_align", False):
+        block, tails = tile_row(problem, vector)
+        yield block, tails, vector
+
+
+def _loop(scheduler: str, problem: Problem) -> Alternative | None:
+    """Rows that a loop reads in several steps."""
+    low, high = STEPS
+    most = min(next_power_of_2(problem.reduced) // 2, high)
+    if most < min(low, 2):
+        return None
+    choices = [
+        _rows(problem),
+        Choice.of("block_r", tuple(powers(min(low, most), most))),
+        Choice.of("num_stages", range(1, min(DEEPEST, MAX_STAGES) + 1)),
+        warps(problem),
+    ]
+    if scheduler != "reduction":
+        choices += [Choice.of(name, (False, True)) for name in ("backwards", "evict_hints")]
+    sides = fits_threads(problem, "block_x", "block_r")
+    return Alternative({"persistent": False}, tuple(choices), sides)
+
+
+def scan_space(problem: Problem) -> SearchSpace:
+    """Rows of a program, and the elements of a step."""
+    row = next_power_of_2(problem.reduced)
+    choices = (
+        Choice.of("block_x", rows_up_to(problem.parallel, MOST_ROWS)),
+        Choice.of("block_r", tuple(powers(min(STEPS[0], row), min(STEPS[1], row)))),
+        warps(problem),
+    )
+    return SearchSpace(
+        "scan", (Alternative({}, choices, fits_threads(problem, "block_x", "block_r")),)
+    )
+
+
+def inner_outer_space(problem: Problem) -> SearchSpace:
+    """Rows of a step, the tiles of a row, warps and stages."""
+    whole = {(block, tails) for block, tails, _ in _whole_tiles("inner_outer_persistent", problem)}
+    rows = max(problem.parallel // max(problem.outer_batch, 1), 1)
+    choices = (
+        Choice.of("block_m", rows_up_to(rows, 64)),
+        Choice(("block_r", "tails"), tuple(sorted(whole))),
+        Choice.of("num_stages", range(1, DEEPEST + 1)),
+        warps(problem),
+    )
+    sides = fits_threads(problem, "block_m", "block_r")
+    return SearchSpace("inner_outer_persistent", (Alternative({}, choices, sides),))

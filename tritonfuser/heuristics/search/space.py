@@ -1,0 +1,151 @@
+"""A search space: fields, their legal values, and conditions between them, as plain data."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from ...errors import ParamsError
+from ..codec import encode
+from ..params import PARAMS, HeuristicParams
+
+Values = Mapping[str, Any]
+"""A value for each field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Fields that are chosen together.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Names of fields of the params.
+    values : tuple of tuple
+        What they may be: each a value for each of the fields.
+    """
+
+    fields: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+    @staticmethod
+    def of(field: str, values: Iterator[Any] | tuple[Any, ...] | range) -> Choice:
+        """The choice of one field."""
+        return Choice((field,), tuple((value,) for value in values))
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """A condition on a product of fields: ``scale * product <= limit * limit_product``.
+
+    Attributes
+    ----------
+    product : tuple of str
+        Fields.
+    limit : int
+        The most of it, times the product of ``limit_product``.
+    limit_product : tuple of str
+        Fields. Their product is 1 where there are none.
+    scale : int
+        Factor of the left side.
+    """
+
+    product: tuple[str, ...]
+    limit: int
+    limit_product: tuple[str, ...] = ()
+    scale: int = 1
+
+    def holds(self, values: Values) -> bool:
+        """Whether it does, of a value for each field."""
+        left = self.scale * prod(values[name] for name in self.product)
+        return bool(left <= self.limit * prod(values[name] for name in self.limit_product))
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Params of one kind, such as rows in registers, or rows read by loops.
+
+    Attributes
+    ----------
+    fixed : dict
+        Fields that are the same in all of them.
+    choices : tuple of Choice
+        The others. Each field is in one choice.
+    conditions : tuple of AtMost
+        All of them hold.
+    """
+
+    fixed: dict[str, Any]
+    choices: tuple[Choice, ...]
+    conditions: tuple[AtMost, ...] = ()
+
+    def has(self, values: Values) -> bool:
+        """Whether the conditions hold."""
+        return all(condition.holds(values) for condition in self.conditions)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """All values for which the conditions hold."""
+        for chosen in product(*(choice.values for choice in self.choices)):
+            values = self._values(chosen)
+            if self.has(values):
+                yield values
+
+    def draw(self, rng: random.Random, tries: int = 64) -> dict[str, Any] | None:
+        """Random values for which the conditions hold. None where no try finds some."""
+        for _ in range(tries):
+            values = self._values([rng.choice(choice.values) for choice in self.choices])
+            if self.has(values):
+                return values
+        return None
+
+    def _values(self, chosen: Any) -> dict[str, Any]:
+        found = dict(self.fixed)
+        for choice, picked in zip(self.choices, chosen, strict=True):
+            found.update(zip(choice.fields, picked, strict=True))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The params that a kernel may have.
+
+    Attributes
+    ----------
+    scheduler : str
+        Its scheduler.
+    alternatives : tuple of Alternative
+        Each params that can be tried are of one of them.
+    """
+
+    scheduler: str
+    alternatives: tuple[Alternative, ...]
+
+    def __iter__(self) -> Iterator[HeuristicParams]:
+        """All params. There may be some thousands."""
+        for alternative in self.alternatives:
+            for values in alternative:
+                made = self.params(values)
+                if made is not None:
+                    yield made
+
+    def draw(self, rng: random.Random) -> HeuristicParams | None:
+        """Random params, each alternative as likely as the others."""
+        if not self.alternatives:
+            return None
+        values = rng.choice(self.alternatives).draw(rng)
+        return None if values is None else self.params(values)
+
+    def params(self, values: Values) -> HeuristicParams | None:
+        """Params of the values; None where they exceed the limits of any kernel."""
+        try:
+            return PARAMS[self.scheduler](**values)
+        except ParamsError:
+            return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: fields, values and conditions, for a tuner of one's own."""
+        return {"scheduler": self.scheduler, "alternatives": encode(self.alternatives)}
