@@ -16,6 +16,8 @@ def encode(value: Any) -> Any:
         return {row.name: encode(getattr(value, row.name)) for row in fields(value)}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ParamsError(f"{value!r} of type {type(value).__name__} cannot be written as plain data")
