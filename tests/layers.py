@@ -60,7 +60,7 @@ ROOMS = {
             "scan",
             "transpose",
         },
-        {"product_gain", "schedulers"},
+        {"product_gain", "schedulers", "search"},
     ),
     "lowering": (
         {"access", "device_lib", "kernel_source", "product_policy", "run_options"},
