@@ -147,5 +147,64 @@ def stub() -> str:
     return HEAD + "".join(f"{method(op)}\n" for op in OPS.values())
 
 
+# --- operators of handles ------------------------------------------------------------------------
+
+OPERATORS = STUB.with_name("recorded_operators.pyi")
+
+OPERATORS_HEAD = '''\
+"""Python's operators on handles, typed: written by docs/stubs.py.
+
+A tensor and anything is a tensor, two scalars are a scalar.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn, TypeVar, Union, overload
+
+from .handles import TensorView, Val
+
+NUMBERS: tuple[type, ...]
+Number = Union[bool, int, float, complex]
+Handle = TypeVar("Handle", bound=RecordedOperators)
+
+class RecordedOperators(ABC):
+    """The operators that torch's tensors have, for handles of a definition."""
+
+    __slots__ = ()
+    @abstractmethod
+    def _record(self, op: str, *operands: Any) -> Any: ...
+    def _operator(self, name: str, *operands: Any) -> Any: ...
+    def __bool__(self) -> bool: ...
+    def __float__(self) -> float: ...
+    def __int__(self) -> int: ...
+    def __complex__(self) -> complex: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> NoReturn: ...
+'''
+
+UNARY = ("neg", "abs", "invert", "pos")
+COMPARISONS = ("lt", "le", "gt", "ge")
+BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift")
+BINARY = (*BINARY, "rshift")
+PRODUCTS = ("matmul", "rmatmul")
+
+
+def operators_stub() -> str:
+    """The stub of the base class of handles."""
+    lines = [f"    def __{name}__(self: Handle) -> Handle: ..." for name in UNARY]
+    for name in (*BINARY, *COMPARISONS):
+        lines += [
+            "    @overload",
+            f"    def __{name}__(self, other: TensorView) -> TensorView: ...",
+            "    @overload",
+            f"    def __{name}__(self: Handle, other: Union[Val, Number]) -> Handle: ...",
+        ]
+    lines += [f"    def __r{name}__(self: Handle, other: Number) -> Handle: ..." for name in BINARY]
+    lines += [
+        f"    def __{name}__(self, other: TensorView) -> TensorView: ..." for name in PRODUCTS
+    ]
+    return OPERATORS_HEAD + "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     STUB.write_text(stub())
+    OPERATORS.write_text(operators_stub())

@@ -37,7 +37,7 @@ ROOMS = {
         {"choices", "index_expr"},
     ),
     "ops": (
-        {"complex", "table"},
+        {"complex", "param_docs", "table"},
         {"shape_rules", "typing_rules"},
         {"creation", "library", "materialize", "mma", "pointwise", "reductions", "views"},
         {"registry"},

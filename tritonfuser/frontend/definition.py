@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from .record.handles import TensorView, Val
 from .record.inputs import CPU_TEXT, Inputs, flatten_inputs
 from .record.operators import Operators
 from .record.recording import outside
+from .record.tensor_forms import DefinesTensors
 from .run.fusion import Fusion, FusionGuard
 from .run.scheduler_queries import Scheduling
 from .run.travel import Travelling
@@ -32,7 +34,7 @@ REPORTED = 6
 """How many of the last ops a note on an exception in a ``with`` block shows."""
 
 
-class FusionDefinition(Travelling):
+class FusionDefinition(DefinesTensors, Travelling):
     """A definition: recorded tensor operations, run as fused kernels.
 
     Record in a ``with`` block, or in the ``definition`` method of a subclass; then ``run``.
@@ -128,40 +130,7 @@ class FusionDefinition(Travelling):
     def _record(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self._recording(f"fd.ops.{name}").call(name, *args, **kwargs)
 
-    def define_tensor(self, *args: Any, **kwargs: Any) -> TensorView:
-        """A tensor input. Inputs are given to ``run`` in the order of their definition.
-
-        Four forms::
-
-            define_tensor(shape, contiguity=False, dtype=DataType.Float, is_cpu=False,
-                          stride_order=[])
-            define_tensor(sizes, strides, dtype=DataType.Float, static_sizes=False, is_cpu=False)
-            define_tensor(symbolic_sizes=[...], contiguous=[...], dtype=DataType.Float)
-            define_tensor(ndims, dtype=DataType.Float)
-
-        Parameters
-        ----------
-        shape : list of int
-            -1 for a size known only at run time, 1 for a dim that broadcasts, else the size.
-        contiguity : bool or list of (bool or None)
-            Whether each dim lies densely around the next inner one, outermost in memory first;
-            None for dims of size 1 and for dims stretched by expand. One bool stands for all.
-        dtype : DataType or torch.dtype
-            The element type.
-        is_cpu : bool
-            A 0-dim tensor that stays on the CPU.
-        stride_order : list of int
-            For each dim its place in memory, 0 the fastest; by default row-major.
-        sizes, strides : list of int
-            As a tensor has them; sizes other than 1 are taken as -1 unless ``static_sizes``.
-
-        Raises
-        ------
-        ArgumentError
-            A TypeError: an argument of the wrong type, or an integer beyond int64.
-        DefinitionError
-            A RuntimeError: values that describe no tensor.
-        """
+    def _define_tensor(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TensorView:
         fusion = self._recording("define_tensor")
         tensor = fusion.new_tensor(*args, **kwargs)
         fusion.add_input(tensor)

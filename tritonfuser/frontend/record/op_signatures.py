@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from ...ops.param_docs import doc_of
 from ...ops.table import REQUIRED, Op, Param
 
 
@@ -25,9 +26,10 @@ def signature_of(op: Op) -> inspect.Signature:
 
 
 def docstring_of(op: Op) -> str:
-    """The sentence of the row, and a line for each parameter."""
+    """The sentence of the row; type and meaning of each parameter."""
     lines = [op.doc, "", "Parameters", "----------"]
     for param in op.params:
         default = "" if param.default is REQUIRED else f", default {param.default}"
         lines.append(f"{param.name} : {param.kind.value}{default}")
+        lines.append(f"    {doc_of(op.name, param.name)}")
     return "\n".join(lines)

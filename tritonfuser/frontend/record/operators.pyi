@@ -25,6 +25,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def acos(self, x: Scalar) -> Val: ...
@@ -35,6 +36,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def acosh(self, x: Scalar) -> Val: ...
@@ -45,6 +47,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def asin(self, x: Scalar) -> Val: ...
@@ -55,6 +58,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def asinh(self, x: Scalar) -> Val: ...
@@ -65,6 +69,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def atan(self, x: Scalar) -> Val: ...
@@ -75,6 +80,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def atanh(self, x: Scalar) -> Val: ...
@@ -85,6 +91,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def cos(self, x: Scalar) -> Val: ...
@@ -95,6 +102,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def cosh(self, x: Scalar) -> Val: ...
@@ -105,6 +113,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def exp(self, x: Scalar) -> Val: ...
@@ -115,6 +124,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def exp2(self, x: Scalar) -> Val: ...
@@ -125,6 +135,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def expm1(self, x: Scalar) -> Val: ...
@@ -135,6 +146,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def erf(self, x: Scalar) -> Val: ...
@@ -145,6 +157,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def erfc(self, x: Scalar) -> Val: ...
@@ -155,6 +168,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def erfinv(self, x: Scalar) -> Val: ...
@@ -165,6 +179,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def erfcinv(self, x: Scalar) -> Val: ...
@@ -175,6 +190,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def lgamma(self, x: Scalar) -> Val: ...
@@ -185,6 +201,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def log(self, x: Scalar) -> Val: ...
@@ -195,6 +212,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def log10(self, x: Scalar) -> Val: ...
@@ -205,6 +223,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def log1p(self, x: Scalar) -> Val: ...
@@ -215,6 +234,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def log2(self, x: Scalar) -> Val: ...
@@ -225,6 +245,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def reciprocal(self, x: Scalar) -> Val: ...
@@ -235,6 +256,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def rsqrt(self, x: Scalar) -> Val: ...
@@ -245,6 +267,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def sigmoid(self, x: Scalar) -> Val: ...
@@ -255,6 +278,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def sin(self, x: Scalar) -> Val: ...
@@ -265,6 +289,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def sinh(self, x: Scalar) -> Val: ...
@@ -275,6 +300,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def sqrt(self, x: Scalar) -> Val: ...
@@ -285,6 +311,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def tan(self, x: Scalar) -> Val: ...
@@ -295,6 +322,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def tanh(self, x: Scalar) -> Val: ...
@@ -305,6 +333,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def ceil(self, x: Scalar) -> Val: ...
@@ -315,6 +344,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def floor(self, x: Scalar) -> Val: ...
@@ -325,6 +355,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def round(self, x: Scalar) -> Val: ...
@@ -335,6 +366,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def trunc(self, x: Scalar) -> Val: ...
@@ -345,6 +377,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def frac(self, x: Scalar) -> Val: ...
@@ -355,6 +388,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def relu(self, x: Scalar) -> Val: ...
@@ -365,6 +399,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def silu(self, x: Scalar) -> Val: ...
@@ -375,6 +410,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def neg(self, x: Scalar) -> Val: ...
@@ -385,6 +421,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def abs(self, x: Scalar) -> Val: ...
@@ -395,6 +432,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def sign(self, x: Scalar) -> Val: ...
@@ -405,6 +443,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def logical_not(self, x: Scalar) -> Val: ...
@@ -415,6 +454,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def bitwise_not(self, x: Scalar) -> Val: ...
@@ -425,6 +465,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def set(self, x: Scalar) -> Val: ...
@@ -435,6 +476,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def segment_set(self, x: Scalar) -> Val: ...
@@ -445,6 +487,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def real(self, x: Scalar) -> Val: ...
@@ -455,6 +498,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def imag(self, x: Scalar) -> Val: ...
@@ -465,6 +509,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isfinite(self, x: Scalar) -> Val: ...
@@ -475,6 +520,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isinf(self, x: Scalar) -> Val: ...
@@ -485,6 +531,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isnan(self, x: Scalar) -> Val: ...
@@ -495,6 +542,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isneginf(self, x: Scalar) -> Val: ...
@@ -505,6 +553,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isposinf(self, x: Scalar) -> Val: ...
@@ -515,6 +564,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def isreal(self, x: Scalar) -> Val: ...
@@ -525,6 +575,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The operand.
         """
     @overload
     def signbit(self, x: Scalar) -> Val: ...
@@ -535,7 +586,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView | Val | bool | int | float | complex
+            The tensor.
         dtype : DataType | torch.dtype
+            Of the result.
         """
     @overload
     def cast(self, arg: Scalar, dtype: DType) -> Val: ...
@@ -546,7 +599,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def add(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -559,7 +614,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def sub(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -572,7 +629,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def mul(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -585,7 +644,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def pow(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -598,7 +659,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def minimum(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -611,7 +674,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def maximum(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -624,7 +689,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def div(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -637,7 +704,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def truediv(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -650,7 +719,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def atan2(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -663,7 +734,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def fmod(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -676,7 +749,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def mod(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -689,7 +764,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def remainder(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -702,7 +779,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def nextafter(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -715,7 +794,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def gcd(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -728,7 +809,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def hypot(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -741,7 +824,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def complex(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -754,7 +839,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def eq(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -767,7 +854,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def ne(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -780,7 +869,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def lt(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -793,7 +884,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def le(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -806,7 +899,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def gt(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -819,7 +914,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def ge(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -832,7 +929,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def logical_and(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -845,7 +944,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def logical_or(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -858,7 +959,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def bitwise_and(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -871,7 +974,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def bitwise_or(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -884,7 +989,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def bitwise_xor(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -897,7 +1004,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def bitwise_left_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -910,7 +1019,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def bitwise_right_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -923,7 +1034,9 @@ class Operators:
         Parameters
         ----------
         lhs : TensorView | Val | bool | int | float | complex
+            The left operand.
         rhs : TensorView | Val | bool | int | float | complex
+            The right operand; operands broadcast and promote as the page of ops says.
         """
     @overload
     def logical_right_shift(self, lhs: Operand, rhs: TensorView) -> TensorView: ...
@@ -936,8 +1049,11 @@ class Operators:
         Parameters
         ----------
         condition : TensorView | Val | bool | int | float | complex
+            Where elements of x are taken: a Bool.
         x : TensorView | Val | bool | int | float | complex
+            The result where the condition is true.
         y : TensorView | Val | bool | int | float | complex
+            The result elsewhere.
         """
     @overload
     def where(self, condition: Operand, x: TensorView, y: Operand) -> TensorView: ...
@@ -952,8 +1068,11 @@ class Operators:
         Parameters
         ----------
         x : TensorView | Val | bool | int | float | complex
+            The result where weight is 0.
         y : TensorView | Val | bool | int | float | complex
+            The result where weight is 1.
         weight : TensorView | Val | bool | int | float | complex
+            How far from x to y.
         """
     @overload
     def lerp(self, x: Operand, y: TensorView, weight: Operand) -> TensorView: ...
@@ -973,8 +1092,11 @@ class Operators:
         Parameters
         ----------
         input : TensorView | Val | bool | int | float | complex
+            The tensor.
         min : Val | bool | int | float | complex, default None
+            The least result; none where not given.
         max : Val | bool | int | float | complex, default None
+            The greatest result; none where not given.
         """
     @overload
     def clamp(self, input: Scalar, min: Scalar | None = None, max: Scalar | None = None) -> Val: ...
@@ -985,8 +1107,11 @@ class Operators:
         Parameters
         ----------
         input : TensorView | Val | bool | int | float | complex
+            The tensor.
         threshold : Val | bool | int | float | complex
+            Elements up to it are replaced.
         value : Val | bool | int | float | complex
+            What replaces them.
         """
     @overload
     def threshold(self, input: Scalar, threshold: Scalar, value: Scalar) -> Val: ...
@@ -997,9 +1122,13 @@ class Operators:
         Parameters
         ----------
         i1 : TensorView | Val | bool | int | float | complex
+            What is added to.
         i2 : TensorView | Val | bool | int | float | complex
+            The first factor.
         i3 : TensorView | Val | bool | int | float | complex
+            The second factor.
         alpha : Val | bool | int | float | complex
+            The third factor.
         """
     @overload
     def addcmul(self, i1: Operand, i2: TensorView, i3: Operand, alpha: Scalar) -> TensorView: ...
@@ -1020,9 +1149,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple, default None
+            The dims to reduce; negative ones count from the end, None is all.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         dtype : DataType | torch.dtype, default DataType.Null
+            Of the result.
         """
     @overload
     def sum(self, arg: TensorView, dtype: DType) -> TensorView: ...
@@ -1057,9 +1190,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple, default None
+            The dims to reduce; negative ones count from the end, None is all.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         dtype : DataType | torch.dtype, default DataType.Null
+            Of the result.
         """
     @overload
     def prod(self, arg: TensorView, dtype: DType) -> TensorView: ...
@@ -1094,9 +1231,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple, default None
+            The dims to reduce; negative ones count from the end, None is all.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         dtype : DataType | torch.dtype, default DataType.Null
+            Of the result.
         """
     @overload
     def max(self, arg: TensorView, dtype: DType) -> TensorView: ...
@@ -1131,9 +1272,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple, default None
+            The dims to reduce; negative ones count from the end, None is all.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         dtype : DataType | torch.dtype, default DataType.Null
+            Of the result.
         """
     @overload
     def min(self, arg: TensorView, dtype: DType) -> TensorView: ...
@@ -1165,7 +1310,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple
+            The dims to reduce; negative ones count from the end, None is all.
         """
     def var(
         self,
@@ -1179,9 +1326,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple
+            The dims to reduce; negative ones count from the end, None is all.
         correction : int, default 1
+            What the number of elements is lessened by in the divisor of the variance.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         """
     def var_mean(
         self,
@@ -1195,9 +1346,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple
+            The dims to reduce; negative ones count from the end, None is all.
         correction : int, default 1
+            What the number of elements is lessened by in the divisor of the variance.
         keepdim : bool, default False
+            Whether reduced dims stay, with size 1.
         """
     def cumsum(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
         """Cumulative sum along a dim, in the operand's dtype.
@@ -1205,8 +1360,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim; negative ones count from the end.
         init : Val | bool | int | float | complex, default None
+            A number that the scan starts from.
         """
     def cumprod(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
         """Cumulative product along a dim, in the operand's dtype.
@@ -1214,8 +1372,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim; negative ones count from the end.
         init : Val | bool | int | float | complex, default None
+            A number that the scan starts from.
         """
     def cummin(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
         """Cumulative minimum along a dim, without indices; nan from the first nan on.
@@ -1223,8 +1384,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim; negative ones count from the end.
         init : Val | bool | int | float | complex, default None
+            A number that the scan starts from.
         """
     def cummax(self, arg: TensorView, dim: int, init: Scalar | None = None) -> TensorView:
         """Cumulative maximum along a dim, without indices; nan from the first nan on.
@@ -1232,8 +1396,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim; negative ones count from the end.
         init : Val | bool | int | float | complex, default None
+            A number that the scan starts from.
         """
     def broadcast(self, arg: TensorView, is_broadcast_dim: Sequence[bool]) -> TensorView:
         """Inserts a dim of size 1 wherever is_broadcast_dim is true.
@@ -1241,7 +1408,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         is_broadcast_dim : list[bool] | tuple
+            For each dim of the result whether it is new.
         """
     def broadcast_in_dim(
         self,
@@ -1254,8 +1423,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         shape : list[int | Val] | tuple
+            The sizes of the result; -1 keeps a size.
         broadcast_dims : list[int] | tuple
+            For each dim of the tensor its dim in the result.
         """
     def expand(self, arg: TensorView, shape: Sequence[Size]) -> TensorView:
         """Expands dims of size 1 to shape; -1 keeps a size, and leading dims may be new.
@@ -1263,7 +1435,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         shape : list[int | Val] | tuple
+            The sizes of the result; -1 keeps a size.
         """
     def reshape(self, arg: TensorView, new_shape: Sequence[Size]) -> TensorView:
         """The same elements, in row-major order, in a new shape; one size may be -1.
@@ -1271,7 +1445,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         new_shape : list[int | Val] | tuple
+            The sizes of the result; one may be -1, and is what the others leave.
         """
     def permute(self, arg: TensorView, dims: Sequence[int]) -> TensorView:
         """Reorders dims: dim i of the result is dim dims[i] of the operand.
@@ -1279,7 +1455,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : list[int] | tuple
+            For each dim of the result the dim of the tensor that it is.
         """
     def squeeze(
         self,
@@ -1292,8 +1470,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dims : int | list[int] | tuple
+            The dims of size 1 to take away.
         squeeze_expanded : bool, default False
+            Whether dims that expand stretched are taken too.
         """
     def stride_order(self, arg: TensorView, stride_order: Sequence[int]) -> TensorView:
         """The same values in a memory order: dim i has the stride_order[i]-th smallest stride.
@@ -1301,7 +1482,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor, whose elements stay.
         stride_order : list[int] | tuple
+            For each dim its place in memory, 0 the fastest.
         """
     def size(self, arg: TensorView, dim: int) -> Val:
         """The extent of one dim.
@@ -1309,7 +1492,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim asked for.
         """
     def shape(self, arg: TensorView) -> list[Val]:
         """The extents of all dims, as a list.
@@ -1317,6 +1502,7 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         """
     def slice(
         self,
@@ -1331,10 +1517,15 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         start_indices : list[int | Val] | tuple
+            The first index in each dim.
         end_indices : list[int | Val] | tuple
+            The index behind the last in each dim.
         strides : list[int | Val] | tuple, default None
+            The step in each dim; only 1 is taken.
         manual_normalization : bool, default False
+            Accepted as nvFuser has it: indices are clamped either way.
         """
     def pad(
         self,
@@ -1347,8 +1538,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         pad_widths : list[int | Val] | tuple
+            (before, after) of each padded dim, innermost dim first; negative ones cut.
         value : Val | bool | int | float | complex, default None
+            What the new elements are; 0 where not given.
         """
     def cat(
         self,
@@ -1361,8 +1555,11 @@ class Operators:
         Parameters
         ----------
         tensors : list[TensorView]
+            One tensor and more, of the same sizes but for dim.
         dim : int, default 0
+            The dim; negative ones count from the end.
         manual_padding : bool, default False
+            Whether tensors are padded with 0 to the result already: they are added.
         """
     def index_select(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
         """The slices of a dim at the positions in an index tensor; a 0-dim index keeps the dim.
@@ -1370,8 +1567,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         index : TensorView
+            An index tensor; what indices out of range do is said in the README.
         dim : int
+            The dim; negative ones count from the end.
         """
     def select(self, arg: TensorView, index: Scalar, dim: int) -> TensorView:
         """The slice of a dim at one position; removes the dim.
@@ -1379,8 +1579,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         index : Val | bool | int | float | complex
+            The index to keep, negative ones from the end.
         dim : int
+            The dim; negative ones count from the end.
         """
     def gather(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
         """For each element of index, the element of arg at that position along a dim.
@@ -1388,8 +1591,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         index : TensorView
+            An index tensor; what indices out of range do is said in the README.
         dim : int
+            The dim; negative ones count from the end.
         """
     def take_along_axis(self, arg: TensorView, index: TensorView, dim: int) -> TensorView:
         """Like gather; tensor and index are broadcast in the other dims.
@@ -1397,8 +1603,11 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         index : TensorView
+            An index tensor; what indices out of range do is said in the README.
         dim : int
+            The dim; negative ones count from the end.
         """
     def scatter(self, arg: TensorView, index: TensorView, src: Val, dim: int) -> TensorView:
         """A copy of arg with src, a tensor or a number, at the positions in index along a dim.
@@ -1406,9 +1615,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         index : TensorView
+            An index tensor; what indices out of range do is said in the README.
         src : TensorView | Val
+            What is stored: a tensor of the shape of index, or a scalar.
         dim : int
+            The dim; negative ones count from the end.
         """
     def embedding_fwd(
         self,
@@ -1425,12 +1638,19 @@ class Operators:
         Parameters
         ----------
         input : TensorView
+            Indices of rows of weight.
         weight : TensorView
+            [rows, width].
         padding_idx : Val | bool | int | float | complex, default None
+            The row that gets no gradient; results do not depend on it.
         max_norm : Val | bool | int | float | complex, default None
+            Rows with a larger norm are scaled down to it.
         norm_type : Val | bool | int | float | complex, default None
+            The p of the norm; 2 where not given.
         scale_grad_by_freq : Val | bool | int | float | complex, default None
+            Of the gradient alone; results do not depend on it.
         sparse : Val | bool | int | float | complex, default None
+            Of the gradient alone; results do not depend on it.
         """
     def iota(
         self,
@@ -1444,9 +1664,13 @@ class Operators:
         Parameters
         ----------
         length : int | Val
+            How many elements.
         start : Val | bool | int | float | complex, default None
+            The first element.
         step : Val | bool | int | float | complex, default None
+            The difference of neighbours.
         dtype : DataType | torch.dtype, default DataType.Int
+            Of the result.
         """
     def full(self, shape: Sequence[Size], fill_value: Scalar, dtype: DType) -> TensorView:
         """A tensor filled with fill_value.
@@ -1454,8 +1678,11 @@ class Operators:
         Parameters
         ----------
         shape : list[int | Val] | tuple
+            The sizes of the result.
         fill_value : Val | bool | int | float | complex
+            Every element of the result.
         dtype : DataType | torch.dtype
+            Of the result.
         """
     def triu(self, arg: TensorView, diagonal: Scalar = 0) -> TensorView:
         """The upper triangle of the last two dims; 0 below the diagonal.
@@ -1463,7 +1690,9 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         diagonal : Val | bool | int | float | complex, default 0
+            The diagonal from which elements are kept: 0 the main one, 1 the one above.
         """
     def uniform(
         self,
@@ -1480,11 +1709,17 @@ class Operators:
         Parameters
         ----------
         minval : Val | bool | int | float | complex
+            The least number drawn.
         maxval : Val | bool | int | float | complex
+            What all numbers drawn are below.
         shape : list[int | Val] | tuple
+            The sizes of the result.
         rng_seed : Val | bool | int | float | complex, default None
+            The Philox key; with rng_offset, or torch's generator gives both.
         rng_offset : Val | bool | int | float | complex, default None
+            The Philox counter that elements count on from; with rng_seed.
         dtype : DataType | torch.dtype, default DataType.Float
+            Of the result.
         """
     def normal(
         self,
@@ -1501,11 +1736,17 @@ class Operators:
         Parameters
         ----------
         mean : Val | bool | int | float | complex
+            The mean of the distribution.
         std : Val | bool | int | float | complex
+            The standard deviation of the distribution.
         shape : list[int | Val] | tuple
+            The sizes of the result.
         rng_seed : Val | bool | int | float | complex, default None
+            The Philox key; with rng_offset, or torch's generator gives both.
         rng_offset : Val | bool | int | float | complex, default None
+            The Philox counter that elements count on from; with rng_seed.
         dtype : DataType | torch.dtype, default DataType.Float
+            Of the result.
         """
     def rand_like(self, x: TensorView) -> TensorView:
         """Random numbers, uniform in [0, 1), in the shape of x.
@@ -1513,6 +1754,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView
+            The operand.
         """
     def randn_like(self, x: TensorView) -> TensorView:
         """Random numbers of the standard normal distribution, in the shape of x.
@@ -1520,6 +1762,7 @@ class Operators:
         Parameters
         ----------
         x : TensorView
+            The operand.
         """
     def matmul(self, arg1: TensorView, arg2: TensorView) -> TensorView:
         """Matrix product, with the ranks and the broadcasting of batch dims of torch.matmul.
@@ -1527,7 +1770,9 @@ class Operators:
         Parameters
         ----------
         arg1 : TensorView
+            The left factor, [..., M, K].
         arg2 : TensorView
+            The right factor, [..., K, N].
         """
     def linear(
         self,
@@ -1540,8 +1785,11 @@ class Operators:
         Parameters
         ----------
         arg1 : TensorView
+            The input, [..., K].
         arg2 : TensorView
+            The weight, [N, K] or [K].
         bias : TensorView, default None
+            What is added to the product.
         """
     def sdpfa_fwd(
         self,
@@ -1559,13 +1807,21 @@ class Operators:
         Parameters
         ----------
         query : TensorView
+            [N, H, L, E].
         key : TensorView
+            [N, H, S, E].
         value : TensorView
+            [N, H, S, E].
         bias : TensorView, default None
+            What is added to the scores; broadcasts to [N, H, L, S].
         mask : TensorView, default None
+            A Bool: where scores count. Broadcasts to [N, H, L, S].
         dropout_p : Val | bool | int | float | complex, default None
+            The probability that a weight is dropped.
         is_causal : Val | bool | int | float | complex, default None
+            Whether a query sees only the keys up to its own place.
         scale : Val | bool | int | float | complex, default None
+            The factor of the scores; 1 / sqrt(E) where not given.
         """
     def sdpfa_bwd(
         self,
@@ -1586,16 +1842,27 @@ class Operators:
         Parameters
         ----------
         grad_output : TensorView
+            The gradient of the output.
         query : TensorView
+            [N, H, L, E].
         key : TensorView
+            [N, H, S, E].
         value : TensorView
+            [N, H, S, E].
         output : TensorView
+            What sdpfa_fwd gave.
         logsumexp : TensorView
+            What sdpfa_fwd gave.
         dropout_p : Val | bool | int | float | complex
+            The probability that a weight is dropped.
         is_causal : Val | bool | int | float | complex
+            Whether a query sees only the keys up to its own place.
         philox_seed : TensorView
+            What sdpfa_fwd gave.
         philox_offset : TensorView
+            What sdpfa_fwd gave.
         scale : Val | bool | int | float | complex, default None
+            The factor of the scores; 1 / sqrt(E) where not given.
         """
     def topk(
         self,
@@ -1610,10 +1877,15 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         k : int | Val
+            How many elements.
         dim : int, default -1
+            The dim; negative ones count from the end.
         largest : bool, default True
+            Whether the largest are taken, not the smallest.
         sorted : bool, default False
+            Whether they come in order.
         """
     def argsort(
         self,
@@ -1627,9 +1899,13 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
+            The tensor.
         dim : int
+            The dim; negative ones count from the end.
         descending : bool, default False
+            Whether the largest come first.
         stable : bool, default False
+            Whether equal elements keep their order.
         """
     def grouped_mm(
         self,
@@ -1651,17 +1927,29 @@ class Operators:
         Parameters
         ----------
         mat1 : TensorView
+            The left factors, a row or a group of rows each.
         mat2 : TensorView
+            The right factors, one matrix or one a group.
         offsets : TensorView
+            Int32, one a group: the row behind its last.
         scale1 : TensorView, default None
+            Factors of mat1: one, one a row, or one a block.
         scale2 : TensorView, default None
+            Factors of mat2: one, one a column, or one a block.
         alpha : TensorView, default None
+            A factor of the product.
         bias : TensorView, default None
+            What is added to the product.
         beta : TensorView, default None
+            A factor of the bias.
         dtype : DataType | torch.dtype, default DataType.BFloat16
+            Of the result.
         output_block_scale_size : int, default 0
+            Elements of the result with one scale; 0 is not quantized.
         output_block_scale_dtype : DataType | torch.dtype, default DataType.BFloat16
+            Of the scales of the result.
         output_gamma : bool, default False
+            Whether a factor of the whole result is given beside its scales.
         """
     def scaled_mm(
         self,
@@ -1682,16 +1970,27 @@ class Operators:
         Parameters
         ----------
         mat1 : TensorView
+            The left factors, a row or a group of rows each.
         mat2 : TensorView
+            The right factors, one matrix or one a group.
         scale1 : TensorView
+            Factors of mat1: one, one a row, or one a block.
         scale2 : TensorView
+            Factors of mat2: one, one a column, or one a block.
         alpha : TensorView, default None
+            A factor of the product.
         bias : TensorView, default None
+            What is added to the product.
         beta : TensorView, default None
+            A factor of the bias.
         dtype : DataType | torch.dtype, default DataType.BFloat16
+            Of the result.
         output_block_scale_size : int, default 0
+            Elements of the result with one scale; 0 is not quantized.
         output_block_scale_dtype : DataType | torch.dtype, default DataType.BFloat16
+            Of the scales of the result.
         output_gamma : bool, default False
+            Whether a factor of the whole result is given beside its scales.
         """
     def nv_block_quantize(
         self,
@@ -1706,10 +2005,15 @@ class Operators:
         Parameters
         ----------
         input : TensorView
+            The tensor.
         global_scale : TensorView, default None
+            A factor of all elements, one Float.
         swizzle_block_scales : bool, default False
+            Whether scales lie in tiles of [128, 4], as products want them.
         block_size : int, default 16
+            Elements with one scale.
         dtype : DataType | torch.dtype, default DataType.Float4_e2m1fn
+            Of the result.
         """
     def nv_grouped_block_quantize(
         self,
@@ -1725,11 +2029,17 @@ class Operators:
         Parameters
         ----------
         input : TensorView
+            The tensor.
         input_offsets : TensorView
+            Int32, one a group: its first row.
         output_offsets : TensorView
+            Int32, one a group: its first row among the tiles of scales.
         global_scale : TensorView, default None
+            A factor of all elements, one Float.
         block_size : int, default 16
+            Elements with one scale.
         dtype : DataType | torch.dtype, default DataType.Float4_e2m1fn
+            Of the result.
         """
     def preprocess_grouped_matmul_input_sf(
         self,
@@ -1742,8 +2052,11 @@ class Operators:
         Parameters
         ----------
         input : TensorView
+            The tensor.
         input_offsets : TensorView
+            Int32, one a group: its first row.
         output_offsets : TensorView
+            Int32, one a group: its first row among the tiles of scales.
         """
     def cutlass_nvfp4_grouped_mm(
         self,
@@ -1762,12 +2075,21 @@ class Operators:
         Parameters
         ----------
         mat1 : TensorView
+            The left factors, a row or a group of rows each.
         mat2 : TensorView
+            The right factors, one matrix or one a group.
         scale1 : TensorView
+            Factors of mat1: one, one a row, or one a block.
         scale2 : TensorView
+            Factors of mat2: one, one a column, or one a block.
         alpha : TensorView
+            A factor of the product.
         problem_sizes : TensorView
+            Int32, [groups, 3]: M, N, K of each product.
         expert_offsets : TensorView
+            Int32, one a group: its first row.
         sf_offsets : TensorView
+            Int32, one a group: its first row among the scales.
         dtype : DataType | torch.dtype, default DataType.BFloat16
+            Of the result.
         """

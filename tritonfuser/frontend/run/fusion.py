@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from ..record.handles import TensorView, Val, wrap
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, refuse_cpu, run_or_flatten
 from ..record.operators import Operators
 from ..record.recording import Recording, outside
+from ..record.tensor_forms import DefinesTensors
 from ..serialization.decode import restore
 from ..serialization.encode import recording_data
 from ..vocabulary.argument_types import expect
@@ -277,9 +278,13 @@ class FusionGuard:
         return _current.stack[-1]
 
 
-def define_tensor(*args: Any, **kwargs: Any) -> TensorView:
-    """A tensor of the current fusion, not yet an input; as ``FusionDefinition.define_tensor``."""
-    return FusionGuard.get_current("define_tensor").new_tensor(*args, **kwargs)
+class _CurrentFusion(DefinesTensors):
+    def _define_tensor(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TensorView:
+        return FusionGuard.get_current("define_tensor").new_tensor(*args, **kwargs)
+
+
+define_tensor = _CurrentFusion().define_tensor
+"""A tensor of the current fusion, not yet an input; as ``FusionDefinition.define_tensor``."""
 
 
 def define_scalar(value: Any = None, dtype: DataType | torch.dtype | None = None) -> Val:
