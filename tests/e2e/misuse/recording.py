@@ -101,7 +101,7 @@ def _run(fd: FusionDefinition, inputs: Sequence[Any], changed: Changed) -> str:
     try:
         fd.validate(fresh(inputs))
     except Exception as error:
-        fault = fault_of(error, {*ops, changed.step.op, "nput", "Fusion is empty"})
+        fault = fault_of(error, {*ops, changed.step.op, "nput", "add_output", "Fusion is empty"})
         if fault is None and not isinstance(error, ValidationError):
             return "refused by the run"
         raise Wrong(f"{changed}\n{fault}\n{error!r}\n{fd!r}") from error

@@ -230,6 +230,7 @@ NAMES = frozenset(
         "kernel",
         "atol",
         "Scalar",
+        "segment",
     ]
 )
 """What errors name beside the ops and the inputs."""

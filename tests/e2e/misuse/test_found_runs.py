@@ -140,3 +140,12 @@ def test_a_parameter_is_written_into():
     for _ in range(2):
         fd.run([given, torch.ones(3)])
         assert torch.equal(given, torch.ones(3))
+
+
+def test_a_computed_size_that_is_no_number_of_an_op():
+    with FusionDefinition() as fd:
+        t, size = fd.from_pytorch(X), fd.define_scalar(DataType.Int)
+        fd.add_output(fd.ops.reshape(t, [fd.ops.sub(size, math.inf), 4]))
+    with pytest.raises(RuntimeError, match="reshape: a size must be") as error:
+        fd.run([X, 3])
+    assert fault_of(error.value, ["reshape"]) is None

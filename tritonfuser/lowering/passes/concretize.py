@@ -144,7 +144,9 @@ def _input(value: Value, spec: InputSpec) -> Value:
 def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
     """The node over concrete operands: none where its result is now a constant."""
     call = as_call(node)
-    args = tuple(_arg(arg, param, known) for arg, param in _operand_params(call.op, node.args))
+    args = tuple(
+        _arg(node.op, arg, param, known) for arg, param in _operand_params(call.op, node.args)
+    )
     call = Call(call.op, args, call.attrs)
     folded = _constant(call, node)
     if folded is not None:
@@ -161,12 +163,12 @@ def _operand_params(op: Op, args: tuple[Arg, ...]) -> list[tuple[Arg, Kind]]:
     return list(zip(args, kinds, strict=True))
 
 
-def _arg(arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
+def _arg(op: str, arg: Arg, kind: Kind, known: dict[Value, Operand]) -> Arg:
     if isinstance(arg, tuple):
         items = tuple(known[a] if isinstance(a, Value) else a for a in arg)
-        return tuple(_extent(item) for item in items) if kind is Kind.EXTENTS else items
+        return tuple(_extent(op, item) for item in items) if kind is Kind.EXTENTS else items
     found = known[arg] if isinstance(arg, Value) else arg
-    return _extent(found) if kind is Kind.EXTENT and found is not None else found
+    return _extent(op, found) if kind is Kind.EXTENT and found is not None else found
 
 
 def _is_expanded(size: int, stride: int, declared: Dim) -> bool:
@@ -179,12 +181,12 @@ def _fits_int64(value: int | float) -> bool:
     return abs(value) < 2**63  # of nan it is False
 
 
-def _extent(item: Operand) -> Operand:
+def _extent(op: str, item: Operand) -> Operand:
     """A shape entry as an integer: a Float scalar counts as a size too."""
     if not isinstance(item, Const) or isinstance(item.value, complex):
         return item
     if not _fits_int64(item.value):
-        raise DefinitionError(f"a size must be a number of at most 63 bits, got {item.value}")
+        raise DefinitionError(f"{op}: a size must be a number of at most 63 bits, got {item.value}")
     return Const(integer(item.value), DataType.Int)
 
 
