@@ -47,6 +47,7 @@ ROOMS = {
         {"codec", "integers"},
         {"params", "problem"},
         {"schedule"},
+        {"programs"},
         {"column_tiles", "interpreter_tiles", "requirements", "row_tiling"},
         {"column_norms", "column_sums", "cooperative_rows", "long_rows"},
         {

@@ -67,7 +67,7 @@ def cooperative_split(problem: Problem) -> CooperativeSplit | None:
     if not problem.published_sums or not usable:
         return None
     room = problem.device.sm_count * PROGRAMS_PER_SM
-    choices = [problem.outer_batch] if problem.rows_split else divisors(problem.parallel)[1:]
+    choices = [problem.outer_batch] if problem.rows_split else _groups(problem)
     found = [
         CooperativeSplit(groups, parts, problem.reduced // parts)
         for groups in choices
@@ -75,6 +75,13 @@ def cooperative_split(problem: Problem) -> CooperativeSplit | None:
         if groups * parts <= room and problem.parallel // groups > DELAY_ROWS
     ]
     return max(found, key=lambda s: (s.groups * s.parts, s.width), default=None)
+
+
+def _groups(problem: Problem) -> list[int]:
+    """Numbers of groups that share the rows out evenly, more than one."""
+    batch = problem.outer_batch
+    shares = divisors(problem.parallel // batch) if problem.may_split else [1]
+    return [batch * share for share in shares if batch * share > 1]
 
 
 def _parts(row: int) -> Iterator[int]:

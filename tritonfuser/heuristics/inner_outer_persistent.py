@@ -17,6 +17,7 @@ from .integers import next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import Problem
+from .programs import idle_reason, leaves_idle
 from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, first_reason
 from .row_tiling import row_alignment, tile_row
 
@@ -65,18 +66,33 @@ def reject_reason(problem: Problem) -> str | None:
             "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
-    return f"{rows} rows are too few for partial results" if rows < MIN_ROWS else None
+    if rows < MIN_ROWS:
+        return f"{rows} rows are too few for partial results"
+    return _idle_reason(problem)
+
+
+def _idle_reason(problem: Problem) -> str | None:
+    """Why the rows, which are not shared out any further, have too few programs."""
+    if problem.may_split or not _fits(problem):
+        return None
+    programs = problem.outer_batch
+    return idle_reason(problem, programs) if leaves_idle(problem, programs) else None
 
 
 def split(problem: Problem) -> int:
-    """Into how many shares to split the rows: for one or two programs an SM, of a few rows each."""
+    """Into how many shares to split the rows: for one or two programs an SM, of a few rows each.
+
+    Where results keep a batch dim, the rows of each of its positions are shared out.
+    """
     if problem.on_cpu or problem.rows_split:
         return 1
+    batch = problem.outer_batch
     if not _fits(problem):
         chosen = cooperative_split(problem)
-        return 1 if chosen is None else chosen.groups
+        return 1 if chosen is None else chosen.groups // batch
     programs = problem.device.sm_count * (1 if problem.reduced > ONE_PROGRAM_ROW else 2)
-    return max(2, min(programs, problem.parallel // MIN_ROWS_PER_PROGRAM))
+    shares = min(programs // batch, problem.parallel // batch // MIN_ROWS_PER_PROGRAM)
+    return max(shares, 2 if batch == 1 else 1)
 
 
 def interleave(problem: Problem) -> int:

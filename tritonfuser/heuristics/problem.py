@@ -106,7 +106,10 @@ class Problem:
     outer_batch : int
         Positions of x that the reductions over x keep: each has a result of its own. 1 for none.
     rows_split : bool
-        The reductions over x are one step of two: each program reduces its share of the rows.
+        The reductions over x are the first of two steps: each reduces one share of the rows. The
+        shares are among ``outer_batch``.
+    may_split : bool
+        Reductions of the kernel may still be done in two steps.
     co_reduced : int
         Neighbouring rows whose results are reduced once more, so that one program must hold them
         all. 1 for none.
@@ -144,6 +147,7 @@ class Problem:
     outer_members: int = 0
     outer_batch: int = 1
     rows_split: bool = False
+    may_split: bool = True
     co_reduced: int = 1
     crossing: int = 1
     streams: tuple[Stream, ...] = ()

@@ -37,10 +37,11 @@ class Grouper(Placement):
         fuse_all: bool = False,
         misaligned: frozenset[Value] = frozenset(),
         co_reduced: frozenset[Value] = frozenset(),
+        partial: frozenset[Value] | None = None,
     ) -> None:
         facts = ProductFacts(fusion, device, fuse_all, misaligned)
         super().__init__(AnchorMaker(fusion), facts, device)
-        self.joining = Joining(self.maker, facts, device, co_reduced)
+        self.joining = Joining(self.maker, facts, device, co_reduced, partial)
         self.place_all()
 
     def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:

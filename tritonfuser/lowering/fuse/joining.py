@@ -35,12 +35,15 @@ class Joining:
     co_reduced : frozenset of Value
         The reductions that may join a kernel whose programs have several rows each, to reduce
         results of those rows.
+    partial : frozenset of Value or None
+        The results of the first steps of reductions that were split. None where none was split yet.
     """
 
     maker: AnchorMaker
     facts: ProductFacts
     device: DeviceProperties
     co_reduced: frozenset[Value]
+    partial: frozenset[Value] | None = None
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -65,7 +68,7 @@ class Joining:
 
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
-        return problem_of(group, self.maker, self.facts, self.device)
+        return problem_of(group, self.maker, self.facts, self.device, self.partial)
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
@@ -92,7 +95,7 @@ class Joining:
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
             rows = reduced_extents(anchor.member.node)
-            if not questions.shares_rows(problem, rows):
+            if self.partial is None and not questions.shares_rows(problem, rows):
                 return f"{rows} rows cannot be shared out over programs"
         return refused
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem, Product, Stream
+from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...ops.table import Moments, Random
@@ -24,9 +25,20 @@ from .product_facts import ProductFacts
 
 
 def problem_of(
-    group: FusionGroup, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties
+    group: FusionGroup,
+    maker: AnchorMaker,
+    facts: ProductFacts,
+    device: DeviceProperties,
+    partial: frozenset[Value] | None = None,
 ) -> Problem:
-    """What schedulers are told of a group: sizes that vary are open, see ``questions.py``."""
+    """What schedulers are told of a group: sizes that vary are open, see ``questions.py``.
+
+    Parameters
+    ----------
+    partial : frozenset of Value or None
+        The results of the first steps of reductions that were split. None where none was split yet.
+    """
+    rows_split = any(m.node.out in (partial or ()) for m in group.outer)
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
@@ -39,7 +51,8 @@ def problem_of(
         scans=group.scans,
         outer_members=len(group.outer),
         outer_batch=extent(group.batch_axes),
-        rows_split=_rows_split(group),
+        rows_split=rows_split,
+        may_split=partial is None,
         co_reduced=extent(group.co_reduced),
         crossing=extent(crossing_axes(group, traffic)),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
@@ -48,7 +61,7 @@ def problem_of(
         published_sums=_published(group),
         draws_random=_draws(group),
         online_softmax=_online(group, maker),
-        vector_elements=_vector(group, traffic, facts, reduced),
+        vector_elements=_vector(group, traffic, facts, reduced, rows_split),
         row_varies=is_size(extent(reduced)),
         product=_product(group, traffic, facts),
         device=device,
@@ -56,20 +69,18 @@ def problem_of(
 
 
 def _vector(
-    group: FusionGroup, traffic: list[Traffic], facts: ProductFacts, reduced: tuple[Axis, ...]
+    group: FusionGroup,
+    traffic: list[Traffic],
+    facts: ProductFacts,
+    reduced: tuple[Axis, ...],
+    rows_split: bool,
 ) -> int:
     """Elements of a vector where tiles can begin at vectors though rows do not, else 1."""
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
-    return vector_of_rows(traffic, group.parallel, reduced, group.batch_axes)
-
-
-def _rows_split(group: FusionGroup) -> bool:
-    """Whether reductions over rows have a result for each of several shares of the rows.
-
-    A batch dim of the definition that these reductions keep is such a split as well.
-    """
-    return hint(extent(group.batch_axes)) > 1
+    # Before they are split, rows that begin alike can be put into the same share.
+    apart = group.batch_axes if rows_split else ()
+    return vector_of_rows(traffic, group.parallel, reduced, apart)
 
 
 def _published(group: FusionGroup) -> int:

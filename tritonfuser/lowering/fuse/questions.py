@@ -17,16 +17,20 @@ from ...heuristics.integers import next_power_of_2
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
+from ...heuristics.programs import leaves_idle
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
 from ...symbolic.shape_env import ShapeEnv
 from ..passes.split_factors import (
+    MAX_SHORTFALL,
     Interleaved,
     Padded,
     Parts,
     contiguous_factors,
+    exact_parts,
     interleaved_factors,
+    is_near,
     known_divisors,
     longest_extent,
     reduced_extents,
@@ -159,8 +163,12 @@ def parts(problem: Problem) -> tuple[int, int]:
 
 
 def are_shared(rows: Rows) -> bool:
-    """Whether the extents have divisors for about as many parts as wanted."""
-    return splits_well(rows.extents, schedulers.split(rows.problem), rows.known)
+    """Whether the extents have divisors for about the parts wanted, and for programs enough."""
+    count, of = parts(rows.problem)
+    found = exact_parts(rows.extents, count, of, rows.known)
+    if MAX_SHORTFALL * found < count:
+        return False
+    return 4 * found >= 3 * count or not leaves_idle(rows.problem, found * rows.problem.outer_batch)
 
 
 def way_of(rows: Rows) -> Parts:
@@ -174,9 +182,8 @@ def way_of(rows: Rows) -> Parts:
         return 1
     if rows.paddable and rows.known[0] != rows.extents[0] and rows.extents[0] >= 2 * count:
         return Padded(0, 0, interleaved=1 < of <= count)
-    taken = Interleaved(count, of)
-    exact = prod(interleaved_factors(rows.extents, taken, rows.known)) if of else 1
-    if exact > 1:
+    exact = prod(interleaved_factors(rows.extents, Interleaved(count, of), rows.known)) if of else 1
+    if exact > 1 and (not rows.paddable or is_near(exact, count)):
         return Interleaved(exact, of)
     if rows.paddable and not splits_well(rows.extents, count, rows.known):
         return Padded(longest_extent(rows.extents), 0)

@@ -120,7 +120,7 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fu
         path = f"{field}[{place}]"
         value = _of(possible, split.value, f"{path}.value")
         parts[value] = _parts(fusion, value, split, possible, path)
-    return split_reductions(fusion, parts)
+    return split_reductions(fusion, parts).fusion
 
 
 def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:

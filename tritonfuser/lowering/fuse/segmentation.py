@@ -76,7 +76,7 @@ def segment(
         parts = tile_parts(found) if two_steps else {}
         if not parts:
             return found, {}
-        again = split_reductions(contracted.fusion, parts)
+        again = split_reductions(contracted.fusion, parts).fusion
         return Grouper(again, device, fuse_all, misaligned), parts
 
     contracted = contract_to_mma(fusion, chosen)
@@ -92,8 +92,8 @@ def segment(
         if not splits.parts:
             return replace(schedule(grouper), rewrites=rewrites)
         whole = split_reductions(grouper.fusion, splits.parts)
-        co_reduced = last_steps(whole, splits.co_reduced)
-        again = Grouper(whole, device, fuse_all, misaligned, co_reduced)
+        co_reduced = last_steps(whole.fusion, splits.co_reduced)
+        again = Grouper(whole.fusion, device, fuse_all, misaligned, co_reduced, whole.partial)
         made = schedule(again, split_reasons(grouper, again, splits.parts))
         return replace(made, rewrites=rewrites)
 

@@ -41,7 +41,9 @@ def define_result(node: Node, result: Value, builder: GraphBuilder) -> None:
     renumber(builder, {result: node.out})
 
 
-def split_exponentials(node: Node, maximum: Value, first: FirstStep, builder: GraphBuilder) -> None:
+def split_exponentials(
+    node: Node, maximum: Value, first: FirstStep, builder: GraphBuilder
+) -> FirstStep:
     """Split a sum of exponentials below a maximum, whose first step is ``first``.
 
     ``sum(exp(x - maximum))`` -> ``sum(sum(exp(part - part_max)) * exp(part_max - maximum))``
@@ -64,9 +66,10 @@ def split_exponentials(node: Node, maximum: Value, first: FirstStep, builder: Gr
     scale = builder.call("exp_below", builder.call("sub", part_max, whole))
     total = builder.call("sum", builder.call("mul", part_sum, scale), cut.second)
     define_result(node, total, builder)
+    return FirstStep(powers, part_sum, cut)
 
 
-def combine_moments(node: Node, source: Value, cut: CutDims, builder: GraphBuilder) -> None:
+def combine_moments(node: Node, source: Value, cut: CutDims, builder: GraphBuilder) -> FirstStep:
     """Record both steps of a Welford reduction over parts of equal size.
 
     ``M2 = sum(M2_i) + n_i * sum((mean_i - mean)**2)`` (Chan, Golub, LeVeque: Updating formulae
@@ -80,3 +83,4 @@ def combine_moments(node: Node, source: Value, cut: CutDims, builder: GraphBuild
     total = builder.call("add", within, between)
     number = builder.call("mul", parts, count)
     renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
+    return FirstStep(source, means, cut)

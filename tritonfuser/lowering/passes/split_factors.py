@@ -13,7 +13,7 @@ from ...ops.table import Reduction
 from ...symbolic.queries import assume_equal, assume_less, assume_same_shape, known_divisor
 from ...symbolic.sizes import hint, is_size
 
-MAX_SHORTFALL = 4
+MAX_SHORTFALL = 2
 """A split into fewer parts than wanted, by more than this factor, is not worth a second step."""
 
 
@@ -140,7 +140,21 @@ def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int
 
 def splits_well(extents: tuple[int, ...], parts: int, known: tuple[int, ...] | None = None) -> bool:
     """Whether the extents have divisors for about as many contiguous parts as wanted."""
-    return MAX_SHORTFALL * prod(contiguous_factors(extents, parts, known)) >= parts
+    return is_near(prod(contiguous_factors(extents, parts, known)), parts)
+
+
+def is_near(found: int, parts: int) -> bool:
+    """Whether the parts that divisors give are about as many as wanted; one is no split."""
+    return MAX_SHORTFALL * found >= parts and (found > 1 or parts == 1)
+
+
+def exact_parts(
+    extents: tuple[int, ...], parts: int, multiple_of: int, known: tuple[int, ...] | None = None
+) -> int:
+    """The parts without padding: interleaved ones where ``multiple_of`` is not 0."""
+    wanted = Interleaved(parts, multiple_of)
+    found = prod(interleaved_factors(extents, wanted, known)) if multiple_of else 1
+    return found if found > 1 else prod(contiguous_factors(extents, parts, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +192,13 @@ def split_factors(
         return _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
     if isinstance(wanted, tuple):
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
+    paddable = isinstance(as_call(node).op.form, Reduction)
     if isinstance(wanted, Interleaved):
         factors = interleaved_factors(extents, wanted)
-        if prod(factors) > 1:
+        if prod(factors) > 1 and (not paddable or is_near(prod(factors), wanted.count)):
             return SplitFactors(dict(zip(dims, factors, strict=True)), interleaved=True)
         wanted = wanted.count
-    if isinstance(as_call(node).op.form, Reduction) and not splits_well(extents, wanted):
+    if paddable and not splits_well(extents, wanted):
         found = _padded_factors(dims, extents, wanted)
     else:
         found = SplitFactors(dict(zip(dims, contiguous_factors(extents, wanted), strict=True)))

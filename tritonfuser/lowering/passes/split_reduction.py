@@ -7,6 +7,7 @@ the second, which is small, combines them. Later passes see two ordinary reducti
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ...dtypes import compute_dtype
 from ...ir import Fusion, Node, Value
@@ -27,7 +28,23 @@ from .split_factors import (
 from .substitution import next_free, renumber
 
 
-def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
+@dataclass(frozen=True, slots=True)
+class TwoSteps:
+    """A fusion with reductions in two steps.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        It.
+    partial : frozenset of Value
+        The results of the first steps.
+    """
+
+    fusion: Fusion
+    partial: frozenset[Value] = frozenset()
+
+
+def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> TwoSteps:
     """Split reductions and matrix products into partial ones.
 
     Parameters
@@ -41,7 +58,8 @@ def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> Fusion:
         builder.loc = node.loc
         if not _split_node(node, parts.get(node.out, 1), builder, first_steps):
             builder.nodes.append(node)
-    return drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
+    made = drop_dead(Fusion(fusion.inputs, tuple(builder.nodes), fusion.outputs))
+    return TwoSteps(made, frozenset(step.partial for step in first_steps.values()))
 
 
 def _split_node(
@@ -52,7 +70,7 @@ def _split_node(
     if isinstance(wanted, AlongMaximum):
         first = first_steps.get(wanted.maximum)
         if first is not None:
-            split_exponentials(node, wanted.maximum, first, builder)
+            first_steps[node.out] = split_exponentials(node, wanted.maximum, first, builder)
         return first is not None
     if wanted == 1:
         return False
@@ -65,7 +83,7 @@ def _split_node(
         return False
     source, cut = _cut_operand(node, split, builder)
     if isinstance(form, Moments):
-        combine_moments(node, source, cut, builder)
+        first_steps[node.out] = combine_moments(node, source, cut, builder)
         return True
     partial = builder.call(node.op, source, cut.first)
     first_steps[node.out] = FirstStep(source, partial, cut)

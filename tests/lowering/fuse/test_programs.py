@@ -1,0 +1,146 @@
+"""No kernel that moves much leaves the device idle, whatever dims its results keep."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lowering.harness import H200, check, lowered, small
+from tritonfuser import DataType
+from tritonfuser.heuristics.programs import IDLE_BYTES
+from tritonfuser.lowering.pipeline import tile
+
+PROGRAM_BYTES = 32 << 10
+"""Bytes of a program that may be split further: parts of less than half of it do not pay."""
+
+
+def wide(fd, *values):
+    return [fd.ops.cast(v, dtype=DataType.Float) for v in values]
+
+
+def over_rows(fd, value, like):
+    return fd.ops.broadcast_in_dim(value, list(like), [0, 1])
+
+
+def over_batch(fd, value, like):
+    return fd.ops.broadcast_in_dim(value, list(like), [0, 2])
+
+
+def normalized(fd, x, mean, scale, like):
+    return fd.ops.mul(fd.ops.sub(x, over_rows(fd, mean, like)), over_rows(fd, scale, like))
+
+
+def adaptive_norm_backward(like):
+    """Layer norm with a scale and a shift for each of a batch: their gradients keep the batch."""
+
+    def body(fd, g, x, mean, scale, weight):
+        g, x, weight = wide(fd, g, x, weight)
+        hat = normalized(fd, x, mean, scale, like)
+        grad = fd.ops.mul(g, over_batch(fd, weight, like))
+        mean_of = lambda v: over_rows(fd, fd.ops.mul(fd.ops.sum(v, [2]), 1 / like[2]), like)  # noqa: E731
+        along = fd.ops.mul(hat, mean_of(fd.ops.mul(grad, hat)))
+        dx = fd.ops.sub(fd.ops.sub(grad, mean_of(grad)), along)
+        dx = fd.ops.mul(dx, over_rows(fd, scale, like))
+        return fd.ops.cast(dx, dtype=DataType.BFloat16), *(
+            fd.ops.sum(v, [1]) for v in (fd.ops.mul(g, hat), g)
+        )
+
+    batch, rows, columns = like
+    return body, [like, like, (batch, rows), (batch, rows), (batch, columns)]
+
+
+def weight_and_batch_sums(like):
+    """An RMS norm backward whose sums over rows keep the batch in one case and not in the other."""
+
+    def body(fd, g, x, scale):
+        g, x = wide(fd, g, x)
+        hat = fd.ops.mul(x, over_rows(fd, scale, like))
+        along = over_rows(fd, fd.ops.sum(fd.ops.mul(g, hat), [2]), like)
+        dx = fd.ops.sub(g, fd.ops.mul(hat, along))
+        return dx, fd.ops.sum(fd.ops.mul(g, hat), [0, 1]), fd.ops.sum(g, [1])
+
+    return body, [like, like, like[:2]]
+
+
+def bias_gradient(like):
+    return lambda fd, g: fd.ops.sum(*wide(fd, g), [1]), [like]
+
+
+def maximum(like):
+    return lambda fd, x: fd.ops.max(x, [1]), [like]
+
+
+def gate_backward(like):
+    def body(fd, g, h, gate):
+        g, h, gate = wide(fd, g, h, gate)
+        return fd.ops.mul(g, over_batch(fd, gate, like)), fd.ops.sum(fd.ops.mul(g, h), [1])
+
+    return body, [like, like, (like[0], like[2])]
+
+
+BODIES = {
+    made.__name__: made
+    for made in (
+        adaptive_norm_backward,
+        weight_and_batch_sums,
+        bias_gradient,
+        maximum,
+        gate_backward,
+    )
+}
+
+
+def programs(found):
+    """The segments, each with the number of its programs."""
+    for piece in found.segmented.segments:
+        made = tile(found.segmented, piece)
+        assert made is not None
+        split = made.nest.row_split
+        yield piece, prod(n for _, n in made.nest.grid) * (split.parts if split else 1)
+
+
+def tensors(shapes, dtype, device="meta"):
+    return [
+        torch.empty(shape, dtype=dtype if len(shape) == 3 else torch.float32, device=device)
+        for shape in shapes
+    ]
+
+
+SHAPES = st.tuples(st.integers(1, 64), st.integers(77, 4096), st.integers(384, 4096))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(BODIES)),
+    SHAPES.filter(lambda s: prod(s) < 1 << 28),
+    st.sampled_from([torch.bfloat16, torch.float32]),
+)
+def test_kernels_of_substance_fill_the_device(name, shape, dtype):
+    body, shapes = BODIES[name](shape)
+    found = lowered(body, tensors(shapes, dtype))
+    for piece, count in programs(found):
+        if piece.bytes_read + piece.bytes_written >= IDLE_BYTES:
+            wanted = min(H200.sm_count, piece.bytes_read // PROGRAM_BYTES)
+            assert 4 * count >= 3 * wanted, (piece, count)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 16, 64])
+def test_rows_of_each_batch_are_shared_out(batch):
+    body, shapes = adaptive_norm_backward((batch, 1024, 1152))
+    found = lowered(body, tensors(shapes, torch.bfloat16))
+    (first, count), *_ = programs(found)
+    assert first.scheduler == "inner_outer_persistent"
+    assert count >= H200.sm_count
+    assert [split.parts for split in found.segmented.rewrites.splits] == [264 // batch] * 2
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 48), (2, 64, 33), (5, 37, 24), (2, 97, 31)])
+@pytest.mark.parametrize("name", BODIES)
+def test_values(name, shape):
+    body, shapes = BODIES[name](shape)
+    torch.manual_seed(0)
+    check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)
