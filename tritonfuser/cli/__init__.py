@@ -1,0 +1,1 @@
+"""The command line, ``python -m tritonfuser``: a module for each subcommand."""
