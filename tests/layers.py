@@ -47,7 +47,10 @@ ROOMS = {
         {"builder"},
     ),
     "heuristics": (
-        {"codec", "integers"},
+        {"integers"},
+        {"limits"},
+        {"codec"},
+        {"schema"},
         {"params", "problem"},
         {"schedule"},
         {"programs"},

@@ -85,6 +85,7 @@ from .heuristics.params import ExprEvalParams as ExprEvalParams
 from .heuristics.params import HeuristicParams as HeuristicParams
 from .heuristics.params import InnerOuterPersistentParams as InnerOuterPersistentParams
 from .heuristics.params import InnerPersistentParams as InnerPersistentParams
+from .heuristics.params import KernelParams as KernelParams
 from .heuristics.params import MatmulParams as MatmulParams
 from .heuristics.params import NoOpParams as NoOpParams
 from .heuristics.params import OuterPersistentParams as OuterPersistentParams
@@ -154,6 +155,7 @@ __all__ = [
     "KernelProfile",
     # params
     "HeuristicParams",
+    "KernelParams",
     "NoOpParams",
     "PointwiseParams",
     "TransposeParams",

@@ -79,6 +79,7 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
         {
             "heuristics.params": (
                 "HeuristicParams",
+                "KernelParams",
                 "NoOpParams",
                 "PointwiseParams",
                 "TransposeParams",

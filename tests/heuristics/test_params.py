@@ -16,6 +16,7 @@ from tritonfuser.heuristics.codec import decode, encode
 from tritonfuser.heuristics.params import (
     MAX_TAILS,
     PARAMS,
+    ExprEvalParams,
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
@@ -132,9 +133,26 @@ def test_error_tells_key_and_expectation():
 
 def test_a_tail_is_a_block_too():
     changes = {"block_r": 1024, "persistent": False}
-    for block_x, tail in ((1, 2 * MAX_BLOCK_ELEMENTS), (64, MAX_BLOCK_ELEMENTS)):
-        with pytest.raises(ParamsError, match="a block of Triton holds at most"):
-            InnerPersistentParams(block_x=block_x, tails=(tail,), **changes)
+    with pytest.raises(ParamsError, match="a block of Triton holds at most"):
+        InnerPersistentParams(block_x=64, tails=(MAX_BLOCK_ELEMENTS,), **changes)
+    with pytest.raises(ParamsError, match=r"tails\[0\]: expected a power of two, 1 to 1048576"):
+        InnerPersistentParams(block_x=1, tails=(2 * MAX_BLOCK_ELEMENTS,), **changes)
+    with pytest.raises(ParamsError, match=r"tails: expected 3 items at most, got 4"):
+        InnerPersistentParams(block_x=1, tails=(1, 1, 1, 1), **changes)
+    assert hash(InnerPersistentParams(block_x=1, tails=[64], **changes))
+
+
+@pytest.mark.parametrize("cls", [NoOpParams, ExprEvalParams])
+def test_what_did_nothing_is_read_where_it_was_not_changed(cls):
+    """Segments without a kernel had the fields of kernels: stored data has their defaults."""
+    stored = {"scheduler": cls.scheduler, "num_warps": 4, "num_stages": 1, "max_registers": 0}
+    assert HeuristicParams.from_dict(stored) == cls()
+    assert cls().to_dict() == {"scheduler": cls.scheduler}
+    for wrong in (8, 4.0, None):
+        with pytest.raises(ParamsError, match="num_warps: expected no such field, or 4"):
+            HeuristicParams.from_dict({**stored, "num_warps": wrong})
+    with pytest.raises(TypeError):
+        cls(num_warps=4)
 
 
 def test_dict_is_as_written():
@@ -174,12 +192,12 @@ def test_blocks_are_powers_of_two(size):
 @pytest.mark.parametrize("warps", [0, 3, 64, -1])
 def test_warps(warps):
     with pytest.raises(ParamsError, match="num_warps: expected a power of two, 1 to 32"):
-        NoOpParams(num_warps=warps)
+        PointwiseParams(block_x=16, num_warps=warps)
 
 
 def test_stages():
     with pytest.raises(ParamsError, match="num_stages: expected 1 to 16, got 0"):
-        NoOpParams(num_stages=0)
+        PointwiseParams(block_x=16, num_stages=0)
 
 
 @pytest.mark.parametrize("bad", [True, 64.0, "64", None])

@@ -127,7 +127,7 @@ BAD = {
     "colour: unknown field": lambda d: d.update(colour=1),
     "segments[0]: unknown key 'colour'": lambda d: first(d).update(colour=1),
     "segments[0].scheduler: expected one of": lambda d: first(d).update(scheduler="x"),
-    "segments[0].params.block_r: expected a power of two, 1 or more, got 96": lambda d: first(d)[
+    "segments[0].params.block_r: expected a power of two, 1 to 1048576, got 96": lambda d: first(d)[
         "params"
     ].update(block_r=96),
     "segments[0].params: missing key 'block_r'": lambda d: first(d)["params"].pop("block_r"),

@@ -5,6 +5,7 @@ from .params import (
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
+    KernelParams,
     MatmulParams,
     NoOpParams,
     OuterPersistentParams,
@@ -19,6 +20,7 @@ from .schedule import ReductionSplit, Rewrites, Schedule, SegmentSchedule
 __all__ = [
     "ExprEvalParams",
     "HeuristicParams",
+    "KernelParams",
     "InnerOuterPersistentParams",
     "InnerPersistentParams",
     "MatmulParams",

@@ -1,11 +1,14 @@
-"""Frozen dataclasses to plain data (what JSON holds) and strictly back, by their annotations."""
+"""Frozen dataclasses to plain data (what JSON holds) and strictly back, by their annotations.
+
+Limits stand beside a type, ``Annotated[int, Within(1, 16)]``, and are checked with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..errors import ParamsError
 
@@ -29,9 +32,20 @@ def decode(hint: Any, value: Any, where: str) -> Any:
     Raises
     ------
     ParamsError
-        A key is unknown, that of a field without a default is missing, or a value is of the wrong
-        type: a bool is no int, a float is no int, an int is a float.
+        A key is unknown, that of a field without a default is missing, a value is outside of the
+        limits of its field or of the wrong type: a bool is no int, a float is no int, an int is a
+        float.
     """
+    limits: tuple[Any, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *limits = get_args(hint)  # type: ignore[assignment]
+    found = _of_type(hint, value, where)
+    for limit in limits:
+        limit.check(found, where)
+    return found
+
+
+def _of_type(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         return value if isinstance(value, hint) else _dataclass(hint, value, where)
     origin = get_origin(hint)
@@ -44,6 +58,32 @@ def decode(hint: Any, value: Any, where: str) -> Any:
     return _plain(hint, value, where)
 
 
+_TYPES: dict[type[Any], dict[str, Any]] = {}
+
+
+def types_of(kind: type[Any]) -> dict[str, Any]:
+    """The annotations of a dataclass by field, with their limits; read once."""
+    if kind not in _TYPES:
+        _TYPES[kind] = get_type_hints(kind, include_extras=True)
+    return _TYPES[kind]
+
+
+def normalized(value: Any, where: str) -> None:
+    """Check the fields of a dataclass that was just made, and make tuples of lists.
+
+    Raises
+    ------
+    ParamsError
+        As ``decode``.
+    """
+    hints = types_of(type(value))
+    for row in fields(value):
+        given = getattr(value, row.name)
+        found = decode(hints[row.name], given, f"{where}{row.name}")
+        if found is not given:
+            object.__setattr__(value, row.name, found)
+
+
 def _wrong(where: str, expected: str, value: Any) -> ParamsError:
     return ParamsError(
         f"{where}: expected {expected}, got {value!r} of type {type(value).__name__}"
@@ -53,7 +93,7 @@ def _wrong(where: str, expected: str, value: Any) -> ParamsError:
 def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
     if not isinstance(value, Mapping):
         raise _wrong(where, f"a dict with the fields of {hint.__name__}", value)
-    hints = get_type_hints(hint)
+    hints = types_of(hint)
     names = [row.name for row in fields(hint)]
     needed = [r.name for r in fields(hint) if r.default is MISSING and r.default_factory is MISSING]
     for key in value:
@@ -110,6 +150,8 @@ def _plain(hint: Any, value: Any, where: str) -> Any:
 
 def type_text(hint: Any) -> str:
     """A type as an error names it: ``int``, ``None``, ``tuple[int, ...]``."""
+    if get_origin(hint) is Annotated:
+        return type_text(get_args(hint)[0])
     if hint is NoneType:
         return "None"
     return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)

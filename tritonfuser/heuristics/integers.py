@@ -12,6 +12,11 @@ def next_power_of_2(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
+def is_power_of_two(n: int) -> bool:
+    """Whether a number is 1, 2, 4, ..."""
+    return n > 0 and n & (n - 1) == 0
+
+
 def ceil_div(a: int, b: int) -> int:
     """``a / b`` rounded up."""
     return -(-a // b)

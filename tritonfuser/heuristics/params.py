@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from ..device import MAX_BLOCK_ELEMENTS, MAX_REGISTERS_PER_THREAD
 from ..errors import ParamsError
-from .codec import decode, encode
+from .codec import decode, encode, normalized
+from .limits import AtMostItems, Within
 
 MAX_TAILS = 3
 """Most tail tiles of a row."""
@@ -23,6 +24,16 @@ MAX_WARPS = 32
 
 MAX_STAGES = 16
 """Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
+
+LEAST_SIDE = 16
+"""Least elements of a side of a tile of a matrix product: what tensor cores take."""
+
+Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
+"""Elements of a side of a tile."""
+
+Side = Annotated[int, Power]
+Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
+ProductSide = Annotated[int, Within(LEAST_SIDE, MAX_BLOCK_ELEMENTS, powers_of_two=True)]
 
 _P = TypeVar("_P", bound="HeuristicParams")
 
@@ -63,24 +74,12 @@ class RowTiling:
 
 @dataclass(frozen=True, kw_only=True)
 class HeuristicParams:
-    """What all schedulers decide. Fields named ``block_*`` are the sides of a kernel's tile.
-
-    Attributes
-    ----------
-    num_warps : int
-        Warps of a program. A power of two, 1 to 32.
-    num_stages : int
-        Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
-        1 for no pipeline.
-    max_registers : int
-        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
-    """
+    """What a scheduler decides for one segment."""
 
     scheduler: ClassVar[str] = ""
 
-    num_warps: int = 4
-    num_stages: int = 1
-    max_registers: int = 0
+    retired: ClassVar[Mapping[str, Any]] = {}
+    """Fields that the class had, with the value that they had in all data that was written."""
 
     def __post_init__(self) -> None:
         self.validate()
@@ -91,49 +90,14 @@ class HeuristicParams:
         return None
 
     def validate(self) -> None:
-        """Check types and limits.
+        """Check types and limits; lists become tuples.
 
         Raises
         ------
         ParamsError
             Says which field is wrong and what it may be.
         """
-        hints = _types(type(self))
-        for row in fields(self):
-            value = getattr(self, row.name)
-            decode(hints[row.name], value, f"{self.scheduler} params.{row.name}")
-        if self.row_tiling is not None:
-            self._check_rows(self.row_tiling)
-        for sides in self._blocks():
-            for name, size in sides.items():
-                self._expect(_is_power_of_two(size), name, size, "a power of two, 1 or more")
-            total = math.prod(sides.values())
-            if total > MAX_BLOCK_ELEMENTS:
-                raise ParamsError(
-                    f"{self.scheduler} params: {' * '.join(sides)} is {total}, "
-                    f"a block of Triton holds at most {MAX_BLOCK_ELEMENTS} elements"
-                )
-        warps, stages = self.num_warps, self.num_stages
-        fits = _is_power_of_two(warps) and warps <= MAX_WARPS
-        self._expect(fits, "num_warps", warps, f"a power of two, 1 to {MAX_WARPS}")
-        self._expect(1 <= stages <= MAX_STAGES, "num_stages", stages, f"1 to {MAX_STAGES}")
-        limit, most = self.max_registers, MAX_REGISTERS_PER_THREAD
-        fits = limit == 0 or 16 <= limit <= most
-        self._expect(fits, "max_registers", limit, f"0, or 16 to {most}")
-
-    def _check_rows(self, tiling: RowTiling) -> None:
-        for size in tiling.tails:
-            self._expect(_is_power_of_two(size), "tails", size, "powers of two, 1 or more")
-        self._expect(len(tiling.tails) <= MAX_TAILS, "tails", self, "3 at most")
-        self._expect(_is_power_of_two(tiling.align), "align", tiling.align, "a power of two")
-
-    def _blocks(self) -> list[dict[str, int]]:
-        """The sides of each tile that a kernel has."""
-        return [{k: v for k, v in vars(self).items() if k.startswith("block_")}]
-
-    def _expect(self, holds: bool, name: str, value: object, expected: str) -> None:
-        if not holds:
-            raise ParamsError(f"{self.scheduler} params.{name}: expected {expected}, got {value}")
+        normalized(self, f"{self.scheduler} params.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-able; ``HeuristicParams.from_dict`` turns it back."""
@@ -144,7 +108,8 @@ class HeuristicParams:
         """The params that ``to_dict`` wrote: a field that is missing has its default.
 
         So files written before a field was added can be read. A field without a default must be
-        there, and no other keys may be.
+        there, and no other keys may be. One that the class once had and that did nothing
+        (``retired``) is dropped where it has its value of then, and refused with another.
 
         Raises
         ------
@@ -157,23 +122,29 @@ class HeuristicParams:
             )
         found = _class_of(data, cls)
         rest = {key: value for key, value in data.items() if key != "scheduler"}
-        made = decode(found, rest, f"{found.scheduler} params")
+        where = f"{found.scheduler} params"
+        made = decode(found, without_retired(found, rest, where), where)
         assert isinstance(made, cls)
         return made
 
 
-_TYPES: dict[type, dict[str, Any]] = {}
+def without_retired(kind: type[HeuristicParams], data: Any, where: str) -> Any:
+    """The fields of params that were read, without those that did nothing and are gone.
 
-
-def _types(params: type) -> dict[str, Any]:
-    """The types of its fields, read once: that takes longer than a check."""
-    if params not in _TYPES:
-        _TYPES[params] = get_type_hints(params)
-    return _TYPES[params]
-
-
-def _is_power_of_two(value: int) -> bool:
-    return value > 0 and value & (value - 1) == 0
+    Raises
+    ------
+    ParamsError
+        Such a field was changed: that would change nothing.
+    """
+    if not isinstance(data, Mapping):
+        return data
+    for name, value in kind.retired.items():
+        if name in data and (type(data[name]) is not type(value) or data[name] != value):
+            raise ParamsError(
+                f"{where}.{name}: expected no such field, or {value}: it has no effect, "
+                f"got {data[name]!r}"
+            )
+    return {key: value for key, value in data.items() if key not in kind.retired}
 
 
 def _class_of(data: Mapping[str, Any], wanted: type[HeuristicParams]) -> type[HeuristicParams]:
@@ -186,15 +157,54 @@ def _class_of(data: Mapping[str, Any], wanted: type[HeuristicParams]) -> type[He
     return choices[name]
 
 
+_NO_EFFECT = {"num_warps": 4, "num_stages": 1, "max_registers": 0}
+"""What params of segments without a kernel were written with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelParams(HeuristicParams):
+    """What is decided for every kernel. Fields named ``block_*`` are the sides of its tile.
+
+    Attributes
+    ----------
+    num_warps : int
+        Warps of a program. A power of two, 1 to 32.
+    num_stages : int
+        Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
+        1 for no pipeline.
+    max_registers : int
+        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
+    """
+
+    num_warps: Annotated[int, Within(1, MAX_WARPS, powers_of_two=True)] = 4
+    num_stages: Annotated[int, Within(1, MAX_STAGES)] = 1
+    max_registers: Annotated[int, Within(16, MAX_REGISTERS_PER_THREAD, also=(0,))] = 0
+
+    def validate(self) -> None:
+        super().validate()
+        for sides in self._blocks():
+            total = math.prod(sides.values())
+            if total > MAX_BLOCK_ELEMENTS:
+                raise ParamsError(
+                    f"{self.scheduler} params: {' * '.join(sides)} is {total}, "
+                    f"a block of Triton holds at most {MAX_BLOCK_ELEMENTS} elements"
+                )
+
+    def _blocks(self) -> list[dict[str, int]]:
+        """The sides of each tile that a kernel has."""
+        return [{k: v for k, v in vars(self).items() if k.startswith("block_")}]
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoOpParams(HeuristicParams):
     """No kernel runs: every output is a view of an input, or empty."""
 
     scheduler: ClassVar[str] = "no_op"
+    retired: ClassVar[Mapping[str, Any]] = _NO_EFFECT
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointwiseParams(HeuristicParams):
+class PointwiseParams(KernelParams):
     """A program computes ``block_x`` elements of the flattened output.
 
     Attributes
@@ -208,18 +218,12 @@ class PointwiseParams(HeuristicParams):
 
     scheduler: ClassVar[str] = "pointwise"
 
-    block_x: int
-    vectorization_factor: int = 0
-
-    def validate(self) -> None:
-        super().validate()
-        factor = self.vectorization_factor
-        fits = factor == 0 or _is_power_of_two(factor)
-        self._expect(fits, "vectorization_factor", factor, "a power of two, or 0")
+    block_x: Side
+    vectorization_factor: Annotated[int, replace(Power, also=(0,))] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransposeParams(HeuristicParams):
+class TransposeParams(KernelParams):
     """A program computes a tile over two axes, each of them contiguous in some tensor.
 
     Attributes
@@ -232,12 +236,12 @@ class TransposeParams(HeuristicParams):
 
     scheduler: ClassVar[str] = "transpose"
 
-    block_x: int
-    block_y: int
+    block_x: Side
+    block_y: Side
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RowParams(HeuristicParams):
+class _RowParams(KernelParams):
     """A program has ``block_x`` rows and ``block_r`` reduced elements of each at a time.
 
     Attributes
@@ -263,11 +267,11 @@ class _RowParams(HeuristicParams):
     can_align: ClassVar[bool] = True
     """Whether kernels of this scheduler support an ``align`` above 1."""
 
-    block_x: int
-    block_r: int
+    block_x: Side
+    block_r: Side
     persistent: bool
-    tails: tuple[int, ...] = ()
-    align: int = 1
+    tails: Tails = ()
+    align: Side = 1
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -331,7 +335,7 @@ class OuterPersistentParams(_RereadParams):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InnerOuterPersistentParams(HeuristicParams):
+class InnerOuterPersistentParams(KernelParams):
     """Reductions along rows and over rows in one pass, as in the backward of a layer norm.
 
     A program loops over rows. It normalizes each, and keeps one partial sum per column in
@@ -360,12 +364,12 @@ class InnerOuterPersistentParams(HeuristicParams):
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
 
-    block_m: int
-    block_r: int
-    tails: tuple[int, ...] = ()
-    parts: int = 1
-    delay: int = 1
-    align: int = 1
+    block_m: Side
+    block_r: Side
+    tails: Tails = ()
+    parts: Side = 1
+    delay: Annotated[int, Within(1)] = 1
+    align: Side = 1
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -378,14 +382,9 @@ class InnerOuterPersistentParams(HeuristicParams):
             in_registers=True,
         )
 
-    def validate(self) -> None:
-        super().validate()
-        self._expect(_is_power_of_two(self.parts), "parts", self.parts, "a power of two")
-        self._expect(self.delay >= 1, "delay", self.delay, "1 or more")
-
 
 @dataclass(frozen=True, kw_only=True)
-class ScanParams(HeuristicParams):
+class ScanParams(KernelParams):
     """Scans along r. The state is carried from one step of the loop to the next.
 
     Attributes
@@ -398,8 +397,8 @@ class ScanParams(HeuristicParams):
 
     scheduler: ClassVar[str] = "scan"
 
-    block_x: int
-    block_r: int
+    block_x: Side
+    block_r: Side
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -407,7 +406,7 @@ class ScanParams(HeuristicParams):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatmulParams(HeuristicParams):
+class MatmulParams(KernelParams):
     """A matrix product: a program loops over K and accumulates a tile of the result in registers.
 
     Attributes
@@ -429,26 +428,17 @@ class MatmulParams(HeuristicParams):
 
     scheduler: ClassVar[str] = "matmul"
 
-    block_m: int
-    block_n: int
-    block_k: int
-    group_m: int = 8
-    programs: int = 0
-    parts: int = 1
+    block_m: ProductSide
+    block_n: ProductSide
+    block_k: ProductSide
+    group_m: Annotated[int, Within(1)] = 8
+    programs: Annotated[int, Within(0)] = 0
+    parts: Annotated[int, Within(1, 2)] = 1
     descriptors: bool = False
 
     def _blocks(self) -> list[dict[str, int]]:
         sides = {"block_m": self.block_m, "block_n": self.block_n, "block_k": self.block_k}
         return [{k: v for k, v in sides.items() if k != left} for left in sides]
-
-    def validate(self) -> None:
-        super().validate()
-        for sides in self._blocks():
-            for name, size in sides.items():
-                self._expect(size >= 16, name, size, "16 or more")
-        self._expect(self.group_m >= 1, "group_m", self.group_m, "1 or more")
-        self._expect(self.programs >= 0, "programs", self.programs, "0 or more")
-        self._expect(self.parts in (1, 2), "parts", self.parts, "1 or 2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,6 +446,7 @@ class ExprEvalParams(HeuristicParams):
     """torch runs the segment: nothing to decide."""
 
     scheduler: ClassVar[str] = "expr_eval"
+    retired: ClassVar[Mapping[str, Any]] = _NO_EFFECT
 
 
 PARAMS: dict[str, type[HeuristicParams]] = {

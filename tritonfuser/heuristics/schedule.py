@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 from ..errors import ParamsError
-from .codec import decode, encode
-from .params import PARAMS, HeuristicParams
+from .codec import decode, encode, normalized
+from .limits import Within
+from .params import PARAMS, HeuristicParams, without_retired
+from .schema import DRAFT, object_of
 
 VERSION = 1
 """Of the format of ``to_dict``. It grows when a field changes its meaning."""
@@ -41,8 +43,11 @@ class ReductionSplit:
 
     value: str
     parts: int | tuple[int, ...] | str
-    interleave: int = 0
-    padded: int = -1
+    interleave: Annotated[int, Within(0)] = 0
+    padded: Annotated[int, Within(-1)] = -1
+
+    def __post_init__(self) -> None:
+        normalized(self, "split.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +75,14 @@ class SegmentSchedule:
     loads: tuple[str, ...] = ()
     co_reduced: tuple[str, ...] = ()
     params: HeuristicParams
+
+    def __post_init__(self) -> None:
+        normalized(self, "segment.")
+        if self.scheduler not in PARAMS:
+            raise ParamsError(
+                f"segment.params: expected those of a scheduler ({', '.join(PARAMS)}), "
+                f"got {self.params}"
+            )
 
     @property
     def scheduler(self) -> str:
@@ -106,6 +119,9 @@ class Rewrites:
     tile_splits: tuple[ReductionSplit, ...] = ()
     splits: tuple[ReductionSplit, ...] = ()
 
+    def __post_init__(self) -> None:
+        normalized(self, "")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Schedule:
@@ -124,6 +140,9 @@ class Schedule:
     rewrites: Rewrites = Rewrites()
     segments: tuple[SegmentSchedule, ...] = ()
 
+    def __post_init__(self) -> None:
+        normalized(self, "")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""
         segments = [segment.to_dict() for segment in self.segments]
@@ -131,6 +150,15 @@ class Schedule:
 
     def __str__(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """The JSON Schema (draft 2020-12) of ``to_dict()``, from the dataclasses.
+
+        It has types, limits, defaults and descriptions. Names of values and conditions between
+        fields are those of a definition: ``from_dict`` and a run check them.
+        """
+        return _schema()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schedule:
@@ -155,6 +183,39 @@ class Schedule:
         rewrites = decode(Rewrites, rest, "")
         found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
         return cls(rewrites=rewrites, segments=tuple(found))
+
+
+def _schema() -> dict[str, Any]:
+    """See ``Schedule.json_schema``."""
+    each = [
+        {"properties": {"scheduler": {"const": n}, "params": {"$ref": f"#/$defs/{n}"}}}
+        for n in PARAMS
+    ]
+    scheduler = {"enum": list(PARAMS), "description": "The scheduler of the kernel."}
+    also = {"scheduler": scheduler, "params": {"description": "The scheduler's params."}}
+    segment = object_of(SegmentSchedule, also, left_out=("params",))
+    version = {"enum": list(range(1, VERSION + 1)), "description": "Of the format."}
+    rest = object_of(Rewrites, {"version": version})
+    segments = {
+        "type": "array",
+        "description": "The kernels, and what torch runs, in execution order.",
+        "items": {**segment, "required": ["scheduler", "params"], "oneOf": each},
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "tritonfuser schedule",
+        **rest,
+        "description": "How a definition is cut into kernels, with the params of each.",
+        "properties": {**rest["properties"], "segments": segments},
+        "required": ["version", "segments"],
+        "$defs": {name: _params_schema(kind) for name, kind in PARAMS.items()},
+    }
+
+
+def _params_schema(kind: type[HeuristicParams]) -> dict[str, Any]:
+    """Fields that did nothing and are gone may have the value that they were written with."""
+    retired = {n: {"const": value, "deprecated": True} for n, value in kind.retired.items()}
+    return object_of(kind, retired)
 
 
 def _check_version(version: object) -> None:
@@ -188,7 +249,7 @@ def _segment(data: Any, where: str) -> SegmentSchedule:
 def _params(found: type[HeuristicParams], data: Any, where: str) -> HeuristicParams:
     """Params of a class. What their constructor refuses is named by its path too."""
     try:
-        made = decode(found, data, where)
+        made = decode(found, without_retired(found, data, where), where)
     except ParamsError as error:
         named = f"{found.scheduler} params"
         if not error.message.startswith(named):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from ..heuristics.params import HeuristicParams
+from ..heuristics.params import HeuristicParams, KernelParams
 from ..heuristics.problem import Problem
 from ..heuristics.schedule import Rewrites
 from ..ir import Fusion, Node, Operand, Value
@@ -194,6 +194,12 @@ class Segment:
     row_start: Affine | None = None
     follows: bool = False
     followed: bool = False
+
+    @property
+    def kernel_params(self) -> KernelParams:
+        """The params, of a segment that has a kernel."""
+        assert isinstance(self.params, KernelParams)
+        return self.params
 
     @property
     def parallel_extent(self) -> int:

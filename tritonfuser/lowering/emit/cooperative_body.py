@@ -107,7 +107,7 @@ class CooperativeBody:
         return [mask, f"n = m - {self.nest.delay}", "n_mask = n >= 0"]
 
     def _header(self) -> str:
-        stages = self.segment.params.num_stages
+        stages = self.segment.kernel_params.num_stages
         steps = self.nest.early.axis.extent + self.nest.delay
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"

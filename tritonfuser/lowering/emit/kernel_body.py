@@ -70,7 +70,7 @@ class KernelBody:
         )
 
     def _prefetched(self, read: Read) -> Name | None:
-        if not is_prefetched(self.nest, self.segment.params, read):
+        if not is_prefetched(self.nest, self.segment.kernel_params, read):
             return None
         return prefetch(self.writers.loads, self.nest, read)
 
@@ -108,7 +108,7 @@ class KernelBody:
         for store, maps in tiles.items():
             for at in maps[:1] if along_row else maps:
                 self.writers.stores.write(store, at)
-        header = _loop_header(loop, self.segment.params.num_stages, backwards)
+        header = _loop_header(loop, self.segment.kernel_params.num_stages, backwards)
         self.writer.close_loop(header, *_positions(loop, backwards))
         for end in ends:
             end()

@@ -62,7 +62,7 @@ def emit(
         segment = replace(segment, follows=False)
     if check_bounds and any(map(indexes, segment.nodes)):
         # Triton's pipelining of loops, on AMD, takes no assertions in them.
-        segment = replace(segment, params=replace(segment.params, num_stages=1))
+        segment = replace(segment, params=replace(segment.kernel_params, num_stages=1))
     facts = KernelFacts(
         fusion=fusion,
         segment=segment,
@@ -76,7 +76,7 @@ def emit(
     body = [*_overlap(segment), *_numbers(segment, seeds), *writer.write()]
     args = _args(segment)
     name = kernel_name(segment)
-    params = segment.params
+    params = segment.kernel_params
     sizes = _sizes(body, wide, env)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))

@@ -109,12 +109,13 @@ def _options(
 ) -> list[str]:
     """The constants, and how Triton is to compile and launch the kernel."""
     constants = [f"{key}={value}" for key, value in nest.constants]
-    options = [f"num_warps={segment.params.num_warps}", f"num_stages={segment.params.num_stages}"]
+    params = segment.kernel_params
+    options = [f"num_warps={params.num_warps}", f"num_stages={params.num_stages}"]
     options += ["launch_pdl=True"] if segment.follows else []
     if any(isinstance(a, CooperativeWorkspace) for a in args):
         options.append("launch_cooperative_grid=True")
-    if segment.params.max_registers:
-        options.append(f"maxnreg={segment.params.max_registers}")
+    if params.max_registers:
+        options.append(f"maxnreg={params.max_registers}")
     if any(line.asserts for line in body):
         options += ["debug=True", "sanitize_overflow=False"]
     return [*constants, *options]

@@ -8,7 +8,7 @@ layer norm of 8192 x 8200 in bfloat16 (H200) that was a fifth of the time.
 from __future__ import annotations
 
 from ...device import NVIDIA_WARP_SIZE
-from ...heuristics.params import HeuristicParams
+from ...heuristics.params import KernelParams
 from ...symbolic.index_expr import Affine, digit, substitute
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
@@ -21,7 +21,7 @@ ASYNC_COPY_BYTES = 4
 """Bytes of the smallest asynchronous copy to shared memory (NVIDIA's cp.async)."""
 
 
-def is_prefetched(nest: Nest, params: HeuristicParams, read: Read) -> bool:
+def is_prefetched(nest: Nest, params: KernelParams, read: Read) -> bool:
     """Whether a load should be made a step ahead by hand."""
     loop = nest.loop_tile
     if loop is None or loop.block is not None or params.num_stages < 2 or read.guards:
