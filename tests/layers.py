@@ -48,9 +48,7 @@ ROOMS = {
     ),
     "heuristics": (
         {"integers"},
-        {"limits"},
-        {"codec"},
-        {"schema"},
+        {"plain_data"},
         {"params", "problem"},
         {"schedule"},
         {"programs"},
@@ -104,7 +102,7 @@ ROOMS = {
     ),
     "cli": (
         {"op_examples", "user_file"},
-        {"doctor", "explain", "ops"},
+        {"doctor", "explain", "ops", "schema"},
         {"main"},
     ),
 }

@@ -11,7 +11,7 @@ import torch
 
 from tritonfuser import FusionDefinition, Schedule
 from tritonfuser.errors import TritonFuserError
-from tritonfuser.heuristics.codec import encode
+from tritonfuser.heuristics.plain_data.codec import encode
 
 from ..measure.timing import free, interleaved
 from ..processes.jobs import JobContext

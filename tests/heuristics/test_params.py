@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.errors import ParamsError
-from tritonfuser.heuristics.codec import decode, encode
 from tritonfuser.heuristics.params import (
     MAX_TAILS,
     PARAMS,
@@ -25,6 +24,7 @@ from tritonfuser.heuristics.params import (
     PointwiseParams,
     TransposeParams,
 )
+from tritonfuser.heuristics.plain_data.codec import decode, encode
 
 SCHEDULERS = {
     "no_op",

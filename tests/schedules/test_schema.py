@@ -1,6 +1,6 @@
-"""The JSON Schema of schedules: it takes all that is exported, and refuses what ``from_dict`` does.
+"""The JSON Schema of schedules takes all that is exported, and refuses what ``from_dict`` does.
 
-It knows types and limits of fields. Names of values and conditions between fields are no part of it.
+It has types and limits of fields, not names of values, nor conditions between fields.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from dataclasses import fields
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from bench.recorded.definitions import load, make_inputs, record
 from tests.heuristics.test_params import any_params
 from tests.schedules.json_schema import Validator
 from tritonfuser import ParamsError, Schedule, SegmentSchedule
+from tritonfuser.cli.main import main
 from tritonfuser.heuristics.params import PARAMS, HeuristicParams
 
 SCHEMA = json.loads(json.dumps(Schedule.json_schema()))
@@ -37,6 +39,12 @@ def is_read(data):
     except ParamsError:
         return False
     return True
+
+
+def test_the_command_line_prints_it():
+    result = CliRunner().invoke(main, ["schema"])
+    assert result.exit_code == 0
+    assert json.loads(result.output) == SCHEMA
 
 
 def test_its_draft():

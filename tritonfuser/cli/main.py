@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": "Say whether this machine is set up, and what is used of it.",
     "explain": "Show what a definition in a file becomes, and why.",
     "ops": "List the ops, or show one.",
+    "schema": "Print the JSON Schema of schedules.",
 }
 """Name -> the first line of its help."""
 

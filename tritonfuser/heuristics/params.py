@@ -13,8 +13,8 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from ..device import MAX_BLOCK_ELEMENTS, MAX_REGISTERS_PER_THREAD
 from ..errors import ParamsError
-from .codec import decode, encode, normalized
-from .limits import AtMostItems, Within
+from .plain_data.codec import decode, encode, normalized
+from .plain_data.limits import AtMostItems, Within
 
 MAX_TAILS = 3
 """Most tail tiles of a row."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from ..errors import ParamsError
-from .codec import decode, encode, normalized
-from .limits import Within
 from .params import PARAMS, HeuristicParams, without_retired
-from .schema import DRAFT, object_of
+from .plain_data.codec import decode, encode, normalized
+from .plain_data.limits import Within
+from .plain_data.schema import DRAFT, object_of
 
 VERSION = 1
 """Of the format of ``to_dict``. It grows when a field changes its meaning."""

@@ -114,7 +114,7 @@ def test_results_that_need_the_sums_over_all_rows(block_m):
         ("inner norm", {"block_r": 16, "persistent": True}, "block_r=16 is too small"),
         ("inner reduction", {"block_r": 16, "persistent": True}, "block_r=16 is too small"),
         ("pointwise", {"block_x": 48}, "a power of two"),
-        ("pointwise", {"block_x": 1 << 21}, "at most 1048576 elements"),
+        ("pointwise", {"block_x": 1 << 21}, "block_x: expected a power of two, 1 to 1048576"),
         ("pointwise", {"num_warps": 64}, "num_warps"),
     ],
 )

@@ -10,8 +10,8 @@ from math import prod
 from typing import Any
 
 from ...errors import ParamsError
-from ..codec import encode
 from ..params import PARAMS, HeuristicParams
+from ..plain_data.codec import encode
 
 Values = Mapping[str, Any]
 """A value for each field."""

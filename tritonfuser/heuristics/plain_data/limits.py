@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ParamsError
-from .integers import is_power_of_two
+from ...errors import ParamsError
+from ..integers import is_power_of_two
 
 MOST_INT = 2**31 - 1
 """Of numbers that nothing else limits: what an index of 32 bits holds."""

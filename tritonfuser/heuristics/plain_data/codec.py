@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..errors import ParamsError
+from ...errors import ParamsError
 
 
 def encode(value: Any) -> Any:
