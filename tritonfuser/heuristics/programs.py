@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .problem import Problem
 
-IDLE_BYTES = 1 << 20
+IDLE_BYTES = 1 << 19
 """Bytes that a kernel moves from which it matters how many programs do so. Fewer bytes take less
-time than one more launch."""
+time than one more launch. Results that are stored may still join the kernel."""
 
 
 def leaves_idle(problem: Problem, programs: int) -> bool:

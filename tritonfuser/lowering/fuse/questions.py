@@ -23,7 +23,6 @@ from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
 from ...symbolic.shape_env import ShapeEnv
 from ..passes.split_factors import (
-    MAX_SHORTFALL,
     Interleaved,
     Padded,
     Parts,
@@ -37,6 +36,10 @@ from ..passes.split_factors import (
     splits_well,
 )
 from ..segments import Member
+
+MAX_ROW_SHORTFALL = 4
+"""Factor by which rows may have fewer shares than wanted, for reductions over them to share the
+kernel of those along them. Kernels of their own would read the rows once more."""
 
 MOST_PARTS = 1 << 24
 """No reduction is split into more parts: far more programs than run at a time."""
@@ -91,10 +94,12 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
     extents = {repr(reduced_extents(member.node)) for member in members} if reduces else ()
     if env is None or len(extents) != 1:
         count, of = split(problem)
+        if whole:
+            count = exact_parts(reduced_extents(members[0].node), count, of)
         return Interleaved(count, of) if of else count
     sizes = reduced_extents(members[0].node)
-    paddable = not whole and all(isinstance(form, Reduction) for form in forms)
-    facts = Rows(problem, sizes, known_divisors(sizes), paddable)
+    moments = any(isinstance(form, Moments) for form in forms)
+    facts = Rows(problem, sizes, known_divisors(sizes), not whole, moments)
     found = choose(env, way_of, facts)
     if not isinstance(found, Padded):
         return found
@@ -136,12 +141,16 @@ class Rows:
         What divides each of them at all sizes.
     paddable : bool
         Whether a dim may be padded.
+    moments : bool
+        Whether means and variances are among the results. Of padded parts they take more than of
+        parts of equal size.
     """
 
     problem: Problem
     extents: tuple[int, ...]
     known: tuple[int, ...]
     paddable: bool
+    moments: bool = False
 
 
 # --- the questions, in plain numbers -------------------------------------------------------------
@@ -166,9 +175,10 @@ def are_shared(rows: Rows) -> bool:
     """Whether the extents have divisors for about the parts wanted, and for programs enough."""
     count, of = parts(rows.problem)
     found = exact_parts(rows.extents, count, of, rows.known)
-    if MAX_SHORTFALL * found < count:
-        return False
-    return 4 * found >= 3 * count or not leaves_idle(rows.problem, found * rows.problem.outer_batch)
+    if 4 * found >= 3 * count:
+        return True
+    programs = found * rows.problem.outer_batch
+    return MAX_ROW_SHORTFALL * found >= count and not leaves_idle(rows.problem, programs)
 
 
 def way_of(rows: Rows) -> Parts:
@@ -180,7 +190,8 @@ def way_of(rows: Rows) -> Parts:
     count, of = parts(rows.problem)
     if count < 2:
         return 1
-    if rows.paddable and rows.known[0] != rows.extents[0] and rows.extents[0] >= 2 * count:
+    free = rows.paddable and not rows.moments
+    if free and rows.known[0] != rows.extents[0] and rows.extents[0] >= 2 * count:
         return Padded(0, 0, interleaved=1 < of <= count)
     exact = prod(interleaved_factors(rows.extents, Interleaved(count, of), rows.known)) if of else 1
     if exact > 1 and (not rows.paddable or is_near(exact, count)):

@@ -9,9 +9,9 @@ import torch
 
 from ...dtypes import DataType
 from ...ir import Node, Value
-from ...ops.builder import GraphBuilder
+from ...ops.builder import GraphBuilder, as_call
 from ...symbolic.sizes import is_size
-from .split_factors import CutDims
+from .split_factors import CutDims, SplitFactors, reduced_extents
 from .substitution import renumber
 
 
@@ -84,3 +84,67 @@ def combine_moments(node: Node, source: Value, cut: CutDims, builder: GraphBuild
     number = builder.call("mul", parts, count)
     renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
     return FirstStep(source, means, cut)
+
+
+def combine_padded_moments(
+    node: Node, source: Value, split: SplitFactors, cut: CutDims, builder: GraphBuilder
+) -> FirstStep:
+    """Record both steps of a Welford reduction over parts of which the last ones are shorter.
+
+    The first step reads a part twice, so that the second pass leaves out the zeros that it is
+    padded with: ``mean_i = sum(x) / n_i``, ``M2_i = sum((x - mean_i)**2)``. All parts together have
+    ``M2 = sum(M2_i + n_i * (mean_i - mean)**2)``, from the same paper.
+    """
+    call, rank = builder.call, source.tensor.rank
+    extents = reduced_extents(node)
+    whole = prod(extents)
+    count = whole if is_size(whole) else float(whole)
+
+    def squares(difference: Value) -> Value:
+        made: Value = call("mul", difference, difference)
+        return made
+
+    inside, elements = _parts_of_padded(node, source, split, cut, builder)
+    lengths = call("cast", elements, source.dtype)
+    totals = call("sum", source, cut.first)
+    means = call("div", totals, call("maximum", lengths, 1.0))
+    spread = [place in cut.first for place in range(rank)]
+    distance = call("sub", source, call("broadcast", means, spread))
+    m2 = call("sum", squares(call("where", inside, distance, 0.0)), cut.first)
+    mean = call("div", call("sum", totals, cut.second), count)
+    spread = [place in cut.second for place in range(rank - len(cut.first))]
+    shift = call("sub", means, call("broadcast", mean, spread))
+    between = call("mul", lengths, squares(shift))
+    total = call("sum", call("add", m2, between), cut.second)
+    number = call("sum", call("expand", elements, list(totals.tensor.sizes)), cut.second)
+    renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
+    return FirstStep(source, totals, cut)
+
+
+def _parts_of_padded(
+    node: Node, source: Value, split: SplitFactors, cut: CutDims, builder: GraphBuilder
+) -> tuple[Value, Value]:
+    """Which elements of ``source`` are no padding, and how many each part has of those."""
+    assert split.padded is not None
+    call, rank, (dim, size) = builder.call, source.tensor.rank, split.padded
+    sizes = as_call(node).value("arg").tensor.sizes
+    extent, parts = sizes[dim], split.factors[dim]
+    others = prod(sizes[d] for d in as_call(node).dims() if d != dim)
+
+    def along(value: Value, dims: range, ndim: int) -> Value:
+        made: Value = call("broadcast", value, [place not in dims for place in range(ndim)])
+        return made
+
+    place = call("reshape", call("iota", size), list(source.tensor.sizes[dim : dim + 2]))
+    inside = along(call("lt", place, extent), range(dim, dim + 2), rank)
+    part = call("iota", parts)
+    if split.interleaved:
+        # Part ``i`` of ``n`` has the elements ``i, i + n, ...``.
+        rest = call("add", call("neg", part), extent + parts - 1)
+        length = call("div", call("maximum", rest, 0), parts)
+    else:
+        rest = call("add", call("neg", call("mul", part, size // parts)), extent)
+        length = call("minimum", call("maximum", rest, 0), size // parts)
+    length = call("mul", length, others)
+    at = dim + split.interleaved - sum(d < dim + split.interleaved for d in cut.first)
+    return inside, along(length, range(at, at + 1), rank - len(cut.first))

@@ -9,7 +9,7 @@ from math import gcd, prod
 from ...heuristics.integers import divisors
 from ...ir import Node, Value
 from ...ops.builder import as_call
-from ...ops.table import Reduction
+from ...ops.table import Moments, Reduction
 from ...symbolic.queries import assume_equal, assume_less, assume_same_shape, known_divisor
 from ...symbolic.sizes import hint, is_size
 
@@ -192,7 +192,7 @@ def split_factors(
         return _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
     if isinstance(wanted, tuple):
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
-    paddable = isinstance(as_call(node).op.form, Reduction)
+    paddable = isinstance(as_call(node).op.form, Reduction | Moments)
     if isinstance(wanted, Interleaved):
         factors = interleaved_factors(extents, wanted)
         if prod(factors) > 1 and (not paddable or is_near(prod(factors), wanted.count)):

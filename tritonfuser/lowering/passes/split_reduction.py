@@ -14,7 +14,13 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Call, Contraction, Moments, Reduction
-from .combine_partials import FirstStep, combine_moments, define_result, split_exponentials
+from .combine_partials import (
+    FirstStep,
+    combine_moments,
+    combine_padded_moments,
+    define_result,
+    split_exponentials,
+)
 from .constant_folding import neutral
 from .redundant_nodes import drop_dead
 from .split_factors import (
@@ -83,7 +89,10 @@ def _split_node(
         return False
     source, cut = _cut_operand(node, split, builder)
     if isinstance(form, Moments):
-        first_steps[node.out] = combine_moments(node, source, cut, builder)
+        if split.padded is None:
+            first_steps[node.out] = combine_moments(node, source, cut, builder)
+        else:
+            first_steps[node.out] = combine_padded_moments(node, source, split, cut, builder)
         return True
     partial = builder.call(node.op, source, cut.first)
     first_steps[node.out] = FirstStep(source, partial, cut)
@@ -106,11 +115,11 @@ def _cut_operand(node: Node, split: SplitFactors, builder: GraphBuilder) -> tupl
 
 
 def _padded(source: Value, call: Call, dim: int, size: int, builder: GraphBuilder) -> Value:
-    """The operand with one dim padded to ``size`` by the neutral element."""
+    """The operand with one dim padded to ``size``: by the neutral element, by zeros for moments."""
     form, sizes = call.op.form, source.tensor.sizes
-    assert isinstance(form, Reduction)
+    kind = form.identity if isinstance(form, Reduction) else "zero"
     widths = [0, 0] * (len(sizes) - 1 - dim) + [0, size - sizes[dim]]
-    made: Value = builder.call("pad", source, widths, neutral(form.identity, source.dtype).value)
+    made: Value = builder.call("pad", source, widths, neutral(kind, source.dtype).value)
     return made
 
 
