@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.util
 import inspect
 import os
@@ -155,3 +156,12 @@ def test_every_error_can_be_imported():
     ours = {c for c in error_classes() if c.__module__.startswith("tritonfuser.")}
     assert {c.__name__ for c in ours} <= set(tritonfuser.__all__)
     assert {"InputMismatch", "NoReferenceError", "CacheDirectoryError"} <= set(tritonfuser.__all__)
+
+
+def test_multidevice_is_one_module_under_two_names():
+    from tritonfuser.frontend import multidevice
+
+    imported = importlib.import_module("tritonfuser.multidevice")
+    assert tritonfuser.multidevice is imported is multidevice
+    stub = (ROOT / "tritonfuser" / "multidevice.py").read_text()
+    assert all(f'"{name}"' in stub for name in multidevice.__all__)

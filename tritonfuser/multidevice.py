@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+from .frontend import multidevice
 from .frontend.multidevice import (
     Communicator,
     CommunicatorBackend,
@@ -21,3 +24,6 @@ __all__ = [
     "Sharding",
     "shard_tensor",
 ]
+
+# One module under two names: its parts are found under either.
+sys.modules[__name__] = multidevice
