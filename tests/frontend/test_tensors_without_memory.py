@@ -148,6 +148,22 @@ REFUSED = {
     ),
     "mkldnn": (lambda fd, x: fd.run([x.to_mkldnn()]), "_mkldnn"),
     "freed": (lambda fd, x: fd.run([freed(x)]), "storage holds 0 bytes"),
+    "made smaller": (lambda fd, x: fd.run([freed(x, 20)]), "storage holds 20 bytes"),
+    "a shape of its own": (lambda fd, x: fd.run([x.as_subclass(OtherShape)]), "whose shape"),
+    "an address of its own": (
+        lambda fd, x: fd.run([x.as_subclass(OtherAddress)]),
+        r"whose data_ptr\(\)",
+    ),
+    "attributes by __torch_function__": (
+        lambda fd, x: fd.run([x.as_subclass(OtherSizes)]),
+        r"whose .*size\(\)",
+    ),
+    "torch.jit": (lambda fd, x: torch.jit.trace(lambda t: fd.run([t])[0], (x,)), r"torch\.jit"),
+    "torch.export": (lambda fd, x: torch.export.export(Runs(fd), (x,)), r"torch\.export"),
+    "make_fx before autograd": (
+        lambda fd, x: make_fx(lambda t: fd.run([t])[0], pre_dispatch=True)(x),
+        "make_fx",
+    ),
     "make_fx": (lambda fd, x: make_fx(lambda t: fd.run([t])[0])(x), "make_fx"),
     "make_fx fake": (
         lambda fd, x: make_fx(lambda t: fd.run([t])[0], tracing_mode="fake")(x),
@@ -163,10 +179,41 @@ REFUSED = {
 }
 
 
-def freed(x):
+def freed(x, size=0):
     x = x.clone()
-    x.untyped_storage().resize_(0)
+    x.untyped_storage().resize_(size)
     return x
+
+
+class OtherShape(torch.Tensor):
+    @property
+    def shape(self):
+        return torch.Size((300, 500))
+
+    def stride(self):
+        return (500, 1)
+
+
+class OtherAddress(torch.Tensor):
+    def data_ptr(self):
+        return 64
+
+
+class OtherSizes(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.Tensor.size, torch.Tensor.shape.__get__):
+            return torch.Size((300, 500))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Runs(torch.nn.Module):
+    def __init__(self, fd):
+        super().__init__()
+        self.fd = fd
+
+    def forward(self, x):
+        return self.fd.run([x])[0]
 
 
 def in_fake_mode(run):
@@ -187,7 +234,18 @@ def test_others_are_refused_with_what_they_are(name, ran):
         call(fd, x)
 
 
-@pytest.mark.parametrize("name", ["vmap", "functional", "real in a fake mode", "subclass"])
+IN_PYTHON = [
+    "vmap",
+    "functional",
+    "real in a fake mode",
+    "subclass",
+    "made smaller",
+    "a shape of its own",
+    "torch.jit",
+]
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
 def test_a_guard_in_python_refuses_them_too(name):
     """A tensor given twice has no guard of torch's."""
     with FusionDefinition() as fd:
@@ -215,6 +273,17 @@ def test_a_bound_plan_refuses_them():
         in_fake_mode(lambda: plan([x]))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_bound_plan_refuses_them_as_out():
+    fd, x = relu(), torch.randn(3, 5)
+    plan = fd.plan([x])
+    plan([x], out=plan.allocate())
+    nested = torch.nested.nested_tensor([x[0], x[1]])
+    for given in (x.to("meta"), x.to_sparse(), nested, freed(x), freed(x, 20)):
+        with pytest.raises(InputError, match=r"out\[0\]"):
+            plan([x], out=[given])
+
+
 def test_fake_and_real_tensors_together_are_refused():
     with FusionDefinition() as fd:
         x, y = (fd.define_tensor([-1, -1], contiguity=True) for _ in range(2))
@@ -233,6 +302,39 @@ def test_a_subclass_without_dispatch_runs():
     x = torch.randn(3, 5)
     (out,) = relu().run([x.as_subclass(Named)])
     torch.testing.assert_close(torch.Tensor(out), torch.relu(x * 2))
+
+
+def test_a_subclass_that_watches_functions_runs():
+    class Watching(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    fd, x = relu(), torch.randn(3, 5)
+    for _ in range(3):
+        (out,) = fd.run([x.as_subclass(Watching)])
+        torch.testing.assert_close(torch.Tensor(out), torch.relu(x * 2))
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["", "twice"])
+def test_signs_that_are_off_whatever_the_strides(twice):
+    """torch's mark that a tensor is negated stays on views of any strides."""
+    z = torch.view_as_complex(torch.randn(15, 2))
+    marked = z.conj().imag.as_strided((3, 5), (5, 1))
+    plain = torch.empty(3, 5).copy_(marked)
+    with FusionDefinition() as fd:
+        x, y = (fd.define_tensor([-1, -1], contiguity=True) for _ in range(2))
+        fd.add_output(fd.ops.add(x, fd.ops.mul(y, 2.0)))
+    assert marked.is_neg()
+    for given in (marked, plain, plain, plain, marked, marked, marked):
+        other = given if twice else plain
+        torch.testing.assert_close(fd.run([given, other])[0], given + other * 2)
+    plan = fd.plan([plain, plain])
+    with pytest.raises(InputError, match="marked as negated"):
+        plan([marked, plain])
+    plan = fd.plan([marked, plain])
+    for given in (marked, plain):
+        torch.testing.assert_close(plan([given, plain])[0], given + plain * 2)
 
 
 def test_a_mode_that_watches_ops_does_not_disturb():
@@ -276,3 +378,7 @@ def test_as_an_op_of_torch_library_it_is_in_the_graph():
         graph = make_fx(lambda t: op(t), tracing_mode=mode)(x)
         torch.testing.assert_close(graph(x), expected)
         assert any("tritonfuser_test" in str(node.target) for node in graph.graph.nodes)
+    module = torch.nn.Module()
+    module.forward = lambda t: op(t)
+    exported = torch.export.export(module, (x,))
+    torch.testing.assert_close(exported.module()(x), expected)

@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...ir import Fusion
 from ...lowering.passes.concretize import shape_scalars
 from ..keys.signature import is_aligned
+from ..keys.storage_problems import storage_problem
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.results import Layout
 from .diagnosis import InputMismatch, explain_mismatch
@@ -36,6 +37,8 @@ class ExpectedTensor:
         Where it is.
     aligned : bool
         Whether its address must be a multiple of 16 bytes.
+    as_it_lies : bool
+        Whether torch must not have marked it as negated.
     """
 
     shape: tuple[int, ...]
@@ -43,6 +46,7 @@ class ExpectedTensor:
     dtype: torch.dtype
     device: torch.device
     aligned: bool
+    as_it_lies: bool
 
     @property
     def extent_bytes(self) -> int:
@@ -62,6 +66,8 @@ class ExpectedTensor:
         if self.aligned and not is_aligned(given):
             place = f"an address of {given.data_ptr():#x}"
             return "an address that is a multiple of 16", place
+        if self.as_it_lies and (given.is_neg() or given.is_conj()):
+            return "its signs as they lie in memory", "a tensor that is marked as negated"
         return None
 
 
@@ -92,7 +98,9 @@ class Binding:
         self._shape_numbers: dict[int, Any] = {}
         for place, (value, named, given) in enumerate(names):
             if value.is_tensor:
-                self._inputs[place] = expected_input(given, named in plan.body.aligned)
+                self._inputs[place] = expected_input(
+                    given, named in plan.body.aligned, named in plan.body.as_they_lie
+                )
             elif value in in_shapes:
                 self._shape_numbers[place] = given
         shown = [result for result in plan.body.results if not result.hidden]
@@ -223,29 +231,31 @@ def refuse_changed(inputs: Sequence[Any], out: Any) -> list[torch.Tensor]:
     )
 
 
-def expected_input(given: torch.Tensor, aligned: bool) -> ExpectedTensor:
+def expected_input(given: torch.Tensor, aligned: bool, as_it_lies: bool) -> ExpectedTensor:
     """What an input must be like to be taken in place of ``given``."""
     shape, strides = tuple(given.shape), tuple(given.stride())
-    return ExpectedTensor(shape, strides, given.dtype, given.device, aligned)
+    return ExpectedTensor(shape, strides, given.dtype, given.device, aligned, as_it_lies)
 
 
 def _expected_result(layout: Layout, device: torch.device, aligned: bool) -> ExpectedTensor:
     where = torch.device("cpu") if layout.on_cpu else device
-    return ExpectedTensor(layout.shape, layout.strides, layout.dtype, where, aligned)
+    return ExpectedTensor(layout.shape, layout.strides, layout.dtype, where, aligned, True)
 
 
 def _out_problem(want: ExpectedTensor, given: Any) -> str | None:
     if not isinstance(given, torch.Tensor):
         return f"expected a tensor, got a value of type {type(given).__name__}"
+    if given.is_nested:
+        return "expected a strided tensor, got a nested one"
     if given.layout is not torch.strided:
         return f"expected a strided tensor, got layout {given.layout}"
     found = want.difference(given)
     if found is not None:
         return f"expected {found[0]}, got {found[1]}"
-    if given.is_neg() or given.is_conj():
-        return "expected a tensor as it lies in memory, got one that is marked as negated"
     if given.requires_grad and torch.is_grad_enabled():
         return "expected a tensor that does not require grad: a run records nothing for autograd"
+    if problem := storage_problem(given):
+        return f"{problem[0].replace('INPUT', 'expected it')}. {problem[1]}"
     if not has_distinct_elements(want.shape, want.strides):
         return "expected None: elements of this output share memory, as after expand"
     return None

@@ -10,7 +10,13 @@ import torch
 from ...dtypes import from_torch, int_range, of_python
 from ...errors import ArgumentError, InputError, SourceLoc
 from ...ir import Dim, Fusion, Layout, Value, type_text
-from ..keys.storage import Problem, abstract_problem, memory_error, storage_problem, tracing_error
+from ..keys.storage_problems import (
+    Problem,
+    abstract_problem,
+    memory_error,
+    storage_problem,
+    tracing_error,
+)
 
 _NO_KERNEL = "KernelExecutor does not support the Fusion provided."
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..keys.storage import PLAIN_CLASSES, is_trusted
+from ..keys.storage import PLAIN_CLASSES, check_reach, is_its_own_memory, is_scripting
 
 Guard = Callable[..., bool]
 """Whether tensors, or other objects given as such, fit; TypeError for another number of them."""
@@ -28,15 +28,19 @@ def guard_for(tensors: Sequence[torch.Tensor]) -> Guard:
 def guard_of_memory(guard: Guard) -> Guard:
     """A guard for tensors on the CPU, of which it asks too that each is an array in memory.
 
-    torch's guards take a tensor whose storage was freed, and end the process for a nested tensor.
-    Beside kernels on the CPU the check costs nothing; on a GPU it would be felt.
+    torch's guards take a tensor whose storage was freed or made smaller, and end the process for a
+    nested tensor. Beside kernels on the CPU the check costs nothing; on a GPU it would be felt.
     """
 
     def check(*tensors: Any) -> bool:
         for tensor in tensors:
             if not isinstance(tensor, torch.Tensor) or tensor.is_nested:
                 return False
-        return guard(*tensors) and all(t.data_ptr() or not t.numel() for t in tensors)
+        if not guard(*tensors):
+            return False
+        for tensor in tensors:
+            check_reach(tensor)
+        return True
 
     return check
 
@@ -46,24 +50,26 @@ def plain_guard(tensors: Sequence[torch.Tensor]) -> Guard:
     names = [f"t{place}" for place in range(len(tensors))]
     scope: dict[str, Any] = {
         "PLAIN_CLASSES": PLAIN_CLASSES,
-        "is_trusted": is_trusted,
+        "is_its_own_memory": is_its_own_memory,
+        "is_scripting": is_scripting,
     }
-    conditions: list[str] = []
+    conditions = ["not is_scripting()"]
     for name, tensor in zip(names, tensors, strict=True):
         facts = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
         scope |= {f"{name}_{place}": fact for place, fact in enumerate(facts)}
         conditions += [
-            f"(type({name}) in PLAIN_CLASSES or is_trusted(type({name})))",
+            f"(type({name}) in PLAIN_CLASSES or is_its_own_memory({name}))",
             f"({name}.data_ptr() or not {name}.numel())",
             f"{name}.shape == {name}_0",
             f"{name}.stride() == {name}_1",
             f"{name}.dtype is {name}_2",
             f"{name}.device == {name}_3",
+            f"{name}.is_neg() is {tensor.is_neg()}",
         ]
     text = (
         f"def guard({', '.join(names)}):\n"
         f"    try:\n"
-        f"        return {' and '.join(conditions) or True}\n"
+        f"        return {' and '.join(conditions)}\n"
         f"    except RuntimeError:\n"  # sparse tensors, those inside of torch.vmap, ...
         f"        return False\n"
     )

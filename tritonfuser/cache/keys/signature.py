@@ -1,9 +1,9 @@
 """The key of a call: what of its inputs decides which compiled kernels serve it.
 
-Per tensor: sizes, strides, dtype, device, alignment of its pointer; per scalar its Python type,
-whether its dtype holds it, and its value where a shape depends on it; torch's current device where
-no tensor says one. The function that makes the key is generated for each definition, so that a call
-pays for nothing but the attributes it reads.
+Per tensor: sizes, strides, dtype, device, alignment of its pointer, torch's mark that its signs are
+off; per scalar its Python type, whether its dtype holds it, and its value where a shape depends on
+it; torch's current device where no tensor says one. The function that makes the key is generated
+for each definition, so that a call pays for nothing but the attributes it reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...lowering.passes.concretize import (
 )
 from ...lowering.passes.constant_folding import as_number
 from .run_device import default_device
-from .storage import PLAIN_CLASSES, check_class, empty_address, is_abstract
+from .storage import PLAIN_CLASSES, check_class, check_reach, empty_address, is_abstract
 
 Key = Hashable
 KeyMaker = Callable[[Sequence[Any]], Key]
@@ -36,7 +36,7 @@ ALIGNMENT = 16
 MISFIT_ERRORS = (AttributeError, TypeError, ValueError, RuntimeError)
 """What making a key, or a guard, raises for inputs of another number or kind, or without memory."""
 
-KEY_PARTS = 5
+KEY_PARTS = 6
 """Entries of a key for each tensor, the first its sizes and the second its strides."""
 
 
@@ -56,6 +56,7 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
         parts.append("where()")
     checks = [
         f"    type({name}) in PLAIN_CLASSES or check_class({name})\n"
+        f"    {name}.is_cpu and check_reach({name})\n"
         for name, value in zip(names, fusion.inputs, strict=True)
         if value.is_tensor and not abstract
     ]
@@ -69,6 +70,7 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
         "where": default_device,
         "PLAIN_CLASSES": PLAIN_CLASSES,
         "check_class": check_class,
+        "check_reach": check_reach,
         "empty_address": empty_address,
         "integers": _integers,
         "is_aligned": is_aligned,
@@ -83,7 +85,7 @@ def key_names(fusion: Fusion) -> list[str]:
     in_shapes = shape_scalars(fusion)
     found: list[str] = []
     for value in fusion.inputs:
-        parts = ["rank", "rank", "dtype", "device", "alignment to 16 bytes"]
+        parts = ["rank", "rank", "dtype", "device", "alignment to 16 bytes", "sign"]
         if not value.is_tensor:
             parts = ["type", "value", "fit"] if value in in_shapes else ["type", "fit"]
         found += [f"{value.name}'s {part}" for part in parts]
@@ -97,7 +99,7 @@ def _key_parts(name: str, value: Value, in_shape: bool, abstract: bool) -> list[
         if abstract:
             sizes, strides = f"integers({sizes})", f"integers({strides})"
             aligned = f"is_aligned({name})"
-        return [sizes, strides, f"{name}.dtype", f"{name}.device", aligned]
+        return [sizes, strides, f"{name}.dtype", f"{name}.device", aligned, f"{name}.is_neg()"]
     parts = [f"type({name})", name] if in_shape else [f"type({name})"]
     held = int_range(value.dtype)
     return [*parts, f"type({name}) is not int or {held.start} <= {name} < {held.stop}"]

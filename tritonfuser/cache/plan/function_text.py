@@ -33,6 +33,8 @@ class Body:
         Inputs whose address kernels take, as the variable ``tv0_at``.
     aligned : tuple of Value
         Inputs that kernels were compiled to take as aligned to 16 bytes.
+    as_they_lie : tuple of Value
+        Inputs whose memory kernels read without a look at torch's mark that the signs are off.
     lines : tuple of str
         The statements before the results.
     step_lines : tuple of int
@@ -48,6 +50,7 @@ class Body:
     inputs: tuple[Value, ...]
     addressed: tuple[Value, ...]
     aligned: tuple[Value, ...]
+    as_they_lie: tuple[Value, ...]
     lines: tuple[str, ...]
     step_lines: tuple[int, ...]
     buffers: Mapping[Value, int]

@@ -81,6 +81,11 @@ class PlanWriter:
             for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
             if value.is_tensor
         }
+        self._negated = {
+            value
+            for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
+            if value.is_tensor and tensor.is_neg()
+        }
         for part in lowered.parts:
             self.aligned[part.value] = self.aligned.get(part.source, False)
         pieces = lowered.segmented.segments
@@ -132,6 +137,7 @@ class PlanWriter:
             inputs=given,
             addressed=tuple(v for v in given if v in self._addressed),
             aligned=tuple(v for v in given if v in self._counted_on),
+            as_they_lie=tuple(v for v in given if v in self._read_inputs and not self._copy(v)),
             lines=tuple(self.lines),
             step_lines=tuple(self.step_lines),
             buffers=dict(self._buffers),
@@ -180,7 +186,7 @@ class PlanWriter:
             self.scope["to_device"] = to_device
             self._needs_device = True
             return f"to_device({value.name}, device)"
-        if may_be_negated(value.tensor):
+        if value in self._negated or may_be_negated(value.tensor):
             self.scope["resolve_neg"] = resolve_neg
             return f"resolve_neg({value.name})"
         return None
