@@ -124,6 +124,7 @@ def test_sizes_are_compared_at_run_time():
         (complex, "complex()"),
         (len, "len()"),
         (list, "iteration"),
+        (lambda a: 1.0 in a, "`in`"),
     ],
 )
 def test_what_needs_a_number_is_refused(use, word):
@@ -146,6 +147,21 @@ def test_other_things_are_not_operands():
                 function(a, "x")
         assert len(fd.fusion.ir.nodes) == before
         fd.add_output(fd.ops.neg(a))
+
+
+@pytest.mark.parametrize("name", ["add", "eq", "ne", "lt", "pow", "matmul", "and_"])
+def test_tensors_are_not_operands(name):
+    """A tensor compared with a handle by torch is unequal to it: that is no condition."""
+    function, one = getattr(operator, name), torch.tensor(1.0)
+    with FusionDefinition() as fd:
+        a = fd.define_tensor([-1])
+        for operands in ((a, one), (one, a)):
+            with pytest.raises(ArgumentError, match=r"got a torch\.Tensor") as caught:
+                function(*operands)
+            assert "test_handle_operators.py" in str(caught.value)
+        assert not fd.fusion.ir.nodes
+        fd.add_output(fd.ops.neg(a))
+    assert (a == one) is False
 
 
 def test_a_value_has_one_handle():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
+import torch
+
 from ...errors import ArgumentError
 from ...ops.registry import BY_OPERATOR
 from ..vocabulary.location import user_line
@@ -25,7 +27,17 @@ class RecordedOperators(ABC):
         """Record an op of the operands."""
 
     def _operator(self, name: str, *operands: Any) -> Any:
-        """Record what ``__NAME__`` stands for; other classes may know how to take a handle."""
+        """Record what ``__NAME__`` stands for; other classes may know how to take a handle.
+
+        torch's tensors do not, and say of ``==`` that the two differ.
+        """
+        if any(isinstance(item, torch.Tensor) for item in operands):
+            raise ArgumentError(
+                f"{BY_OPERATOR[name]}(): expected handles or numbers, got a torch.Tensor",
+                loc=user_line(),
+                hint="Define an input for it: fd.from_pytorch(tensor). One element is a number by "
+                "tensor.item().",
+            )
         if not all(isinstance(item, (*NUMBERS, RecordedOperators)) for item in operands):
             return NotImplemented
         return self._record(BY_OPERATOR[name], *operands)
@@ -155,6 +167,9 @@ class RecordedOperators(ABC):
 
     def __iter__(self) -> NoReturn:
         self._has_no_number("iteration", "Use fd.ops.select(t, i, dim) or fd.ops.slice(t, ...).")
+
+    def __contains__(self, item: object) -> bool:
+        self._has_no_number("`in`", "Compare by ==, and reduce: fd.ops.max(t == value).")
 
     def _has_no_number(self, what: str, hint: str) -> NoReturn:
         raise ArgumentError(
