@@ -8,7 +8,15 @@ import re
 import pytest
 import torch
 
-from tritonfuser import DataType, FusionDefinition, ParamsError, Schedule
+from tritonfuser import (
+    DataType,
+    FusionDefinition,
+    ParamsError,
+    PointwiseParams,
+    ReductionSplit,
+    Schedule,
+    SegmentSchedule,
+)
 
 
 def two_results():
@@ -120,6 +128,11 @@ def first(data):
     return data["segments"][0]
 
 
+def both(data):
+    """The two reductions."""
+    return [name for piece in data["segments"] for name in piece["computes"]]
+
+
 BAD = {
     "version: expected 1 to 1, got 2": lambda d: d.update(version=2),
     "version: expected 1 to 1, got None": lambda d: d.pop("version"),
@@ -151,7 +164,25 @@ BAD = {
     "splits[0].parts: expected a divisor of 48, got 7": lambda d: d.update(
         splits=[{"value": first(d)["computes"][0], "parts": [7]}]
     ),
+    "splits[0].parts: expected parts of the reduced extents [48] that leave something": lambda d: (
+        d.update(splits=[{"value": first(d)["computes"][0], "parts": [48]}])
+    ),
+    "splits[1].value: ": lambda d: d.update(
+        splits=[{"value": first(d)["computes"][0], "parts": 4} for _ in "ab"]
+    ),
+    "splits[0].interleave: expected 0 where parts are not a number": lambda d: d.update(
+        splits=[{"value": first(d)["computes"][0], "parts": [4], "interleave": 2}]
+    ),
+    "splits[0].parts: expected a maximum that is split": lambda d: d.update(
+        splits=[{"value": n, "parts": p} for n, p in zip(both(d), [both(d)[1], 4], strict=True)]
+    ),
     "products[0]: expected a matrix product": lambda d: d.update(products=["tv0"]),
+    "materialized[0]: expected a value": lambda d: d.update(materialized=["tv1"]),
+    "recomputed[0]: expected a value": lambda d: d.update(recomputed=["tv1"]),
+    "segments[0].co_reduced[0]: tv1 reduces no": lambda d: first(d).update(co_reduced=["tv1"]),
+    "segments[0].params: segment s0 (inner_outer_persistent) keeps rows of 48": lambda d: first(d)[
+        "params"
+    ].update(block_r=32),
 }
 
 
@@ -188,3 +219,61 @@ def test_a_circle_is_refused():
     flat = {"scheduler": "pointwise", "params": {"block_x": 256}, "stores": stores}
     with pytest.raises(ParamsError, match="depend on each other"):
         fd.run([X], schedule={"version": 1, "segments": [*pieces, flat]})
+
+
+def test_a_sum_is_not_split_as_a_maximum_that_it_has_nothing_to_do_with():
+    """It would be a sum of exponentials."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.max(x, [1]))
+        fd.add_output(fd.ops.sum(x, [1]))
+    data = fd.schedule([X]).to_dict()
+    top, total = both(data)
+    data["splits"] = [{"value": top, "parts": 4}, {"value": total, "parts": top}]
+    with pytest.raises(ParamsError, match=r"splits\[1\].parts: expected a maximum that is split"):
+        fd.run([X], schedule=data)
+
+
+def test_loads_that_the_kernel_does_not_read():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.exp(x))
+        fd.add_output(fd.ops.sum(fd.ops.neg(x), [0]))
+    flat, rows = {"block_x": 256}, {"block_x": 16, "block_r": 64, "persistent": True}
+    (total,) = both(fd.schedule([X]).to_dict())
+    (power,) = [n for p in fd.schedule([X]).segments for n in p.stores]
+    segments = [
+        {"scheduler": "pointwise", "stores": [power], "params": flat},
+        {"scheduler": "reduction", "computes": [total], "params": rows},
+    ]
+    found = fd.run([X], schedule={"version": 1, "segments": segments})
+    torch.testing.assert_close(found, [torch.exp(X), -X.sum(0)])
+    segments[1]["loads"] = [power]
+    with pytest.raises(ParamsError, match=r"segments\[1\].loads\[0\]: the kernel reads no tv"):
+        fd.run([X], schedule={"version": 1, "segments": segments})
+
+
+def test_a_large_result_rides_in_a_larger_kernel():
+    """Whether that pays is the heuristics' to say: a schedule may have it."""
+    with FusionDefinition() as fd:
+        x, y = (fd.define_tensor([-1], contiguity=True) for _ in "ab")
+        fd.add_output(fd.ops.exp(x))
+        fd.add_output(fd.ops.neg(y))
+    given = [torch.randn(1 << 20), torch.randn(1 << 19)]
+    data = fd.schedule(given).to_dict()
+    assert len(data["segments"]) == 2
+    one, other = data["segments"]
+    one["stores"] += other["stores"]
+    found = fd.run(given, schedule={**data, "segments": [one]})
+    torch.testing.assert_close(found, [torch.exp(given[0]), -given[1]])
+
+
+def test_made_by_hand_it_is_checked_too():
+    with pytest.raises(ParamsError, match=r"segment.computes: expected a list, got 'tv1'"):
+        SegmentSchedule(computes="tv1", params=PointwiseParams(block_x=64))
+    with pytest.raises(ParamsError, match=r"segment.params: expected"):
+        SegmentSchedule(params={})
+    with pytest.raises(ParamsError, match=r"split.interleave: expected 0 or more, got -1"):
+        ReductionSplit(value="tv1", parts=2, interleave=-1)
+    made = Schedule(segments=[SegmentSchedule(stores=["tv1"], params=PointwiseParams(block_x=64))])
+    assert hash(made) == hash(Schedule.from_dict(made.to_dict()))

@@ -8,11 +8,12 @@ from .segments import Member, Segment, SegmentedFusion
 
 def schedule_of(segmented: SegmentedFusion) -> Schedule:
     """The schedule of a segmented fusion: ``segment_as`` makes the same segments of it."""
-    pieces = tuple(_of_segment(piece) for piece in segmented.segments)
+    pieces = tuple(segment_schedule(piece) for piece in segmented.segments)
     return Schedule(rewrites=segmented.rewrites, segments=pieces)
 
 
-def _of_segment(piece: Segment) -> SegmentSchedule:
+def segment_schedule(piece: Segment) -> SegmentSchedule:
+    """The schedule of a segment."""
     if piece.scheduler == "expr_eval":
         return SegmentSchedule(computes=(piece.nodes[0].out.name,), params=piece.params)
     own = {out for member in piece.members for out in member.node.outs}

@@ -16,7 +16,10 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import bits
 from ..legality.kernel import CIRCLE, grown_with
 from ..legality.loop_nests import nesting_of
+from ..legality.params import why_not_params
 from ..legality.scheduler import why_not_scheduler
+from ..schedules import segment_schedule
+from ..segments import Segment
 from .placement import Placement
 from .product_facts import ProductFacts
 
@@ -59,6 +62,35 @@ class GivenGroups(Placement):
                 f"segments[{place}].scheduler: {params.scheduler} cannot be: {reason}"
             )
         return params, ()
+
+    def refuse_unfit(self, made: Iterable[Segment]) -> None:
+        """Refuse what the segments of the schedule cannot be, or are not though it says so.
+
+        Raises
+        ------
+        ParamsError
+            Params do not fit a segment, or it loads and reduces other values than are named.
+        """
+        for piece in made:
+            where = f"segments[{self._places[_name_of(piece)][0]}]"
+            refusal = why_not_params(piece, piece.params)
+            if refusal is not None:
+                raise ParamsError(f"{where}.params: {refusal.reason}", hint=refusal.hint)
+            self._refuse_idle(piece, where)
+
+    def _refuse_idle(self, piece: Segment, where: str) -> None:
+        """Refuse names that change nothing."""
+        given = self.segments[self._places[_name_of(piece)][0]]
+        found = segment_schedule(piece)
+        inputs = {value.name for value in piece.inputs}
+        for at, name in enumerate(given.loads):
+            if name not in inputs or name in given.loads[:at] or name not in found.loads:
+                raise ParamsError(f"{where}.loads[{at}]: the kernel reads no {name}, or only so")
+        for at, name in enumerate(given.co_reduced):
+            if name not in found.co_reduced or name in given.co_reduced[:at]:
+                raise ParamsError(
+                    f"{where}.co_reduced[{at}]: {name} reduces no results of the kernel's own rows"
+                )
 
     def _segment_of(self, group: FusionGroup) -> int:
         if group.library is not None:
@@ -140,6 +172,13 @@ class GivenGroups(Placement):
             if self.graph.up_to(writers) & bits([number]):
                 raise ParamsError(f"segments[{place}].loads: {CIRCLE}")
             self.graph.require(number, writers)
+
+
+def _name_of(piece: Segment) -> str:
+    """A name that the schedule has for a segment."""
+    if piece.members:
+        return piece.members[0].node.out.name
+    return piece.stores[0].name if piece.stores else piece.nodes[0].out.name
 
 
 def _places(segments: Iterable[SegmentSchedule]) -> dict[str, tuple[int, str]]:

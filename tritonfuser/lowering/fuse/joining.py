@@ -19,6 +19,10 @@ from . import questions
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
 
+RIDER_BYTES = 1 << 20
+"""A result of at most this size joins a flat kernel over more elements. Writing it takes less time
+than one more launch."""
+
 
 @dataclass(frozen=True)
 class Joining:
@@ -55,7 +59,8 @@ class Joining:
         group : FusionGroup
             One of the ``graph``.
         """
-        nesting = nesting_of(anchor, group, co_reduces=anchor.value in self.co_reduced)
+        co_reduces = anchor.value in self.co_reduced
+        nesting = nesting_of(anchor, group, co_reduces, RIDER_BYTES)
         if nesting is None:
             return "it runs over other axes"
         reason = self._why_not_worth(anchor, group, nesting, graph)

@@ -1,4 +1,4 @@
-"""Rewritings of a fusion as schedules write them, and back."""
+"""Rewritings of a fusion as schedules write them, and back: splits see ``given_splits.py``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from ...device import DeviceProperties
 from ...errors import ParamsError
 from ...heuristics.schedule import ReductionSplit, Rewrites
 from ...ir import Fusion, Value
-from ...ops.builder import as_call
-from ...ops.table import Contraction, Moments, Reduction
-from ...symbolic.queries import assume_multiple, is_known_equal
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..passes.contract_to_mma import candidates, contract_to_mma
-from ..passes.materialization import Reread
+from ..passes.materialization import Reread, materialize_shared
 from ..passes.split_factors import (
     AlongMaximum,
     Interleaved,
@@ -21,7 +19,6 @@ from ..passes.split_factors import (
     Parts,
     reduced_extents,
 )
-from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 
 
@@ -79,6 +76,28 @@ def _factor(factor: int, extent: int) -> int:
     return -left if is_size(factor) and not is_size(left) else hint(factor)
 
 
+def materialized_as(fusion: Fusion, rewrites: Rewrites) -> Fusion:
+    """The fusion with the named values materialized, and others computed from those.
+
+    Raises
+    ------
+    ParamsError
+        A name is of no value that kernels behind an op of torch read again.
+    """
+    wanted = Reread(rewrites.materialized, rewrites.recomputed)
+    found, taken = materialize_shared(fusion, wanted)
+    for field in ("materialized", "recomputed"):
+        for place, name in enumerate(getattr(wanted, field)):
+            if name in getattr(wanted, field)[:place]:
+                raise ParamsError(f"{field}[{place}]: {name} is there already")
+            if name not in getattr(taken, field):
+                raise ParamsError(
+                    f"{field}[{place}]: expected a value that kernels read or compute again "
+                    f"behind an op that torch runs, got {name!r}"
+                )
+    return found
+
+
 def contracted_as(fusion: Fusion, device: DeviceProperties, products: Sequence[str]) -> Fusion:
     """The fusion with the named products as generated kernels.
 
@@ -92,83 +111,11 @@ def contracted_as(fusion: Fusion, device: DeviceProperties, products: Sequence[s
         found = candidates(fusion, device, ProductPolicy.KERNELS)
         possible = {value.name: value for value in found}
     for place, name in enumerate(products):
+        if name in products[:place]:
+            raise ParamsError(f"products[{place}]: {name} is there already")
         if name not in possible:
             raise ParamsError(
                 f"products[{place}]: expected a matrix product that a kernel can compute"
                 f" ({', '.join(sorted(possible)) or 'there is none'}), got {name!r}"
             )
     return contract_to_mma(fusion, {possible[name] for name in products}).fusion
-
-
-def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fusion:
-    """The fusion with the named reductions in two steps.
-
-    Raises
-    ------
-    ParamsError
-        A name is of no reduction, or its parts are of no use.
-    """
-    if not splits:
-        return fusion
-    possible = {
-        node.out.name: node.out
-        for node in fusion.nodes
-        if isinstance(as_call(node).op.form, Reduction | Moments | Contraction)
-    }
-    parts: dict[Value, Parts] = {}
-    for place, split in enumerate(splits):
-        path = f"{field}[{place}]"
-        value = _of(possible, split.value, f"{path}.value")
-        parts[value] = _parts(fusion, value, split, possible, path)
-    return split_reductions(fusion, parts).fusion
-
-
-def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
-    if name not in possible:
-        raise ParamsError(
-            f"{path}: expected a reduction or a matrix product ({', '.join(possible) or 'none'}), "
-            f"got {name!r}"
-        )
-    return possible[name]
-
-
-def _parts(
-    fusion: Fusion, value: Value, split: ReductionSplit, possible: Mapping[str, Value], path: str
-) -> Parts:
-    wanted = split.parts
-    node = fusion.producers[value]
-    call = as_call(node)
-    product = isinstance(call.op.form, Contraction)
-    if isinstance(wanted, str):
-        return AlongMaximum(_of(possible, wanted, f"{path}.parts"))
-    if isinstance(wanted, tuple):
-        dims = 0 if product else len(call.dims())
-        if len(wanted) != dims or 0 in wanted:
-            raise ParamsError(
-                f"{path}.parts: expected a factor for each of {dims} reduced dims, not 0, "
-                f"got {list(wanted)}"
-            )
-        pairs = zip(wanted, reduced_extents(node), strict=True)
-        return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
-    if wanted < 2:
-        raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
-    if split.interleave < 0 or (product and split.interleave):
-        raise ParamsError(
-            f"{path}.interleave: expected {0 if product else '0 or more'}, got {split.interleave}"
-        )
-    if split.padded != -1:
-        dims = len(call.dims()) if isinstance(call.op.form, Reduction) else 0
-        if not 0 <= split.padded < dims:
-            raise ParamsError(
-                f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "
-                f"be padded, got {split.padded}"
-            )
-        return Padded(split.padded, wanted, bool(split.interleave))
-    return Interleaved(wanted, split.interleave) if split.interleave else wanted
-
-
-def _given_factor(wanted: int, extent: int, path: str) -> int:
-    """A factor of an extent. ``-n`` leaves ``n`` elements to the first step."""
-    if not assume_multiple(extent, abs(wanted)):
-        raise ParamsError(f"{path}: expected a divisor of {extent}, got {wanted}")
-    return wanted if wanted > 0 else extent // -wanted

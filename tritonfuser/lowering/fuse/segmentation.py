@@ -20,17 +20,17 @@ from ...device import DeviceProperties
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
-from ..legality.given_params import with_params
 from ..passes.contract_to_mma import candidates, contract_to_mma
-from ..passes.materialization import Reread, materialize_shared
+from ..passes.materialization import materialize_shared
 from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import Splits, last_steps
 from .given_groups import GivenGroups
+from .given_splits import split_as
 from .grouper import Grouper
 from .reasons import split_reasons
-from .rewriting import chosen_rewrites, contracted_as, split_as
+from .rewriting import chosen_rewrites, contracted_as, materialized_as
 from .scheduling import schedule
 from .slow_products import slow_products
 from .split_policy import choose_splits, tile_parts
@@ -122,14 +122,14 @@ def segment_as(
         Names the field, by its path, that is of no use here or that no kernel can have, and why.
     """
     rewrites = given.rewrites
-    reread = Reread(rewrites.materialized, rewrites.recomputed)
-    fusion, _ = materialize_shared(fusion, reread)
+    fusion = materialized_as(fusion, rewrites)
     fusion = contracted_as(fusion, device, rewrites.products)
     fusion = split_as(fusion, rewrites.tile_splits, "tile_splits")
     fusion = split_as(fusion, rewrites.splits, "splits")
     groups = GivenGroups(fusion, device, misaligned, given.segments)
     made = replace(schedule(groups), rewrites=rewrites)
-    return with_params(made, [piece.params for piece in made.segments])
+    groups.refuse_unfit(made.segments)
+    return made
 
 
 LAUNCH = 8 << 20

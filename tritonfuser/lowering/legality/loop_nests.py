@@ -10,10 +10,6 @@ from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
 from ..groups.fusion_group import FusionGroup
 
-RIDER_BYTES = 1 << 20
-"""A result of at most this size joins a flat kernel over more elements. Writing it takes less time
-than one more launch."""
-
 
 class Nesting(Enum):
     """How the loop nest of an anchor lies in that of a group.
@@ -36,7 +32,9 @@ class Nesting(Enum):
     SAME_EXTENTS = auto()
 
 
-def nesting_of(anchor: Anchor, group: FusionGroup, co_reduces: bool) -> Nesting | None:
+def nesting_of(
+    anchor: Anchor, group: FusionGroup, co_reduces: bool, rider_bytes: int | None = None
+) -> Nesting | None:
     """How an anchor's loop nest lies in a group's. None where it does not.
 
     Parameters
@@ -47,24 +45,26 @@ def nesting_of(anchor: Anchor, group: FusionGroup, co_reduces: bool) -> Nesting 
         The kernel to join.
     co_reduces : bool
         Whether one program may have several rows, for the anchor to reduce their results.
+    rider_bytes : int, optional
+        The largest result that may join a flat kernel over more elements. By default any may.
     """
     if anchor.is_product or group.product is not None:
         found = _in_epilogue(anchor, group)
     elif anchor.member is None:
-        found = _of_stored(anchor, group)
+        found = _of_stored(anchor, group, rider_bytes)
     else:
         found = _of_reduction(anchor, group)
     return _co_reduced(anchor, group) if found is None and co_reduces else found
 
 
-def _of_stored(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> Nesting | None:
     """A stored value lies over all axes of a kernel, over its rows, or along them."""
     parallel = anchor.loops.rows
     rows, inner = group.loops.rows, group.loops.inner
     if not inner:
         if parallel == rows:
             return Nesting.SAME_AXES
-        return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group)
+        return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group, rider_bytes)
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
     return Nesting.SAME_AXES if parallel in (rows, rows | inner, fewer) else None
 
@@ -120,10 +120,10 @@ def _reduces(group: FusionGroup, columns: int) -> bool:
     return assume_equal(group.width, 0) or assume_equal(group.width, columns)
 
 
-def _of_fewer_elements(anchor: Anchor, group: FusionGroup) -> Nesting | None:
-    """A small result computed by the first programs of a flat kernel: that saves a launch."""
+def _of_fewer_elements(anchor: Anchor, group: FusionGroup, most: int | None) -> Nesting | None:
+    """A result computed by the first programs of a flat kernel: that saves a launch."""
     elements = anchor.loops.row_extent
-    small = hint(elements) * anchor.value.dtype.info.bits // 8 <= RIDER_BYTES
+    small = most is None or hint(elements) * anchor.value.dtype.info.bits // 8 <= most
     fewer = small and assume_less(0, elements) and assume_less(elements, group.loops.row_extent)
     return Nesting.SAME_EXTENTS if fewer else None
 

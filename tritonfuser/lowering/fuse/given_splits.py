@@ -1,0 +1,171 @@
+"""The splits of a schedule, done where both steps have something to do; others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...errors import ParamsError
+from ...heuristics.schedule import ReductionSplit
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.mma import product_sizes
+from ...ops.table import Contraction, Moments, Reduction
+from ...symbolic.queries import assume_multiple
+from ..access.read_footprint import is_reducer
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.online_pairs import online_pairs
+from ..passes.split_factors import (
+    AlongMaximum,
+    Interleaved,
+    Padded,
+    Parts,
+    cut_dims,
+    reduced_extents,
+    split_factors,
+)
+from ..passes.split_reduction import split_reductions
+
+SplitParts = int | tuple[int, ...] | Interleaved | Padded
+"""The parts of a reduction that is split by itself."""
+
+
+def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fusion:
+    """The fusion with the named reductions in two steps.
+
+    Raises
+    ------
+    ParamsError
+        A name is of no reduction, or its parts are of no use.
+    """
+    if not splits:
+        return fusion
+    possible = {
+        node.out.name: node.out
+        for node in fusion.nodes
+        if isinstance(as_call(node).op.form, Reduction | Moments | Contraction)
+    }
+    parts: dict[Value, Parts] = {}
+    for place, split in enumerate(splits):
+        path = f"{field}[{place}]"
+        value = _of(possible, split.value, f"{path}.value")
+        if value in parts:
+            raise ParamsError(f"{path}.value: {split.value} is split already")
+        parts[value] = _parts(fusion, value, split, possible, path)
+    for place, split in enumerate(splits):
+        _refuse_apart(fusion, possible[split.value], parts, f"{field}[{place}].parts")
+    return split_reductions(fusion, parts).fusion
+
+
+def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
+    if name not in possible:
+        raise ParamsError(
+            f"{path}: expected a reduction or a matrix product ({', '.join(possible) or 'none'}), "
+            f"got {name!r}"
+        )
+    return possible[name]
+
+
+def _parts(
+    fusion: Fusion, value: Value, split: ReductionSplit, possible: Mapping[str, Value], path: str
+) -> Parts:
+    """The parts of a split, in which each step has something to reduce."""
+    node = fusion.producers[value]
+    product = isinstance(as_call(node).op.form, Contraction)
+    if product or not isinstance(split.parts, int):
+        _refuse_fields(split, path)
+    if isinstance(split.parts, str):
+        return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
+    if product:
+        return _parts_of_product(node, split, path)
+    wanted = _wanted(node, split, path)
+    if not _has_two_steps(node, wanted):
+        raise ParamsError(
+            f"{path}.parts: expected parts of the reduced extents {list(reduced_extents(node))} "
+            f"that leave something to both steps, got {_shown(split.parts)}"
+        )
+    return wanted
+
+
+def _has_two_steps(node: Node, wanted: SplitParts) -> bool:
+    """Whether each of the two steps reduces something."""
+    found = split_factors(node, wanted)
+    if found is None:
+        return False
+    sizes = [*as_call(node).value("arg").tensor.sizes]
+    if found.padded is not None:
+        sizes[found.padded[0]] = found.padded[1]
+    cut = cut_dims(sizes, found)
+    return bool(cut.first and cut.second)
+
+
+def _refuse_fields(split: ReductionSplit, path: str) -> None:
+    """Refuse what is read of a number of parts of a reduction alone."""
+    for name, unset in (("interleave", 0), ("padded", -1)):
+        if getattr(split, name) != unset:
+            raise ParamsError(
+                f"{path}.{name}: expected {unset} where parts are not a number of parts of a "
+                f"reduction, got {getattr(split, name)}"
+            )
+
+
+def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> int:
+    """A number of parts that K has."""
+    inner, wanted = product_sizes(as_call(node))[3], split.parts
+    fits = isinstance(wanted, int) and wanted >= 2 and assume_multiple(inner, wanted)
+    if not fits or not isinstance(wanted, int):
+        raise ParamsError(
+            f"{path}.parts: expected a divisor of K, {inner}, 2 or more, got {_shown(wanted)}"
+        )
+    return wanted
+
+
+def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
+    """The parts of a reduction as the pass takes them."""
+    wanted, extents = split.parts, reduced_extents(node)
+    if isinstance(wanted, tuple):
+        if len(wanted) != len(extents) or 0 in wanted:
+            raise ParamsError(
+                f"{path}.parts: expected a factor for each of {len(extents)} reduced dims, not 0, "
+                f"got {list(wanted)}"
+            )
+        pairs = zip(wanted, extents, strict=True)
+        return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
+    assert isinstance(wanted, int)
+    if wanted < 2:
+        raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
+    if split.padded != -1:
+        dims = len(extents) if isinstance(as_call(node).op.form, Reduction) else 0
+        if split.padded >= dims:
+            raise ParamsError(
+                f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "
+                f"be padded, got {split.padded}"
+            )
+        return Padded(split.padded, wanted, bool(split.interleave))
+    return Interleaved(wanted, split.interleave) if split.interleave else wanted
+
+
+def _given_factor(wanted: int, extent: int, path: str) -> int:
+    """A factor of an extent. ``-n`` leaves ``n`` elements to the first step."""
+    if not assume_multiple(extent, abs(wanted)):
+        raise ParamsError(f"{path}: expected a divisor of {extent}, got {wanted}")
+    return wanted if wanted > 0 else extent // -wanted
+
+
+def _refuse_apart(fusion: Fusion, value: Value, parts: Mapping[Value, Parts], path: str) -> None:
+    """Refuse a sum in the parts of a maximum where it is not one of exponentials below that."""
+    wanted = parts[value]
+    if not isinstance(wanted, AlongMaximum):
+        return
+    nodes = [fusion.producers[v] for v in (value, wanted.maximum)]
+    maker = AnchorMaker(fusion)
+    members = {n.out: maker.reducer(n).member for n in nodes if is_reducer(n)}
+    found = online_pairs(fusion, {v: m for v, m in members.items() if m is not None})
+    if value not in found or isinstance(parts.get(wanted.maximum), AlongMaximum | None):
+        raise ParamsError(
+            f"{path}: expected a maximum that is split, and below which {value.name} sums "
+            f"exponentials, got {wanted.maximum.name!r}"
+        )
+
+
+def _shown(parts: object) -> object:
+    return list(parts) if isinstance(parts, tuple) else parts
