@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-from tritonfuser import FusionDefinition, Schedule
+from tritonfuser import BoundPlan, FusionDefinition, Schedule
+from tritonfuser.cache.kernels import compiled
+from tritonfuser.device import of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.plain_data.codec import encode
 
@@ -79,6 +81,7 @@ class Trial:
                 "schedule": schedule.to_dict(),
                 "facts": [_facts(piece) for piece in segments],
                 "bytes": [piece.bytes_read + piece.bytes_written for piece in segments],
+                "registers": _registers(plan),
             }
         )
 
@@ -111,6 +114,19 @@ def _deviation(a: torch.Tensor, b: torch.Tensor) -> float:
         return 0.0
     scale = float(b[finite].abs().max()) or 1.0
     return float((a - b)[finite].abs().max()) / scale
+
+
+def _registers(plan: BoundPlan) -> list[tuple[int, int] | None]:
+    """Registers of a thread and spilled bytes of each kernel. None for what torch runs."""
+    arch = of(plan.device).arch
+    found: list[tuple[int, int] | None] = []
+    for step in plan.steps:
+        if step.source is None:
+            found.append(None)
+            continue
+        launcher = compiled(step.source, arch, step.aligned).launcher(plan.device.index or 0)
+        found.append((launcher.registers, launcher.spills))
+    return found
 
 
 def _facts(piece: Any) -> Any:

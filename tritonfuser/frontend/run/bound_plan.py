@@ -13,6 +13,7 @@ from ...cache.calls.guarded_calls import GuardedCallInto
 from ...cache.executor import FusionExecutorCache
 from ...cache.keys.storage import modes_active
 from ...cache.plan.execution_plan import ExecutionPlan
+from ...cache.plan.steps import Step
 from ...heuristics.params import HeuristicParams
 from ...ir import Fusion
 from ...lowering.kernel_source import KernelSource
@@ -139,6 +140,11 @@ class BoundPlan(Unpicklable):
     def kernels(self) -> list[KernelSource]:
         """The generated kernels, in order; what torch computes is not among them."""
         return [step.source for step in self._plan.steps if step.source is not None]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The generated kernels and the calls of torch, in order."""
+        return self._plan.steps
 
     @property
     def params(self) -> list[HeuristicParams]:
