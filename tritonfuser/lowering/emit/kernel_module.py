@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...dtypes import DataType
@@ -80,6 +81,7 @@ def emit(
     sizes = _sizes(body, wide, env)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
+    body = [*_multiples(sizes), *body]
     text, placed = _module(name, segment, nest, passed, body, env)
     narrow = unvectorized(writer.loaded, tiled.inputs, nest.tiles)
     return KernelSource(
@@ -123,6 +125,19 @@ def _sizes(body: list[Line], wide: bool, env: ShapeEnv | None) -> tuple[SizeArg,
     text = "\n".join(line.code for line in body)
     found = () if env is None else atoms_in(env, text)
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
+
+
+ARGUMENT_MULTIPLE = 16
+"""Triton takes it of an argument whether it is a multiple of this, and of nothing else."""
+
+
+def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
+    """Sizes that are multiples of less than that, in a form that Triton reads it off.
+
+    Rows of a multiple of 8 elements of 2 bytes begin at vectors.
+    """
+    known = [(s.name, s.multiple) for s in sizes if s.multiple % ARGUMENT_MULTIPLE]
+    return [Line(f"{name} = {name} // {by} * {by}") for name, by in known if by > 1]
 
 
 def _numbers(segment: Segment, seeds: Seeds) -> list[Line]:
