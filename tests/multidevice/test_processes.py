@@ -15,6 +15,7 @@ CHECKS = [
     "dtensors",
     "dtensors_of_one_dim_over_a_grid",
     "uneven_dtensors",
+    "parts_of_several_sizes",
 ]
 OF_TWO = [case.name for case in of_size(2)] + CHECKS
 OF_FOUR = [case.name for case in of_size(4)]

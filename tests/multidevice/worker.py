@@ -158,6 +158,35 @@ def uneven_dtensors(device: str) -> None:
         raise AssertionError("accepted")
 
 
+@check
+def parts_of_several_sizes(device: str) -> None:
+    """Parts whose sizes no device can tell alone: all devices raise, and work on."""
+    rank, mesh = dist.get_rank(), DeviceMesh([0, 1])
+    with FusionDefinition() as fd:
+        x = cut(fd.define_tensor([-1, -1], contiguity=True), mesh, 0)
+        b = fd.define_tensor([-1], contiguity=True)
+        fd.add_output(cut(fd.ops.add(x, fd.ops.broadcast(b, [True, False])), mesh))
+        fd.add_output(cut(fd.ops.sum(x, [0]), mesh))
+    runs = [((3, 2), (4, 4)), ((2, 2), (4, 4))]
+    # On a GPU a device that has run a size before does not ask the others again.
+    runs += [((2, 2), (4, 5)), ((2, 3), (4, 4))] if device == "cpu" else []
+    for rows, columns in runs:
+        own, other = ([rows[r], columns[r]] for r in (rank, 1 - rank))
+        given = [torch.ones(own, device=device), torch.ones(own[1], device=device)]
+        text = (
+            "Expected input 0, tv0, to be of one shape on all devices of the mesh, but got "
+            f"{own} here and {other} on device {1 - rank}"
+        )
+        try:
+            whole, total = fd.run(given)
+        except RuntimeError as error:
+            assert own != other and text in str(error) and "worker.py" in str(error), error
+        else:
+            assert own == other, "accepted"
+            close(whole, torch.full((4, 4), 2.0))
+            close(total, torch.full((4,), 4.0))
+
+
 def main(rank: int, device: str, folder: Path) -> None:
     own, count = Communicator.instance(), int(os.environ["WORLD_SIZE"])
     assert (own.rank(), own.size(), own.local_rank()) == (rank, count, rank)

@@ -31,6 +31,7 @@ from ..record.cuts import span
 from ..record.device_mesh import DeviceMesh
 from ..record.sharding import Sharding, Shardings
 from ..vocabulary.unavailable import UnavailableError
+from .agreement import check_sizes, exchanges_parts, has_open_sizes
 from .communicator import Communicator
 from .exchanges import exchange
 from .mesh_program import Key, Program, Run, plan
@@ -41,10 +42,11 @@ Tensors = dict[Key, Any]
 
 @dataclass
 class _Bound:
-    """A program with what runs its local fusions."""
+    """A program with what runs its local fusions, and whether devices may disagree on sizes."""
 
     program: Program
     cores: dict[int, executor.FusionExecutorCache]
+    sizes_may_differ: bool
 
 
 class ShardedExecutor(executor.FusionExecutorCache):
@@ -79,6 +81,10 @@ class ShardedExecutor(executor.FusionExecutorCache):
         where = device_of(inputs, options.device)
         bound = self._bound(inputs, where)
         program = bound.program
+        if bound.sizes_may_differ:
+            check_sizes(self.fusion, program, inputs, where)
+            # On a GPU a check waits for the stream, so each size is checked once.
+            bound.sizes_may_differ = where.type == "cpu"
         have: Tensors = dict(zip(program.inputs, inputs, strict=True))
         for number, step in enumerate(program.steps):
             if isinstance(step, Run):
@@ -263,7 +269,7 @@ class ShardedExecutor(executor.FusionExecutorCache):
         )
         steps = enumerate(made.steps)
         cores = {n: executor.FusionExecutorCache(s.fusion) for n, s in steps if isinstance(s, Run)}
-        return _Bound(made, cores)
+        return _Bound(made, cores, has_open_sizes(self.fusion) and exchanges_parts(made))
 
     def _placed(self, recorded: Value, value: Value) -> Placement | None:
         """Where a tensor was put, at the sizes of this run."""
