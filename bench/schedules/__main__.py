@@ -1,4 +1,7 @@
-"""``python -m bench.schedules --out FILE``: time random schedules of random problems on a GPU."""
+"""``python -m bench.schedules --out FILE``: time random schedules of random problems on a GPU.
+
+With ``--show`` a file is summed up: the time of the heuristics' schedule over that of the fastest.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ..processes.jobs import Outcome
 from ..processes.workers import PROCESSES, Limits, run_jobs
 from ..tables.provenance import described
 from .problems import random_problems
+from .summary import summary
 from .trial import Trial
 
 
@@ -27,7 +31,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
+    parser.add_argument("--show", action="store_true", help="measure nothing: sum up the file")
     options = parser.parse_args()
+    if options.show:
+        print(summary(options.out))
+        return
     begun = time.time()
     about = {**described(None), "bandwidth": copy_bandwidth(), "seed": options.seed}
     problems = random_problems(options.problems, options.seed)
