@@ -88,6 +88,7 @@ ROOMS = {
         {"calls", "open_variant"},
         {"variants"},
         {"abstract_run", "dry_run"},
+        {"schedule_queries"},
         {"executor"},
         {"kernel_executor"},
     ),

@@ -97,6 +97,11 @@ from .heuristics.schedule import ReductionSplit as ReductionSplit
 from .heuristics.schedule import Rewrites as Rewrites
 from .heuristics.schedule import Schedule as Schedule
 from .heuristics.schedule import SegmentSchedule as SegmentSchedule
+from .heuristics.search.schedule_space import Legality as Legality
+from .heuristics.search.schedule_space import ScheduleSpace as ScheduleSpace
+from .heuristics.search.schedule_space import SegmentSpace as SegmentSpace
+from .heuristics.search.schedule_space import SplitSpace as SplitSpace
+from .heuristics.search.space import SearchSpace as SearchSpace
 from .integrations.dtensor import execute_with_dtensors as execute_with_dtensors
 from .lowering.backend.kernel_report import KernelReport as KernelReport
 from .lowering.kernel_source import KernelSource as KernelSource
@@ -166,6 +171,11 @@ __all__ = [
     "ScanParams",
     "MatmulParams",
     "ExprEvalParams",
+    "Legality",
+    "ScheduleSpace",
+    "SegmentSpace",
+    "SplitSpace",
+    "SearchSpace",
     "ReductionSplit",
     "Rewrites",
     "Schedule",

@@ -25,6 +25,9 @@ MAX_BLOCK_ELEMENTS = 1 << 20
 MAX_REGISTERS_PER_THREAD = 255
 """32-bit registers that one thread of an NVIDIA GPU can address."""
 
+MAX_THREADS_PER_BLOCK = 1024
+"""Threads of one program, on all GPUs of NVIDIA and AMD."""
+
 NVIDIA_WARP_SIZE = 32
 """Threads of a warp of all NVIDIA GPUs."""
 

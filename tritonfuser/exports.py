@@ -91,6 +91,13 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
                 "MatmulParams",
                 "ExprEvalParams",
             ),
+            "heuristics.search.schedule_space": (
+                "Legality",
+                "ScheduleSpace",
+                "SegmentSpace",
+                "SplitSpace",
+            ),
+            "heuristics.search.space": ("SearchSpace",),
             "heuristics.schedule": ("ReductionSplit", "Rewrites", "Schedule", "SegmentSchedule"),
             "frontend.nvfuser.launch_params": ("CompileParams", "LaunchParams"),
         },

@@ -134,11 +134,14 @@ def check(body, rng):
     """Whether a changed schedule ran."""
     fd, inputs, wanted, own = defined(body)
     data = mutated(rng.choice(own), rng)
+    legal = fd.is_legal(data, inputs)
     try:
         found = fd.run([x.clone() for x in inputs], schedule=data)
     except ParamsError as error:
         assert PATH.match(error.message), error.message
+        assert legal.reason == error.message
         return False
+    assert legal
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-2, atol=2e-3)
         assert one.stride() == other.stride()

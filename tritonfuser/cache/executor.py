@@ -12,6 +12,7 @@ from .. import options as settings
 from ..device import DeviceProperties
 from ..heuristics.params import HeuristicParams
 from ..heuristics.schedule import Schedule
+from ..heuristics.search.schedule_space import Legality, ScheduleSpace
 from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead
 from ..lowering.kernel_source import KernelSource
@@ -33,6 +34,7 @@ from .keys.storage import is_abstract_run, modes_active
 from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
+from .schedule_queries import legality, search_space
 from .variants import Request, Variants
 
 
@@ -224,6 +226,15 @@ class FusionExecutorCache:
     ) -> Schedule:
         """How the definition is cut into kernels, with the params of each."""
         return schedule_of(self.segments(inputs, options, varying))
+
+    def search_space(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ScheduleSpace:
+        """What could be tried in the place of the schedule of a first run."""
+        found = lower_for(self.fusion, inputs, options)[0].segmented
+        return search_space(self.fusion, inputs, options, found)
+
+    def legality(self, inputs: Sequence[Any], options: RunOptions) -> Legality:
+        """Whether ``options.schedule`` can be run."""
+        return legality(self.fusion, inputs, options)
 
     def compile_for(
         self, arch: str, inputs: Sequence[Any], options: RunOptions = DEFAULT

@@ -20,6 +20,7 @@ from ...device import DeviceProperties
 from ...errors import InputError, ParamsError, SourceLoc
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import Schedule
+from ...heuristics.search.schedule_space import Legality, ScheduleSpace
 from ...ir import Fusion, Value
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
@@ -196,6 +197,16 @@ class ShardedExecutor(executor.FusionExecutorCache):
         _refuse_varying(varying)
         core, given = self._single(inputs)
         return core.schedule(given, options)
+
+    def search_space(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ScheduleSpace:
+        """What could be tried in the place of the schedule, where there is one local run."""
+        core, given = self._single(inputs)
+        return core.search_space(given, options)
+
+    def legality(self, inputs: Sequence[Any], options: RunOptions) -> Legality:
+        """Whether a schedule can be run, where there is one local run."""
+        core, given = self._single(inputs)
+        return core.legality(given, options)
 
     def compile_for(
         self, arch: str, inputs: Sequence[Any], options: RunOptions = DEFAULT

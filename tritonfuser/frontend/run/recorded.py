@@ -11,9 +11,10 @@ import torch
 from ... import options
 from ...cache import executor
 from ...cache.keys.recompiles import Recompiles
-from ...errors import DefinitionError, UndefinedFusionError
+from ...errors import DefinitionError, ParamsError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import Schedule
+from ...heuristics.search.schedule_space import Legality, ScheduleSpace
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import DEFAULT, RunOptions
@@ -117,6 +118,80 @@ class Recorded:
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
             return self._core().schedule(given, options, [*map(flatten_inputs, varying)])
+
+    def search_space(self, inputs: Inputs, *, arch: str | None = None) -> ScheduleSpace:
+        """What could be tried in the place of ``fd.schedule(inputs)``, as data.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            As for ``run``. With ``arch`` CPU or meta tensors stand for tensors on that GPU.
+        arch : str, optional
+            Search for another GPU, which need not be here: ``"sm_90"``.
+
+        Returns
+        -------
+        ScheduleSpace
+            For each segment the fields of its params, their legal values and the conditions
+            between them, the other schedulers that could take it, and the splits whose parts can
+            be varied. ``to_dict()`` is plain data; ``draw(random.Random(0))`` is a schedule.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+
+        Examples
+        --------
+        >>> space = fd.search_space([a, b])
+        >>> schedule = space.draw(random.Random(0))
+        >>> if fd.is_legal(schedule, [a, b]):
+        ...     fd.run([a, b], schedule=schedule)
+        """
+        with locate_errors(self._ready()):
+            given, options = self._asked(inputs, arch, run_options())
+            return self._core().search_space(given, options)
+
+    def is_legal(
+        self, schedule: ScheduleLike, inputs: Inputs, *, arch: str | None = None
+    ) -> Legality:
+        """Whether ``run(inputs, schedule=schedule)`` takes a schedule. Nothing is compiled.
+
+        How many registers a kernel takes, and whether its shared memory suffices, is known when it
+        is compiled: a legal schedule may still be refused by a run on a GPU.
+
+        Parameters
+        ----------
+        schedule : Schedule or dict
+            As for ``run``. A wrong one is no error here.
+        inputs : list or tuple
+            As for ``run``. With ``arch`` CPU or meta tensors stand for tensors on that GPU.
+        arch : str, optional
+            Ask for another GPU, which need not be here: ``"sm_90"``.
+
+        Returns
+        -------
+        Legality
+            True in an ``if``, or False with ``reason``: a sentence that begins with the path of
+            the field.
+
+        Raises
+        ------
+        InputError
+            The inputs do not fit the definition.
+
+        Examples
+        --------
+        >>> fd.is_legal(data, [a, b]).reason
+        'segments[0].params.block_r: expected a power of two, 1 to 1048576, got 96'
+        """
+        with locate_errors(self._ready()):
+            given, options = self._asked(inputs, arch, run_options())
+            try:
+                options = replace(options, schedule=run_options(schedule=schedule).schedule)
+            except ParamsError as error:
+                return Legality(error.message)
+            return self._core().legality(given, options)
 
     def segments(
         self,

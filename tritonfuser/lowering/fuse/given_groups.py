@@ -14,6 +14,7 @@ from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import bits
+from ..legality.device_limits import why_not_launched
 from ..legality.kernel import CIRCLE, grown_with
 from ..legality.loop_nests import nesting_of
 from ..legality.params import why_not_params
@@ -56,7 +57,7 @@ class GivenGroups(Placement):
         """The schedule's params."""
         place = self._segment_of(group)
         params = self.segments[place].params
-        reason = why_not_scheduler(params.scheduler, group)
+        reason = why_not_scheduler(params.scheduler, self.problem(group))
         if reason is not None:
             raise ParamsError(
                 f"segments[{place}].scheduler: {params.scheduler} cannot be: {reason}"
@@ -76,6 +77,9 @@ class GivenGroups(Placement):
             refusal = why_not_params(piece, piece.params)
             if refusal is not None:
                 raise ParamsError(f"{where}.params: {refusal.reason}", hint=refusal.hint)
+            reason = why_not_launched(piece.params, self.device)
+            if reason is not None:
+                raise ParamsError(f"{where}.params: {reason}")
             self._refuse_idle(piece, where)
 
     def _refuse_idle(self, piece: Segment, where: str) -> None:

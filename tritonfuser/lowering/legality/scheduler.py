@@ -1,4 +1,4 @@
-"""Whether kernels of a scheduler can compute what a group has. A reason is the answer, or None.
+"""Whether kernels of a scheduler can compute what a segment has. A reason is the answer, or None.
 
 Whether the scheduler's kernels are fast there is not asked: that is for ``heuristics``.
 """
@@ -8,37 +8,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...symbolic.queries import assume_equal
-from ..groups.fusion_group import FusionGroup
+from ...heuristics.problem import Problem
+from ...symbolic.queries import assume_equal, is_known_equal
 
 
 class _Rule(NamedTuple):
-    """What a group must be.
+    """What a problem must be.
 
     Attributes
     ----------
     holds : callable
-        Whether a group is.
+        Whether one is.
     reason : str
         What is in the way of one that is not.
     """
 
-    holds: Callable[[FusionGroup], bool]
+    holds: Callable[[Problem], bool]
     reason: str
 
 
-_FLAT = _Rule(lambda g: not (g.members or g.outer), "the kernel has reductions")
-_NO_PRODUCT = _Rule(lambda g: g.product is None, "the kernel has a matrix product")
-_REDUCES = _Rule(lambda g: bool(g.members or g.outer), "the kernel has no reduction")
-_NO_SCAN = _Rule(lambda g: not g.scans, "the kernel has a scan")
-_ROWS = _Rule(lambda g: not g.outer, "the kernel reduces over its rows as well")
-_APART = _Rule(lambda g: not g.co_reduced, "the kernel reduces results of its own rows")
+def _reduces(problem: Problem) -> bool:
+    """Whether the kernel has reductions, scans or a product."""
+    along = bool(problem.reduction_depth) or problem.scans or problem.product is not None
+    return along or bool(problem.outer_members)
+
+
+_FLAT = _Rule(lambda p: not _reduces(p), "the kernel has reductions")
+_NO_PRODUCT = _Rule(lambda p: p.product is None, "the kernel has a matrix product")
+_REDUCES = _Rule(_reduces, "the kernel has no reduction")
+_NO_SCAN = _Rule(lambda p: not p.scans, "the kernel has a scan")
+_ROWS = _Rule(lambda p: not p.outer_members, "the kernel reduces over its rows as well")
+_APART = _Rule(
+    lambda p: is_known_equal(p.co_reduced, 1), "the kernel reduces results of its own rows"
+)
 _ONE_PASS = _Rule(
-    lambda g: g.depth <= 1 and not g.dependent_outputs,
+    lambda p: p.reduction_depth <= 1 and not p.dependent_outputs,
     "a reduction's result is used along the reduced axis",
 )
 _EMPTY = _Rule(
-    lambda g: assume_equal(g.loops.row_extent * g.loops.inner_extent, 0) and not g.outer,
+    lambda p: assume_equal(p.parallel * p.reduced, 0) and not p.outer_members,
     "there are elements to compute",
 )
 
@@ -51,25 +59,25 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "inner_persistent": _NORMALIZES,
     "outer_persistent": (*_NORMALIZES, _APART),
     "inner_outer_persistent": (
-        _Rule(lambda g: bool(g.outer), "the kernel does not reduce over its rows"),
+        _Rule(lambda p: p.outer_members > 0, "the kernel does not reduce over its rows"),
         _NO_PRODUCT,
         _NO_SCAN,
     ),
-    "scan": (_Rule(lambda g: g.scans, "the kernel has no scan"), _ROWS),
-    "matmul": (_Rule(lambda g: g.product is not None, "the kernel has no matrix product"),),
+    "scan": (_Rule(lambda p: p.scans, "the kernel has no scan"), _ROWS),
+    "matmul": (_Rule(lambda p: p.product is not None, "the kernel has no matrix product"),),
 }
 
 
-def why_not_scheduler(scheduler: str, group: FusionGroup | None) -> str | None:
-    """None, or why no kernel of a scheduler can be that of a group.
+def why_not_scheduler(scheduler: str, problem: Problem | None) -> str | None:
+    """None, or why no kernel of a scheduler can compute what a segment has.
 
     Parameters
     ----------
-    group : FusionGroup or None
-        None for an op that torch runs.
+    problem : Problem or None
+        The segment's facts. None for an op that torch runs.
     """
-    if group is None:
+    if problem is None:
         return None if scheduler == "expr_eval" else "its scheduler is expr_eval"
     if scheduler == "expr_eval":
         return "torch does not run what is in the kernel"
-    return next((rule.reason for rule in _RULES[scheduler] if not rule.holds(group)), None)
+    return next((rule.reason for rule in _RULES[scheduler] if not rule.holds(problem)), None)
