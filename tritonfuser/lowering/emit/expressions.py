@@ -24,7 +24,7 @@ def filled(
     """The expression with its operands' names put in."""
     operands = zip(as_call(node).op.params, node.args, strict=False)
     params = [param.name for param, arg in operands if arg is not None]
-    template = form.expression(dtypes[0], _last_value(node))
+    template = form.expression(dtypes[0], last_value(node))
     simple = any(not n.literal and n.dtype is d for n, d in zip(names, dtypes, strict=True))
     texts = {
         param: name.text if not name.literal or _adapts(name, simple, template) else typed(name)
@@ -43,10 +43,9 @@ def _is_plain(name: Name) -> bool:
     return name.dtype in (DataType.Int, DataType.Int32)
 
 
-def load_text(pointer: str, masks: list[str]) -> str:
-    if not masks:
-        return f"tl.load({pointer})"
-    return f"tl.load({pointer}, mask={' & '.join(masks)}, other=0)"
+def load_text(pointer: str, mask: str) -> str:
+    """A load; zeros where the mask does not hold."""
+    return f"tl.load({pointer}, mask={mask}, other=0)" if mask else f"tl.load({pointer})"
 
 
 def zero(dtype: DataType) -> Name:
@@ -64,7 +63,7 @@ def typed(name: Name) -> str:
     return f"tl.full([], {name.text}, {triton_name(name.dtype)})"
 
 
-def _last_value(node: Node) -> object:
+def last_value(node: Node) -> object:
     last = node.args[-1]
     return last.value if isinstance(last, Const) else None
 
@@ -94,6 +93,18 @@ def _wrapped(value: int, dtype: DataType) -> int:
     """An int in a type of fewer bits, or without a sign, as a cast makes it."""
     held = int_range(dtype)
     return (value - held.start) % (held.stop - held.start) + held.start
+
+
+def is_widening(source: DataType, target: DataType) -> bool:
+    """Whether a cast between floats keeps every number."""
+    return target in _WIDER.get(source, ())
+
+
+_WIDER = {
+    DataType.Half: (DataType.Float, DataType.Double),
+    DataType.BFloat16: (DataType.Float, DataType.Double),
+    DataType.Float: (DataType.Double,),
+}
 
 
 def literal(const: Const, dtype: DataType) -> str:

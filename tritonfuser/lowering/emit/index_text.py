@@ -155,7 +155,7 @@ class IndexWriter:
         assert isinstance(loaded.key, Read)
         guards = loaded.key.guards
         dims = found.dims | self.guard_dims(guards)
-        where = " & ".join([*self.mask(dims), *self.conditions(guards)]) or "True"
+        where = self.mask_name(dims, guards) or "True"
         scope = self.writer.scope_for(dims)
         if self.check_bounds:
             scope.lines.append(_bounds_assertion(found.text, dim, where, loaded.loc))
@@ -187,6 +187,34 @@ class IndexWriter:
             if bounds is None or not is_known_less(bounds[1], guard.high):
                 texts.append(f"({place} < {guard.high - expr.const})")
         return list(dict.fromkeys(texts))
+
+    def inside(self, guards: tuple[Guard, ...]) -> str:
+        """All guards as one condition with a name, written once; nothing for what always holds."""
+        found = self.conditions(guards)
+        return self._named(found, self.guard_dims(guards), "inside") if found else ""
+
+    def mask_name(self, dims: frozenset[str], guards: tuple[Guard, ...] = ()) -> str:
+        """Tiles' masks and guards as one mask with a name, written once; nothing without any."""
+        masks, inside = self.mask(dims), self.inside(guards)
+        if not inside:
+            return self._named(masks, dims, "") if masks else ""
+        return self._named([*masks, inside], dims | self.guard_dims(guards), "mask")
+
+    def _named(self, parts: list[str], dims: frozenset[str], series: str) -> str:
+        """A conjunction under a name, in the outermost scope where all of it is known."""
+        if len(parts) == 1 and parts[0].isidentifier():
+            return parts[0]
+        key = ("mask", *parts)
+        found = self.writer.find(key)
+        if found is None:
+            axes = [part.removesuffix("_mask") for part in parts]
+            writer = self.writer
+            name = writer.numbered(series) if series else writer.fresh("_".join([*axes, "mask"]))
+            text = parts[0][1:-1] if len(parts) == 1 else " & ".join(parts)
+            writer.scope_for(dims).lines.append(Line(f"{name} = {text}"))
+            found = Name(name, DataType.Bool, dims)
+            writer.bind(key, found)
+        return found.text
 
     def guard_dims(self, guards: tuple[Guard, ...]) -> frozenset[str]:
         """The tile axes that guards depend on."""

@@ -58,7 +58,7 @@ class KernelBody:
         lines = self.writer.scopes[0].lines
         if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._read_by_all())
-        return lines or [Line("pass")]
+        return lines
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""

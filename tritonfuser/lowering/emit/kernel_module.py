@@ -30,6 +30,7 @@ from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, uses_torch
 from .lines import Line, place_text
 from .matmul_body import ProductBody
+from .unused_lines import without_unused
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
 _JITTED = ("JITFunction", "InterpretedFunction")
@@ -74,7 +75,8 @@ def emit(
         check_bounds=check_bounds,
     )
     writer = _body(facts, nest)
-    body = [*_overlap(segment), *_numbers(segment, seeds), *writer.write()]
+    body = without_unused([*_overlap(segment), *_numbers(segment, seeds), *writer.write()])
+    body = body or [Line("pass")]
     args = _args(segment)
     name = kernel_name(segment)
     params = segment.kernel_params

@@ -58,6 +58,25 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """What a value is where masks do not hold.
+
+    Attributes
+    ----------
+    loads : frozenset of str
+        The masked loads that it is computed from. It is zero where they give zeros.
+    masks : frozenset of str
+        The tiles of whose masks one not holding is enough.
+    loaded : bool
+        Whether it is what its one load gives, whatever that is.
+    """
+
+    loads: frozenset[str]
+    masks: frozenset[str]
+    loaded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A Triton expression with a value.
 
@@ -71,9 +90,15 @@ class Name:
         The kernel axes that it runs over.
     literal : bool
         Whether it is a number written out.
+    held : DataType or None
+        A narrower dtype that holds its numbers exactly.
+    outside : Outside or None
+        What it is where masks do not hold, as far as that is known.
     """
 
     text: str
     dtype: DataType
     dims: frozenset[str] = frozenset()
     literal: bool = False
+    held: DataType | None = None
+    outside: Outside | None = None

@@ -58,21 +58,25 @@ class LoadWriter:
         value = read.value
         offset = offset_of(read.index, self.stored[value])
         dims = self.index.dims(offset) | self.index.guard_dims(read.guards)
-        masks = self.index.mask(dims) + self.index.conditions(read.guards)
         self.loaded.append(read)
         repeat = repeat_of(offset, read.guards, self.index.met(offset), self.index.rank)
         if repeat is None:
-            text = load_text(self._pointer(read, offset, dims, masks), masks)
-            return self.writer.define(value, text, dims, value.dtype, loads=value.name)
+            mask = self.index.mask_name(dims, read.guards)
+            text = load_text(self._pointer(read, offset, dims, mask), mask)
+            name = self.writer.define(value, text, dims, value.dtype, loads=value.name)
+            if not mask:
+                return name
+            tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
+            return self.writer.masked_loads.add(name, self.writer.scope_for(dims).lines, tiles)
         pointer = self.address(value, self.repeats.offset(offset, repeat))
-        text = load_text(pointer, self.repeats.masks(masks, repeat))
+        text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat))
         run = self.writer.define(value, text, dims, value.dtype, None, "_lane", value.name)
         return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
 
-    def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], masks: list[str]) -> str:
-        """The address of a load; with masks it is a block as they are."""
+    def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
+        """The address of a load; with a mask it is a block as that is."""
         pointer = self.address(read.value, offset)
-        if not masks or self.index.blocked(self.index.dims(offset)):
+        if not mask or self.index.blocked(self.index.dims(offset)):
             return pointer
         # A value read at run time may be a block of one, where tiles have several rows.
         computed = self.index.rank > 1 and any(guard.expr.loaded() for guard in read.guards)

@@ -6,8 +6,7 @@ What follows the product comes behind that loop: for whole tiles, or for parts o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...dtypes import DataType
 from ...heuristics.params import MatmulParams
@@ -62,7 +61,7 @@ class ProductBody:
                 f"for tile in tl.range(tl.program_id(0), {tile.axis.extent}, {programs}, "
                 "flatten=True):"
             )
-        return without_unused([*self.descriptors.lines(), *self.writer.scopes[0].lines])
+        return [*self.descriptors.lines(), *self.writer.scopes[0].lines]
 
     # -- where a tile is -----------------------------------------------------
 
@@ -218,22 +217,3 @@ class ProductBody:
         name = self.writer.define(read.value, text, frozenset(("m", "n")), read.value.dtype)
         self.writer.bind(read, name)
         return name
-
-
-def without_unused(lines: list[Line]) -> list[Line]:
-    """The lines without those that name a position nobody reads."""
-    while True:
-        words: dict[str, int] = {}
-        for line in lines:
-            for word in re.findall(r"[A-Za-z_]\w*", line.text):
-                words[word] = words.get(word, 0) + 1
-        kept = [line for line in lines if not _is_unused(line.text, words)]
-        if len(kept) == len(lines):
-            return lines
-        lines = kept
-
-
-def _is_unused(text: str, words: Mapping[str, int]) -> bool:
-    """Whether a line only names a range, a start, a mask or a coordinate, and nobody uses it."""
-    found = re.fullmatch(r"(tile|row|column|z|w|(?:m|n|c|k|kk)(?:_start|_mask)?) = .*", text)
-    return found is not None and words[found[1]] == 1

@@ -44,12 +44,13 @@ def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:
     writer, index = loads.writer, loads.index
     offset = offset_of(read.index, loads.stored[value])
     dims = index.dims(offset)
-    masks = index.mask(dims)
+    named = index.mask_name(dims)
+    masks = [named] if named else []
     loads.loaded.append(read)
 
     def load(step: Affine, *beside: str) -> str:
         pointer = loads.address(value, substitute(offset, {loop.axis: step}))
-        return load_text(pointer, [*masks, *beside])
+        return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")
     writer.line_before_loop(f"{coming} = {load(Affine())}", loads=value.name)

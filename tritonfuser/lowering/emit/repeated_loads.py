@@ -114,11 +114,14 @@ class RepeatWriter:
 
         return Affine(tuple((by_run(d), step) for d, step in offset.terms), offset.const)
 
-    def masks(self, masks: list[str], repeat: Repeat) -> list[str]:
-        """The conditions of a load, of runs whose first element is inside."""
+    def mask(self, dims: frozenset[str], guards: tuple[Guard, ...], repeat: Repeat) -> str:
+        """The mask of a load, of runs whose first element is inside."""
         tile = repeat.tile
+        if not tile.masked or tile.name not in dims:
+            return self.index.mask_name(dims, guards)
         inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.axis.extent})"
-        return [inside if mask == f"{tile.name}_mask" else mask for mask in masks]
+        rest = self.index.mask_name(dims - {tile.name}, guards)
+        return f"{rest} & {inside}" if rest else inside[1:-1]
 
     def position(self, position: Affine) -> str:
         """A position as a number; divisions are of one element of a run, not of each."""

@@ -51,8 +51,8 @@ class StoreWriter:
         pointer = self.loads.address(store.value, offset)
         if self._needs_block(dims, masked):
             pointer = self.index.spread(pointer, masked, always=True)
-        masks = self.index.mask(masked) + self.index.conditions(guards)
-        mask = f", mask={' & '.join(masks)}" if masks else ""
+        named = self.index.mask_name(masked, guards)
+        mask = f", mask={named}" if named else ""
         text = cast_text(name.text, name.dtype, store.value.dtype)
         loc = None if store.scatter is None else store.scatter.loc
         self.writer.scope_for(masked).lines.append(Line(f"tl.store({pointer}, {text}{mask})", loc))

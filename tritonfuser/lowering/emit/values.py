@@ -7,8 +7,9 @@ has in the definition.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import replace
 
-from ...dtypes import EIGHT_BIT_FLOATS, DataType, compute_dtype
+from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
 from ...ir import Const, Fusion, Node, Operand, Value
 from ...ops.builder import as_call
 from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
@@ -16,8 +17,9 @@ from ...ops.typing_rules import operand_types
 from ...shapes import Source, broadcast_index
 from ...symbolic.index_expr import Affine, linear, unbound
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
-from .expressions import cast_text, filled, number, triton_name, typed, zero
+from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
 from .lines import Name
+from .masked_loads import after_op
 from .random_words import WORDS, Run, run_along, scaled
 from .repeated_loads import RepeatWriter
 
@@ -135,7 +137,11 @@ class ValueWriter:
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
         dims = frozenset[str]().union(*(n.dims for n in names))
-        return self.writer.define(node.out, text, dims, out, node.loc)
+        name = self.writer.define(node.out, text, dims, out, node.loc)
+        operands = zip(as_call(node).op.params, node.args, strict=False)
+        params = [p.name for p, arg in operands if isinstance(arg, Value | Const)]
+        template = form.expression(typing.operands[0], last_value(node))
+        return replace(name, outside=after_op(template, dict(zip(params, names, strict=True))))
 
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""
@@ -154,14 +160,14 @@ class ValueWriter:
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
             self.read_indices(*(guard.expr for guard in source.guards))
-            conditions = self.index.conditions(source.guards)
-            if not conditions:  # of the axes as they are here, the guards say nothing
+            inside = self.index.inside(source.guards)
+            if not inside:  # of the axes as they are here, the guards say nothing
                 result = chosen
                 continue
             if chosen.literal and result.literal:
                 result = self._spelled(node, result)
             dims = chosen.dims | result.dims | self.index.guard_dims(source.guards)
-            text = f"tl.where({' & '.join(conditions)}, {chosen.text}, {result.text})"
+            text = f"tl.where({inside}, {chosen.text}, {result.text})"
             result = self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._spelled(node, result) if result.literal else result
 
@@ -198,11 +204,14 @@ class ValueWriter:
         position = unbound(linear(read.index, node.out.tensor.sizes))
         dims = self.index.dims(position)
         if isinstance(form, Factory):
-            where = f"({self.repeats.position(position)})"
+            where = self.repeats.position(position)
+            where = where if where.isidentifier() else f"({where})"
             varies = "{i0}" in form.triton and bool(dims or position.loaded())
             if varies:
                 where = f"{where}.to({triton_name(work)})"
             text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
+            if work.info.category is Category.INT:  # 0.0 + -0.0 is another number
+                text = text.removeprefix("0 + ").removeprefix("1 * ")
             dims = dims if varies else frozenset()
             if not varies and not any(isinstance(a, Value) for a in operands.values()):
                 text = f"tl.full([], {text}, {triton_name(work)})"

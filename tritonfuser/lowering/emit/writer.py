@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Value
-from .expressions import cast_text
+from .expressions import cast_text, is_widening
 from .lines import Line, Name
+from .masked_loads import MaskedLoads, after_cast
 
 
 @dataclass
@@ -37,6 +38,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.scopes = [Scope()]
+        self.masked_loads = MaskedLoads()
         self._used: dict[str, int] = {}
 
     # -- names ---------------------------------------------------------------
@@ -102,7 +104,13 @@ class Writer:
             text = cast_text(name.text, name.dtype, dtype)
             mark = "" if loc is not None else f"_{dtype.info.triton}"
             found = self.define(value, text, name.dims, dtype, loc, mark)
+            widened = is_widening(name.dtype, dtype)
+            held = (name.held or name.dtype) if widened else None
+            found = replace(found, held=held, outside=after_cast(name, dtype))
             self.bind(key, found)
+            if widened or name.held is dtype:
+                # The way back changes nothing.
+                self.bind(("cast", found.text, name.dtype), name)
         return found
 
     def line(self, text: str, loc: SourceLoc | None = None, loads: str = "") -> None:

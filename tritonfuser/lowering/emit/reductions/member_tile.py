@@ -139,15 +139,22 @@ class MemberTile:
         read = Read(self.value, self.at.index(self.member.operand_index))
         found = self.context.values.read(read)
         name = self.writer.cast(found, self.dtype, self.value, self.loc)
-        if self.tile.masked:
+        if self.tile.masked and not self._gives(name, identity):
             text = f"tl.where({self.tile.name}_mask, {name.text}, {identity})"
             dims = name.dims | {self.tile.name} | self._mask_dims()
-            return self.writer.define(self.value, text, dims, self.dtype, None, "_masked")
+            masked = self.writer.define(self.value, text, dims, self.dtype, None, "_masked")
+            return replace(masked, held=name.held)
         if self.tile.name not in name.dims:
             dims = name.dims | {self.tile.name}
             text = f"tl.broadcast_to({name.text}, {self.index.shape(dims)})"
             return self.writer.define(self.value, text, dims, self.dtype, None, "_whole")
         return name
+
+    def _gives(self, name: Name, identity: str) -> bool:
+        """Whether a value is ``identity`` by itself where the tile reaches past."""
+        if not name.dims >= {self.tile.name} | self._mask_dims():
+            return False
+        return self.writer.masked_loads.gives(name, self.tile.name, identity, self.dtype)
 
     def _mask_dims(self) -> frozenset[str]:
         """The axes beside its own that the tile's mask depends on: each row has its vectors."""

@@ -39,6 +39,11 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
         return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
 
     text = across(operand.text)
-    for peeled in [t.operand(t.identity(form.identity)) for t in tile.peeled_tiles()]:
+    rest = [t.operand(t.identity(form.identity)) for t in tile.peeled_tiles()]
+    for peeled in rest:
         text = form.combine.format(a=text, b=across(peeled.text))
-    return tile.define(tile.out, text, tile.result_dims(operand), mark)
+    held = operand.held if form.identity in ("lowest", "highest") else None
+    if text == operand.text and tile.in_loop:
+        return Name(text, tile.dtype, tile.result_dims(operand), held=held)
+    found = tile.define(tile.out, text, tile.result_dims(operand), mark)
+    return replace(found, held=held)
