@@ -300,7 +300,8 @@ class Recorded:
 
         The first two signatures are compiled with constant sizes. A further one that differs from
         them in sizes alone gets kernels that take those sizes as arguments. Decisions that depend
-        on a size are recorded as guards; later sizes that pass the guards compile nothing.
+        on a size are recorded as guards. Later sizes that pass the guards, and for which heuristics
+        choose the same schedule, compile nothing; another schedule is a variant of its own.
 
         Examples
         --------
