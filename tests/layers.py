@@ -27,8 +27,8 @@ HOUSE = (
 )
 """The rooms, lowest first: what a module imports is in its own room or in a lower one."""
 
-LAZY = (PACKAGE, f"{PACKAGE}.cli.main")
-"""What imports when it is asked: a public name, a subcommand."""
+LAZY = (PACKAGE, f"{PACKAGE}.cli.main", f"{PACKAGE}.symbolic.extents")
+"""What imports when it is asked: a public name, a subcommand, sympy."""
 
 ROOMS = {
     "symbolic": (
