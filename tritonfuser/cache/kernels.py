@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .. import options
 from ..lowering.backend.launcher_build import build_launcher, kinds
 from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
 from ..lowering.kernel_source import KernelSource
+from .keys.kernel_key import kernel_key
 from .lru import LRU
 
 Wanted = tuple[KernelSource, tuple[bool, ...]]
@@ -23,27 +23,14 @@ _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
 
 
-def _key(source: KernelSource) -> tuple[Any, ...]:
-    return (
-        source.text,
-        tuple((arg.name, arg.dtype, arg.is_tensor) for arg in source.args),
-        source.sizes,
-        source.constants,
-        source.num_warps,
-        source.num_stages,
-        source.max_registers,
-        options.codegen_options(),
-    )
-
-
 def interpreted(source: KernelSource) -> Callable[..., None]:
     """The kernel as a function on CPU tensors."""
-    return _INTERPRETED.get_or_make(_key(source), lambda: interpret_kernel(source))
+    return _INTERPRETED.get_or_make(kernel_key(source), lambda: interpret_kernel(source))
 
 
 def compiled(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> CompiledKernel:
     """The kernel's binary for an architecture."""
-    key = (*_key(source), arch, aligned)
+    key = (*kernel_key(source), arch, aligned)
     return _COMPILED.get_or_make(key, lambda: compile_kernel(source, arch, aligned))
 
 
@@ -82,11 +69,11 @@ def compile_together(
     list of float
         The seconds that each took.
     """
-    keys = [(*_key(source), arch, flags) for source, flags in wanted]
+    keys = [(*kernel_key(source), arch, flags) for source, flags in wanted]
     missing = {key: one for key, one in zip(keys, wanted, strict=True) if key not in _COMPILED}
     took: dict[Any, float] = {}
     if missing:
-        with ThreadPoolExecutor(_threads(), "tritonfuser compile") as pool:
+        with ThreadPoolExecutor(usable_threads(), "tritonfuser compile") as pool:
             took = _all_done(_submitted(pool, missing, arch, device_index))
     return [took.pop(key, 0.0) for key in keys]
 
@@ -120,7 +107,7 @@ def _all_done(futures: dict[Any, Future[float]]) -> dict[Any, float]:
     return {key: future.result() for key, future in futures.items()}
 
 
-def _threads() -> int:
+def usable_threads() -> int:
     """One for each usable core, at least two: a thread may wait for ptxas."""
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     return max(2, len(usable) if usable else os.cpu_count() or 1)
