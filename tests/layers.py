@@ -82,7 +82,7 @@ ROOMS = {
         {"pipeline"},
     ),
     "cache": (
-        {"keys", "lru"},
+        {"keys", "lru", "tuned"},
         {"kernels"},
         {"plan"},
         {"calls", "open_variant"},
@@ -97,6 +97,7 @@ ROOMS = {
         {"record"},
         {"inspect", "multidevice"},
         {"serialization"},
+        {"tune"},
         {"run"},
         {"definition"},
         {"nvfuser"},

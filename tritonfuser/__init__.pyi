@@ -71,6 +71,9 @@ from .frontend.run.validation import get_val_tolerances as get_val_tolerances
 from .frontend.run.validation import (
     validate_with_auto_inferred_outputs as validate_with_auto_inferred_outputs,
 )
+from .frontend.tune.child_process import TunerError as TunerError
+from .frontend.tune.report import Trial as Trial
+from .frontend.tune.report import TuneReport as TuneReport
 from .frontend.vocabulary.enums import CacheOp as CacheOp
 from .frontend.vocabulary.enums import CommunicatorBackend as CommunicatorBackend
 from .frontend.vocabulary.enums import IdMappingMode as IdMappingMode
@@ -180,6 +183,8 @@ __all__ = [
     "Rewrites",
     "Schedule",
     "SegmentSchedule",
+    "Trial",
+    "TuneReport",
     "CompileParams",
     "LaunchParams",
     # errors
@@ -203,6 +208,7 @@ __all__ = [
     "NoReferenceError",
     "ProfilerError",
     "ValidationError",
+    "TunerError",
     "UnavailableError",
     # versions
     "version",

@@ -175,6 +175,18 @@ class Settings:
         "0: a product and a sum are never contracted into one rounding",
         codegen=True,
     )
+    tuned: bool = _env(
+        "TRITONFUSER_TUNED",
+        _flag,
+        True,
+        "0: runs do not use schedules that fd.autotune stored",
+    )
+    cache_dir: str = _env(
+        "TRITONFUSER_CACHE_DIR",
+        str,
+        "",
+        "where tuned schedules are stored; by default in the user's directory for caches",
+    )
 
 
 def table() -> tuple[Option, ...]:

@@ -13,11 +13,11 @@ from tritonfuser import BoundPlan, FusionDefinition, Schedule
 from tritonfuser.cache.kernels import compiled
 from tritonfuser.device import of
 from tritonfuser.errors import TritonFuserError
+from tritonfuser.frontend.tune.candidates import candidates
 from tritonfuser.heuristics.plain_data.codec import encode
 
 from ..measure.timing import free, interleaved
 from ..processes.jobs import JobContext
-from .candidates import candidates
 from .problems import Problem
 
 TRIES = 6

@@ -8,9 +8,9 @@ import random
 import pytest
 import torch
 
-from bench.schedules.candidates import candidates
 from bench.schedules.problems import FAMILIES, random_problems
 from tritonfuser import ParamsError
+from tritonfuser.frontend.tune.candidates import candidates
 from tritonfuser.heuristics.params import PARAMS
 from tritonfuser.heuristics.search.spaces import SPACES
 

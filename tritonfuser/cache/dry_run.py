@@ -16,6 +16,7 @@ from ..lowering.build import KernelReport, report
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
+from .kernels import Wanted
 from .keys.open_sizes import KeyReader, Numbers, Opened, opened
 from .keys.run_device import device_of
 from .keys.signature import is_aligned, key_maker, signature
@@ -115,16 +116,26 @@ def compile_for(
         One for each kernel, in the order of a run.
     """
     lowered, _ = lower_for(fusion, inputs, replace(options, arch=arch))
+    schedulers = (
+        piece.scheduler
+        for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True)
+        if source is not None
+    )
+    wanted = zip(wanted_kernels(fusion, inputs, lowered), schedulers, strict=True)
+    return [report(source, scheduler, arch, flags) for (source, flags), scheduler in wanted]
+
+
+def wanted_kernels(fusion: Fusion, inputs: Sequence[Any], lowered: Lowered) -> list[Wanted]:
+    """The kernels of a lowered fusion, with the alignment of their arguments."""
     pairs = zip(fusion.inputs, inputs, strict=True)
     aligned = {value.name: is_aligned(given) for value, given in pairs if value.is_tensor}
     for part in lowered.parts:
         aligned[part.value.name] = aligned.get(part.source.name, False)
-    reports: list[KernelReport] = []
-    for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True):
-        if source is not None:
-            flags = tuple(aligned.get(arg.value.name, arg.is_tensor) for arg in source.args)
-            reports.append(report(source, piece.scheduler, arch, flags))
-    return reports
+    return [
+        (source, tuple(aligned.get(arg.value.name, arg.is_tensor) for arg in source.args))
+        for source in lowered.sources
+        if source is not None
+    ]
 
 
 def _opened(

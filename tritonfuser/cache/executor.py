@@ -10,6 +10,7 @@ import torch
 
 from .. import options as settings
 from ..device import DeviceProperties
+from ..errors import TritonFuserError
 from ..heuristics.params import HeuristicParams
 from ..heuristics.schedule import Schedule
 from ..heuristics.search.schedule_space import Legality, ScheduleSpace
@@ -28,6 +29,7 @@ from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
 from .dry_run import checked_device, compile_for, lower_for, lower_opened, properties_of
+from .keys.open_sizes import Opened
 from .keys.recompiles import Recompiles
 from .keys.signature import MISFIT_ERRORS, key_maker, signature
 from .keys.storage import is_abstract_run, modes_active
@@ -35,6 +37,8 @@ from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .schedule_queries import legality, search_space
+from .tuned import store
+from .tuned.keys import StoreKey, store_key
 from .variants import Request, Variants
 
 
@@ -111,7 +115,30 @@ class FusionExecutorCache:
         request, cached = self._request(inputs, options)
         self._drop_if_settings_changed()
         self._last = NoGuardedCall  # the plan asked for is now the newest
-        return self._plans.get_or_make(cached, lambda: register_plan(self._variants.serve(request)))
+        return self._plans.get_or_make(
+            cached, lambda: register_plan(self._made(request, inputs, options))
+        )
+
+    def _made(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> ExecutionPlan:
+        """A plan of the stored schedule, if there is one, else of the heuristics'."""
+        tuned = self._tuned(inputs, options)
+        if tuned is not None:
+            try:
+                return self._variants.serve(self._request(inputs, tuned)[0])
+            except TritonFuserError as error:
+                settings.log("cache", f"the stored schedule is not used: {error.message}")
+        return self._variants.serve(request)
+
+    def _tuned(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
+        """The options with the schedule that is stored for a run that asks for nothing else."""
+        if not settings.current().tuned or store.is_empty():
+            return None
+        if replace(options, device=None) != DEFAULT:
+            return None
+        found = store.load(self.store_key(inputs, options.device))
+        if found is None:
+            return None
+        return replace(options, schedule=found.schedule, origin=str(found))
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
         """What to ask the variants for, and the key of the plan in ``_plans``."""
@@ -121,7 +148,8 @@ class FusionExecutorCache:
         key = self._key(inputs)
         request = Request(
             key=key,
-            extra=(where, options),
+            # A stored schedule is for one signature, whose sizes are constants of its kernels.
+            extra=(where, options, key if options.origin else None),
             signature=lambda: signature(self.fusion, inputs, where),
             lower=lambda found, env: self._compiled(inputs, found, env, where, options),
         )
@@ -149,6 +177,19 @@ class FusionExecutorCache:
             self._abstract_run.clear()
             self._variants.clear()
             self._settings = settings.current()
+
+    # -- tuned schedules -----------------------------------------------------
+
+    def store_key(self, inputs: Sequence[Any], device: torch.device | None = None) -> StoreKey:
+        """The key of the schedule that is stored for inputs like these."""
+        where = checked_device(self.fusion, inputs, device)
+        found = signature(self.fusion, inputs, where)
+        return store_key(self.fusion, found, properties_of(where, DEFAULT))
+
+    def forget(self, inputs: Sequence[Any]) -> None:
+        """Drop the plan for inputs like these, so that the next run looks for a stored schedule."""
+        self._plans.drop(self._key(inputs))
+        self._last = NoGuardedCall
 
     # -- what was run --------------------------------------------------------
 
@@ -185,7 +226,14 @@ class FusionExecutorCache:
         if first or options.arch is not None or varying:
             return lower_for(self.fusion, inputs, options, varying)
         request, cached = self._request(inputs, options)
-        found = self._plans.peek(cached) or self._variants.peek(request)
+        found: ExecutionPlan | Opened | None = self._plans.peek(cached)
+        tuned = None if found is not None else self._tuned(inputs, options)
+        if tuned is not None:
+            try:
+                return lower_for(self.fusion, inputs, tuned)
+            except TritonFuserError as error:  # as in a run
+                settings.log("cache", f"the stored schedule is not used: {error.message}")
+        found = found or self._variants.peek(request)
         if isinstance(found, ExecutionPlan):
             return found.lowered, found.properties
         if found is not None:

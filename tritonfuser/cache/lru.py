@@ -87,6 +87,11 @@ class LRU(Generic[K, V]):
         with self._lock:
             return list(self._entries.values())
 
+    def drop(self, key: K) -> None:
+        """Forget the entry, if it is there."""
+        with self._lock:
+            self._entries.pop(key, None)
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()

@@ -46,6 +46,8 @@ class Lowered:
         The inputs that a run makes of the real and imaginary parts of complex inputs.
     env : ShapeEnv or None
         The guards on sizes that vary. None where no size does.
+    origin : str
+        Where the schedule comes from, in words; empty for that of the heuristics or of a caller.
     """
 
     segmented: SegmentedFusion
@@ -53,6 +55,7 @@ class Lowered:
     seeds: Seeds = ()
     parts: tuple[Part, ...] = ()
     env: ShapeEnv | None = None
+    origin: str = ""
 
 
 def lower(
@@ -124,7 +127,7 @@ def lower(
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds, split.parts, env)
+    return Lowered(segmented, sources, seeds, split.parts, env, options.origin)
 
 
 def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:

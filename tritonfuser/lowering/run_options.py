@@ -29,6 +29,8 @@ class RunOptions:
         Who computes matrix products.
     two_steps : bool
         Whether a reduction with few results may take two kernels.
+    origin : str
+        Where the schedule comes from, in words; empty where the caller gave it, or none.
     """
 
     params: tuple[HeuristicParams, ...] | None = None
@@ -37,6 +39,7 @@ class RunOptions:
     arch: str | None = None
     products: ProductPolicy = ProductPolicy.AUTO
     two_steps: bool = True
+    origin: str = ""
 
 
 DEFAULT = RunOptions()

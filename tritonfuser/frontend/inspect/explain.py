@@ -91,12 +91,15 @@ class Explanation:
     guards : tuple of str
         What sizes that are arguments of the kernels must be for the kernels to be used, beside
         what is equal in all runs: ``"size0 <= 4096"``. Empty where all sizes are written out.
+    origin : str
+        Where the schedule comes from where it is not the heuristics' or a given one.
     """
 
     device: DeviceProperties
     segments: tuple[SegmentReport, ...]
     cuts: tuple[str, ...]
     guards: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def bytes(self) -> int:
@@ -126,7 +129,8 @@ class Explanation:
         kernels = sum(s.grid is not None for s in self.segments)
         count = f"{kernels} kernel{'' if kernels == 1 else 's'}"
         speed = f"{self.device.bandwidth_bytes_per_s * 1e-9:.0f} GB/s"
-        return f"{count} for {self.device.name} ({self.device.arch}, {speed})"
+        origin = f"\nschedule: {self.origin}" if self.origin else ""
+        return f"{count} for {self.device.name} ({self.device.arch}, {speed}){origin}"
 
 
 def explain_lowered(
@@ -166,6 +170,7 @@ def explain_lowered(
         ),
         cuts=segmented.cuts,
         guards=() if lowered.env is None else _guards(lowered.env),
+        origin=lowered.origin,
     )
 
 

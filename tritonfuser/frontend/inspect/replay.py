@@ -30,6 +30,10 @@ class GeneratorState:
         """The state as it is now."""
         return GeneratorState(device, _generator(device).get_state())
 
+    def restore(self) -> None:
+        """Put the generator into this state."""
+        _generator(self.device).set_state(self.state)
+
     def drawn(self, count: int) -> tuple[int, int]:
         """The seed and first offset of a run of ``count`` random ops; the generator is left."""
         generator = _generator(self.device)

@@ -12,7 +12,7 @@ from ...errors import ArgumentError
 from ..serialization.encode import refuse_open
 from ..vocabulary.location import user_line
 from .fusion import Fusion
-from .validation import Validated
+from .tunable import Tunable
 
 Definition = TypeVar("Definition", bound="Travelling")
 
@@ -34,7 +34,7 @@ _MADE_AGAIN = frozenset(
 """Attributes that a copy gets anew; what else a program set on a definition is copied with it."""
 
 
-class Travelling(Validated):
+class Travelling(Tunable):
     """A definition that can be copied, pickled, and written as plain data."""
 
     namespace: str

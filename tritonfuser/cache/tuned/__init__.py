@@ -1,0 +1,1 @@
+"""Schedules that a tuner found, kept on disk for later runs."""

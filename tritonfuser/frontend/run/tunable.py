@@ -1,0 +1,165 @@
+"""``fd.autotune``: schedules are tried on the GPU, and the fastest is kept."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+
+from ...cache.dry_run import checked_device
+from ...cache.tuned.keys import StoreKey
+from ...cache.tuned.store import Stored, load, remove, save
+from ...errors import ArgumentError, UnsupportedDeviceError
+from ...ops.builder import shown
+from ..multidevice.sharded_executor import ShardedExecutor
+from ..record.inputs import Inputs, locate_errors
+from ..tune.autotune import Task, autotune
+from ..tune.report import TuneReport
+from ..vocabulary.location import user_line
+from ..vocabulary.unavailable import UnavailableError
+from .arguments import run_options, with_device
+from .validation import Validated
+
+LEVELS = ("params", "schedule")
+"""What may be changed: params of kernels alone, or also the parts of split reductions."""
+
+
+class Tunable(Validated):
+    """A definition whose schedule can be tuned."""
+
+    def autotune(
+        self,
+        inputs: Inputs,
+        budget_s: float = 5.0,
+        level: Literal["params", "schedule"] = "params",
+        *,
+        seed: int = 0,
+        progress: bool = True,
+        store: bool = True,
+    ) -> TuneReport:
+        """Try schedules on the GPU for a while, and give the fastest.
+
+        Begins with what the heuristics choose, and tries params near the best so far and random
+        ones. They are compiled in parallel, and timed in another process on copies of these
+        inputs, with a cold L2 cache: what faults or hangs costs that process alone. The fastest
+        are checked as ``validate`` checks outputs, and timed again beside the heuristics'
+        schedule, which is given where nothing is faster. Ctrl-C ends the search early.
+
+        A faster schedule is stored, and runs with inputs of this signature use it from then on, in
+        other processes too. ``TRITONFUSER_TUNED=0`` turns that off.
+
+        Parameters
+        ----------
+        inputs : list or tuple
+            As for ``run``, on a CUDA device. They are not written to.
+        budget_s : float
+            Seconds to spend. The first call of a process starts another one, which takes some of
+            them.
+        level : str
+            ``"params"``: other params for the kernels. ``"schedule"``: also other numbers of parts
+            of reductions in two steps.
+        seed : int
+            Of the order in which schedules are tried.
+        progress : bool
+            Whether to show a progress bar on a terminal.
+        store : bool
+            Whether to store the schedule for later runs.
+
+        Returns
+        -------
+        TuneReport
+            ``report.schedule`` is for ``run(inputs, schedule=...)``. Prints as a table.
+
+        Raises
+        ------
+        ArgumentError
+            The budget is no positive number of seconds, or there is no such level.
+        InputError
+            The inputs do not fit the definition.
+        UnsupportedDeviceError
+            They are not on a CUDA device.
+        UnavailableError
+            The definition is over a mesh of devices.
+
+        Examples
+        --------
+        >>> report = fd.autotune([x, y], budget_s=10)
+        >>> print(report)
+        >>> fd.run([x, y], schedule=report.schedule)
+        """
+        _check_arguments(budget_s, level, seed)
+        fusion = self._ready()
+        given = self._checked_inputs(inputs)
+        core = self._core()
+        if isinstance(core, ShardedExecutor):
+            raise UnavailableError(
+                "tuning a definition over a mesh is not available in tritonfuser", loc=user_line()
+            )
+        with locate_errors(fusion):
+            options = with_device(run_options(), given, gpu_only=self._gpu_only())
+            where = checked_device(core.fusion, given, options.device)
+            _check_device(where)
+            key = core.store_key(given, options.device)
+            before = load(key)
+            task = Task(
+                fusion=core.fusion,
+                definition=fusion.to_dict(),
+                inputs=given,
+                device=where,
+                budget=float(budget_s),
+                splits=level == "schedule",
+                known=() if before is None else (before.schedule,),
+                seed=seed,
+                shown=progress,
+            )
+            report = autotune(task)
+            if store:
+                report = replace(report, stored=_stored(key, report))
+                core.forget(given)
+            return report
+
+
+def _stored(key: StoreKey, report: TuneReport) -> str:
+    """Store what was found, if it is better than the heuristics' schedule; the file, or empty."""
+    try:
+        if not report.is_better:
+            remove(key)
+            return ""
+        found = Stored(report.schedule, report.seconds, report.heuristic_seconds, report.device)
+        return str(save(key, found))
+    except OSError as error:
+        warnings.warn(
+            f"the tuned schedule is not stored: {error}; set TRITONFUSER_CACHE_DIR to a directory "
+            "that can be written to, or give fd.run(inputs, schedule=report.schedule)",
+            stacklevel=2,
+        )
+        return ""
+
+
+def _check_arguments(budget_s: Any, level: Any, seed: Any) -> None:
+    is_number = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
+    if not is_number or not 0 < budget_s < math.inf:
+        raise ArgumentError(
+            f"autotune: budget_s must be a positive number of seconds, got {shown(budget_s)}",
+            loc=user_line(),
+        )
+    if level not in LEVELS:
+        raise ArgumentError(
+            f"autotune: level must be one of {', '.join(map(repr, LEVELS))}, got {shown(level)}",
+            loc=user_line(),
+        )
+    if not isinstance(seed, int):
+        raise ArgumentError(f"autotune: seed must be an int, got {shown(seed)}", loc=user_line())
+
+
+def _check_device(where: torch.device) -> None:
+    if where.type != "cuda":
+        raise UnsupportedDeviceError(
+            f"autotune needs a CUDA device, and the inputs are on {where}",
+            loc=user_line(),
+            hint="On a CPU kernels run in Triton's interpreter, whose times say nothing about a "
+            "GPU. fd.schedule(inputs, arch='sm_90') and fd.compile_for work without one.",
+        )

@@ -1,0 +1,113 @@
+"""One tuning: the heuristics' schedule, a search from there on, a report."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ... import device as devices
+from ...cache.kernels import usable_threads
+from ...errors import LoweringError
+from ...heuristics.schedule import Schedule
+from ...ir import Fusion
+from .candidates import Proposals
+from .child_process import ChildProcess, shared_child
+from .compiling import Compiler
+from .progress import progress
+from .report import TuneReport
+from .search import Measurer, Search
+
+MOST_THREADS = 16
+"""Threads that compile, at most: a part of each compilation holds Python's lock."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to tune.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        As recorded.
+    definition : dict
+        The same as plain data.
+    inputs : sequence
+        Flat.
+    device : torch.device
+        Where it runs.
+    budget : float
+        Seconds.
+    splits : bool
+        Whether the parts of split reductions are tried too.
+    known : tuple of Schedule
+        What to try first.
+    seed : int
+        Of the order in which candidates are tried.
+    shown : bool
+        Whether to show a progress bar.
+    """
+
+    fusion: Fusion
+    definition: Mapping[str, Any]
+    inputs: Sequence[Any]
+    device: torch.device
+    budget: float
+    splits: bool = False
+    known: tuple[Schedule, ...] = ()
+    seed: int = 0
+    shown: bool = True
+
+
+def autotune(task: Task) -> TuneReport:
+    """Tune on the GPU that the inputs are on."""
+    torch.cuda.synchronize(task.device)
+    with shared_child() as child:
+        try:
+            return tuned(task, child)
+        finally:
+            child.close()
+
+
+def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
+    """Tune with given times.
+
+    Raises
+    ------
+    LoweringError
+        The heuristics' schedule does not run.
+    """
+    begun = time.monotonic()
+    takes_tensors = any(value.is_tensor for value in task.fusion.inputs)
+    compiler = Compiler(task.fusion, task.inputs, None if takes_tensors else task.device)
+    heuristics = compiler.heuristics()
+    if isinstance(measurer, ChildProcess):
+        measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
+    first = compiler.prepared(heuristics)
+    proposals = Proposals(first.segmented, random.Random(task.seed), task.splits)
+    with progress(task.budget, task.shown) as bar:
+        search = Search(
+            prepare=compiler,
+            measurer=measurer,
+            proposals=proposals,
+            budget=task.budget - (time.monotonic() - begun),
+            threads=min(usable_threads(), MOST_THREADS),
+            tell=bar,
+        )
+        best = search.run(first, task.known)
+    base, found = search.trials[0], search.trials[best]
+    if base.seconds is None or found.seconds is None:
+        raise LoweringError(f"the heuristics' schedule could not be timed: {base.failure}")
+    return TuneReport(
+        schedule=found.schedule,
+        heuristic_seconds=base.seconds,
+        seconds=found.seconds,
+        trials=tuple(search.trials),
+        device=devices.of(task.device).name,
+        spent_seconds=time.monotonic() - begun,
+        interrupted=search.interrupted,
+    )

@@ -1,0 +1,197 @@
+"""What to try next: schedules near the best so far, and random ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any
+
+from ...errors import ParamsError
+from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import ReductionSplit, Schedule, SegmentSchedule
+from ...heuristics.search.space import SearchSpace
+from ...heuristics.search.spaces import SPACES
+from ...lowering.schedules import schedule_of
+from ...lowering.segments import Segment, SegmentedFusion
+
+PARTS = (0.25, 0.5, 1.0, 1.0, 2.0, 4.0)
+"""Factors of the parts of a split reduction, of random schedules."""
+
+SMALL = 0.1
+"""A segment with a smaller share of all bytes is left as it is: its time hardly counts."""
+
+DRAWN = 0.3
+"""Share of random schedules. The others are near the best one."""
+
+LONGEST_WALK = 3
+"""Most moves from the best schedule, once all single ones were tried."""
+
+
+def candidates(
+    found: SegmentedFusion, rng: random.Random, splits: bool = True
+) -> Iterator[Schedule]:
+    """Random schedules with the kernels of a segmented fusion, without end.
+
+    Parameters
+    ----------
+    splits : bool
+        Whether the parts of split reductions differ too.
+    """
+    chosen = schedule_of(found)
+    large = large_segments(found)
+    while True:
+        segments = list(chosen.segments)
+        for place in large:
+            segments[place] = _drawn(segments[place], found.segments[place], rng)
+        made = replace(chosen, segments=tuple(segments))
+        yield _scaled(made, rng.choice(PARTS)) if splits else made
+
+
+def large_segments(found: SegmentedFusion) -> list[int]:
+    """The segments that move a tenth of all bytes, so that their time counts."""
+    moved = [piece.bytes_read + piece.bytes_written for piece in found.segments]
+    return [place for place, count in enumerate(moved) if count >= SMALL * sum(moved)]
+
+
+def _drawn(segment: SegmentSchedule, piece: Segment, rng: random.Random) -> SegmentSchedule:
+    if piece.problem is None:
+        return segment
+    params = SPACES[piece.scheduler](piece.problem).draw(rng)
+    return segment if params is None else replace(segment, params=params)
+
+
+def _scaled(schedule: Schedule, factor: float) -> Schedule:
+    """With other numbers of parts of all split reductions."""
+    splits = tuple(_with_parts(split, factor) for split in schedule.rewrites.splits)
+    return replace(schedule, rewrites=replace(schedule.rewrites, splits=splits))
+
+
+def _with_parts(split: ReductionSplit, factor: float) -> ReductionSplit:
+    if not isinstance(split.parts, int):
+        return split
+    return replace(split, parts=max(2, int(split.parts * factor)))
+
+
+# --- near a schedule -----------------------------------------------------------------------------
+
+
+def neighbours(found: SegmentedFusion, splits: bool = True) -> Iterator[Schedule]:
+    """The schedules that differ from that of a segmented fusion by one step of one choice."""
+    chosen = schedule_of(found)
+    for place in large_segments(found):
+        piece = found.segments[place]
+        if piece.problem is not None:
+            for params in params_near(SPACES[piece.scheduler](piece.problem), piece.params):
+                yield _with_segment(chosen, place, params)
+    if splits:
+        for place, split in enumerate(chosen.rewrites.splits):
+            for factor in (0.5, 2.0):
+                changed = list(chosen.rewrites.splits)
+                changed[place] = _with_parts(split, factor)
+                rewrites = replace(chosen.rewrites, splits=tuple(changed))
+                yield replace(chosen, rewrites=rewrites)
+
+
+def _with_segment(schedule: Schedule, place: int, params: HeuristicParams) -> Schedule:
+    segments = list(schedule.segments)
+    segments[place] = replace(segments[place], params=params)
+    return replace(schedule, segments=tuple(segments))
+
+
+def params_near(space: SearchSpace, params: HeuristicParams) -> Iterator[HeuristicParams]:
+    """Params that differ in one choice, by the value before or behind.
+
+    Params need not be in the space: then its values next to theirs are taken.
+    """
+    for alternative in space.alternatives:
+        if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
+            continue
+        names = [name for choice in alternative.choices for name in choice.fields]
+        now = {name: getattr(params, name) for name in names}
+        for choice in alternative.choices:
+            for values in _beside(choice.values, tuple(now[name] for name in choice.fields)):
+                changed = dict(zip(choice.fields, values, strict=True))
+                if alternative.has({**now, **changed}):
+                    yield from _replaced(params, changed)
+
+
+def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if now in values:
+        place = values.index(now)
+        yield from values[max(place - 1, 0) : place]
+        yield from values[place + 1 : place + 2]
+        return
+    below = [value for value in values if value < now]
+    above = [value for value in values if value > now]
+    yield from [max(below)] if below else []
+    yield from [min(above)] if above else []
+
+
+def _replaced(params: HeuristicParams, changed: dict[str, Any]) -> Iterator[HeuristicParams]:
+    """The changed params, where the limits of any kernel allow them."""
+    try:
+        yield replace(params, **changed)
+    except ParamsError:
+        return
+
+
+# --- what to try next ----------------------------------------------------------------------------
+
+
+class Proposals:
+    """Schedules to try, without end: neighbours of the best so far mixed with random ones.
+
+    Parameters
+    ----------
+    found : SegmentedFusion
+        The schedule to begin with.
+    rng : random.Random
+        Decides the order.
+    splits : bool
+        Whether the parts of split reductions may change.
+    """
+
+    def __init__(self, found: SegmentedFusion, rng: random.Random, splits: bool) -> None:
+        self._rng, self._splits = rng, splits
+        self._random = candidates(found, rng, splits)
+        self.move_to(found)
+
+    def move_to(self, best: SegmentedFusion) -> None:
+        """From here on, schedules near this one."""
+        near = list(neighbours(best, self._splits))
+        self._rng.shuffle(near)
+        self._near = chain(near, self._walks(schedule_of(best), near))
+
+    def __next__(self) -> Schedule:
+        return next(self._random if self._rng.random() < DRAWN else self._near)
+
+    def _walks(self, best: Schedule, near: Sequence[Schedule]) -> Iterator[Schedule]:
+        """Two or three moves at a time; random schedules where there are no moves."""
+        while near:
+            count = self._rng.randint(2, LONGEST_WALK)
+            yield _joined(best, [self._rng.choice(near) for _ in range(count)])
+        yield from self._random
+
+
+def _joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
+    """All that some schedules have changed; the last change of a field counts."""
+    segments, splits = list(best.segments), list(best.rewrites.splits)
+    for other in moved:
+        for place, (was, now) in enumerate(zip(best.segments, other.segments, strict=True)):
+            fields = _changes(was.params, now.params)
+            for params in _replaced(segments[place].params, fields) if fields else ():
+                segments[place] = replace(segments[place], params=params)
+        for place, (old, new) in enumerate(
+            zip(best.rewrites.splits, other.rewrites.splits, strict=True)
+        ):
+            splits[place] = new if new != old else splits[place]
+    rewrites = replace(best.rewrites, splits=tuple(splits))
+    return replace(best, rewrites=rewrites, segments=tuple(segments))
+
+
+def _changes(was: HeuristicParams, now: HeuristicParams) -> dict[str, Any]:
+    """The fields that differ; of params of one class."""
+    names = [row.name for row in fields(was)]
+    return {n: getattr(now, n) for n in names if getattr(now, n) != getattr(was, n)}

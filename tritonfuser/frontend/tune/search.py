@@ -1,0 +1,257 @@
+"""The search: proposals are prepared in parallel, timed together, and the best are timed again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Union
+
+from ...heuristics.schedule import Schedule
+from ...lowering.segments import SegmentedFusion
+from .report import Trial, difference
+
+FINALISTS = 4
+"""Schedules that are timed again, beside that of the heuristics."""
+
+ROUNDS, FINAL_ROUNDS = 5, 25
+"""Interleaved rounds of a first comparison, and of the last one."""
+
+GAIN = 0.99
+"""A schedule is better than the heuristics' where its time is less than this share of it."""
+
+RESERVED = 0.12
+"""Share of the budget that is left for the last rounds."""
+
+BATCH = 8
+"""Most schedules that are timed together."""
+
+AHEAD = 2
+"""Schedules that are prepared ahead of their timing, for each thread."""
+
+FRUITLESS = 400
+"""Proposals in a row that were all tried before, after which a space counts as exhausted."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A schedule whose kernels are compiled.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        As proposed.
+    segmented : SegmentedFusion
+        What it makes of the definition.
+    kernels : tuple
+        What tells its kernels from others: schedules with equal ones are the same.
+    """
+
+    schedule: Schedule
+    segmented: SegmentedFusion
+    kernels: tuple[object, ...]
+
+
+Prepare = Callable[[Schedule], Union[Prepared, str]]
+"""Compiles a schedule on a thread; a text says why that cannot be."""
+
+
+class Measurer(Protocol):
+    """Times schedules. A text in the place of a number says why there is none."""
+
+    def is_ready(self, seconds: float) -> bool:
+        """Whether it can measure at once; waits for that so long."""
+
+    def measure(self, schedules: Sequence[Schedule], rounds: int) -> list[float | str]:
+        """The median seconds of each, timed together."""
+
+    def judge(self, schedules: Sequence[Schedule]) -> list[str]:
+        """What is wrong with the outputs of each; empty where nothing is."""
+
+
+class Proposer(Protocol):
+    """Says what to try next."""
+
+    def move_to(self, best: SegmentedFusion) -> None: ...
+
+    def __next__(self) -> Schedule: ...
+
+
+@dataclass
+class Search:
+    """One search.
+
+    Attributes
+    ----------
+    prepare : callable
+        Compiles a schedule.
+    measurer : Measurer
+        Times schedules.
+    proposals : Proposer
+        What to try.
+    budget : float
+        Seconds, from ``started``.
+    threads : int
+        Threads that compile.
+    clock : callable
+        Seconds now.
+    tell : callable
+        Is given the trials after each step.
+    """
+
+    prepare: Prepare
+    measurer: Measurer
+    proposals: Proposer
+    budget: float
+    threads: int
+    clock: Callable[[], float] = time.monotonic
+    tell: Callable[[Sequence[Trial]], object] = lambda trials: None
+    trials: list[Trial] = field(default_factory=list)
+    interrupted: bool = False
+    _known: set[Schedule] = field(default_factory=set)
+    _kernels: set[tuple[object, ...]] = field(default_factory=set)
+    _best: int = 0
+    _exhausted: bool = False
+    _took: float = 0.0
+
+    def run(self, first: Prepared, others: Sequence[Schedule] = ()) -> int:
+        """Search until the budget is spent; the number of the best trial.
+
+        Parameters
+        ----------
+        first : Prepared
+            The heuristics' schedule. It is the best one where no other is faster by ``GAIN``.
+        others : sequence of Schedule
+            What to try before anything else.
+        """
+        end = self.clock() + self.budget
+        self._known.add(first.schedule)
+        self._kernels.add(first.kernels)
+        self.trials.append(Trial(first.schedule))
+        pool = ThreadPoolExecutor(self.threads, "tritonfuser autotune")
+        with self._until_interrupted():
+            try:
+                self._explore(pool, end - RESERVED * self.budget, list(others))
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        return self._decided()
+
+    @contextmanager
+    def _until_interrupted(self) -> Iterator[None]:
+        """Ctrl-C ends the search and keeps what was found."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    # --- exploring -------------------------------------------------------------------------
+
+    def _explore(self, pool: ThreadPoolExecutor, end: float, others: list[Schedule]) -> None:
+        pending: set[Future[Prepared | str]] = set()
+        asked: dict[Future[Prepared | str], Schedule] = {}
+        ready: list[Prepared] = []
+        while (left := end - self.clock()) > 0:
+            while len(pending) + len(ready) < AHEAD * self.threads + BATCH:
+                schedule = self._next(others)
+                if schedule is None:
+                    break
+                future = pool.submit(self.prepare, schedule)
+                asked[future] = schedule
+                pending.add(future)
+            if not pending and not ready:
+                return
+            # While schedules wait to be timed nothing else is waited for.
+            patience = 0.0 if ready else min(left, 0.05)
+            done, pending = wait(pending, patience, FIRST_COMPLETED)
+            for future in [one for one in asked if one in done]:
+                self._sort(asked.pop(future), future.result(), ready)
+            if ready and self.measurer.is_ready(min(left, 0.05)):
+                left = end - self.clock()
+                if left < self._took:
+                    return
+                count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
+                batch, ready = ready[:count], ready[count:]
+                self._compare(batch)
+                # One takes about as long as those before, or there is no time for it.
+                self._took = (left - (end - self.clock())) / count
+            self.tell(self.trials)
+
+    def _next(self, others: list[Schedule]) -> Schedule | None:
+        """A schedule that is new; None where there seems to be no other."""
+        if self._exhausted:
+            return None
+        for _ in range(FRUITLESS):
+            schedule = others.pop(0) if others else next(self.proposals)
+            if schedule not in self._known:
+                self._known.add(schedule)
+                return schedule
+        self._exhausted = True
+        return None
+
+    def _sort(self, schedule: Schedule, made: Prepared | str, ready: list[Prepared]) -> None:
+        if isinstance(made, str):
+            self._note(Trial(schedule, failure=made))
+        elif made.kernels not in self._kernels:
+            self._kernels.add(made.kernels)
+            ready.append(made)
+
+    def _note(self, trial: Trial) -> None:
+        change = difference(trial.schedule, self.trials[0].schedule)
+        self.trials.append(replace(trial, change=change))
+
+    def _compare(self, batch: Sequence[Prepared]) -> None:
+        """Time some schedules together with the best one, and move to a better one."""
+        best = self.trials[self._best]
+        found = self.measurer.measure([best.schedule, *(one.schedule for one in batch)], ROUNDS)
+        now = found[0]
+        if isinstance(now, str):
+            # The best one so far fails now: it is tried no more.
+            self.trials[self._best] = replace(best, failure=now)
+            self._best = 0
+            return
+        self.trials[self._best] = replace(best, seconds=now)
+        for one, seconds in zip(batch, found[1:], strict=True):
+            if isinstance(seconds, str):
+                self._note(Trial(one.schedule, failure=seconds))
+                continue
+            self._note(Trial(one.schedule, seconds=seconds))
+            if seconds < now:
+                now, self._best = seconds, len(self.trials) - 1
+                self.proposals.move_to(one.segmented)
+
+    # --- deciding --------------------------------------------------------------------------
+
+    def _decided(self) -> int:
+        """Check the fastest, and time them again beside the heuristics' schedule."""
+        ranked = sorted(
+            (n for n, t in enumerate(self.trials) if n and t.seconds is not None and not t.failure),
+            key=lambda n: self.trials[n].seconds or 0.0,
+        )[:FINALISTS]
+        wrong = self.measurer.judge([self.trials[n].schedule for n in ranked]) if ranked else []
+        for number, why in zip(ranked, wrong, strict=True):
+            self.trials[number] = replace(self.trials[number], failure=why)
+        finalists = [0, *(n for n, why in zip(ranked, wrong, strict=True) if not why)]
+        found = self.measurer.measure([self.trials[n].schedule for n in finalists], FINAL_ROUNDS)
+        for number, seconds in zip(finalists, found, strict=True):
+            trial = replace(self.trials[number], finalist=True)
+            if isinstance(seconds, str):
+                trial = replace(trial, failure=seconds, seconds=None)
+            else:
+                trial = replace(trial, seconds=seconds)
+            self.trials[number] = trial
+        self.tell(self.trials)
+        return self._fastest(finalists)
+
+    def _fastest(self, finalists: Sequence[int]) -> int:
+        heuristic = self.trials[0].seconds
+        best = 0
+        if heuristic is None or self.trials[0].failure:
+            return 0
+        least = GAIN * heuristic
+        for number in finalists[1:]:
+            seconds = self.trials[number].seconds
+            if seconds is not None and not self.trials[number].failure and seconds < least:
+                best, least = number, seconds
+        return best
