@@ -30,15 +30,18 @@ class ReductionSplit:
     value : str
         The first result of the op.
     parts : int, tuple of int or str
-        An int: about so many parts, as the extents have divisors. A list: for each reduced dim the
-        factor that the second step reduces; ``-n`` for the factor that leaves ``n`` elements to
-        the first. A name: parts as those of that maximum, below which exponentials are summed.
+        An int: about so many parts, as the extents have divisors. It is the same at all sizes.
+        Heuristics may choose it anew at each size of a kernel with open sizes; a schedule has what
+        they chose at the sizes that it was asked for. A list: for each reduced dim the factor that
+        the second step reduces; ``-n`` for the factor that leaves ``n`` elements to the first. A
+        name: parts as those of that maximum, below which exponentials are summed.
     interleave : int
         0: parts are contiguous. Above: part ``i`` of ``n`` has elements ``i, i + n, ...``, and
         ``n`` is a multiple of this where the extents allow it.
     padded : int
-        The reduced dim, by its place among them, that is padded to hold all parts whole. -1: about
-        as many parts as the extents have divisors.
+        The reduced dim, by its place among them, that is padded to hold ``parts`` whole parts,
+        whatever its extent; ``interleave`` is 1 where they are interleaved. -1: none, but for an
+        extent without divisors.
     """
 
     value: str
