@@ -159,6 +159,11 @@ def _other_params(data: Data, rng: random.Random) -> None:
             piece["params"][name] = _value(name, piece["scheduler"], rng)
 
 
+def _other_overlap(data: Data, rng: random.Random) -> None:
+    if data["segments"]:
+        rng.choice(data["segments"])["overlap"] = rng.random() < 0.5
+
+
 MUTATIONS: list[Callable[[Data, random.Random], None]] = [
     _swap,
     _move,
@@ -172,6 +177,7 @@ MUTATIONS: list[Callable[[Data, random.Random], None]] = [
     _split,
     _split,
     _unsplit,
+    _other_overlap,
     _other_scheduler,
     _other_params,
     _other_params,

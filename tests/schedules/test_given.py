@@ -268,6 +268,58 @@ def test_a_large_result_rides_in_a_larger_kernel():
     torch.testing.assert_close(found, [torch.exp(given[0]), -given[1]])
 
 
+def two_steps():
+    """Two sums, and what is computed from one of them: three kernels."""
+    fd = two_results()
+    data = exported(fd)
+    row = {"block_x": 1, "block_r": 64, "persistent": True}
+    flat = {"scheduler": "pointwise", "params": {"block_x": 256}}
+    stores = [name for piece in data["segments"] for name in piece["stores"]]
+    pieces = [{"scheduler": "reduction", "computes": [n], "params": row} for n in both(data)]
+    return fd, {"version": 1, "segments": [*pieces, {**flat, "stores": stores}]}
+
+
+def test_segments_run_in_their_order():
+    fd, data = two_steps()
+    first = [kernel.text for kernel in fd.kernels([X], schedule=data)]
+    one, other, last = data["segments"]
+    data["segments"] = [other, one, last]
+    check(fd, data)
+    second = [kernel.text for kernel in fd.kernels([X], schedule=data)]
+    assert [piece["computes"] for piece in exported(fd, schedule=data)["segments"]] == [
+        other["computes"],
+        one["computes"],
+        [],
+    ]
+    assert ["tl.sum" in text and text.count("tl.load") for text in first[:2]] == [1, 1]
+    assert first != second
+    data["segments"] = [last, one, other]
+    with pytest.raises(ParamsError, match=r"segments\[0\]: it needs results of segments\[1\]"):
+        fd.run([X], schedule=data)
+    data["segments"] = [one, other, last, {**last, "stores": []}]
+    with pytest.raises(ParamsError, match=r"segments\[3\]: expected names under computes or st"):
+        fd.run([X], schedule=data)
+
+
+def test_whether_a_kernel_starts_before_the_one_before_it_ends():
+    fd, data = two_steps()
+
+    def waiting():
+        found = fd.kernels([X], schedule=data, arch="sm_90")
+        texts = [kernel.text.split("@triton.jit")[-1] for kernel in found]
+        assert [kernel.follows for kernel in found] == ["wait_for_previous()" in t for t in texts]
+        return [(k.follows, "let_next_start()" in t) for k, t in zip(found, texts, strict=True)]
+
+    assert waiting() == [(False, True), (True, True), (True, False)]
+    data["segments"][1]["overlap"] = False
+    assert waiting() == [(False, False), (False, True), (True, False)]
+    check(fd, data)
+    assert not fd.schedule([X], schedule=data).segments[1].overlap
+    data["segments"][1]["overlap"] = 1
+    with pytest.raises(ParamsError, match=r"segments\[1\].overlap: expected bool, got 1"):
+        fd.run([X], schedule=data)
+
+
 def test_made_by_hand_it_is_checked_too():
     with pytest.raises(ParamsError, match=r"segment.computes: expected a list, got 'tv1'"):
         SegmentSchedule(computes="tv1", params=PointwiseParams(block_x=64))

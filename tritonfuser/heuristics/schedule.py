@@ -69,6 +69,9 @@ class SegmentSchedule:
         Values of other kernels that it loads although it could compute them.
     co_reduced : tuple of str
         Those of ``computes`` that reduce results of the kernel's own rows.
+    overlap : bool
+        The kernel may start while the one before it ends (programmatic dependent launch), on
+        devices that can do that.
     params : HeuristicParams
         The scheduler's params; their class says which scheduler.
     """
@@ -77,6 +80,7 @@ class SegmentSchedule:
     stores: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     co_reduced: tuple[str, ...] = ()
+    overlap: bool = True
     params: HeuristicParams
 
     def __post_init__(self) -> None:
@@ -93,9 +97,8 @@ class SegmentSchedule:
         return self.params.scheduler
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: ``scheduler``, the names, ``params``."""
-        names = {row.name: list(getattr(self, row.name)) for row in fields(self)[:-1]}
-        return {"scheduler": self.scheduler, **names, "params": encode(self.params)}
+        """Plain data: ``scheduler``, and the fields."""
+        return {"scheduler": self.scheduler, **encode(self)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ def segment_schedule(piece: Segment) -> SegmentSchedule:
         stores=tuple(s.name for s in piece.stores if s.value not in own),
         loads=tuple(v.name for v in piece.loads),
         co_reduced=tuple(m.node.out.name for m in piece.members if _is_co_reduced(m, piece)),
+        overlap=piece.overlap,
         params=piece.params,
     )
 

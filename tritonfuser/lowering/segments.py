@@ -163,6 +163,8 @@ class Segment:
     row_start : Affine or None
         The element of memory at which a row begins, for most of the bytes along rows. None where
         tensors differ, or sizes vary.
+    overlap : bool
+        Its kernel may start while the one before it ends, where the device can do that.
     follows : bool
         Its kernel starts while the one before it ends (programmatic dependent launch).
     followed : bool
@@ -192,6 +194,7 @@ class Segment:
     bytes_written: int = 0
     depth: int = 0
     row_start: Affine | None = None
+    overlap: bool = True
     follows: bool = False
     followed: bool = False
 

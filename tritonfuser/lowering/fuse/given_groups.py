@@ -72,14 +72,22 @@ class GivenGroups(Placement):
         ParamsError
             Params do not fit a segment, or it loads and reduces other values than are named.
         """
-        for piece in made:
-            where = f"segments[{self._places[_name_of(piece)][0]}]"
+        for at, piece in enumerate(made):
+            place = self._places[_name_of(piece)][0]
+            where = f"segments[{place}]"
+            if place > at:
+                raise ParamsError(
+                    f"segments[{at}]: it needs results of segments[{place}], which runs later",
+                    hint="Segments are in the order in which they run.",
+                )
             refusal = why_not_params(piece, piece.params)
             if refusal is not None:
                 raise ParamsError(f"{where}.params: {refusal.reason}", hint=refusal.hint)
             reason = why_not_launched(piece.params, self.device)
             if reason is not None:
                 raise ParamsError(f"{where}.params: {reason}")
+            if not self.segments[place].overlap and piece.scheduler in ("expr_eval", "no_op"):
+                raise ParamsError(f"{where}.overlap: expected true: the segment has no kernel")
             self._refuse_idle(piece, where)
 
     def _refuse_idle(self, piece: Segment, where: str) -> None:
@@ -95,6 +103,14 @@ class GivenGroups(Placement):
                 raise ParamsError(
                     f"{where}.co_reduced[{at}]: {name} reduces no results of the kernel's own rows"
                 )
+
+    def rank(self, number: int) -> int:
+        """The segments run in the order of the schedule."""
+        return self._segment_of(self.groups[number])
+
+    def overlaps(self, group: FusionGroup) -> bool:
+        """As the schedule says."""
+        return self.segments[self._segment_of(group)].overlap
 
     def _segment_of(self, group: FusionGroup) -> int:
         if group.library is not None:
@@ -189,6 +205,8 @@ def _places(segments: Iterable[SegmentSchedule]) -> dict[str, tuple[int, str]]:
     """The segment of each name, and the path of the name in the schedule."""
     found: dict[str, tuple[int, str]] = {}
     for place, piece in enumerate(segments):
+        if not piece.computes and not piece.stores:
+            raise ParamsError(f"segments[{place}]: expected names under computes or stores")
         for field in ("computes", "stores"):
             for at, name in enumerate(getattr(piece, field)):
                 path = f"segments[{place}].{field}[{at}]"

@@ -71,6 +71,14 @@ class Placement(ABC):
     def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
         """The params of a group's kernel, and why the schedulers before its own refuse it."""
 
+    def rank(self, number: int) -> int:
+        """Which of the groups that could run next does: that of the lowest rank."""
+        return number
+
+    def overlaps(self, group: FusionGroup) -> bool:
+        """Whether a group's kernel may start while the one before it ends."""
+        return True
+
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
         return problem_of(group, self.maker, self.facts, self.device)

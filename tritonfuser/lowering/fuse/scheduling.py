@@ -34,7 +34,7 @@ def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion
     before : tuple of str
         Decisions of an earlier grouping to report.
     """
-    order = _order(placed.groups)
+    order = _order(placed)
     names = {number: f"s{place}" for place, number in enumerate(order)}
     footprints = {g.number: footprint_of(g, placed.graph, placed.maker) for g in placed.groups}
     loads = _loads(placed, footprints)
@@ -59,29 +59,31 @@ def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
         if piece.scheduler == "no_op":
             continue
         runs = piece.scheduler != "expr_eval"
-        if runs and kernel is not None:
+        if runs and piece.overlap and kernel is not None:
             found[kernel] = replace(found[kernel], followed=True)
             found[place] = replace(found[place], follows=True)
         kernel = place if runs else None
     return found
 
 
-def _order(groups: Sequence[FusionGroup]) -> list[int]:
-    """Group numbers in topological order. Among groups that may run next, the lowest number."""
+def _order(placed: Placement) -> list[int]:
+    """Group numbers in topological order. Among groups that may run next, that of lowest rank."""
+    groups = placed.groups
     missing = {g.number: set(g.needs) for g in groups}
     users: dict[int, list[int]] = {}
     for group in groups:
         for number in group.needs:
             users.setdefault(number, []).append(group.number)
-    ready = [number for number, needs in missing.items() if not needs]
+    ready = [(placed.rank(n), n) for n, needs in missing.items() if not needs]
+    heapq.heapify(ready)
     done: list[int] = []
     while ready:
-        number = heapq.heappop(ready)
+        _, number = heapq.heappop(ready)
         done.append(number)
         for user in users.get(number, ()):
             missing[user].discard(number)
             if not missing[user]:
-                heapq.heappush(ready, user)
+                heapq.heappush(ready, (placed.rank(user), user))
     return done
 
 
@@ -157,6 +159,7 @@ def _segment(
         reason=reason_of(group, len(nodes), stores),
         refusals=refusals,
         depth=group.depth,
+        overlap=placed.overlaps(group),
         row_start=row_start(traffic, group.parallel, reduced),
         bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
