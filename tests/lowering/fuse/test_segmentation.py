@@ -7,6 +7,8 @@ import itertools
 import pytest
 import torch
 
+from bench.cases import CASES
+from bench.cases.case import Draw
 from tests.lowering.graphs import (
     alternating,
     gelu,
@@ -29,7 +31,7 @@ from tests.lowering.harness import (
     small,
     texts,
 )
-from tritonfuser import DataType
+from tritonfuser import DataType, FusionDefinition, InnerOuterPersistentParams
 
 ROWS = (8, 64)
 
@@ -473,3 +475,15 @@ def test_results_at_other_rows_are_not_taken_for_those_of_the_row():
     for shape in ((5, 5, 33), (5, 5, 4), (16, 16, 70)):
         check(body, noise(*shape))
         check(swapped, noise(*shape))
+
+
+def test_rows_of_odd_length_begin_at_vectors_in_their_shares():
+    """A norm backward over rows that begin inside vectors: shares take rows that begin alike."""
+    (case,) = (case for case in CASES if case.name == "layernorm_bwd")
+    size = (8192, 8193)
+    with FusionDefinition() as fd:
+        case.define(fd, size, torch.bfloat16)
+    inputs = case.draw(Draw(torch.bfloat16, "meta"), size)
+    first = fd.heuristics(inputs, arch="sm_90")[0]
+    assert isinstance(first, InnerOuterPersistentParams)
+    assert first.align == 8

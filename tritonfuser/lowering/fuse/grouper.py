@@ -40,7 +40,7 @@ class Grouper(Placement):
         partial: frozenset[Value] | None = None,
     ) -> None:
         facts = ProductFacts(fusion, device, fuse_all, misaligned)
-        super().__init__(AnchorMaker(fusion), facts, device)
+        super().__init__(AnchorMaker(fusion), facts, device, partial)
         self.joining = Joining(self.maker, facts, device, co_reduced, partial)
         self.place_all()
 

@@ -46,6 +46,8 @@ class Placement(ABC):
         Of its matrix products.
     buffers : dict of Value to BufferView
         Where outputs and operands of torch's ops lie in memory.
+    partial : frozenset of Value or None
+        The results of the first steps of reductions that were split. None where none was split yet.
     graph : GroupGraph
         The groups.
     cuts : dict of Value to str
@@ -53,9 +55,16 @@ class Placement(ABC):
         for the kernel of group 0.
     """
 
-    def __init__(self, maker: AnchorMaker, facts: ProductFacts, device: DeviceProperties) -> None:
+    def __init__(
+        self,
+        maker: AnchorMaker,
+        facts: ProductFacts,
+        device: DeviceProperties,
+        partial: frozenset[Value] | None = None,
+    ) -> None:
         self.fusion = maker.fusion
         self.device = device
+        self.partial = partial
         self.maker = maker
         self.facts = facts
         self.buffers = self._buffers()
@@ -81,7 +90,7 @@ class Placement(ABC):
 
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
-        return problem_of(group, self.maker, self.facts, self.device)
+        return problem_of(group, self.maker, self.facts, self.device, self.partial)
 
     @abstractmethod
     def _place(self, anchor: Anchor) -> None:
