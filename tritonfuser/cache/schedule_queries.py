@@ -66,7 +66,7 @@ def search_space(
             counts = _counts(split.parts)
             legal = [n for n in counts if is_legal(with_parts(chosen, field, place, n))]
             splits.append(SplitSpace(field, place, split.value, _meaning(split), tuple(legal)))
-    return ScheduleSpace(chosen, tuple(map(_of_segment, found.segments)), tuple(splits))
+    return ScheduleSpace(chosen, tuple(map(segment_space, found.segments)), tuple(splits))
 
 
 def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Legality:
@@ -84,7 +84,7 @@ def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lega
     return Legality()
 
 
-def _of_segment(piece: Segment) -> SegmentSpace:
+def segment_space(piece: Segment) -> SegmentSpace:
     if piece.problem is None:
         nothing = SearchSpace(piece.scheduler, (Alternative({}, ()),))
         refused = {n: why_not_scheduler(n, None) or "" for n in SPACES if n != piece.scheduler}

@@ -153,3 +153,21 @@ def test_a_space_that_is_exhausted_ends_the_search():
     device = FakeDevice(clock, lambda schedule, rounds: 1e-5)
     search = Search(compiler, device, proposals, 1e9, threads=2, clock=clock)
     assert search.run(first) == 0 and clock.now < 10
+
+
+def test_a_measurer_that_starts_late_leaves_half_of_the_budget():
+    class Late(FakeDevice):
+        def is_ready(self, seconds):
+            self.clock.now += 0.5
+            return self.clock.now >= 6.0
+
+    fd, inputs = softmax()
+    clock = FakeClock()
+    device = Late(clock, planted(4))
+    compiler = compiler_for(fd, inputs)
+    first = compiler.prepared(compiler.heuristics())
+    proposals = Proposals(first.segmented, random.Random(0), True)
+    search = Search(compiler, device, proposals, 3.0, threads=2, clock=clock)
+    best = search.run(first)
+    assert search.trials[best].schedule.segments[-1].params.block_x == 4
+    assert 7.0 < clock.now < 8.0

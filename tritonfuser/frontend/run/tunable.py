@@ -24,7 +24,7 @@ from .arguments import run_options, with_device
 from .validation import Validated
 
 LEVELS = ("params", "schedule")
-"""What may be changed: params of kernels alone, or also the parts of split reductions."""
+"""What may be changed: params of kernels alone, or also schedulers and parts of reductions."""
 
 
 class Tunable(Validated):
@@ -56,11 +56,11 @@ class Tunable(Validated):
         inputs : list or tuple
             As for ``run``, on a CUDA device. They are not written to.
         budget_s : float
-            Seconds to spend. The first call of a process starts another one, which takes some of
-            them.
+            Seconds to spend. The first call of a process starts another one, which takes some
+            seconds; half of the budget is left after that at least.
         level : str
-            ``"params"``: other params for the kernels. ``"schedule"``: also other numbers of parts
-            of reductions in two steps.
+            ``"params"``: other params for the kernels. ``"schedule"``: also other schedulers for
+            them, and other numbers of parts of reductions in two steps.
         seed : int
             Of the order in which schedules are tried.
         progress : bool
@@ -110,7 +110,7 @@ class Tunable(Validated):
                 inputs=given,
                 device=where,
                 budget=float(budget_s),
-                splits=level == "schedule",
+                wide=level == "schedule",
                 known=() if before is None else (before.schedule,),
                 seed=seed,
                 shown=progress,

@@ -42,8 +42,8 @@ class Task:
         Where it runs.
     budget : float
         Seconds.
-    splits : bool
-        Whether the parts of split reductions are tried too.
+    wide : bool
+        Whether other schedulers, and other parts of split reductions, are tried too.
     known : tuple of Schedule
         What to try first.
     seed : int
@@ -57,7 +57,7 @@ class Task:
     inputs: Sequence[Any]
     device: torch.device
     budget: float
-    splits: bool = False
+    wide: bool = False
     known: tuple[Schedule, ...] = ()
     seed: int = 0
     shown: bool = True
@@ -88,7 +88,7 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
     if isinstance(measurer, ChildProcess):
         measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
     first = compiler.prepared(heuristics)
-    proposals = Proposals(first.segmented, random.Random(task.seed), task.splits)
+    proposals = Proposals(first.segmented, random.Random(task.seed), task.wide)
     with progress(task.budget, task.shown) as bar:
         search = Search(
             prepare=compiler,

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
+from ...cache.schedule_queries import segment_space
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import ReductionSplit, Schedule, SegmentSchedule
@@ -30,7 +31,10 @@ LONGEST_WALK = 3
 
 
 def candidates(
-    found: SegmentedFusion, rng: random.Random, splits: bool = True
+    found: SegmentedFusion,
+    rng: random.Random,
+    splits: bool = True,
+    schedulers: bool = False,
 ) -> Iterator[Schedule]:
     """Random schedules with the kernels of a segmented fusion, without end.
 
@@ -38,15 +42,25 @@ def candidates(
     ----------
     splits : bool
         Whether the parts of split reductions differ too.
+    schedulers : bool
+        Whether other schedulers that take a segment are tried.
     """
     chosen = schedule_of(found)
-    large = large_segments(found)
+    spaces = {place: _spaces(found.segments[place], schedulers) for place in large_segments(found)}
     while True:
         segments = list(chosen.segments)
-        for place in large:
-            segments[place] = _drawn(segments[place], found.segments[place], rng)
+        for place, choices in spaces.items():
+            segments[place] = _drawn(segments[place], choices, rng)
         made = replace(chosen, segments=tuple(segments))
         yield _scaled(made, rng.choice(PARTS)) if splits else made
+
+
+def _spaces(piece: Segment, schedulers: bool) -> Sequence[SearchSpace]:
+    """The space of a segment's scheduler, and of the others that could take it."""
+    if piece.problem is None:
+        return ()
+    own = SPACES[piece.scheduler](piece.problem)
+    return (own, *segment_space(piece).spaces[1:]) if schedulers else (own,)
 
 
 def large_segments(found: SegmentedFusion) -> list[int]:
@@ -55,10 +69,10 @@ def large_segments(found: SegmentedFusion) -> list[int]:
     return [place for place, count in enumerate(moved) if count >= SMALL * sum(moved)]
 
 
-def _drawn(segment: SegmentSchedule, piece: Segment, rng: random.Random) -> SegmentSchedule:
-    if piece.problem is None:
-        return segment
-    params = SPACES[piece.scheduler](piece.problem).draw(rng)
+def _drawn(
+    segment: SegmentSchedule, spaces: Sequence[SearchSpace], rng: random.Random
+) -> SegmentSchedule:
+    params = rng.choice(spaces).draw(rng) if spaces else None
     return segment if params is None else replace(segment, params=params)
 
 
@@ -149,13 +163,13 @@ class Proposals:
         The schedule to begin with.
     rng : random.Random
         Decides the order.
-    splits : bool
-        Whether the parts of split reductions may change.
+    wide : bool
+        Whether the parts of split reductions and the schedulers may change.
     """
 
-    def __init__(self, found: SegmentedFusion, rng: random.Random, splits: bool) -> None:
-        self._rng, self._splits = rng, splits
-        self._random = candidates(found, rng, splits)
+    def __init__(self, found: SegmentedFusion, rng: random.Random, wide: bool) -> None:
+        self._rng, self._splits = rng, wide
+        self._random = candidates(found, rng, splits=wide, schedulers=wide)
         self.move_to(found)
 
     def move_to(self, best: SegmentedFusion) -> None:

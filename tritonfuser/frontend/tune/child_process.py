@@ -79,6 +79,7 @@ class ChildProcess:
         self._number = 0
         self._ready = self._opened = False
         self._opening = 0
+        self._late = 0.0
         self._about: dict[str, Any] = {}
         self._inputs: Sequence[Any] = ()
         self._reference: Schedule | None = None
@@ -99,6 +100,7 @@ class ChildProcess:
             self._process.start()
         other.close()
         self.starts += 1
+        self._late = time.monotonic() + START_SECONDS
         self._ready = self._opened = False
 
     def stop(self) -> None:
@@ -152,9 +154,11 @@ class ChildProcess:
     def is_ready(self, seconds: float) -> bool:
         """Whether it can measure at once; waits for that so long.
 
-        True where it has ended: what asks for something starts it again, and waits for it.
+        True where it has ended or is late: what asks for something starts it again, or says why.
         """
         if self._opened or self._process is None or not self._process.is_alive():
+            return True
+        if time.monotonic() > self._late:
             return True
         assert self._pipe is not None
         if not self._ready and self._pipe.poll(seconds):
@@ -230,7 +234,7 @@ class ChildProcess:
     def _await_ready(self) -> None:
         if not self._ready:
             try:
-                self._answer(0, START_SECONDS)
+                self._answer(0, max(self._late - time.monotonic(), 1.0))
             except _EndedError as ended:
                 self.stop()
                 raise TunerError(

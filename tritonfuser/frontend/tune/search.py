@@ -22,8 +22,14 @@ ROUNDS, FINAL_ROUNDS = 5, 25
 GAIN = 0.99
 """A schedule is better than the heuristics' where its time is less than this share of it."""
 
+STARTED = 0.5
+"""Share of the budget that there is at least once the measurer is ready, however late that is."""
+
 RESERVED = 0.12
 """Share of the budget that is left for the last rounds."""
+
+POLL_SECONDS = 0.02
+"""Seconds to wait for a compiled candidate, or for the measurer, before looking at the other."""
 
 BATCH = 8
 """Most schedules that are timed together."""
@@ -62,7 +68,7 @@ class Measurer(Protocol):
     """Times schedules. A text in the place of a number says why there is none."""
 
     def is_ready(self, seconds: float) -> bool:
-        """Whether it can measure at once; waits for that so long."""
+        """Whether it can measure from now on; waits for that so long."""
 
     def measure(self, schedules: Sequence[Schedule], rounds: int) -> list[float | str]:
         """The median seconds of each, timed together."""
@@ -152,7 +158,8 @@ class Search:
         pending: set[Future[Prepared | str]] = set()
         asked: dict[Future[Prepared | str], Schedule] = {}
         ready: list[Prepared] = []
-        while (left := end - self.clock()) > 0:
+        is_ready = False
+        while (left := end - self.clock()) > 0 or not is_ready:
             while len(pending) + len(ready) < AHEAD * self.threads + BATCH:
                 schedule = self._next(others)
                 if schedule is None:
@@ -163,11 +170,14 @@ class Search:
             if not pending and not ready:
                 return
             # While schedules wait to be timed nothing else is waited for.
-            patience = 0.0 if ready else min(left, 0.05)
+            patience = 0.0 if ready else POLL_SECONDS
             done, pending = wait(pending, patience, FIRST_COMPLETED)
             for future in [one for one in asked if one in done]:
                 self._sort(asked.pop(future), future.result(), ready)
-            if ready and self.measurer.is_ready(min(left, 0.05)):
+            if not is_ready:
+                is_ready = self.measurer.is_ready(POLL_SECONDS)
+                end = max(end, self.clock() + STARTED * self.budget) if is_ready else end
+            if ready and is_ready:
                 left = end - self.clock()
                 if left < self._took:
                     return
