@@ -419,6 +419,17 @@ def test_sizes_that_an_op_does_not_take_are_an_error_of_the_inputs(way):
         getattr(fd, way)([torch.ones(3), torch.ones(4)])
 
 
+def test_sizes_of_a_run_that_no_memory_holds_are_an_error_of_the_op():
+    with FusionDefinition() as fd:
+        n = fd.define_scalar(None, dtype=DataType.Int)
+        fd.add_output(fd.ops.full([n], 1.0, DataType.Float))
+    for size in (2**62, 2**63 - 1):
+        with pytest.raises(InputShapeError, match="full: expected a result of less than") as error:
+            fd.run([size])
+        assert f"at {__file__}:" in str(error.value)
+    assert fd.run([3])[0].tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("way", ["run", "plan"])
 def test_errors_of_later_calls_name_the_callers_line(way, x):
     """The function of a plan lies between them: it is no line of the user's."""

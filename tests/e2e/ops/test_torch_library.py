@@ -10,7 +10,7 @@ import torch
 
 from tests.e2e.checking import copied, round_trip
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.errors import DefinitionError, UnsupportedDeviceError
+from tritonfuser.errors import DefinitionError, IndexRangeError, UnsupportedDeviceError
 from tritonfuser.ops.library import narrow_torch
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Library
@@ -159,6 +159,17 @@ def test_grouped_mm(kind: str, dtype: torch.dtype, device: str) -> None:
     (found,) = run(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o), [a, b, offsets])
     assert found.dtype is dtype
     assert_near(found, by_group(a, b))
+
+
+@pytest.mark.parametrize("wrong", [[7, 7, 2**30], [-1, 7, 7], [7, 4, 7]])
+@pytest.mark.parametrize("kind", GROUPED)
+def test_groups_end_in_order_and_inside(kind: str, wrong: list[int]) -> None:
+    """A slice would take any: a negative end from the back, one that is too large as the last."""
+    a, b = (drawn(*shape, device="cpu") for shape in GROUPED[kind])
+    offsets = torch.tensor(wrong, dtype=torch.int32)
+    with pytest.raises(IndexRangeError, match=r"grouped_mm: a group from .* is out of range") as e:
+        run(lambda fd, a, b, o: fd.ops.grouped_mm(a, b, o), [a, b, offsets])
+    assert "test_torch_library.py" in str(e.value)
 
 
 def test_grouped_mm_of_aligned_groups(device: str) -> None:

@@ -26,7 +26,7 @@ from ...ir import (
     Value,
     depth_first,
 )
-from ...ops.builder import as_call
+from ...ops.builder import as_call, check_bytes
 from ...ops.table import Call, HostScalar, Kind, Op
 from ...symbolic.queries import assume_abs, assume_equal, assume_less, assume_same_shape
 from ...symbolic.sizes import integer, is_integer
@@ -153,6 +153,7 @@ def _node(node: Node, known: dict[Value, Operand]) -> list[Node]:
         known[node.out] = folded
         return []
     types = call.op.infer(call)
+    check_bytes(call, types)
     outs = tuple(Value(o.index, t) for o, t in zip(node.outs, types, strict=True))
     known.update(zip(node.outs, outs, strict=True))
     return [Node(node.op, args, node.attrs, outs, node.loc)]

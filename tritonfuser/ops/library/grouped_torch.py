@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ...dtypes import DataType
+from ...errors import IndexRangeError
 from . import narrow_torch
 
 Tensor = torch.Tensor
@@ -57,7 +58,16 @@ def grouped_mm(
     output_gamma: bool = False,
     **_: Any,
 ) -> Tensor | tuple[Tensor, ...]:
-    """A product for each group: of rows, of columns, or of parts of the inner extent."""
+    """A product for each group: of rows, of columns, or of parts of the inner extent.
+
+    Raises
+    ------
+    IndexRangeError
+        Of offsets on a CPU, and where torch has no kernel: a group ends before it starts, or behind
+        the last row.
+    """
+    if not offsets.is_cuda:
+        _check_ends(offsets, mat1, mat2)
     if output_block_scale_size:
         operands = (mat1, mat2, offsets, scale1, scale2, alpha, bias, beta)
         product = grouped_mm(*operands, DataType.Float)
@@ -109,6 +119,17 @@ def _quantized(
 # --- groups --------------------------------------------------------------------------------------
 
 
+def _check_ends(offsets: Tensor, mat1: Tensor, mat2: Tensor) -> None:
+    size = mat2.shape[-1] if mat1.dim() > mat2.dim() else mat1.shape[-1 if mat2.dim() == 2 else 0]
+    for start, end in _ranges(offsets):
+        if not start <= end <= size:
+            raise IndexRangeError(
+                f"grouped_mm: a group from {start} to {end} is out of range for a dim of {size} "
+                "elements",
+                hint="Offsets are the ends of groups, in ascending order.",
+            )
+
+
 def _ranges(offsets: Tensor) -> Iterator[tuple[int, int]]:
     start = 0
     for end in offsets.tolist():
@@ -118,6 +139,7 @@ def _ranges(offsets: Tensor) -> Iterator[tuple[int, int]]:
 
 def _by_group(mat1: Tensor, mat2: Tensor, offsets: Tensor) -> Tensor:
     """One product after another; what is in no group is 0."""
+    _check_ends(offsets, mat1, mat2)
     rows, columns = mat1.shape[-2], mat2.shape[-1]
     if mat1.dim() == mat2.dim():
         out = mat1.new_zeros(len(offsets), rows, columns)
