@@ -329,3 +329,21 @@ def test_made_by_hand_it_is_checked_too():
         ReductionSplit(value="tv1", parts=2, interleave=-1)
     made = Schedule(segments=[SegmentSchedule(stores=["tv1"], params=PointwiseParams(block_x=64))])
     assert hash(made) == hash(Schedule.from_dict(made.to_dict()))
+
+
+@pytest.mark.parametrize("row", range(4, 20))
+def test_rows_that_begin_inside_vectors(row):
+    """A row shorter than a vector has no tile of whole ones."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(fd.ops.exp(x), [1]))
+    given = torch.randn(6, row)
+    data = fd.schedule([given]).to_dict()
+    tile = {"block_x": 8, "block_r": 16, "persistent": True, "tails": [32], "align": 8}
+    first(data)["params"] = tile
+    if row >= 8:
+        torch.testing.assert_close(fd.run([given], schedule=data), [given.exp().sum(1)])
+        return
+    refused = rf"segments\[0\].params: .* rows of {row} elements have no whole vector"
+    with pytest.raises(ParamsError, match=refused):
+        fd.run([given], schedule=data)

@@ -34,6 +34,8 @@ def _why_not_held(row: int, tiling: RowTiling) -> str | None:
     vector, tails = tiling.align, tiling.tails
     held, edges = tiling.block + sum(tails[:-1]), tails[-1] if tails else 0
     whole = row // vector * vector
+    if not whole:
+        return f"rows of {row} elements have no whole vector"
     if held < whole or edges < 2 * vector:
         return (
             f"block_r={tiling.block} and tails={tails} hold {held} elements in whole vectors and "
