@@ -71,7 +71,7 @@ from .frontend.run.validation import get_val_tolerances as get_val_tolerances
 from .frontend.run.validation import (
     validate_with_auto_inferred_outputs as validate_with_auto_inferred_outputs,
 )
-from .frontend.tune.child_process import TunerError as TunerError
+from .frontend.tune.link import TunerError as TunerError
 from .frontend.tune.report import Trial as Trial
 from .frontend.tune.report import TuneReport as TuneReport
 from .frontend.vocabulary.enums import CacheOp as CacheOp

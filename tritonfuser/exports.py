@@ -128,7 +128,7 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
             "frontend.inspect.oracle": ("NoReferenceError",),
             "frontend.inspect.profiler": ("ProfilerError",),
             "frontend.inspect.tolerances": ("ValidationError",),
-            "frontend.tune.child_process": ("TunerError",),
+            "frontend.tune.link": ("TunerError",),
             "frontend.vocabulary.unavailable": ("UnavailableError",),
         },
     ),

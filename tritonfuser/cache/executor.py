@@ -37,8 +37,8 @@ from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .schedule_queries import legality, search_space
-from .tuned import store
 from .tuned.keys import StoreKey, store_key
+from .tuned.lookup import tuned_options
 from .variants import Request, Variants
 
 
@@ -131,14 +131,7 @@ class FusionExecutorCache:
 
     def _tuned(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
         """The options with the schedule that is stored for a run that asks for nothing else."""
-        if not settings.current().tuned or store.is_empty():
-            return None
-        if replace(options, device=None) != DEFAULT:
-            return None
-        found = store.load(self.store_key(inputs, options.device))
-        if found is None:
-            return None
-        return replace(options, schedule=found.schedule, origin=str(found))
+        return tuned_options(options, lambda: self.store_key(inputs, options.device))
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
         """What to ask the variants for, and the key of the plan in ``_plans``."""

@@ -14,8 +14,9 @@ from tests.frontend.tune.fakes import compiler_for, softmax
 from tritonfuser import FusionDefinition
 from tritonfuser.frontend.tune.autotune import Task, tuned
 from tritonfuser.frontend.tune.candidates import candidates, neighbours
-from tritonfuser.frontend.tune.child_process import ChildProcess, TunerError
+from tritonfuser.frontend.tune.child_process import ChildProcess
 from tritonfuser.frontend.tune.judge import Judge
+from tritonfuser.frontend.tune.link import TunerError
 from tritonfuser.frontend.tune.messages import Layout, packed, unpacked
 from tritonfuser.frontend.tune.report import difference
 from tritonfuser.lowering.schedules import schedule_of
@@ -52,13 +53,15 @@ def opened(child, problem, inputs=None):
 def test_a_fault_costs_the_child_alone(child, problem):
     schedules = opened(child, problem)
     child.hooks[schedules[2]] = "abort"
-    before = child.starts
+    before = child.link.starts
     found = child.measure(schedules, 3)
     assert found[2] == "it ends the process: signal 6"
     assert all(isinstance(found[n], float) for n in (0, 1, 3))
-    assert child.starts == before + 1
+    assert child.link.starts == before + 1
     child.hooks.clear()
-    assert isinstance(child.measure([schedules[2]], 3)[0], float) and child.starts == before + 1
+    assert (
+        isinstance(child.measure([schedules[2]], 3)[0], float) and child.link.starts == before + 1
+    )
 
 
 @pytest.mark.slow
@@ -77,11 +80,21 @@ def test_a_hang_costs_the_child_alone(child, problem):
 @pytest.mark.slow
 def test_what_is_not_legal_is_told_and_the_child_lives(child, problem):
     schedules = opened(child, problem)
-    before = child.starts
+    before = child.link.starts
     wrong = replace(schedules[0], segments=())
     found = child.measure([schedules[0], wrong], 3)
     assert found[1].startswith("ParamsError: ") and isinstance(found[0], float)
-    assert child.starts == before
+    assert child.link.starts == before
+
+
+@pytest.mark.slow
+def test_a_process_that_somebody_ended_is_started_again(child, problem):
+    schedules = opened(child, problem)
+    assert isinstance(child.measure(schedules[:1], 3)[0], float)
+    process = child.link._process
+    process.kill()
+    process.join()
+    assert isinstance(child.measure(schedules[:1], 3)[0], float)
 
 
 @pytest.mark.slow

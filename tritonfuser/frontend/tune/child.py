@@ -30,8 +30,18 @@ IDLE_SECONDS = 120.0
 HOPELESS = 1.5
 """Candidates that take so many times the fastest of a batch are timed once alone."""
 
+SLACK = 10
+"""Times the seconds that rounds take by the kernels' own time, which they may take in all."""
+
+FLUSH_SECONDS = 1e-3
+"""Seconds between two timed runs, to evict the L2 cache, at most."""
+
 KEPT = 64
 """Plans kept."""
+
+
+Tell = Callable[[int, float], None]
+"""Says which candidate is next, -1 for all of them, and the seconds that it takes at least."""
 
 
 class Workbench:
@@ -64,23 +74,26 @@ class Workbench:
         where = None if takes_tensors else self.device
         return self.core.plan(self.inputs, RunOptions(schedule=schedule, device=where))
 
-    def measure(self, job: Mapping[str, Any], tell: Callable[[int], None]) -> list[float | str]:
+    def measure(self, job: Mapping[str, Any], tell: Tell) -> list[float | str]:
         """The median seconds of each schedule, or why there are none."""
         found: list[float | str] = [""] * len(job["schedules"])
-        runs = {}
+        runs, once = {}, 0.0
         for place, data in enumerate(job["schedules"]):
-            tell(place)
+            tell(place, 0.0)
             _obey(job["hooks"].get(str(place)))
+            begun = time.perf_counter()
             made = self._warm(Schedule.from_dict(data))
+            once += time.perf_counter() - begun
             if isinstance(made, str):
                 found[place] = made
             else:
                 runs[str(place)] = partial(made.plain, self.inputs)
-        tell(-1)
+        tell(-1, SLACK * once)
         kind = self.device.type
         quick = {name: times.median for name, times in interleaved(runs, kind, 3).items()}
         least = min(quick.values(), default=0.0)
         close = {name: run for name, run in runs.items() if quick[name] <= HOPELESS * least}
+        tell(-1, SLACK * job["rounds"] * sum(quick[name] + FLUSH_SECONDS for name in close))
         exact = {name: t.median for name, t in interleaved(close, kind, job["rounds"]).items()}
         for name, seconds in {**quick, **exact}.items():
             found[int(name)] = seconds
@@ -99,15 +112,15 @@ class Workbench:
         synchronize(self.device.type)
         return plan
 
-    def judge(self, job: Mapping[str, Any], tell: Callable[[int], None]) -> list[str]:
+    def judge(self, job: Mapping[str, Any], tell: Tell) -> list[str]:
         """What is wrong with the outputs of each schedule; empty where nothing is."""
-        tell(-1)
+        tell(-1, 0.0)
         if self._judge is None:
             first = self.plan(Schedule.from_dict(job["reference"]))
             self._judge = Judge(self.core.fusion, self.inputs, self.device, first)
         found = []
         for place, data in enumerate(job["schedules"]):
-            tell(place)
+            tell(place, 0.0)
             found.append(self._judge.fault(self.plan(Schedule.from_dict(data))))
         return found
 
@@ -172,7 +185,9 @@ def _done(
     if bench is None:
         raise ValueError("nothing is open")
     work = {"measure": bench.measure, "judge": bench.judge}[job["do"]]
-    _reply(pipe, number, found=work(job, lambda place: _reply(pipe, number, at=place)))
+    _reply(
+        pipe, number, found=work(job, lambda at, takes: _reply(pipe, number, at=at, takes=takes))
+    )
     return bench
 
 
