@@ -347,3 +347,14 @@ def test_rows_that_begin_inside_vectors(row):
     refused = rf"segments\[0\].params: .* rows of {row} elements have no whole vector"
     with pytest.raises(ParamsError, match=refused):
         fd.run([given], schedule=data)
+
+
+def test_a_product_is_not_split_as_a_reduction():
+    fd = product()
+    meta = [torch.empty(256, 256, dtype=torch.float16, device="meta") for _ in "ab"]
+    data = fd.schedule(meta, arch="sm_90", _enable_options=["fuse_matmul"]).to_dict()
+    (name,) = both(data)
+    for parts in (name, [4], []):
+        data["splits"] = [{"value": name, "parts": parts}]
+        with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected a"):
+            fd.kernels(meta, arch="sm_90", schedule=data)

@@ -155,6 +155,22 @@ def test_some(body):
     assert any(ran)
 
 
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_those_that_are_legal_on_a_gpu_compile(body):
+    fd, inputs, _, own = defined(body)
+    meta = [torch.empty_like(x, device="meta") for x in inputs]
+    compiled = 0
+    for n in range(12):
+        rng = random.Random(f"compiled {body.__name__} {n}")
+        data = mutated(rng.choice(own), rng)
+        legal = fd.is_legal(data, meta, arch="sm_90")
+        assert legal or PATH.match(legal.reason), legal.reason
+        if legal:
+            fd.compile_for("sm_90", meta, schedule=data)
+            compiled += 1
+    assert compiled
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 600, 60))
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)

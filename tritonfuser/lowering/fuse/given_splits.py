@@ -11,7 +11,6 @@ from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...ops.table import Contraction, Moments, Reduction
 from ...symbolic.queries import assume_multiple
-from ..access.read_footprint import is_reducer
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
 from ..passes.split_factors import (
@@ -158,7 +157,8 @@ def _refuse_apart(fusion: Fusion, value: Value, parts: Mapping[Value, Parts], pa
         return
     nodes = [fusion.producers[v] for v in (value, wanted.maximum)]
     maker = AnchorMaker(fusion)
-    members = {n.out: maker.reducer(n).member for n in nodes if is_reducer(n)}
+    reductions = [n for n in nodes if isinstance(as_call(n).op.form, Reduction)]
+    members = {n.out: maker.reducer(n).member for n in reductions}
     found = online_pairs(fusion, {v: m for v, m in members.items() if m is not None})
     if value not in found or isinstance(parts.get(wanted.maximum), AlongMaximum | None):
         raise ParamsError(
