@@ -1,0 +1,56 @@
+"""Candidates compiled for a GPU that need not be here, and those that are left out before."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.frontend.tune.fakes import compiler_for, softmax
+from tritonfuser.cache.dry_run import lower_for
+from tritonfuser.frontend.tune import compiling
+from tritonfuser.frontend.tune.candidates import neighbours
+from tritonfuser.frontend.tune.search import Prepared
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    """A compiler for sm_90."""
+
+    def lowered(fusion, inputs, options):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"))
+
+    monkeypatch.setattr(compiling, "lower_for", lowered)
+    fd, _ = softmax()
+    return compiler_for(fd, [torch.empty(256, 1000)])
+
+
+def test_threads_compile_candidates(compiler):
+    first = compiler.prepared(compiler.heuristics())
+    near = list(neighbours(first.segmented))[:3]
+    with ThreadPoolExecutor(3) as pool:
+        made = list(pool.map(compiler, near))
+    assert all(isinstance(one, Prepared) for one in made)
+    assert len({one.kernels for one in (first, *made)}) == 4
+
+
+def test_what_is_not_legal_is_not_compiled(compiler, monkeypatch):
+    monkeypatch.setattr(compiling, "compiled", None)
+    assert compiler(replace(compiler.heuristics(), segments=())).startswith("not legal: ")
+
+
+def test_what_needs_too_much_shared_memory_is_left_out(compiler, monkeypatch):
+    made = SimpleNamespace(shared_bytes=1 << 20)
+    monkeypatch.setattr(compiling, "compiled", lambda *given: made)
+    assert compiler(compiler.heuristics()).startswith("it asks for 1048576 bytes of shared memory")
+
+
+def test_what_the_compiler_refuses_is_a_reason(compiler, monkeypatch):
+    def fails(*given):
+        raise IndexError("pass failed")
+
+    monkeypatch.setattr(compiling, "compiled", fails)
+    assert compiler(compiler.heuristics()) == "IndexError: pass failed"
