@@ -72,8 +72,11 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def _idle_reason(problem: Problem) -> str | None:
-    """Why the rows, which are not shared out any further, have too few programs."""
-    if problem.may_split or not _fits(problem):
+    """Why the rows, which are not shared out any further, have too few programs.
+
+    Not asked again when what is stored along the rows joins.
+    """
+    if problem.may_split or problem.full_outputs or not _fits(problem):
         return None
     programs = problem.outer_batch
     return idle_reason(problem, programs) if leaves_idle(problem, programs) else None

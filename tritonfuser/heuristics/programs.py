@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .integers import ceil_div
+from .params import HeuristicParams
 from .problem import Problem
 
 IDLE_BYTES = 1 << 19
@@ -17,6 +19,12 @@ def leaves_idle(problem: Problem, programs: int) -> bool:
     if problem.on_cpu or moved_bytes(problem) < IDLE_BYTES:
         return False
     return 4 * programs < 3 * problem.device.sm_count
+
+
+def programs_of(problem: Problem, params: HeuristicParams) -> int:
+    """Programs of a kernel of rows or columns, by its params; 1 of any other."""
+    block_x = getattr(params, "block_x", 0)
+    return ceil_div(problem.parallel, block_x) if block_x else 1
 
 
 def moved_bytes(problem: Problem) -> int:

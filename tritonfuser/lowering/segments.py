@@ -17,6 +17,33 @@ from .access.read_footprint import Read, loaded_by, read_as, target_of
 
 
 @dataclass(frozen=True)
+class Share:
+    """The part of the rows that one program reduces, where the parts need not divide them.
+
+    Attributes
+    ----------
+    source : Value
+        What is reduced, without the padding that makes its rows a multiple of the parts.
+    part : Axis
+        The axis of the results whose positions are the parts.
+    rows : Axis
+        The axis that is shared out. Part ``i`` has the positions from ``i * length`` on.
+    length : int
+        Positions of all parts but the last, which may have fewer.
+    """
+
+    source: Value
+    part: Axis
+    rows: Axis
+    length: int
+
+    @property
+    def way(self) -> tuple[Axis, int, int]:
+        """What reductions in one kernel have in common."""
+        return self.rows, self.part.extent, self.length
+
+
+@dataclass(frozen=True)
 class Member:
     """A reduction, scan or matrix product in a segment's loop nest.
 
@@ -32,6 +59,9 @@ class Member:
         The axes reduced or scanned along.
     others : tuple of Index
         The elements of the further operands, those of a matrix product.
+    share : Share or None
+        How the rows that it reduces are shared out, where a program has its part of them without
+        padding.
     """
 
     node: Node
@@ -39,10 +69,18 @@ class Member:
     operand_index: Index
     across: tuple[Axis, ...]
     others: tuple[Index, ...] = ()
+    share: Share | None = None
+
+    @property
+    def operand(self) -> Value:
+        """What is reduced; of a product the first operand."""
+        return next(self.node.operands()) if self.share is None else self.share.source
 
     @property
     def reads(self) -> tuple[Read, ...]:
         """Its operands, each where it is read."""
+        if self.share is not None:
+            return (Read(self.share.source, self.operand_index),)
         places = (self.operand_index, *self.others)
         return tuple(Read(v, i) for v, i in zip(self.node.operands(), places, strict=True))
 
@@ -213,6 +251,11 @@ class Segment:
     def reduced_extent(self) -> int:
         """Elements of a row: positions of ``reduced``."""
         return prod(a.extent for a in self.reduced)
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """How the rows are shared out, for each reduction over them; empty where parts divide."""
+        return tuple(m.share for m in self.members if m.share is not None)
 
     @property
     def looped_axes(self) -> tuple[Axis, ...]:

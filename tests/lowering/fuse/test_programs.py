@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.lowering.harness import H200, check, lowered, small
+from tests.lowering.harness import H200, check, lowered, record, small
 from tritonfuser import DataType
+from tritonfuser.errors import ParamsError
 from tritonfuser.lowering.pipeline import tile
 
 SUBSTANCE = 1 << 20
@@ -151,3 +153,58 @@ def test_values(name, shape):
     body, shapes = BODIES[name](shape)
     torch.manual_seed(0)
     check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)
+
+
+@pytest.mark.parametrize("rows", [1021, 257, 1000])
+def test_the_last_share_may_be_shorter(rows):
+    """Rows that no parts divide are read once, as those that some do."""
+    body, shapes = adaptive_norm_backward((4, rows, 1152))
+    found = lowered(body, tensors(shapes, torch.bfloat16))
+    assert [s.scheduler for s in found.segmented.segments] == [
+        "inner_outer_persistent",
+        "reduction",
+    ]
+    (_, count), *_ = programs(found)
+    assert count >= H200.sm_count
+
+
+@pytest.mark.parametrize("columns", [24, 1100])
+@pytest.mark.parametrize("rows", [65, 67, 71, 127])
+def test_values_of_uneven_shares(rows, columns):
+    """Steps of one row and of several, peeled tiles, loads a step ahead."""
+    body, shapes = adaptive_norm_backward((2, rows, columns))
+    torch.manual_seed(0)
+    inputs = [torch.randn(s) for s in shapes]
+    found = check(body, *inputs, facts=small(4), tolerance=2e-3)
+    assert found.segmented.segments[0].shares
+    reports = record(body, inputs).compile_for("sm_90", inputs)
+    assert all(report.spill_bytes == 0 for report in reports)
+
+
+def test_a_schedule_with_uneven_shares_is_taken():
+    body, shapes = adaptive_norm_backward((4, 1021, 1024))
+    fd, inputs = record(body, tensors(shapes, torch.bfloat16)), tensors(shapes, torch.bfloat16)
+    given = fd.schedule(inputs, arch="sm_90")
+    first = given.segments[0]
+    cooperative = replace(first, params=replace(first.params, block_m=1, block_r=512, parts=2))
+    wrong = replace(given, segments=(cooperative, *given.segments[1:]))
+    with pytest.raises(ParamsError, match="its rows are shared out unevenly"):
+        fd.kernels(inputs, arch="sm_90", schedule=wrong)
+    assert fd.kernels(inputs, arch="sm_90", schedule=given) == fd.kernels(inputs, arch="sm_90")
+
+
+def test_rows_are_not_padded_where_programs_are_enough():
+    """Padded rows would be read by a kernel for the sums and by one for the results."""
+    body, shapes = gate_backward((60, 179, 448))
+    found = lowered(body, tensors(shapes, torch.bfloat16))
+    assert [s.scheduler for s in found.segmented.segments] == ["reduction"]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_uneven_shares_of_rows_that_begin_inside_vectors(batch):
+    """A share has neighbouring rows, which begin at different places of a vector."""
+    body, shapes = adaptive_norm_backward((batch, 67, 513))
+    torch.manual_seed(0)
+    found = check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)
+    assert found.segmented.segments[0].shares
+    assert found.segmented.segments[0].params.align == 1

@@ -264,7 +264,7 @@ PATTERNS = {
     "layer norm backward, prime rows": (
         layer_norm_backward,
         [(97, 64), (97, 64), (64,)],
-        ["inner_persistent", "reduction"],
+        ["inner_outer_persistent", "reduction"],
         ["inner_outer_persistent"],
     ),
     "layer norm backward, few rows": (

@@ -148,8 +148,8 @@ def _loop_header(loop: Tile, stages: int, backwards: bool) -> str:
     moving = f"{loop.name}_back" if backwards else f"{loop.name}_start"
     name, step = (loop.name, "1") if loop.block is None else (moving, loop.block)
     if stages > 1:
-        return f"for {name} in tl.range(0, {loop.end}, {step}, num_stages={stages}):"
-    steps = f"{loop.end}" if loop.block is None else f"0, {loop.end}, {step}"
+        return f"for {name} in tl.range(0, {loop.stop_text}, {step}, num_stages={stages}):"
+    steps = f"{loop.stop_text}" if loop.block is None else f"0, {loop.stop_text}, {step}"
     return f"for {name} in range({steps}):"
 
 
@@ -158,10 +158,11 @@ def _positions(loop: Tile, backwards: bool) -> list[str]:
     name, lines = loop.name, []
     if backwards:
         # Of whole blocks, so that Triton sees vectors.
-        last = f"({loop.end} - 1) // {loop.block} * {loop.block}"
+        last = f"({loop.stop_text} - 1) // {loop.block} * {loop.block}"
         lines.append(f"{name}_start = {last} - {name}_back")
     if loop.block is not None:
         lines.append(f"{name} = {name}_start + {name}_base")
     if loop.masked:
-        lines.append(f"{name}_mask = {name} < {loop.axis.extent}")
+        end = loop.axis.extent if loop.part is None else loop.stop_text
+        lines.append(f"{name}_mask = {name} < {end}")
     return lines

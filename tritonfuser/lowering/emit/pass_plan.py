@@ -113,7 +113,7 @@ class _Levels:
         return self._behind(store.starts, self.of) if found is None else found
 
     def _of_member(self, member: Member) -> int:
-        start = [Read(next(member.node.operands()), member.operand_index)]
+        start = [Read(member.operand, member.operand_index)]
         level = self._behind(start, self.of)
         maximum = self._maxima.get(member.node.out)
         if maximum is None or self.nest.loop != "r" or not in_loop(self.nest, maximum):

@@ -56,6 +56,7 @@ def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:
     writer.line_before_loop(f"{coming} = {load(Affine())}", loads=value.name)
     name = writer.define(value, coming, dims, value.dtype)
     writer.bind(read, name)
-    following = load(digit(loop.axis) + 1, f"({loop.name} < {loop.axis.extent - 1})")
+    last = f"{loop.stop_text} - 1" if loop.part is not None else loop.axis.extent - 1
+    following = load(digit(loop.axis) + 1, f"({loop.name} < {last})")
     writer.line(f"{coming} = {following}", loads=value.name)
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dtypes import DataType
+from ...symbolic.index_expr import Affine
 from ..tile.alignment import Alignment
 from ..tile.nest import Nest, RowSplit
 from ..tile.tile import Tile
@@ -26,6 +27,9 @@ class AxesWriter:
             self._programs()
         if self.nest.alignment is not None:
             self._vectors(self.nest.alignment)
+        for tile in self.nest.tiles:
+            if tile.part is not None:
+                self._stop(tile, tile.part)
         over_programs = {tile.name for tile, _ in self.nest.grid}
         for tile in self.nest.tiles:
             if tile.name in over_programs or tile.block is None:
@@ -88,6 +92,11 @@ class AxesWriter:
         if tile.masked:
             end = "stop" if self.nest.is_aligned(tile) else tile.axis.extent
             self._line(f"{tile.name}_mask = {tile.name} < {end}")
+
+    def _stop(self, tile: Tile, part: Affine) -> None:
+        """Where the program's part of an axis ends: the last part may be shorter."""
+        left = self.index.text(Affine((), tile.whole) - part * tile.axis.extent)
+        self._line(f"{tile.stop_text} = tl.minimum({left}, {tile.axis.extent})")
 
     def _vectors(self, alignment: Alignment) -> None:
         """Where a row's whole vectors begin, and how many elements they are."""

@@ -40,6 +40,7 @@ class GivenGroups(Placement):
         device: DeviceProperties,
         misaligned: frozenset[Value],
         segments: Sequence[SegmentSchedule],
+        partial: frozenset[Value] | None,
     ) -> None:
         self.segments = segments
         self._places = _places(segments)
@@ -48,7 +49,7 @@ class GivenGroups(Placement):
         loads = {name: piece.loads for piece in segments for name in piece.computes}
         facts = ProductFacts(fusion, device, True, misaligned, loads)
         self._values = {v.name: v for node in fusion.nodes for v in node.outs}
-        super().__init__(AnchorMaker(fusion), facts, device)
+        super().__init__(AnchorMaker(fusion), facts, device, partial)
         self.place_all()
         self._refuse_left()
         self._link_loads()
@@ -126,6 +127,9 @@ class GivenGroups(Placement):
         group = self.groups[number]
         co_reduces = anchor.value.name in self.segments[place].co_reduced
         nesting = nesting_of(anchor, group, co_reduces)
+        shared = self.maker.in_shares(anchor)
+        if shared is not None and nesting_of(shared, group, False) is not None:
+            anchor, nesting = shared, nesting_of(shared, group, False)
         if nesting is None:
             grown: FusionGroup | str = "it runs over other axes"
         else:

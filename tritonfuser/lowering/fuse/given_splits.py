@@ -22,13 +22,13 @@ from ..passes.split_factors import (
     reduced_extents,
     split_factors,
 )
-from ..passes.split_reduction import split_reductions
+from ..passes.split_reduction import TwoSteps, split_reductions
 
 SplitParts = int | tuple[int, ...] | Interleaved | Padded
 """The parts of a reduction that is split by itself."""
 
 
-def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fusion:
+def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> TwoSteps:
     """The fusion with the named reductions in two steps.
 
     Raises
@@ -37,7 +37,7 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fu
         A name is of no reduction, or its parts are of no use.
     """
     if not splits:
-        return fusion
+        return TwoSteps(fusion)
     possible = {
         node.out.name: node.out
         for node in fusion.nodes
@@ -52,7 +52,7 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Fu
         parts[value] = _parts(fusion, value, split, possible, path)
     for place, split in enumerate(splits):
         _refuse_apart(fusion, possible[split.value], parts, f"{field}[{place}].parts")
-    return split_reductions(fusion, parts).fusion
+    return split_reductions(fusion, parts)
 
 
 def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
@@ -133,7 +133,7 @@ def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     if wanted < 2:
         raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
     if split.padded != -1:
-        dims = len(extents) if isinstance(as_call(node).op.form, Reduction) else 0
+        dims = len(extents) if isinstance(as_call(node).op.form, Reduction | Moments) else 0
         if split.padded >= dims:
             raise ParamsError(
                 f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "

@@ -66,14 +66,22 @@ class Grouper(Placement):
 
     def _place(self, anchor: Anchor) -> None:
         refusals: dict[int, str] = {}
+        shared = self.maker.in_shares(anchor)
+        if shared is not None and self._joins(shared, {}):
+            return
+        if not self._joins(anchor, refusals):
+            self._cut(anchor, refusals)
+            self._start(self._empty(anchor), anchor)
+
+    def _joins(self, anchor: Anchor, refusals: dict[int, str]) -> bool:
+        """Put an anchor into the first kernel that takes it; False where none does."""
         for group in self.graph.candidates(anchor, self.graph.possible(anchor)):
             outcome = self.joining.joined(anchor, group, self.graph)
             if isinstance(outcome, FusionGroup):
                 self.graph.put(outcome, anchor)
-                return
+                return True
             refusals[group.number] = outcome
-        self._cut(anchor, refusals)
-        self._start(self._empty(anchor), anchor)
+        return False
 
     def _cut(self, anchor: Anchor, refusals: dict[int, str]) -> None:
         """Record why no kernel takes an anchor in. Kernels that it reads from are named first."""

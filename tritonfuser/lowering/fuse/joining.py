@@ -99,8 +99,8 @@ class Joining:
         refused = questions.reject_reason(problem)
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
-            rows = reduced_extents(anchor.member.node)
-            if self.partial is None and not questions.shares_rows(problem, rows):
+            if self.partial is None and not questions.shares_rows(problem, anchor.member):
+                rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
         return refused
 

@@ -38,6 +38,7 @@ def problem_of(
     partial : frozenset of Value or None
         The results of the first steps of reductions that were split. None where none was split yet.
     """
+    shares = [m.share for m in group.outer if m.share is not None]
     rows_split = any(m.node.out in (partial or ()) for m in group.outer)
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
@@ -50,7 +51,7 @@ def problem_of(
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
-        outer_batch=extent(group.batch_axes),
+        outer_batch=extent(group.batch_axes) * (shares[0].part.extent if shares else 1),
         rows_split=rows_split,
         may_split=partial is None,
         co_reduced=extent(group.co_reduced),
@@ -58,7 +59,7 @@ def problem_of(
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
-        published_sums=_published(group),
+        published_sums=0 if shares else _published(group),
         draws_random=_draws(group),
         online_softmax=_online(group, maker),
         vector_elements=_vector(group, traffic, facts, reduced, rows_split),
@@ -77,6 +78,8 @@ def _vector(
 ) -> int:
     """Elements of a vector where tiles can begin at vectors though rows do not, else 1."""
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
+        return 1
+    if any(m.share is not None for m in group.outer):  # a share has neighbouring rows
         return 1
     # Before they are split, rows that begin alike can be put into the same share.
     apart = group.batch_axes if rows_split else ()

@@ -17,7 +17,7 @@ from ...heuristics.integers import next_power_of_2
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
-from ...heuristics.programs import leaves_idle
+from ...heuristics.programs import leaves_idle, programs_of
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
@@ -69,10 +69,26 @@ def split(problem: Problem) -> tuple[int, int]:
     return choose(env_of(problem), parts, problem)
 
 
-def shares_rows(problem: Problem, extents: tuple[int, ...]) -> bool:
-    """Whether rows of these extents can be shared out over about as many programs as wanted."""
+def shares_rows(problem: Problem, member: Member) -> bool:
+    """Whether rows can be shared out over about as many programs as wanted.
+
+    Parameters
+    ----------
+    member : Member
+        A reduction over the rows.
+    """
+    extents = reduced_extents(member.node)
+    if _may_differ(problem, member):
+        return True
     rows = Rows(problem, extents, known_divisors(extents), False)
     return choose(env_of(problem), are_shared, rows)
+
+
+def _may_differ(problem: Problem, member: Member) -> bool:
+    """Whether the last share may have fewer rows than the others: of one dim of known extent."""
+    extents = reduced_extents(member.node)
+    of_one = len(extents) == 1 and isinstance(as_call(member.node).op.form, Reduction)
+    return of_one and env_of(problem) is None and not problem.on_cpu
 
 
 def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Parts:
@@ -94,8 +110,12 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
     extents = {repr(reduced_extents(member.node)) for member in members} if reduces else ()
     if env is None or len(extents) != 1:
         count, of = split(problem)
+        if count < 2:
+            return 1
         if whole:
-            count = exact_parts(reduced_extents(members[0].node), count, of)
+            return _shares_of(problem, members[0], count, of)
+        if reduces and problem.full_outputs:
+            count = _without_padding(problem, members[0], count, of)
         return Interleaved(count, of) if of else count
     sizes = reduced_extents(members[0].node)
     moments = any(isinstance(form, Moments) for form in forms)
@@ -105,6 +125,24 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
         return found
     count = choose_number(env, parts_at, (found, facts), 2, MOST_PARTS)
     return replace(found, count=count)
+
+
+def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
+    """How to share rows out for reductions over them: evenly where that gives shares enough."""
+    extents = reduced_extents(member.node)
+    exact = exact_parts(extents, count, of)
+    enough = exact > 1 and are_shared(Rows(problem, extents, known_divisors(extents), False))
+    if not enough and _may_differ(problem, member):
+        return count
+    return Interleaved(exact, of) if of else exact
+
+
+def _without_padding(problem: Problem, member: Member, count: int, of: int) -> int:
+    """The parts of rows that a kernel also stores results of, which it would read once more if they
+    were padded: those that divide the rows where they are programs enough."""
+    exact = exact_parts(reduced_extents(member.node), count, of)
+    programs = exact * programs_of(problem, schedulers.propose(problem))
+    return count if leaves_idle(problem, programs) else exact
 
 
 def is_slow(product: Product, fused: FusedWork, device: DeviceProperties) -> bool:

@@ -124,9 +124,9 @@ def segment_as(
     rewrites = given.rewrites
     fusion = materialized_as(fusion, rewrites)
     fusion = contracted_as(fusion, device, rewrites.products)
-    fusion = split_as(fusion, rewrites.tile_splits, "tile_splits")
-    fusion = split_as(fusion, rewrites.splits, "splits")
-    groups = GivenGroups(fusion, device, misaligned, given.segments)
+    fusion = split_as(fusion, rewrites.tile_splits, "tile_splits").fusion
+    fusion, partial = split_as(fusion, rewrites.splits, "splits")
+    groups = GivenGroups(fusion, device, misaligned, given.segments, partial or None)
     made = replace(schedule(groups), rewrites=rewrites)
     groups.refuse_unfit(made.segments)
     return made

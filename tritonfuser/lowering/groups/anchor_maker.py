@@ -28,6 +28,7 @@ from ..access.traffic import Traffic, offset_of
 from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
+from .row_shares import in_shares
 
 
 class AnchorMaker:
@@ -102,6 +103,19 @@ class AnchorMaker:
         member = Member(node, self.places[node.out], self.axes.index(operand), across)
         footprint = self.walk([Read(operand, member.operand_index)], self.places)
         return Anchor(node.out, parallel, across, member.index, footprint, member, is_scan)
+
+    def in_shares(self, anchor: Anchor) -> Anchor | None:
+        """A reduction of padded parts over the rows without padding; None for any other anchor."""
+        if anchor.member is None or anchor.is_scan or anchor.is_product:
+            return None
+        member = in_shares(self.fusion, self.axes, anchor.member.node)
+        if member is None:
+            return None
+        assert member.share is not None
+        domain = (self.axes.axis(atom) for atom in self.axes.domain(member.share.source))
+        parallel = tuple(axis for axis in domain if axis not in member.across)
+        footprint = self.walk(member.reads, self.places)
+        return Anchor(anchor.value, parallel, member.across, member.index, footprint, member)
 
     def product(self, node: Node, stored: frozenset[Value]) -> Anchor:
         """The anchor of a matrix product, over its result's axes and one of its own."""

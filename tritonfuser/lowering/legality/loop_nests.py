@@ -9,6 +9,7 @@ from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
 from ..groups.fusion_group import FusionGroup
+from ..segments import Share
 
 
 class Nesting(Enum):
@@ -48,6 +49,10 @@ def nesting_of(
     rider_bytes : int, optional
         The largest result that may join a flat kernel over more elements. By default any may.
     """
+    mine = None if anchor.member is None else anchor.member.share
+    if mine is not None:
+        over_rows = _of_reduction(anchor, group) is Nesting.OVER_ROWS
+        return Nesting.OVER_ROWS if over_rows and _alike(mine, group) else None
     if anchor.is_product or group.product is not None:
         found = _in_epilogue(anchor, group)
     elif anchor.member is None:
@@ -55,6 +60,12 @@ def nesting_of(
     else:
         found = _of_reduction(anchor, group)
     return _co_reduced(anchor, group) if found is None and co_reduces else found
+
+
+def _alike(share: Share | None, group: FusionGroup) -> bool:
+    """Whether a group's reductions over rows share them out the same way."""
+    ways = [None if m.share is None else m.share.way for m in group.outer[:1]]
+    return ways in ([], [None if share is None else share.way])
 
 
 def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> Nesting | None:
@@ -65,6 +76,8 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
         if parallel == rows:
             return Nesting.SAME_AXES
         return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group, rider_bytes)
+    if group.outer and group.outer[0].share is not None:  # every part would write it
+        return Nesting.SAME_AXES if parallel in (rows, rows | inner) else None
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
     return Nesting.SAME_AXES if parallel in (rows, rows | inner, fewer) else None
 
@@ -84,7 +97,8 @@ def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     # A sum over no rows still has a result, which no program would compute.
     over_rows = over_rows and assume_less(0, group.loops.row_extent)
     if over_rows and reduced == across and group.members and not anchor.is_scan:
-        return Nesting.OVER_ROWS
+        assert anchor.member is not None
+        return Nesting.OVER_ROWS if _alike(anchor.member.share, group) else None
     return None if anchor.is_scan or group.scans else _of_same_extents(anchor, group)
 
 

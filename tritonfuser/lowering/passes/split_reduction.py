@@ -7,7 +7,7 @@ the second, which is small, combines them. Later passes see two ordinary reducti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...dtypes import compute_dtype
 from ...ir import Fusion, Node, Value
@@ -34,8 +34,7 @@ from .split_factors import (
 from .substitution import next_free, renumber
 
 
-@dataclass(frozen=True, slots=True)
-class TwoSteps:
+class TwoSteps(NamedTuple):
     """A fusion with reductions in two steps.
 
     Attributes

@@ -18,15 +18,16 @@ from ...heuristics.params import (
     ScanParams,
     TransposeParams,
 )
-from ...symbolic.index_expr import substitute
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, substitute
 from ...symbolic.queries import assume_at_most, assume_less
 from ...symbolic.sizes import is_size
-from ..segments import Segment
+from ..segments import Segment, Share
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
 from .cooperative_nest import cooperative_nest
 from .nest import Nest
 from .product_nest import product_nest
+from .tile import Tile
 from .tiling import aligned_tiles, peel_row, row_maps, sides, spread, tile_over
 
 
@@ -105,9 +106,15 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     assert fits, f"a row of {row} in blocks of {params.block_r}"
     if is_size(row):
         assume_at_most(params.block_r, SHORTEST * row)
-    s, s_axes = tile_over("s", segment.batch_axes, None)
+    shares = segment.shares
+    parts = tuple(share.part for share in shares[:1])
+    s, s_axes = tile_over("s", (*segment.batch_axes, *parts), None)
     lone = params.block_m == 1
-    m, m_axes = tile_over("m", segment.looped_axes, None if lone else params.block_m)
+    block = None if lone else params.block_m
+    if shares:
+        m, m_axes = _part_of_rows(shares, s_axes, block)
+    else:
+        m, m_axes = tile_over("m", segment.looped_axes, block)
     place = 0 if lone else 1
     r, peeled = peel_row(segment.reduced, params.block_r, params.tails, place=place)
     found = Nest(
@@ -118,6 +125,17 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         sides(m, r, *peeled),
     )
     return _aligned(found, segment, params.row_tiling, place)
+
+
+def _part_of_rows(
+    shares: tuple[Share, ...], programs: dict[Axis, Affine], block: int | None
+) -> tuple[Tile, dict[Axis, Affine]]:
+    """The rows of one part, of which the last may have fewer, and where the parts are."""
+    share, part = shares[0], programs[shares[0].part]
+    m, _ = tile_over("m", (Axis("m", share.length),), block)
+    m = replace(m, masked=block is not None, part=part, whole=share.rows.extent)
+    rows = digit(Bounded(part * share.length + digit(m.axis), share.rows.extent))
+    return m, {share.rows: rows, **{other.part: part for other in shares}}
 
 
 def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...symbolic.index_expr import Axis
+from ...symbolic.index_expr import Affine, Axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,11 @@ class Tile:
         The end of its positions, where other tiles take those behind it.
     scattered : bool
         Whether its positions are not consecutive.
+    part : Affine or None
+        Which of several parts of an axis a program has, where the last part may be shorter. The
+        axis is as long as the other parts.
+    whole : int
+        The extent that all parts have together.
     neighbours : int
         The most consecutive elements that one thread may have; 0 for any number.
     """
@@ -41,12 +46,19 @@ class Tile:
     start: int = 0
     stop: int | None = None
     scattered: bool = False
+    part: Affine | None = None
+    whole: int = 0
     neighbours: int = 0
 
     @property
     def end(self) -> int:
         """Behind the last position that it takes."""
         return self.axis.extent if self.stop is None else self.stop
+
+    @property
+    def stop_text(self) -> str:
+        """The end of its positions in the kernel's text."""
+        return f"{self.axis.name}_stop" if self.part is not None else str(self.end)
 
     @property
     def name(self) -> str:

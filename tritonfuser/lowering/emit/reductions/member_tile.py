@@ -71,7 +71,7 @@ class MemberTile:
     @property
     def value(self) -> Value:
         """What is reduced."""
-        return next(self.member.node.operands())
+        return self.member.operand
 
     @property
     def out(self) -> Value:

@@ -1,0 +1,53 @@
+"""Sums of padded parts in, how they are computed without the padding out."""
+
+from __future__ import annotations
+
+from ...ir import Const, Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Reduction
+from ...symbolic.sizes import is_size
+from ..access.atomic_axes import AxisMap
+from ..passes.constant_folding import neutral
+from ..segments import Member, Share
+
+
+def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
+    """A reduction of padded parts as one of the rows that are there, or None.
+
+    ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,
+    the sum of those rows of ``x``. So it fits beside results that run over the rows of ``x``.
+    """
+    call = as_call(node)
+    cut = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
+    padded = None if cut is None or cut.op != "reshape" else as_call(cut).value("arg")
+    pad = None if padded is None else fusion.producers.get(padded)
+    if cut is None or pad is None or pad.op != "pad" or len(call.dims()) != 1:
+        return None
+    source, inner = pad.args[0], call.dims()[0]
+    assert isinstance(source, Value)
+    dim = inner - 1
+    sizes, parts = source.tensor.sizes, cut.out.tensor.sizes
+    if dim < 0 or len(parts) != len(sizes) + 1 or any(map(is_size, (*sizes, *parts))):
+        return None
+    whole = (*sizes[:dim], parts[dim] * parts[inner], *sizes[inner:])
+    same = parts == (*sizes[:dim], *parts[dim : inner + 1], *sizes[inner:])
+    if pad.out.tensor.sizes != whole or not same or parts[inner] * (parts[dim] - 1) >= sizes[dim]:
+        return None
+    if not _is_neutral(node, pad, len(sizes) - 1 - dim):
+        return None
+    rows, part = axes.atoms(source)[dim], axes.atoms(node.out)[dim]
+    if len(rows) != 1 or len(part) != 1:
+        return None
+    (along,) = (axes.axis(atom) for atom in rows)
+    share = Share(source, axes.axis(part[0]), along, parts[inner])
+    return Member(node, axes.index(node.out), axes.index(source), (along,), share=share)
+
+
+def _is_neutral(node: Node, pad: Node, place: int) -> bool:
+    """Whether the padding is behind one dim, and does not change the reduction."""
+    form, (_, widths, fill) = as_call(node).op.form, pad.args
+    assert isinstance(form, Reduction) and isinstance(widths, tuple)
+    others = (width for number, width in enumerate(widths) if number != 2 * place + 1)
+    wanted = neutral(form.identity, pad.out.dtype)
+    alone = all(isinstance(width, Const) and width.value == 0 for width in others)
+    return alone and isinstance(fill, Const) and fill.value == wanted.value
