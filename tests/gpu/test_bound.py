@@ -183,3 +183,26 @@ def test_a_result_of_bool_beside_a_number_that_is_one():
     plan = fd.plan([x, True])
     for found in (plan([x, True]), plan([x, True], out=plan.allocate()), fd.run([x, True])):
         assert torch.equal(found[0], x > 0) and torch.equal(found[1], x)
+
+
+def test_nested_tensors_are_refused_by_warm_calls():
+    """torch's own guard would end the process."""
+
+    def body(fd, x):
+        return fd.ops.add(x, 1.0)
+
+    x = torch.ones(2, 8, device="cuda")
+    fd = record(body, [x])
+    for _ in range(3):
+        fd.run([x])
+    nested = torch.nested.nested_tensor([x[0], x[1]])
+    with pytest.raises(InputError, match="nested"):
+        fd.run([nested])
+    plan = fd.plan([x])
+    plan([x])
+    with pytest.raises(InputError, match="nested"):
+        plan([nested])
+    out = plan.allocate()
+    plan([x], out=out)
+    with pytest.raises(InputError):
+        plan([nested], out=out)
