@@ -79,6 +79,15 @@ def _index_select(line: Line) -> str:
     return f"torch.index_select({line['arg']}, {line.attr('dim')}, {line['index']})"
 
 
+def _gather(line: Line) -> str:
+    return f"torch.gather({line['arg']}, {line.attr('dim')}, {line['index']}.long())"
+
+
+def _scatter(line: Line) -> str:
+    picked = f"{line.attr('dim')}, {line['index']}.long(), {line['src']}"
+    return f"torch.scatter({line['arg']}, {picked})"
+
+
 def _take_along_axis(line: Line) -> str:
     return f"torch.take_along_dim({line['arg']}, {line['index']}.long(), {line.attr('dim')})"
 
@@ -174,6 +183,7 @@ FORMS: Mapping[str, Form] = {
     "embedding_fwd": _embedding,
     "expand": lambda line: f"{line['arg']}.expand({line['shape']})",
     "full": _full,
+    "gather": _gather,
     "index_select": _index_select,
     "iota": _iota,
     "linear": _linear,
@@ -190,6 +200,7 @@ FORMS: Mapping[str, Form] = {
     "squeeze": _squeeze,
     "stride_order": _stride_order,
     "sum": _sum,
+    "scatter": _scatter,
     "take_along_axis": _take_along_axis,
     "uniform": _uniform,
     "var": lambda line: _variance(line, "var"),

@@ -132,8 +132,12 @@ def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
     extents = reduced_extents(member.node)
     exact = exact_parts(extents, count, of)
     enough = exact > 1 and are_shared(Rows(problem, extents, known_divisors(extents), False))
-    if not enough and _may_differ(problem, member):
-        return count
+    # Programs that share rows are more than the shares.
+    shares, wanted = (n * problem.outer_batch for n in (exact, count))
+    idle = leaves_idle(problem, shares) and not leaves_idle(problem, wanted)
+    if _may_differ(problem, member) and (idle or not enough):
+        # As a number, parts that divide the rows would do.
+        return Padded(0, count) if exact > 1 else count
     return Interleaved(exact, of) if of else exact
 
 
