@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tritonfuser import (
+    ArgumentError,
     DataType,
     FusionDefinition,
     ParamsError,
@@ -358,3 +359,8 @@ def test_a_product_is_not_split_as_a_reduction():
         data["splits"] = [{"value": name, "parts": parts}]
         with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected a"):
             fd.kernels(meta, arch="sm_90", schedule=data)
+
+
+def test_a_wrong_varying_is_refused_as_everywhere():
+    with pytest.raises(ArgumentError, match="varying"):
+        two_results().schedule([X], varying=3)

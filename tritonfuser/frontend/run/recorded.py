@@ -117,7 +117,7 @@ class Recorded:
         options = run_options(params, None, _enable_options, _disable_options, schedule)
         with locate_errors(self._ready()):
             given, options = self._asked(inputs, arch, options)
-            return self._core().schedule(given, options, [*map(flatten_inputs, varying)])
+            return self._core().schedule(given, options, flat_runs(varying))
 
     def search_space(self, inputs: Inputs, *, arch: str | None = None) -> ScheduleSpace:
         """What could be tried in the place of ``fd.schedule(inputs)``, as data.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...device import DeviceProperties
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
+from ...heuristics.problem import Problem
 from ...heuristics.schedule import SegmentSchedule
 from ...ir import Fusion, Node, Value
 from ..groups.anchor import Anchor
@@ -54,11 +55,13 @@ class GivenGroups(Placement):
         self._refuse_left()
         self._link_loads()
 
-    def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
+    def scheduled(
+        self, group: FusionGroup, problem: Problem
+    ) -> tuple[HeuristicParams, tuple[str, ...]]:
         """The schedule's params."""
         place = self._segment_of(group)
         params = self.segments[place].params
-        reason = why_not_scheduler(params.scheduler, self.problem(group))
+        reason = why_not_scheduler(params.scheduler, problem)
         if reason is not None:
             raise ParamsError(
                 f"segments[{place}].scheduler: {params.scheduler} cannot be: {reason}"

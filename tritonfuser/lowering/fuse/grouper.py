@@ -7,6 +7,7 @@ from itertools import islice
 
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
+from ...heuristics.problem import Problem
 from ...ir import Fusion, Value
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -41,12 +42,13 @@ class Grouper(Placement):
     ) -> None:
         facts = ProductFacts(fusion, device, fuse_all, misaligned)
         super().__init__(AnchorMaker(fusion), facts, device, partial)
-        self.joining = Joining(self.maker, facts, device, co_reduced, partial)
+        self.joining = Joining(self.maker, self.problem, co_reduced)
         self.place_all()
 
-    def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
+    def scheduled(
+        self, group: FusionGroup, problem: Problem
+    ) -> tuple[HeuristicParams, tuple[str, ...]]:
         """What the first scheduler that takes the group proposes."""
-        problem = self.problem(group)
         return questions.propose(problem), tuple(questions.refusals(problem))
 
     def _place_store(self, value: Value) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...device import DeviceProperties
 from ...heuristics.problem import Problem
 from ...ir import Value
 from ..groups.anchor import Anchor
@@ -16,8 +16,6 @@ from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.split_factors import reduced_extents
 from . import questions
-from .problem_facts import problem_of
-from .product_facts import ProductFacts
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -32,22 +30,16 @@ class Joining:
     ----------
     maker : AnchorMaker
         Of the fusion.
-    facts : ProductFacts
-        Of its matrix products.
-    device : DeviceProperties
-        The device to schedule for.
+    problem : callable
+        What schedulers are asked about a group.
     co_reduced : frozenset of Value
         The reductions that may join a kernel whose programs have several rows each, to reduce
         results of those rows.
-    partial : frozenset of Value or None
-        The results of the first steps of reductions that were split. None where none was split yet.
     """
 
     maker: AnchorMaker
-    facts: ProductFacts
-    device: DeviceProperties
+    problem: Callable[[FusionGroup], Problem]
     co_reduced: frozenset[Value]
-    partial: frozenset[Value] | None = None
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -70,10 +62,6 @@ class Joining:
         if isinstance(grown, str):
             return grown
         return self._why_not_scheduled(anchor, grown, nesting) or grown
-
-    def problem(self, group: FusionGroup) -> Problem:
-        """What schedulers are asked about a group."""
-        return problem_of(group, self.maker, self.facts, self.device, self.partial)
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
@@ -99,7 +87,7 @@ class Joining:
         refused = questions.reject_reason(problem)
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
-            if self.partial is None and not questions.shares_rows(problem, anchor.member):
+            if problem.may_split and not questions.shares_rows(problem, anchor.member):
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
         return refused

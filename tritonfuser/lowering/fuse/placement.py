@@ -77,8 +77,16 @@ class Placement(ABC):
         return self.graph.listed
 
     @abstractmethod
-    def scheduled(self, group: FusionGroup) -> tuple[HeuristicParams, tuple[str, ...]]:
-        """The params of a group's kernel, and why the schedulers before its own refuse it."""
+    def scheduled(
+        self, group: FusionGroup, problem: Problem
+    ) -> tuple[HeuristicParams, tuple[str, ...]]:
+        """The params of a group's kernel, and why the schedulers before its own refuse it.
+
+        Parameters
+        ----------
+        problem : Problem
+            That of the group.
+        """
 
     def rank(self, number: int) -> int:
         """Which of the groups that could run next does: that of the lowest rank."""

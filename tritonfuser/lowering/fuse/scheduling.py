@@ -131,7 +131,8 @@ def _segment(
     group = placed.groups[number]
     if group.library is not None:
         return _library_segment(placed, group.library, name)
-    params, refusals = placed.scheduled(group)
+    problem = placed.problem(group)
+    params, refusals = placed.scheduled(group, problem)
     members = _members(placed, group)
     outs = ((member, out) for member in members for out in member.node.outs)
     wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
@@ -155,7 +156,7 @@ def _segment(
         members=members,
         stores=stores,
         params=params,
-        problem=placed.problem(group),
+        problem=problem,
         reason=reason_of(group, len(nodes), stores),
         refusals=refusals,
         depth=group.depth,
