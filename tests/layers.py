@@ -40,7 +40,8 @@ ROOMS = {
         {"choices", "index_expr"},
     ),
     "ops": (
-        {"complex", "param_docs", "table"},
+        {"complex", "table"},
+        {"param_docs"},
         {"shape_rules", "typing_rules"},
         {"creation", "library", "materialize", "mma", "pointwise", "reductions", "views"},
         {"registry"},

@@ -1,13 +1,14 @@
 """What the parameters of ops mean: a line each, for docstrings, by name.
 
-A name means the same in all ops that have it, unless ``OF_ONE_OP`` says otherwise.
+A name means the same in all ops that have it, but where an op's row says otherwise.
 """
 
 from __future__ import annotations
 
+from .table import Param
+
 BY_NAME = {
     "x": "The operand.",
-    "y": "The second operand.",
     "lhs": "The left operand.",
     "rhs": "The right operand; operands broadcast and promote as the page of ops says.",
     "arg": "The tensor.",
@@ -34,7 +35,6 @@ BY_NAME = {
     "manual_normalization": "Accepted as nvFuser has it: indices are clamped either way.",
     "manual_padding": "Whether tensors are padded with 0 to the result already: they are added.",
     "pad_widths": "(before, after) of each padded dim, innermost dim first; negative ones cut.",
-    "value": "What is stored there; 0 where not given.",
     "fill_value": "Every element of the result.",
     "length": "How many elements.",
     "start": "The first element.",
@@ -48,7 +48,6 @@ BY_NAME = {
     "diagonal": "The diagonal from which elements are kept: 0 the main one, 1 the one above.",
     "index": "An index tensor; what indices out of range do is said in the README.",
     "src": "What is stored: a tensor of the shape of index, or a scalar.",
-    "weight": "The weights.",
     "padding_idx": "The row that gets no gradient; results do not depend on it.",
     "max_norm": "Rows with a larger norm are scaled down to it.",
     "norm_type": "The p of the norm; 2 where not given.",
@@ -97,32 +96,7 @@ BY_NAME = {
     "sf_offsets": "Int32, one a group: its first row among the scales.",
 }
 
-OF_ONE_OP = {
-    ("permute", "dims"): "For each dim of the result the dim of the tensor that it is.",
-    ("squeeze", "dims"): "The dims of size 1 to take away.",
-    ("expand", "shape"): "The sizes of the result; -1 keeps a size.",
-    ("broadcast_in_dim", "shape"): "The sizes of the result; -1 keeps a size.",
-    ("size", "dim"): "The dim asked for.",
-    ("select", "index"): "The index to keep, negative ones from the end.",
-    ("linear", "arg1"): "The input, [..., K].",
-    ("linear", "arg2"): "The weight, [N, K] or [K].",
-    ("lerp", "weight"): "How far from x to y.",
-    ("lerp", "x"): "The result where weight is 0.",
-    ("lerp", "y"): "The result where weight is 1.",
-    ("where", "x"): "The result where the condition is true.",
-    ("where", "y"): "The result elsewhere.",
-    ("embedding_fwd", "input"): "Indices of rows of weight.",
-    ("embedding_fwd", "weight"): "[rows, width].",
-    ("sdpfa_fwd", "value"): "[N, H, S, E].",
-    ("sdpfa_bwd", "value"): "[N, H, S, E].",
-    ("sdpfa_fwd", "bias"): "What is added to the scores; broadcasts to [N, H, L, S].",
-    ("pad", "value"): "What the new elements are; 0 where not given.",
-    ("threshold", "value"): "What replaces them.",
-    ("addcmul", "alpha"): "The third factor.",
-    ("stride_order", "arg"): "The tensor, whose elements stay.",
-}
 
-
-def doc_of(op: str, param: str) -> str:
-    """The line for a parameter of an op."""
-    return OF_ONE_OP.get((op, param)) or BY_NAME[param]
+def doc_of(param: Param) -> str:
+    """The line for a parameter: its own, or what its name means."""
+    return param.doc or BY_NAME[param.name]

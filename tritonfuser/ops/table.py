@@ -78,6 +78,8 @@ class Param:
         Whether it cannot be given by position.
     takes_none : bool
         Whether None may be given although there is no default.
+    doc : str
+        What it means. Empty where that is what ``param_docs.py`` says of its name.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Param:
     default: Any = REQUIRED
     keyword_only: bool = False
     takes_none: bool = False
+    doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

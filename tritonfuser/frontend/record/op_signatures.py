@@ -31,5 +31,5 @@ def docstring_of(op: Op) -> str:
     for param in op.params:
         default = "" if param.default is REQUIRED else f", default {param.default}"
         lines.append(f"{param.name} : {param.kind.value}{default}")
-        lines.append(f"    {doc_of(op.name, param.name)}")
+        lines.append(f"    {doc_of(param)}")
     return "\n".join(lines)

@@ -1482,7 +1482,7 @@ class Operators:
         Parameters
         ----------
         arg : TensorView
-            The tensor, whose elements stay.
+            The tensor.
         stride_order : list[int] | tuple
             For each dim its place in memory, 0 the fastest.
         """
@@ -1813,7 +1813,7 @@ class Operators:
         value : TensorView
             [N, H, S, E].
         bias : TensorView, default None
-            What is added to the scores; broadcasts to [N, H, L, S].
+            Added to the scores; broadcasts to [N, H, L, S].
         mask : TensorView, default None
             A Bool: where scores count. Broadcasts to [N, H, L, S].
         dropout_p : Val | bool | int | float | complex, default None

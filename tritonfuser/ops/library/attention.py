@@ -131,7 +131,8 @@ def _infer_backward(call: Call) -> tuple[TensorType, ...]:
 
 
 def _tensors(names: str) -> tuple[Param, ...]:
-    return tuple(Param(name, Kind.TENSOR) for name in names.split())
+    docs = {"value": "[N, H, S, E]."}
+    return tuple(Param(name, Kind.TENSOR, doc=docs.get(name, "")) for name in names.split())
 
 
 def _forward(
@@ -174,7 +175,9 @@ ROWS: tuple[Op, ...] = (
         "sdpfa_fwd",
         (
             *_tensors("query key value"),
-            Param("bias", Kind.TENSOR, None),
+            Param(
+                "bias", Kind.TENSOR, None, doc="Added to the scores; broadcasts to [N, H, L, S]."
+            ),
             Param("mask", Kind.TENSOR, None),
             Param("dropout_p", Kind.SCALAR, None),
             Param("is_causal", Kind.SCALAR, None),

@@ -157,8 +157,8 @@ ROWS: tuple[Op, ...] = (
     Op(
         "linear",
         (
-            Param("arg1", Kind.TENSOR),
-            Param("arg2", Kind.TENSOR),
+            Param("arg1", Kind.TENSOR, doc="The input, [..., K]."),
+            Param("arg2", Kind.TENSOR, doc="The weight, [N, K] or [K]."),
             Param("bias", Kind.TENSOR, None),
         ),
         "``arg1 @ transpose(arg2) + bias``.",

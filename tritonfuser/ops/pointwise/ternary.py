@@ -20,8 +20,8 @@ from .constructors import per, pointwise
 # fmt: off
 
 
-def _params(*names: str) -> tuple[Param, ...]:
-    return tuple(Param(name, Kind.OPERAND) for name in names)
+def _params(*names: str, **docs: str) -> tuple[Param, ...]:
+    return tuple(Param(name, Kind.OPERAND, doc=docs.get(name, "")) for name in names)
 
 
 def _record_clamp(builder: Any, call: Call) -> Any:
@@ -45,10 +45,13 @@ def _bounds(dtype: DataType) -> tuple[Number, Number]:
 
 
 ROWS: tuple[Op, ...] = (
-    pointwise("where", _params("condition", "x", "y"), rules.where_op,
+    pointwise("where", _params("condition", "x", "y", x="The result where the condition is true.",
+                               y="The result elsewhere."), rules.where_op,
               "tl.where({condition}, {x}, {y})", torch.where,
               "x where condition is true, else y.", complex=pairs.each("where"), accuracy=EXACT),
-    pointwise("lerp", _params("x", "y", "weight"), rules.default_op,
+    pointwise("lerp", _params("x", "y", "weight", weight="How far from x to y.",
+                              x="The result where weight is 0.",
+                              y="The result where weight is 1."), rules.default_op,
               per(floating="lerp({x}, {y}, {weight})", integral="{x} + {weight} * ({y} - {x})",
                   boolean="({weight} & {y}) | (~{weight} & {x})"), oracles.lerp,
               "x + weight * (y - x): linear interpolation between x and y.",
@@ -64,10 +67,11 @@ ROWS: tuple[Op, ...] = (
               accuracy=EXACT),
     pointwise("threshold",
               (Param("input", Kind.OPERAND), Param("threshold", Kind.SCALAR),
-               Param("value", Kind.SCALAR)), rules.same_op,
+               Param("value", Kind.SCALAR, doc="What replaces them.")), rules.same_op,
               "tl.where({input} <= {threshold}, {value}, {input})", oracles.threshold,
               "The input where it is above the threshold, else the value.", accuracy=EXACT),
-    pointwise("addcmul", (*_params("i1", "i2", "i3"), Param("alpha", Kind.SCALAR)),
+    pointwise("addcmul", (*_params("i1", "i2", "i3"),
+                          Param("alpha", Kind.SCALAR, doc="The third factor.")),
               rules.default_op,
               per(boolean="{i1} | ({i2} & ({i3} & {alpha}))",
                   other="{i1} + {i2} * ({i3} * {alpha})"), oracles.addcmul,

@@ -122,6 +122,8 @@ def _broadcast_in_dim(
     return _unsqueezed(arg, new).expand(tuple(shape))
 
 
+_SHAPE = Param("shape", Kind.EXTENTS, doc="The sizes of the result; -1 keeps a size.")
+
 ROWS: tuple[Op, ...] = (
     Op(
         "broadcast",
@@ -139,7 +141,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "broadcast_in_dim",
-        (ARG, Param("shape", Kind.EXTENTS), Param("broadcast_dims", Kind.INTS)),
+        (ARG, _SHAPE, Param("broadcast_dims", Kind.INTS)),
         "Expands to shape, with dim i of the tensor at dim broadcast_dims[i] of the result.",
         "view",
         Composite(_expand_broadcast_in_dim),
@@ -149,7 +151,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "expand",
-        (ARG, Param("shape", Kind.EXTENTS)),
+        (ARG, _SHAPE),
         "Expands dims of size 1 to shape; -1 keeps a size, and leading dims may be new.",
         "view",
         View(

@@ -122,8 +122,8 @@ ROWS: tuple[Op, ...] = (
     Op(
         "embedding_fwd",
         (
-            Param("input", Kind.TENSOR),
-            Param("weight", Kind.TENSOR),
+            Param("input", Kind.TENSOR, doc="Indices of rows of weight."),
+            Param("weight", Kind.TENSOR, doc="[rows, width]."),
             Param("padding_idx", Kind.SCALAR, None),
             Param("max_norm", Kind.SCALAR, None),
             Param("norm_type", Kind.SCALAR, None),

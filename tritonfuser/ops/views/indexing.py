@@ -231,7 +231,11 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "select",
-        (ARG, Param("index", Kind.SCALAR), _DIM),
+        (
+            ARG,
+            Param("index", Kind.SCALAR, doc="The index to keep, negative ones from the end."),
+            _DIM,
+        ),
         "The slice of a dim at one position; removes the dim.",
         "indexing",
         View(_pull_select, _alias_select, indices=("index",)),

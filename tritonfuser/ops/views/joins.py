@@ -176,7 +176,11 @@ def _cat(
 ROWS: tuple[Op, ...] = (
     Op(
         "pad",
-        (ARG, Param("pad_widths", Kind.EXTENTS), Param("value", Kind.SCALAR, None)),
+        (
+            ARG,
+            Param("pad_widths", Kind.EXTENTS),
+            Param("value", Kind.SCALAR, None, doc="What the new elements are; 0 where not given."),
+        ),
         "Pads with value, by default 0; widths are (before, after) pairs, innermost dim first.",
         "view",
         View(_pull_pad),

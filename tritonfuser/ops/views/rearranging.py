@@ -211,7 +211,14 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "permute",
-        (ARG, Param("dims", Kind.INTS)),
+        (
+            ARG,
+            Param(
+                "dims",
+                Kind.INTS,
+                doc="For each dim of the result the dim of the tensor that it is.",
+            ),
+        ),
         "Reorders dims: dim i of the result is dim dims[i] of the operand.",
         "view",
         View(
@@ -224,7 +231,11 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "squeeze",
-        (ARG, Param("dims", Kind.DIMS), Param("squeeze_expanded", Kind.BOOL, False)),
+        (
+            ARG,
+            Param("dims", Kind.DIMS, doc="The dims of size 1 to take away."),
+            Param("squeeze_expanded", Kind.BOOL, False),
+        ),
         "Removes dims of size 1; also expanded dims, if squeeze_expanded.",
         "view",
         View(
@@ -248,7 +259,7 @@ ROWS: tuple[Op, ...] = (
     ),
     Op(
         "size",
-        (ARG, Param("dim", Kind.INT)),
+        (ARG, Param("dim", Kind.INT, doc="The dim asked for.")),
         "The extent of one dim.",
         "view",
         HostScalar(),
