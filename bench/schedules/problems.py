@@ -44,11 +44,17 @@ class Problem:
     def family(self) -> str:
         return self.name.split("/")[0]
 
-    def definition(self) -> tuple[FusionDefinition, list[tuple[tuple[int, ...], torch.dtype]]]:
-        """The definition, and shape and dtype of each input."""
+    def definition(
+        self, *, open_sizes: bool = False
+    ) -> tuple[FusionDefinition, list[tuple[tuple[int, ...], torch.dtype]]]:
+        """The definition, and shape and dtype of each input.
+
+        With ``open_sizes`` it declares tensors of any size. It is one definition for all rows and
+        columns, but for constants that are sizes, and for the family "dropout".
+        """
         rng = random.Random(self.name)
         with FusionDefinition() as fd:
-            body = _Body(fd, rng, self)
+            body = _Body(fd, rng, self, open_sizes)
             FAMILIES[self.family](body)
         return fd, body.inputs
 
@@ -92,8 +98,10 @@ def _aligned(rng: random.Random, size: float) -> int:
 class _Body:
     """Records the ops of a problem."""
 
-    def __init__(self, fd: FusionDefinition, rng: random.Random, problem: Problem) -> None:
-        self.fd, self.rng, self.problem = fd, rng, problem
+    def __init__(
+        self, fd: FusionDefinition, rng: random.Random, problem: Problem, open_sizes: bool
+    ) -> None:
+        self.fd, self.rng, self.problem, self.open_sizes = fd, rng, problem, open_sizes
         self.ops: Any = fd.ops
         self.inputs: list[tuple[tuple[int, ...], torch.dtype]] = []
 
@@ -101,7 +109,8 @@ class _Body:
         """A new input, as Float."""
         self.inputs.append((shape, getattr(torch, self.problem.dtype)))
         dtype = DTYPES[self.problem.dtype]
-        made = self.fd.define_tensor(list(shape), contiguity=[True] * len(shape), dtype=dtype)
+        sizes = [-1 if self.open_sizes else size for size in shape]
+        made = self.fd.define_tensor(sizes, contiguity=[True] * len(shape), dtype=dtype)
         return self.ops.cast(made, DataType.Float)
 
     def matrix(self) -> Any:

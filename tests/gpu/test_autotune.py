@@ -92,7 +92,8 @@ def test_another_process_uses_what_is_stored():
         "fd, inputs = recorded('softmax'), given()\n"
         "fd.run(inputs); print(json.dumps(fd.schedule(inputs).to_dict()))\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=300
     )

@@ -1,0 +1,220 @@
+"""``python -m bench.open_sizes``: kernels with open sizes against kernels of one size.
+
+Random definitions are run at sizes over a range of 1,000x, as a program whose shapes vary would.
+What the definition then runs is timed against kernels that are compiled for each size alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tritonfuser import BoundPlan, FusionDefinition
+
+from .lengths import static_sizes
+from .measure.timing import free, interleaved
+from .options import add_commit
+from .processes.jobs import JobContext, Outcome
+from .processes.workers import PROCESSES, Limits, run_jobs
+from .schedules.problems import DTYPES, FAMILIES, Problem
+from .tables.files import save_json
+from .tables.formatting import table
+from .tables.provenance import described
+
+RANGE = 1000
+"""The longest size over the shortest."""
+
+BYTES = 1 << 28
+"""Bytes of the largest tensor, at most."""
+
+FIRST = (40, 72)
+"""Sizes of the first two signatures, which are compiled for themselves."""
+
+BAR = 1.1
+"""Target: time of open sizes over that of one size, at most."""
+
+_SIZES_IN_DEFINITION = ("dropout",)
+"""Families whose definitions contain the sizes, so that one definition has one size."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One size of a definition: seconds of what it runs there, and of kernels for that size."""
+
+    name: str
+    varies: str
+    dtype: str
+    rows: int
+    columns: int
+    is_open: bool
+    open_s: float
+    static_s: float
+
+    @property
+    def ratio(self) -> float:
+        return self.open_s / self.static_s
+
+
+@dataclass
+class Varying:
+    """One definition at several sizes.
+
+    Attributes
+    ----------
+    problem : Problem
+        The definition.
+    varies : str
+        "rows", "columns" or "both".
+    sizes : list of tuple of int
+        Rows and columns, in the order of the calls.
+    device : str
+        Where it is run.
+    plans : list of tuple
+        For each size the plan of the definition with open sizes, whether it has open sizes, and
+        the plan of this size alone.
+    """
+
+    problem: Problem
+    varies: str
+    sizes: list[tuple[int, int]]
+    device: str = "cuda"
+    plans: list[tuple[BoundPlan, bool, BoundPlan]] = field(default_factory=list)
+
+    def prepare(self, context: JobContext) -> None:
+        """Compile what is run at each size."""
+        opened, _ = self.problem.definition(open_sizes=True)
+        fixed = self.sizes[0]
+        for size in FIRST:
+            rows = fixed[0] if self.varies == "columns" else size
+            columns = fixed[1] if self.varies == "rows" else size + 1
+            self._plan(opened, rows, columns)
+        served = []
+        # All of them first: other settings drop the variants of a definition.
+        for rows, columns in self.sizes:
+            if not context.is_late:
+                served.append(self._plan(opened, rows, columns))
+        with static_sizes():
+            for (rows, columns), plan in zip(self.sizes, served, strict=False):
+                alone, _ = self.problem.definition(open_sizes=True)
+                is_open = any(s.source is not None and s.source.sizes for s in plan.steps)
+                self.plans.append((plan, is_open, self._plan(alone, rows, columns)))
+
+    def _plan(self, fd: FusionDefinition, rows: int, columns: int) -> BoundPlan:
+        plan = fd.plan(self._at(rows, columns).tensors(self.device))
+        free(self.device)
+        return plan
+
+    def _at(self, rows: int, columns: int) -> Problem:
+        return replace(self.problem, rows=rows, columns=columns)
+
+    def measure(self) -> list[Point]:
+        """Time both plans of each size."""
+        found = []
+        for (rows, columns), (plan, is_open, alone) in zip(self.sizes, self.plans, strict=False):
+            inputs = self._at(rows, columns).tensors(self.device)
+            runs = {"open": partial(plan, inputs), "static": partial(alone, inputs)}
+            times = interleaved(runs, self.device)
+            seconds = times["open"].median, times["static"].median
+            about = self.problem.name, self.varies, self.problem.dtype
+            found.append(Point(*about, rows, columns, is_open, *seconds))
+            del inputs
+            free(self.device)
+        return found
+
+
+def random_jobs(count: int, sizes: int, seed: int) -> list[Varying]:
+    """As many definitions of each family as of the others."""
+    names = [name for name in FAMILIES if name not in _SIZES_IN_DEFINITION]
+    return [_job(names[n % len(names)], n // len(names), sizes, seed) for n in range(count)]
+
+
+def _job(family: str, number: int, count: int, seed: int) -> Varying:
+    name = f"{family}/{seed}.{number}"
+    rng = random.Random(f"open sizes of {name}")
+    dtype = rng.choice(list(DTYPES))
+    varies = rng.choice(("rows", "columns", "both"))
+    problem = Problem(name, dtype, 0, 0)
+    return Varying(problem, varies, [_size(rng, varies, dtype) for _ in range(count)])
+
+
+def _size(rng: random.Random, varies: str, dtype: str) -> tuple[int, int]:
+    """Rows and columns, log-uniform; those that do not vary are 1024."""
+    multiple = rng.choice((1, 1, 8, 64))
+    longest = BYTES // getattr(torch, dtype).itemsize // 1024
+    most = (longest * 1024) ** 0.5 if varies == "both" else longest
+
+    def drawn(is_drawn: bool) -> int:
+        span = RANGE**0.5 if varies == "both" else RANGE
+        size = int(most / span * span ** rng.random())
+        return max(size // multiple * multiple, multiple) if is_drawn else 1024
+
+    return drawn(varies != "columns"), drawn(varies != "rows")
+
+
+def summary(points: Sequence[Point], shown: int = 12) -> str:
+    """Quantiles of the ratio, and the largest ones."""
+    ratios = sorted(point.ratio for point in points)
+    over = sum(ratio > BAR for ratio in ratios)
+    worst = sorted(points, key=lambda point: -point.ratio)[:shown]
+    rows = [
+        {
+            "definition": point.name,
+            "varies": point.varies,
+            "dtype": point.dtype,
+            "rows": point.rows,
+            "columns": point.columns,
+            "open us": f"{point.open_s * 1e6:.1f}",
+            "static us": f"{point.static_s * 1e6:.1f}",
+            "open/static": f"{point.ratio:.2f}",
+        }
+        for point in worst
+    ]
+    median = statistics.median(ratios)
+    opened = sum(point.is_open for point in points)
+    return (
+        f"{table(rows)}\n\n{len(ratios)} sizes, {opened} of them with open sizes: median "
+        f"{median:.3f}, {over} above {BAR}, most {ratios[-1]:.2f}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, measure, print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.open_sizes", description=__doc__)
+    parser.add_argument("--definitions", type=int, default=27)
+    parser.add_argument("--sizes", type=int, default=8, help="sizes of a definition")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
+    parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    add_commit(parser)
+    chosen = parser.parse_args(arguments)
+    jobs = random_jobs(chosen.definitions, chosen.sizes, chosen.seed)
+
+    def keep(known: Mapping[int, Outcome]) -> None:
+        points = [p for place in sorted(known) for p in known[place].result or ()]
+        if chosen.json is not None:
+            found: Any = {**described(chosen.commit), "points": [asdict(p) for p in points]}
+            save_json(chosen.json, found)
+
+    limits = Limits(chosen.prepare, chosen.limit)
+    outcomes = run_jobs(jobs, chosen.processes, limits, keep=keep)
+    keep(dict(enumerate(outcomes)))
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if outcome.error is not None:
+            print(f"{job.problem.name}: {outcome.error}")
+    points = [point for outcome in outcomes for point in outcome.result or ()]
+    if points:
+        print(summary(points))
+
+
+if __name__ == "__main__":
+    main()
