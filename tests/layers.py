@@ -50,7 +50,7 @@ ROOMS = {
     "heuristics": (
         {"integers"},
         {"plain_data"},
-        {"params", "problem"},
+        {"bounds", "params", "problem"},
         {"schedule"},
         {"programs"},
         {"column_tiles", "interpreter_tiles", "requirements", "row_tiling"},
@@ -71,7 +71,7 @@ ROOMS = {
     "lowering": (
         {"access", "device_lib", "kernel_source", "product_policy", "run_options"},
         {"passes", "segments"},
-        {"schedules"},
+        {"schedules", "work"},
         {"tile"},
         {"groups"},
         {"legality"},

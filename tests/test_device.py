@@ -25,6 +25,7 @@ def reported(**changes):
         "shared_memory_per_multiprocessor": 233472,
         "L2_cache_size": 62914560,
         "warp_size": 32,
+        "clock_rate": 1980000,
         "memory_clock_rate": 3201000,
         "memory_bus_width": 6144,
     }
@@ -54,6 +55,25 @@ def test_unknown_arch(arch):
 
 def test_built_in_facts_are_what_torch_reports():
     assert device.from_torch(reported()) == device.known("sm_90")
+
+
+@pytest.mark.parametrize(
+    ("arch", "teraflops"), [("sm_80", 19.5), ("sm_90", 67), ("sm_100", 75), ("gfx942", 163.4)]
+)
+def test_clocks_and_rates_give_the_fp32_rate_of_the_data_sheet(arch, teraflops):
+    facts = device.known(arch)
+    found = 2 * facts.clock_hz * facts.sm_count * facts.rates.fp32 * 1e-12
+    assert found == pytest.approx(teraflops, rel=0.01)
+
+
+def test_a_slower_clock_is_the_devices_own():
+    facts = device.from_torch(reported(clock_rate=1500000))
+    assert facts.clock_hz == 1.5e9
+    assert device.from_torch(reported(major=8, minor=9)).rates.fp32 == 128
+
+
+def test_what_a_device_can_hold():
+    assert device.known("sm_90").on_chip_bytes == 132 * (256 + 228) * 1024 + (60 << 20)
 
 
 def test_old_torch_reports_less():

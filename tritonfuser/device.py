@@ -39,6 +39,38 @@ LAUNCH_S = 2e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionRates:
+    """Instructions of one thread that a multiprocessor finishes in a clock, by the pipe they take.
+
+    Of NVIDIA GPUs: "Throughput of Native Arithmetic Instructions" in the CUDA C++ Programming
+    Guide. That integer multiplies run beside additions is assumed.
+
+    Attributes
+    ----------
+    issue : float
+        Instructions of all kinds together: four schedulers with a warp of 32 each.
+    fp32, fp64 : float
+        Additions, multiplies, and both in one (FMA).
+    integer : float
+        32-bit additions, logic, comparisons, minima, selections; comparisons of floats too.
+    integer_multiply : float
+        32-bit multiplies, with results of 64 bits too.
+    sfu : float
+        Reciprocals, square roots, exponentials, logarithms, sines: MUFU.
+    conversion : float
+        Between floats and integers, from wider to narrower floats, and roundings to an integer.
+    """
+
+    issue: float = 128
+    fp32: float = 128
+    fp64: float = 64
+    integer: float = 64
+    integer_multiply: float = 64
+    sfu: float = 16
+    conversion: float = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceProperties:
     """Facts of one device, the same for all devices of a kind.
 
@@ -65,6 +97,11 @@ class DeviceProperties:
     bandwidth_bytes_per_s : float
         Bytes a second that a copy reads and writes together. Measured on the H200; elsewhere from
         the specification.
+    clock_hz : float
+        The highest clock of the multiprocessors. The FP32 rate of the data sheet is twice
+        ``clock_hz * sm_count * rates.fp32``.
+    rates : InstructionRates
+        Instructions that a multiprocessor finishes in a clock.
     """
 
     name: str
@@ -77,6 +114,8 @@ class DeviceProperties:
     l2_bytes: int
     warp_size: int
     bandwidth_bytes_per_s: float
+    clock_hz: float
+    rates: InstructionRates = InstructionRates()
 
     @property
     def overlaps_launches(self) -> bool:
@@ -90,6 +129,13 @@ class DeviceProperties:
         Measured on the H200. Other GPUs are taken to differ from it as their bandwidths do.
         """
         return _H200_PRODUCT_FLOPS_PER_S * self.bandwidth_bytes_per_s / _H200_BANDWIDTH
+
+    @property
+    def on_chip_bytes(self) -> int:
+        """Bytes that all registers, all shared memory and the L2 cache hold together."""
+        return (
+            self.sm_count * (4 * self.registers_per_sm + self.shared_bytes_per_sm) + self.l2_bytes
+        )
 
     @property
     def is_cpu(self) -> bool:
@@ -114,6 +160,8 @@ _A100 = DeviceProperties(
     l2_bytes=40 * _MIB,
     warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=2.04e12,
+    clock_hz=1.41e9,
+    rates=InstructionRates(fp32=64, fp64=32),
 )
 _H200 = replace(
     _A100,
@@ -124,6 +172,8 @@ _H200 = replace(
     shared_bytes_per_block=227 * _KIB,
     l2_bytes=60 * _MIB,
     bandwidth_bytes_per_s=_H200_BANDWIDTH,
+    clock_hz=1.98e9,
+    rates=InstructionRates(),
 )
 _B200 = replace(
     _H200,
@@ -132,6 +182,8 @@ _B200 = replace(
     sm_count=148,
     l2_bytes=126 * _MIB,
     bandwidth_bytes_per_s=8.0e12,
+    # Its rates are taken to be the H200's.
+    clock_hz=1.98e9,
 )
 _MI300X = DeviceProperties(
     name="AMD Instinct MI300X",
@@ -145,6 +197,10 @@ _MI300X = DeviceProperties(
     l2_bytes=4 * _MIB,
     warp_size=AMD_WAVEFRONT_SIZE,
     bandwidth_bytes_per_s=5.3e12,
+    clock_hz=2.1e9,
+    # 163.4 TFLOPS of FP32 count two packed numbers an instruction; transcendental functions take
+    # four times as long as an addition.
+    rates=InstructionRates(conversion=64),
 )
 # The interpreter runs programs one after another and takes milliseconds for each. So the CPU counts
 # as one multiprocessor, and small programs gain nothing.
@@ -159,6 +215,7 @@ CPU = DeviceProperties(
     l2_bytes=_MIB,
     warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=1.0e10,
+    clock_hz=1.0e9,
 )
 
 _KNOWN = {facts.arch: facts for facts in (_A100, _H200, _B200, _MI300X, CPU)}
@@ -225,6 +282,8 @@ def from_torch(found: Any) -> DeviceProperties:
         l2_bytes=getattr(found, "L2_cache_size", 0) or like.l2_bytes,
         warp_size=getattr(found, "warp_size", 0) or like.warp_size,
         bandwidth_bytes_per_s=like.bandwidth_bytes_per_s,
+        clock_hz=getattr(found, "clock_rate", 0) * 1e3 or like.clock_hz,
+        rates=_rates(arch, like),
     )
     peak = _peak_bandwidth(found)
     if found.name == like.name or not peak:
@@ -248,6 +307,11 @@ def _like(arch: str) -> DeviceProperties:
     version = int(arch[3:])
     older = [f for f in (_A100, _H200, _B200) if int(f.arch[3:]) <= version]
     return older[-1] if older else _A100
+
+
+def _rates(arch: str, like: DeviceProperties) -> InstructionRates:
+    """Those of the nearest older data-centre GPU; sm_86 and sm_89 differ from sm_80."""
+    return InstructionRates(fp64=2) if arch in ("sm_86", "sm_89") else like.rates
 
 
 def _peak_bandwidth(found: Any) -> float:

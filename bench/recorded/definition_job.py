@@ -21,6 +21,7 @@ from ..measure.errors import max_error
 from ..measure.ideal_bytes import moved_bytes
 from ..measure.inductor import compiled, tune_exclusively
 from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
+from ..measure.least_time import least_time
 from ..measure.timing import free
 from ..processes.jobs import JobContext
 from ..tables.records import OURS, SKIPPED
@@ -99,10 +100,14 @@ class DefinitionJob:
         kernels = len(self._fd.kernels(inputs))
         del inputs
         free(self.device)
+        known = outline(self.entry, ir, cut, reduced=self.reduced)
+        least = least_time(cut, known["least"], self.bandwidth, self.device, launches=0)
         return Result(
-            **outline(self.entry, ir, cut, reduced=self.reduced),
+            **known,
             kernels=kernels,
             bandwidth=self.bandwidth,
+            bound=least.seconds,
+            limit=least.limit,
             error=errors[OURS],
             compiled_error=errors.get(COMPILED),
             times=times,

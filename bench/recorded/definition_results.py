@@ -43,6 +43,10 @@ class Result:
         Minimum bytes: every input and every output once.
     bandwidth : float, optional
         Bandwidth of a copy on the same GPU, in bytes per second.
+    bound : float, optional
+        Least seconds that any kernel could take there, its launch left out.
+    limit : str
+        What ``bound`` is the time of: memory, or instructions of one kind.
     error : float, optional
         Largest error of tritonfuser.
     compiled_error : float, optional
@@ -67,6 +71,8 @@ class Result:
     bytes: int
     least: int
     bandwidth: float | None = None
+    bound: float | None = None
+    limit: str = ""
     error: float | None = None
     compiled_error: float | None = None
     times: dict[str, KernelTimes] = field(default_factory=dict)
@@ -87,6 +93,13 @@ class Result:
         if OURS not in self.times or self.bandwidth is None:
             return None
         return self.least / self.bandwidth / self.times[OURS].seconds
+
+    @property
+    def share_of_bound(self) -> float | None:
+        """The least time over the time taken."""
+        if OURS not in self.times or self.bound is None:
+            return None
+        return self.bound / self.times[OURS].seconds
 
     def row(self) -> dict[str, str]:
         """The line of the table."""
@@ -109,10 +122,13 @@ class Result:
     def _timed(self) -> dict[str, str]:
         counts = {f"{who} kernels": self._of(who, _count) for who in (EAGER, COMPILED)}
         seconds = {who: self._of(who, _time) for who in ALL}
+        reached = self.share_of_bound
         return {
             **counts,
             **seconds,
             "% of SOL": "" if self.share is None else f"{100 * self.share:.0f}",
+            "% of bound": "" if reached is None else f"{100 * reached:.0f}",
+            "limited by": self.limit,
             "vs eager": human_ratio(self.ratio(EAGER)),
             "vs compile": human_ratio(self.ratio(COMPILED)),
         }

@@ -14,6 +14,7 @@ from tritonfuser import FusionDefinition
 from ..cases import Inputs, Run, size_name
 from ..measure.errors import flat, max_error
 from ..measure.inductor import tune_exclusively
+from ..measure.least_time import least_time
 from ..measure.timing import free, interleaved, synchronize
 from ..processes.jobs import JobContext
 from ..tables.records import OURS, PEERS, SKIPPED, Record
@@ -77,7 +78,7 @@ class Measurement:
             suite=case.suite,
             size=size_name(self.row.size),
             dtype=self.row.dtype,
-            bytes=case.bytes(self._fd, self.row.size, self.row.torch_dtype),
+            bytes=self._moved(),
             bandwidth=self.bandwidth,
             times=times,
             failures=self._failures,
@@ -85,6 +86,10 @@ class Measurement:
         )
         self._fd, self._ready = None, []
         return record
+
+    def _moved(self) -> int:
+        assert self._fd is not None
+        return self.row.of.bytes(self._fd, self.row.size, self.row.torch_dtype)
 
     @contextmanager
     def _given(self, seed: int, gpu_lock: AbstractContextManager[Any]) -> Iterator[Inputs]:
@@ -97,11 +102,13 @@ class Measurement:
         free(self.device)
 
     def _checked(self, fd: FusionDefinition, inputs: Inputs) -> dict[str, Any]:
-        """Number of launches, bitwise determinism, and errors of tritonfuser."""
+        """Number of launches, least time, bitwise determinism, and errors of tritonfuser."""
         found: dict[str, Any] = {}
         if any(contender.name == OURS for contender in self._ready):
             ours, again = fd.run(inputs), fd.run(inputs)
             found["launches"] = len(fd.kernels(inputs))
+            least = least_time(fd.segments(inputs), self._moved(), self.bandwidth, self.device)
+            found |= {"least": least.seconds, "limit": least.limit}
             found["deterministic"] = all(map(_same_bits, ours, again))
             del again
             found |= self._errors(ours, inputs) if self.check else {}

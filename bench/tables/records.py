@@ -33,6 +33,10 @@ class Record:
         Minimum traffic in bytes: every input and every output once.
     bandwidth : float
         Bandwidth of a copy in that run, in bytes per second.
+    least : float, optional
+        Least seconds that any kernel could take on this machine (``heuristics/bounds.py``).
+    limit : str
+        What ``least`` is the time of: memory, instructions of one kind, the launch.
     launches : int, optional
         Number of tritonfuser's kernels.
     error, eager_error : float, optional
@@ -51,6 +55,8 @@ class Record:
     dtype: str
     bytes: int
     bandwidth: float
+    least: float | None = None
+    limit: str = ""
     launches: int | None = None
     error: float | None = None
     eager_error: float | None = None
@@ -81,6 +87,11 @@ class Record:
         """Time of a copy of as many bytes over the time taken; 1.0 is copy bandwidth."""
         found = self.seconds(who)
         return self.bytes / self.bandwidth / found if found else None
+
+    def share_of_bound(self, who: str = OURS) -> float | None:
+        """The least time over the time taken: at 1.0 nothing is left to gain."""
+        found = self.seconds(who)
+        return self.least / found if found and self.least else None
 
     def ratio(self, peer: str) -> float | None:
         """Time of the peer over the time of tritonfuser."""
@@ -141,19 +152,23 @@ def _record(item: dict[str, Any]) -> Record:
 
 def save_csv(records: Sequence[Record], path: Path) -> None:
     """Write CSV with one line per record, times in microseconds."""
-    fields = ["case", "suite", "size", "dtype", "bytes", "bandwidth", "launches"]
-    fields += ["error", "eager_error", "deterministic"]
+    fields = ["case", "suite", "size", "dtype", "bytes", "bandwidth", "least", "limit"]
+    fields += ["launches", "error", "eager_error", "deterministic"]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         whos = (OURS, *PEERS)
         columns = [f"{who}_{part}_us" for who in whos for part in ("median", "low", "high")]
-        writer.writerow([*fields, "share_of_copy_speed", *columns])
+        writer.writerow([*fields, "share_of_copy_speed", "share_of_bound", *columns])
         for record in records:
             times = [record.times.get(who) for who in whos]
             cells = [f"{s * 1e6:.3f}" if s else "" for t in times for s in _parts(t)]
-            share = record.speed_of_light()
+            shares = [_rounded(s) for s in (record.speed_of_light(), record.share_of_bound())]
             known = [getattr(record, name) for name in fields]
-            writer.writerow([*known, f"{share:.4f}" if share else "", *cells])
+            writer.writerow([*known, *shares, *cells])
+
+
+def _rounded(share: float | None) -> str:
+    return f"{share:.4f}" if share else ""
 
 
 def _parts(times: Times | None) -> tuple[float | None, ...]:

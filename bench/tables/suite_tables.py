@@ -48,6 +48,8 @@ def _row(record: Record, peers: Sequence[str]) -> dict[str, Any]:
         "spread": f"{100 * ours.spread:.0f}%" if ours else "",
         "GB/s": f"{record.bytes / ours.median * 1e-9:.0f}" if ours else "",
         "% of SOL": percent(share),
+        "% of bound": percent(record.share_of_bound()),
+        "limited by": record.limit,
         **{f"vs {TITLES[peer]}": ratio_text(record, peer) for peer in peers},
         "error": "" if record.error is None else f"{record.error:.0e}",
         "same bits": {None: "", True: "yes", False: "NO"}[record.deterministic],

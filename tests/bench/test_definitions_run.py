@@ -60,6 +60,9 @@ def test_a_job_checks_and_times_all_three(one_graph, name):
     assert found.compiled_error < 1e-5
     assert found.kernels >= 1
     assert found.bytes >= found.least > 0
+    assert found.bound >= found.least / 1e12
+    assert found.share_of_bound == pytest.approx(found.bound / 2e-6)
+    assert found.row()["limited by"] == found.limit != "launch"
 
 
 def test_random_results_are_timed_and_not_compared(one_graph):

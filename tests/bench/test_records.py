@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import pytest
 
@@ -154,3 +155,15 @@ def test_plot(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SystemExit, match="nothing was measured"):
         save_plot([FAILED], tmp_path / "b.png")
+
+
+def test_the_share_of_the_bound_stands_beside_that_of_the_copy(tmp_path):
+    bounded = replace(GOOD, least=210e-6, limit="SFU")
+    assert bounded.share_of_bound() == pytest.approx(0.75)
+    assert GOOD.share_of_bound() is None
+    header, _, row = suite_tables([bounded]).splitlines()[3:6]
+    assert "% of SOL    % of bound    limited by" in header
+    assert row.split()[9:12] == ["91%", "75%", "SFU"]
+    save_csv([bounded], tmp_path / "a.csv")
+    (line,) = csv.DictReader((tmp_path / "a.csv").open())
+    assert (line["share_of_bound"], line["limit"]) == ("0.7500", "SFU")

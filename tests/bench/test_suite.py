@@ -58,6 +58,8 @@ def test_a_row_is_checked_and_timed(row):
     assert record.failures == {}
     assert set(record.times) == {"ours", "eager"}
     assert record.launches in (1, 2)
+    assert record.least >= record.bytes / record.bandwidth
+    assert record.limit
     assert record.deterministic is True
     assert record.error <= 2**-8
     # A dropout of torch draws other numbers, so that eager has no error.

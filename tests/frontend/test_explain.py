@@ -16,6 +16,9 @@ from tritonfuser.frontend.inspect.explain import explain_lowered
 from tritonfuser.heuristics.schedulers import SCHEDULERS
 from tritonfuser.lowering.run_options import RunOptions
 
+LEAST = "7.86 us, memory; issue 2.01 us; SFU 2.01 us; launch 2 us; FP32 1.5 us"
+"""What ``two_sums`` of 512 x 16384 takes at least on an H200."""
+
 
 def softmax(dtype=DataType.BFloat16):
     with FusionDefinition() as fd:
@@ -56,6 +59,9 @@ def test_what_is_known_of_a_segment():
     assert segment.predicted_seconds == pytest.approx(4 * 4096 * 1000 / 4.27e12)
     assert segment.measured_seconds is None
     assert segment.speed_of_light is None
+    assert segment.bound.limit == "memory"
+    assert segment.bound.seconds == pytest.approx(segment.predicted_seconds)
+    assert segment.share_of_bound is None
     assert found.bytes == 4 * 4096 * 1000
     assert found.predicted_seconds == segment.predicted_seconds
     assert found.measured_seconds is None
@@ -79,13 +85,17 @@ def test_the_report_shows_all_of_it():
     text = str(two_sums().explain([x], arch="sm_90"))
     lines = text.splitlines()
     assert lines[0] == "2 kernels for NVIDIA H200 (sm_90, 4270 GB/s)"
-    header, row = lines[2], lines[4]
-    assert " ".join(header.split()) == "segment scheduler ops grid read written predicted"
+    assert lines[1] == f"at least, in one kernel: {LEAST}"
+    header, row = lines[3], lines[5]
+    columns = "segment scheduler ops grid read written predicted at least limited by"
+    assert " ".join(header.split()) == columns
+    assert lines[6].split()[-3:] == ["2", "us", "launch"]
     assert row.split()[:3] == ["s0", "reduction", "2"]
     assert "33.6 MB" in row
     assert "7.86 us" in row
     assert "s0: s0_reduction_exp_sum" in text
     assert "  params: ReductionParams(" in text
+    assert "  at least: 7.86 us, memory; " in text
     assert "  ops: exp, sum" in text
     assert f"  recorded at: {__file__}:" in text
     assert "  cut: tv3 starts s1; not in s0: it runs over other axes" in text
@@ -147,8 +157,10 @@ def test_measured_times_are_shown_beside_the_predicted_ones():
     assert found.measured_seconds == pytest.approx(18e-6)
     assert isinstance(second.params, ReductionParams)
     lines = str(found).splitlines()
-    assert lines[2].endswith("measured    of speed of light")
-    assert lines[4].split()[-3:] == ["16", "us", "49%"]
+    assert lines[1] == f"at least, in one kernel: {LEAST}; 44% of it reached"
+    assert lines[3].endswith("measured    of speed of light    of bound")
+    assert lines[5].split()[-4:] == ["16", "us", "49%", "49%"]
+    assert lines[6].split()[-2:] == ["0%", "100%"]
 
 
 @pytest.fixture

@@ -10,9 +10,11 @@ from tabulate import tabulate
 
 from ...device import DeviceProperties
 from ...errors import SourceLoc
+from ...heuristics.bounds import Bound, bound
 from ...heuristics.params import HeuristicParams
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
+from ...lowering.work import fusion_work, segment_work
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import guard_text
 from ...symbolic.sizes import hint
@@ -49,6 +51,9 @@ class SegmentReport:
         Bytes of tensors it has to move, each element once.
     predicted_seconds : float
         Those bytes at the device's bandwidth: what a kernel bound by memory takes at least.
+    bound : Bound
+        The least time that any kernel for the segment takes, and what limits it: memory, a kind of
+        instructions, matrix products, the launch.
     measured_seconds : float, optional
         Median on the GPU, the L2 cache cold when the run starts; None where it was not measured.
     """
@@ -66,7 +71,13 @@ class SegmentReport:
     bytes_read: int
     bytes_written: int
     predicted_seconds: float
+    bound: Bound
     measured_seconds: float | None = None
+
+    @property
+    def share_of_bound(self) -> float | None:
+        """The least time by the measured time: at 1.0 nothing is left to gain."""
+        return self.bound.share(self.measured_seconds)
 
     @property
     def speed_of_light(self) -> float | None:
@@ -86,6 +97,8 @@ class Explanation:
         What the kernels are for.
     segments : tuple of SegmentReport
         In the order they run.
+    bound : Bound
+        The least time of the whole definition, if one kernel could do all of it.
     cuts : tuple of str
         Every decision to start another kernel, also those taken before a reduction was split.
     guards : tuple of str
@@ -97,6 +110,7 @@ class Explanation:
 
     device: DeviceProperties
     segments: tuple[SegmentReport, ...]
+    bound: Bound
     cuts: tuple[str, ...]
     guards: tuple[str, ...] = ()
     origin: str = ""
@@ -130,7 +144,11 @@ class Explanation:
         count = f"{kernels} kernel{'' if kernels == 1 else 's'}"
         speed = f"{self.device.bandwidth_bytes_per_s * 1e-9:.0f} GB/s"
         origin = f"\nschedule: {self.origin}" if self.origin else ""
-        return f"{count} for {self.device.name} ({self.device.arch}, {speed}){origin}"
+        share = self.bound.share(self.measured_seconds)
+        reached = "" if share is None else f"; {share:.0%} of it reached"
+        least = f"\nat least, in one kernel: {_bound_text(self.bound)}{reached}"
+        heading = f"{count} for {self.device.name} ({self.device.arch}, {speed})"
+        return f"{heading}{origin}{least if self.bound.limit else ''}"
 
 
 def explain_lowered(
@@ -164,10 +182,12 @@ def explain_lowered(
                 bytes_written=hint(piece.bytes_written),
                 predicted_seconds=(hint(piece.bytes_read) + hint(piece.bytes_written))
                 / device.bandwidth_bytes_per_s,
+                bound=bound(segment_work(piece), device),
                 measured_seconds=times.get(piece.name),
             )
             for piece, source in pieces
         ),
+        bound=bound(fusion_work(segmented), device),
         cuts=segmented.cuts,
         guards=() if lowered.env is None else _guards(lowered.env),
         origin=lowered.origin,
@@ -203,16 +223,35 @@ def _row(segment: SegmentReport) -> dict[str, str]:
         "read": bytes_text(segment.bytes_read),
         "written": bytes_text(segment.bytes_written),
         "predicted": seconds_text(segment.predicted_seconds),
+        "at least": seconds_text(segment.bound.seconds),
+        "limited by": segment.bound.limit,
     }
     if segment.measured_seconds is not None:
         share = segment.speed_of_light
         cells["measured"] = seconds_text(segment.measured_seconds)
         cells["of speed of light"] = "" if share is None else f"{share:.0%}"
+        reached = segment.share_of_bound
+        cells["of bound"] = "" if reached is None else f"{reached:.0%}"
     return cells
+
+
+BUSY = 0.1
+"""Share of the bound from which on a resource is named beside the one that limits."""
+
+
+def _bound_text(found: Bound) -> str:
+    """``7.86 us, memory; integer 3.1 us``: the resources that are busy for a tenth of the time."""
+    limit, *others = found.resources
+    busy = [f"{name} {seconds_text(s)}" for name, s in others if s >= BUSY * limit[1]]
+    again = [f"{bytes_text(found.bytes_again)} are read twice, since they do not fit on the chip"]
+    more = [*(again if found.bytes_again else ()), *busy]
+    return "; ".join([f"{seconds_text(limit[1])}, {limit[0]}", *more])
 
 
 def _details(segment: SegmentReport) -> str:
     lines = [f"why: {segment.reason}", f"params: {segment.params}"]
+    if segment.bound.limit:
+        lines.append(f"at least: {_bound_text(segment.bound)}")
     lines.append(f"ops: {', '.join(segment.ops)}")
     if segment.lines:
         lines.append(f"recorded at: {_places(segment.lines)}")

@@ -238,8 +238,9 @@ class Runnable(Recorded):
         """What the next ``run`` would do with inputs like these, and why; prints as a report.
 
         For each segment: its scheduler and the reasons of those that refused, the reason of the
-        cut before it, ops, params, grid, bytes moved, and the time these bytes take at the
-        device's peak bandwidth. With tensors on a GPU also the measured time.
+        cut before it, ops, params, grid, bytes moved, the time these bytes take at the device's
+        peak bandwidth, and the least time that any kernel could take, with what limits it. With
+        tensors on a GPU also the measured time.
 
         Parameters
         ----------

@@ -1,0 +1,70 @@
+"""How many elements of each value are needed, from the results back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from ...ir import Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Contraction, Library, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...symbolic.sizes import hint
+
+_WHOLE = (Contraction, Library, Moments, Reduction, Scan, Scatter)
+"""The forms that read all of their operands for all of their results."""
+
+
+def demanded(nodes: Sequence[Node], results: Iterable[Value]) -> dict[Value, float]:
+    """Elements of each tensor that have to be read or computed, each counted once.
+
+    A slice needs no more elements of its operand than it has itself. Of a value that several nodes
+    read, their needs add up, at most to all of it.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        In recording order. What none of them makes is read from memory.
+    results : iterable of Value
+        What has to be there in the end, whole.
+    """
+    sizes = distinct_elements(nodes)
+    needs: dict[Value, float] = {v: sizes.get(v, held_elements(v)) for v in results}
+    for node in reversed(nodes):
+        wanted = max((needs.get(out, 0.0) for out in node.outs if out.is_tensor), default=0.0)
+        if not wanted:
+            continue
+        share = max(needs.get(o, 0.0) / max(sizes[o], 1) for o in node.outs if o.is_tensor)
+        form = as_call(node).op.form
+        # Of a concatenation the parts are needed alike, as far as that is known.
+        whole = isinstance(form, _WHOLE) or (isinstance(form, View) and form.parts is not None)
+        for value in dict.fromkeys(v for v in node.operands() if v.is_tensor):
+            held = sizes.get(value, held_elements(value))
+            more = share * held if whole else wanted
+            needs[value] = min(float(held), needs.get(value, 0.0) + more)
+    return needs
+
+
+def distinct_elements(nodes: Sequence[Node]) -> dict[Value, int]:
+    """Elements of each result that may differ: none along dims in which no operand runs."""
+    dims: dict[Value, tuple[int, ...]] = {}
+    for node in nodes:
+        pointwise = isinstance(as_call(node).op.form, Pointwise)
+        given = [v for v in node.operands() if v.is_tensor]
+        for out in node.outs:
+            if not out.is_tensor:
+                continue
+            shapes = [dims.get(v) or _own(v) for v in given]
+            shapes = [shape for shape in shapes if len(shape) == out.tensor.rank]
+            alike = pointwise and len(shapes) == len(given) and given
+            dims[out] = tuple(map(max, zip(*shapes, strict=True))) if alike else _own(out)
+    return {value: prod(shape) for value, shape in dims.items()}
+
+
+def held_elements(value: Value) -> int:
+    """Elements of a tensor; a dim that repeats them counts as one."""
+    return prod(_own(value))
+
+
+def _own(value: Value) -> tuple[int, ...]:
+    pairs = zip(value.tensor.dims, value.tensor.sizes, strict=True)
+    return tuple(1 if dim.expanded else hint(size) for dim, size in pairs)

@@ -1,0 +1,151 @@
+"""The instructions that no kernel can do without for one element of a node.
+
+Counted off the expressions of the op table: an operator is one instruction, a function what
+``_FUNCTIONS`` says. Those figures are counted off the PTX of sm_90 for float32, where every element
+takes them: branches that only some numbers take do not count, nor does what the compiler may fold.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+
+from ...dtypes import EIGHT_BIT_FLOATS, REDUCED_FLOATS, Category, DataType
+from ...heuristics.bounds import Instructions
+from ...ir import Const, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Moments, Pointwise, Random, Reduction, Scan
+from ...ops.typing_rules import operand_types
+
+NONE = Instructions()
+ONE_WORD = Instructions(integer_multiplies=5, integer=5)
+"""Philox4x32-10: 20 wide multiplies and 20 logic instructions give four words."""
+
+_MULTIPLY, _ADD = Instructions(multiplies=1), Instructions(adds=1)
+_SELECT = Instructions(integer=1)
+_ROUND = Instructions(conversions=1)
+_LOGARITHM = Instructions(multiplies=12, adds=12, conversions=1)
+_SINE = Instructions(multiplies=9, adds=9, conversions=1)
+_UNKNOWN = Instructions(others=1)
+
+_FUNCTIONS = {
+    "exp": Instructions(multiplies=5, adds=5, sfu=1, integer=1),
+    "exp2": Instructions(sfu=1),
+    "exp_below": Instructions(multiplies=1, sfu=1),
+    "coarse_exp": Instructions(multiplies=1, sfu=1),
+    "coarse_sigmoid": Instructions(multiplies=1, adds=1, sfu=2),
+    "sigmoid": Instructions(multiplies=5, adds=6, sfu=2, integer=1),
+    "silu": Instructions(multiplies=6, adds=6, sfu=2, integer=1),
+    "tanh": Instructions(multiplies=9, adds=7, sfu=2, integer=2),
+    "one_plus_tanh": Instructions(multiplies=2, adds=1, sfu=2),
+    "one_plus_erf": Instructions(multiplies=9, adds=9, sfu=2, integer=1),
+    "erf": Instructions(multiplies=7, adds=7),
+    "log": _LOGARITHM,
+    "log2": _LOGARITHM,
+    "log10": _LOGARITHM,
+    "log1p": Instructions(multiplies=12, adds=12),
+    "sin": _SINE,
+    "cos": _SINE,
+    "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
+    "share": Instructions(multiplies=3, adds=2),
+    "div_rn": Instructions(multiplies=4, adds=4, sfu=1),
+    "sqrt_rn": Instructions(multiplies=3, adds=3, sfu=1),
+    "square_root": Instructions(multiplies=3, adds=3, sfu=1),
+    "sqrt": Instructions(sfu=1),
+    "rsqrt": Instructions(sfu=1),
+    "lerp": Instructions(multiplies=2, adds=2, integer=1),
+    "ceil": _ROUND,
+    "floor": _ROUND,
+    "trunc": _ROUND,
+    "nearbyint": _ROUND,
+    "where": _SELECT,
+    "minimum": _SELECT,
+    "maximum": _SELECT,
+    "abs": NONE,
+}
+"""Of the functions that expressions call, in float32; others count as one instruction."""
+
+
+def instructions_of(node: Node) -> Instructions:
+    """For one element of the result; of a reduction or scan for one that it reads."""
+    form = as_call(node).op.form
+    if isinstance(form, Pointwise):
+        return _of_pointwise(node, form)
+    if isinstance(form, Random):
+        return ONE_WORD
+    if isinstance(form, Moments):
+        return _in_dtype(Instructions(multiplies=2, adds=3), next(node.operands()).dtype)
+    if isinstance(form, Reduction | Scan):
+        operand = next(node.operands()).dtype
+        return _counted(form.combine.format(a="a", b="b"), operand)
+    return NONE
+
+
+def _of_pointwise(node: Node, form: Pointwise) -> Instructions:
+    given = [arg for arg in node.args if isinstance(arg, Value | Const)]
+    if form.copies:
+        return conversion(given[0].dtype, node.out.dtype)
+    typing = form.typing(operand_types(given))
+    last = node.args[-1]
+    number = last.value if isinstance(last, Const) else None
+    text = form.expression(typing.operands[0], number)
+    names = {param.name: param.name for param in as_call(node).op.params}
+    found = _counted(text.format(**names, dtype="dtype"), typing.operands[0])
+    return found + conversion(typing.computed, node.out.dtype)
+
+
+def conversion(source: DataType, target: DataType) -> Instructions:
+    """One element from one dtype to another; two floats of 16 bits are made by one instruction."""
+    kinds = {source.info.category, target.info.category}
+    if source is target or kinds == {Category.INT}:
+        return NONE
+    if Category.BOOL in kinds or kinds == {Category.COMPLEX}:
+        return Instructions(others=1)
+    if kinds == {Category.FLOAT}:
+        if target in REDUCED_FLOATS or {source, target} & EIGHT_BIT_FLOATS:
+            return Instructions(conversions=0.5)
+        if source in REDUCED_FLOATS:
+            return Instructions(others=1)
+    return Instructions(conversions=1)
+
+
+@cache
+def _counted(text: str, dtype: DataType) -> Instructions:
+    """Of an expression on operands of a dtype."""
+    total = NONE
+    for part in ast.walk(ast.parse(text, mode="eval")):
+        total += _of_syntax(part, dtype)
+    return _in_dtype(total, dtype)
+
+
+def _of_syntax(part: ast.AST, dtype: DataType) -> Instructions:
+    """Of one operator or call."""
+    if isinstance(part, ast.Compare):
+        return _SELECT
+    if isinstance(part, ast.BinOp):
+        return _of_operator(part.op, dtype)
+    if isinstance(part, ast.Call):
+        function = part.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        # Conversions inside expressions are of truth values and bits: they may be folded.
+        return NONE if name in ("to", "float") else _FUNCTIONS.get(name, _UNKNOWN)
+    return NONE
+
+
+def _of_operator(operator: ast.operator, dtype: DataType) -> Instructions:
+    floats = dtype.info.category is Category.FLOAT
+    if isinstance(operator, ast.Mult):
+        return _MULTIPLY if floats else Instructions(integer_multiplies=1)
+    if isinstance(operator, ast.Add | ast.Sub):
+        return _ADD if floats else _SELECT
+    if isinstance(operator, ast.Div):
+        return Instructions(multiplies=1, sfu=1)
+    # Logic of three operands is one instruction, and that of truth values may need none.
+    return Instructions(integer=0.5) if dtype.info.category is Category.INT else NONE
+
+
+def _in_dtype(found: Instructions, dtype: DataType) -> Instructions:
+    """Those of float32 as those of a dtype: float64 has one pipe for all of it."""
+    if dtype is not DataType.Double:
+        return found
+    return Instructions(fp64=found.fp32 + found.sfu, integer=found.integer, others=found.others)
