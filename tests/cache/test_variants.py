@@ -30,7 +30,7 @@ def test_two_static_variants_then_one_for_all() -> None:
 
 def test_another_dim_that_varies_takes_another_variant() -> None:
     cache = doubling()
-    run(cache, (4, 5), (4, 6), (4, 7), (3, 7), (9, 8), (70, 90))
+    run(cache, (4, 5), (4, 6), (4, 7), (3, 7), (9, 10), (70, 90))
     assert kinds(cache) == ["static", "static", "dynamic", "dynamic"]
     last = cache.recompiles()[-1]
     assert last.sizes == {"size0": "tv0.shape[0]", "size1": "tv0.shape[1]"}
@@ -63,7 +63,7 @@ def test_aligned_sizes_have_a_variant_of_their_own() -> None:
     run(cache, (4, 5), (4, 6), (4, 7), (4, 9), (4, 32))
     assert kinds(cache) == ["static", "static", "dynamic", "dynamic"]
     assert cache.recompiles()[-1].reason == "a better aligned variant is worth it"
-    assert "size0 % 16 == 0" in cache.recompiles()[-1].guards
+    assert "size0 % 4 == 0" in cache.recompiles()[-1].guards
 
 
 @pytest.mark.parametrize("step", [1, 3, 8, 16, 24, 100])
@@ -78,14 +78,21 @@ def test_lengths_of_any_step_take_an_aligned_variant_and_another(step: int) -> N
 
 
 def test_a_better_aligned_variant_is_not_put_down_to_one_that_would_not_do() -> None:
-    """48 fits the variant of 40, which is told of multiples of 8; that of 24 ends at 32."""
+    """48 fits the variant of 42, whose vectors are shorter; that of 28 ends at 32."""
     cache = cache_of(lambda fd, x: fd.ops.sum(x, [1]), (DataType.Float, 2))
-    for size in (8, 16, 24, 40, 48):
+    for size in (12, 20, 28, 42, 48):
         cache.execute([noise(4, size)])
     found = cache.recompiles()
-    assert found[3].reason == "size0 <= 32 does not hold: size0 is 40 (tv0.shape[1])"
+    assert found[3].reason == "size0 % 4 == 0 does not hold: size0 is 42 (tv0.shape[1])"
     assert found[4].reason == "a better aligned variant is worth it"
-    assert [made.guards[0] for made in found[2:]] == [f"size0 % {n} == 0" for n in (8, 8, 16)]
+    assert [made.guards[0] for made in found[2:]] == [f"size0 % {n} == 0" for n in (4, 2, 4)]
+
+
+def test_rows_of_any_number_have_one_variant() -> None:
+    """What begins at vectors does so whatever the number of rows is."""
+    cache = doubling()
+    run(cache, *((rows, 32) for rows in (5, 7, 8, 9, 16, 48, 33)))
+    assert kinds(cache) == ["static", "static", "dynamic"]
 
 
 def test_a_long_row_leaves_the_registers() -> None:
@@ -244,7 +251,7 @@ def test_explain_recompiles() -> None:
         x = fd.define_tensor(shape=[-1, -1], contiguity=True)
         fd.add_output(fd.ops.mul(x, 2.0))
     assert str(fd.explain_recompiles()) == "nothing was compiled yet"
-    for size in (5, 6, 7, 8, 9):
+    for size in (5, 6, 7, 9, 10):
         fd.run([noise(4, size)])
     found = fd.explain_recompiles()
     assert isinstance(found, Recompiles)

@@ -37,9 +37,9 @@ class OpenVariant:
     record: Recompile
 
     def fitting(self, numbers: Numbers) -> Atoms | None:
-        """Its sizes at these numbers; None where a guard fails or an aligned variant is better."""
+        """Its sizes at these numbers; None where a guard fails or wider vectors are possible."""
         atoms = self.conditions.bind(numbers)
-        return None if atoms is None or self.conditions.misses_alignment(atoms) else atoms
+        return None if atoms is None or self.sizes.misses_vectors(atoms) else atoms
 
     def serve(self, atoms: Atoms) -> ExecutionPlan:
         """The plan at these sizes."""

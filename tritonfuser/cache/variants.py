@@ -197,14 +197,11 @@ class Variants:
         others = [n for n in family.seen if n != split.numbers]
         if split.numbers not in family.seen:
             others = others[-REMEMBERED_SIGNATURES + 1 :]
-        # Others take it already, without counting on what sizes are multiples of.
-        bound = ((v, v.conditions.bind(split.numbers)) for v in family.variants)
-        aligned = any(a is not None and v.conditions.misses_alignment(a) for v, a in bound)
         if fit is not None:
-            # The schedule alone is chosen again: the same sizes vary, and count on as much.
-            others, aligned = [*fit.variant.sizes.seen], aligned or fit.variant.sizes.aligned
+            # The schedule alone is chosen again: the same sizes vary.
+            others = [*fit.variant.sizes.seen]
         seen, scalars = [*others, split.numbers], self._reader.scalars(split)
-        return opened(self.fusion, request.signature(), seen, scalars, aligned=aligned)
+        return opened(self.fusion, request.signature(), seen, scalars)
 
     def _static(
         self, request: Request, split: Split, family: _Family, reason: str

@@ -10,7 +10,7 @@ from ...symbolic.queries import known_divisor
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atom_text, atoms_in, guard_text
 from ...symbolic.sizes import is_size
-from .open_sizes import ALIGNED, Numbers
+from .open_sizes import Numbers
 
 CHOSEN = "parts of a reduction"
 """What a number is that heuristics choose."""
@@ -117,13 +117,6 @@ class Conditions:
     def is_open(self) -> bool:
         """Whether any size may be another one than it was."""
         return any(a.low < a.high for a in self._env.atoms if a.is_symbol)
-
-    def misses_alignment(self, atoms: Sequence[int]) -> bool:
-        """Whether all symbols are aligned here, and the variant was made without counting on it."""
-        pairs = [(a, n) for a, n in zip(self._env.atoms, atoms, strict=True) if a.is_symbol]
-        if all(atom.multiple % ALIGNED == 0 for atom, _ in pairs):
-            return False
-        return all(n * atom.multiple % ALIGNED == 0 for atom, n in pairs)
 
     def failing(self, numbers: Numbers) -> str:
         """The first condition that numbers do not fit, in words; empty where they fit."""

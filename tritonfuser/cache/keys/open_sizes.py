@@ -14,6 +14,7 @@ from ...lowering.passes.concretize import InputSignature, ScalarSpec, TensorSpec
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.sizes import symbol
 from .signature import KEY_PARTS, Key, key_names
+from .vectors import Vectors, Widths
 
 Numbers = tuple[int, ...]
 """Sizes and strides of all tensors, and the ints that shapes depend on, in the inputs' order."""
@@ -23,9 +24,6 @@ MOST_TOLD = 3
 
 MOST_MULTIPLE = 128
 """The largest power of two that sizes seen are taken to be multiples of in future."""
-
-ALIGNED = 16
-"""What sizes are multiples of where kernels gain by knowing: 16 bytes of 8 bits each."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +113,27 @@ class Opened:
         What to lower for.
     numbers : tuple of int
         The numbers of the key as expressions.
+    vectors : Vectors
+        How wide vectors are at other sizes.
     seen : tuple of Numbers
         The numbers that say which sizes vary.
-    aligned : bool
-        Whether it is for aligned sizes, whatever is among ``seen``.
     """
 
     env: ShapeEnv
     signature: InputSignature
     numbers: Numbers
+    vectors: Vectors
     seen: tuple[Numbers, ...] = ()
-    aligned: bool = False
+
+    def widths(self, atoms: Sequence[int]) -> Widths:
+        """Bytes of each tensor's vectors at other sizes."""
+        pairs = zip(self.env.atoms, atoms, strict=True)
+        return self.vectors.widths([n * atom.multiple for atom, n in pairs if atom.is_symbol])
+
+    def misses_vectors(self, atoms: Sequence[int]) -> bool:
+        """Whether vectors are wider at other sizes than its kernels can count on."""
+        own = self.widths([atom.hint for atom in self.env.atoms])
+        return any(a > b for a, b in zip(self.widths(atoms), own, strict=True))
 
 
 def opened(
@@ -133,38 +141,56 @@ def opened(
     signature: InputSignature,
     seen: Sequence[Numbers],
     scalars: Collection[Value] = (),
-    *,
-    aligned: bool = False,
 ) -> Opened | None:
     """The signature with symbols for what differs between the numbers seen, the last its own.
 
     Sizes that were the same in each are one symbol. Strides that are a product of a size and a
     stride of the tensor stay one. None where nothing differs, or what does is 0 or 1 now.
 
+    A symbol is a multiple of the power of two that divides all sizes seen, and of that which
+    vectors need to be as wide as they can be now.
+
     Parameters
     ----------
     scalars : collection of Value
         Those that are among the numbers.
-    aligned : bool
-        Whether it is for aligned sizes, as all are now, whatever others were seen before.
     """
-    opener = _Opener(seen, aligned)
-    pairs = zip(fusion.inputs, signature, strict=True)
-    specs = tuple(opener.spec(spec, value in scalars) for value, spec in pairs)
-    if not opener.env.atoms:
+    counted = [value in scalars for value in fusion.inputs]
+    first = _Opener(seen)
+    free = first.signature(signature, counted)
+    if not first.env.atoms:
         return None
-    return Opened(opener.env, specs, tuple(opener.numbers), tuple(seen), aligned)
+    vectors = Vectors(fusion, free, first.env)
+    needed = vectors.multiples([atom.hint for atom in first.env.atoms if atom.is_symbol])
+    opener = _Opener(seen, needed)
+    specs = opener.signature(signature, counted)
+    return Opened(opener.env, specs, tuple(opener.numbers), vectors, tuple(seen))
 
 
 class _Opener:
-    def __init__(self, seen: Sequence[Numbers], aligned: bool) -> None:
+    """Makes symbols of what differs, in the inputs' order.
+
+    Parameters
+    ----------
+    seen : sequence of Numbers
+        The numbers seen, the last its own.
+    needed : sequence of int, optional
+        What each symbol is to be a multiple of, at least. Without it nothing is known of them.
+    """
+
+    def __init__(self, seen: Sequence[Numbers], needed: Sequence[int] | None = None) -> None:
         self.env = ShapeEnv()
         self.numbers: list[int] = []
         self._columns = list(zip(*seen, strict=True))
         self._symbols: dict[tuple[int, ...], int] = {}
-        self._aligned = aligned
+        self._needed = needed
 
-    def spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
+    def signature(self, signature: InputSignature, counted: Sequence[bool]) -> InputSignature:
+        """The signature with symbols in it; ``counted`` for scalars that are among the numbers."""
+        pairs = zip(signature, counted, strict=True)
+        return tuple(self._spec(spec, is_counted) for spec, is_counted in pairs)
+
+    def _spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
         if isinstance(spec, ScalarSpec):
             return replace(spec, value=self._next()) if counted else spec
         rank = len(spec.sizes)
@@ -181,12 +207,15 @@ class _Opener:
         if now < 2 or _is_constant(column):
             return now
         if column not in self._symbols:
-            factor = gcd(*column)
-            multiple = min(factor & -factor, MOST_MULTIPLE)
-            if self._aligned and now % ALIGNED == 0:
-                multiple = max(multiple, ALIGNED)
-            self._symbols[column] = symbol(self.env, now, multiple)
+            self._symbols[column] = symbol(self.env, now, self._multiple(column))
         return self._symbols[column]
+
+    def _multiple(self, column: tuple[int, ...]) -> int:
+        """What the next symbol is known to be a multiple of."""
+        if self._needed is None:
+            return 1
+        factor = gcd(*column)
+        return max(min(factor & -factor, MOST_MULTIPLE), self._needed[len(self._symbols)])
 
     def _strides(self, rank: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """The smallest first: a larger one may be the product of a size and a smaller one."""
