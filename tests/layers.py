@@ -105,7 +105,7 @@ ROOMS = {
     ),
     "cli": (
         {"op_examples", "user_file"},
-        {"doctor", "explain", "ops", "schema"},
+        {"doctor", "explain", "ops", "params", "schema", "tune"},
         {"main"},
     ),
 }

@@ -184,9 +184,9 @@ WRONG = {
     "{file}:raises": (1, "ZeroDivisionError"),
     "{file}:leaves": (1, "leaves failed: SystemExit"),
     "{file}:takes": (1, "takes failed: TypeError"),
-    "{file}:alone": (1, "it must take nothing and return (fd, inputs)"),
-    "{file}:swapped": (1, "returned a list first: it must take nothing"),
-    "{file}:tensor": (1, "returned a Tensor second: it must take nothing"),
+    "{file}:alone": (1, "it must return (fd, inputs)"),
+    "{file}:swapped": (1, "returned a list first: it must return"),
+    "{file}:tensor": (1, "returned a Tensor second: it must return"),
     "{file}:unfit": (1, "fd.explain(inputs) failed: InputMismatch: Expected input 0, tv0,"),
 }
 

@@ -176,8 +176,15 @@ class FusionExecutorCache:
     def store_key(self, inputs: Sequence[Any], device: torch.device | None = None) -> StoreKey:
         """The key of the schedule that is stored for inputs like these."""
         where = checked_device(self.fusion, inputs, device)
-        found = signature(self.fusion, inputs, where)
+        found = self.signature(inputs, device)
         return store_key(self.fusion, found, properties_of(where, DEFAULT))
+
+    def signature(
+        self, inputs: Sequence[Any], device: torch.device | None = None
+    ) -> InputSignature:
+        """What a schedule depends on of inputs like these."""
+        where = checked_device(self.fusion, inputs, device)
+        return signature(self.fusion, inputs, where)
 
     def forget(self, inputs: Sequence[Any]) -> None:
         """Drop the plan for inputs like these, so that the next run looks for a stored schedule."""

@@ -15,7 +15,9 @@ COMMANDS = {
     "doctor": "Say whether this machine is set up, and what is used of it.",
     "explain": "Show what a definition in a file becomes, and why.",
     "ops": "List the ops, or show one.",
+    "params": "Show, compare, send and clear the schedules that tuning has stored.",
     "schema": "Print the JSON Schema of schedules.",
+    "tune": "Tune a definition in a file on the GPU, and store its schedules.",
 }
 """Name -> the first line of its help."""
 

@@ -13,12 +13,15 @@ from typing import Any
 import click
 
 from ..errors import TritonFuserError
+from ..frontend.definition import FusionDefinition
+
+CONTRACT = "it must return (fd, inputs): a FusionDefinition, and a list for fd.run"
 
 MODULE = "tritonfuser_user_file"
 """The name that the file has as a module: not ``__main__``, so what a script does is not done."""
 
 
-def load_function(given: str) -> Callable[[], Any]:
+def load_function(given: str) -> Callable[..., Any]:
     """The function that ``FILE.py:function`` names. The file is executed, as an import does.
 
     Raises
@@ -40,7 +43,7 @@ def load_function(given: str) -> Callable[[], Any]:
         known = [key for key, item in vars(module).items() if _is_own(item, module)]
         hint = f"; it has {', '.join(known)}" if known else ""
         raise click.BadParameter(f"{file} has no function {name!r}{hint}")
-    function: Callable[[], Any] = found
+    function: Callable[..., Any] = found
     return function
 
 
@@ -59,6 +62,26 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[MODULE] = module
     called(lambda: loader.exec_module(module), f"{path} cannot be imported")
     return module
+
+
+def made_by(function: Callable[[], Any], name: str) -> tuple[FusionDefinition, Any]:
+    """The definition and the inputs that a function of the user's returns.
+
+    Raises
+    ------
+    click.ClickException
+        It raises, or returns something else.
+    """
+    made = called(function, f"{name} failed")
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise click.ClickException(f"{name} returned {type(made).__name__}: {CONTRACT}")
+    fd, inputs = made
+    if not isinstance(fd, FusionDefinition):
+        raise click.ClickException(f"{name} returned a {type(fd).__name__} first: {CONTRACT}")
+    if not isinstance(inputs, list | tuple):
+        got = type(inputs).__name__
+        raise click.ClickException(f"{name} returned a {got} second: {CONTRACT}")
+    return fd, inputs
 
 
 def called(function: Callable[[], Any], what: str) -> Any:

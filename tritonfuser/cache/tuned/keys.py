@@ -62,10 +62,17 @@ def store_key(fusion: Fusion, signature: InputSignature, device: DevicePropertie
         fusion.fingerprint,
         repr(signature),
         repr(tuple((name, _plain(value)) for name, value in codegen_options())),
-        _version(),
-        str(triton.__version__),
-        _generator_digest(),
+        **versions(),
     )
+
+
+def versions() -> dict[str, str]:
+    """The parts of a key that say which code is here: ``package``, ``triton``, ``generator``."""
+    return {
+        "package": _version(),
+        "triton": str(triton.__version__),
+        "generator": _generator_digest(),
+    }
 
 
 def _plain(value: object) -> object:

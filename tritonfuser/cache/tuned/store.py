@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ...errors import TritonFuserError
 from ...heuristics.schedule import Schedule
 from .keys import StoreKey
 
-VERSION = 1
+VERSION = 2
 """Of the files."""
 
 LOCK_SECONDS = 10.0
@@ -40,18 +40,45 @@ class Stored:
         The time of the heuristics' schedule beside it.
     device : str
         The GPU.
+    problem : dict
+        What it is a schedule of, as plain data: ``definition``, and ``inputs``, the signature.
     """
 
     schedule: Schedule
     seconds: float
     heuristic_seconds: float
     device: str
+    problem: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return (
             f"tuned on {self.device}: {self.seconds * 1e6:.1f} us, and the heuristics' schedule "
             f"{self.heuristic_seconds * 1e6:.1f} us"
         )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the store.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    key : StoreKey
+        Its key.
+    stored : Stored
+        What it holds.
+    """
+
+    path: Path
+    key: StoreKey
+    stored: Stored
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
 
 
 def folder() -> Path:
@@ -72,18 +99,33 @@ def path_of(key: StoreKey) -> Path:
 
 def load(key: StoreKey) -> Stored | None:
     """What is stored for a key. None where nothing is, or nothing that can be read."""
+    found = _entry(path_of(key))
+    return found.stored if found is not None and found.key == key else None
+
+
+def entries() -> Iterator[Entry | Path]:
+    """All files of the store, by name; the path alone of one that cannot be read."""
+    for path in sorted(folder().glob("*.json")):
+        yield _entry(path) or path
+
+
+def _entry(path: Path) -> Entry | None:
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError, TritonFuserError):
-        return _read(json.loads(path_of(key).read_text()), key)
+        return _read(json.loads(path.read_text()), path)
     return None
 
 
-def _read(data: Mapping[str, Any], key: StoreKey) -> Stored | None:
-    if data["version"] != VERSION or data["key"] != key._asdict():
+def _read(data: Mapping[str, Any], path: Path) -> Entry | None:
+    key = StoreKey(**data["key"])
+    if data["version"] != VERSION or not all(type(part) is str for part in key):
         return None
-    seconds, before = data["seconds"], data["heuristic_seconds"]
+    seconds, before, problem = data["seconds"], data["heuristic_seconds"], data["problem"]
     if not all(type(number) is float and number > 0 for number in (seconds, before)):
         return None
-    return Stored(Schedule.from_dict(data["schedule"]), seconds, before, key.device)
+    if path.stem != key.name or type(problem) is not dict:
+        return None
+    schedule = Schedule.from_dict(data["schedule"])
+    return Entry(path, key, Stored(schedule, seconds, before, key.device, problem))
 
 
 def save(key: StoreKey, found: Stored) -> Path:
@@ -99,6 +141,7 @@ def save(key: StoreKey, found: Stored) -> Path:
         "key": key._asdict(),
         "seconds": found.seconds,
         "heuristic_seconds": found.heuristic_seconds,
+        "problem": dict(found.problem),
         "schedule": found.schedule.to_dict(),
     }
     path = path_of(key)
@@ -124,7 +167,11 @@ def remove(key: StoreKey) -> None:
     OSError
         It cannot be removed, or another process holds the lock.
     """
-    path = path_of(key)
+    remove_file(path_of(key))
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file of the store, if it is there; raises as ``remove``."""
     if path.exists():
         with _lock(path):
             path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from ...errors import ArgumentError, UnsupportedDeviceError
 from ...ops.builder import shown
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, locate_errors
+from ..serialization.signatures import signature_data
 from ..tune.autotune import Task, autotune
 from ..tune.report import TuneReport
 from ..vocabulary.location import user_line
@@ -117,19 +119,21 @@ class Tunable(Validated):
             )
             report = autotune(task)
             if store:
-                report = replace(report, stored=_stored(key, report))
+                found = signature_data(core.signature(given, options.device))
+                problem = {"definition": task.definition, "inputs": found}
+                report = replace(report, stored=_stored(key, report, problem))
                 core.forget(given)
             return report
 
 
-def _stored(key: StoreKey, report: TuneReport) -> str:
+def _stored(key: StoreKey, report: TuneReport, problem: Mapping[str, Any]) -> str:
     """Store what was found, if it is better than the heuristics' schedule; the file, or empty."""
     try:
         if not report.is_better:
             remove(key)
             return ""
-        found = Stored(report.schedule, report.seconds, report.heuristic_seconds, report.device)
-        return str(save(key, found))
+        times = (report.seconds, report.heuristic_seconds)
+        return str(save(key, Stored(report.schedule, *times, report.device, problem)))
     except OSError as error:
         warnings.warn(
             f"the tuned schedule is not stored: {error}; set TRITONFUSER_CACHE_DIR to a directory "

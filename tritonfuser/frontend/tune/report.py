@@ -209,10 +209,13 @@ def _reasons(trials: Sequence[Trial]) -> Iterator[tuple[str, int]]:
 
 def difference(schedule: Schedule, base: Schedule) -> str:
     """How a schedule differs from another: ``s0.num_warps 4 -> 8, splits[0].parts 8 -> 16``."""
-    return ", ".join(
-        f"{name} {was} -> {now}"
-        for name, was, now in _differences("", base.to_dict(), schedule.to_dict())
-    )
+    return ", ".join(differences(schedule, base))
+
+
+def differences(schedule: Schedule, base: Schedule) -> list[str]:
+    """The same, a text for each field."""
+    found = _differences("", base.to_dict(), schedule.to_dict())
+    return [f"{name} {was} -> {now}" for name, was, now in found]
 
 
 def _differences(where: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -1,0 +1,92 @@
+"""``tune FILE.py:function``: ``fd.autotune`` of a definition in a file, at some sizes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from ..frontend.run.tunable import LEVELS
+from ..frontend.tune.report import TuneReport
+from .user_file import called, load_function, made_by
+
+_SIZES = re.compile(r"[0-9]{1,18}(x[0-9]{1,18})*")
+
+
+def _sizes(ctx: object, param: object, given: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """``8192x4096``: arguments of the function."""
+    for text in given:
+        if not _SIZES.fullmatch(text):
+            raise click.BadParameter(f"{text!r} is not of the form 8192x4096")
+    return [tuple(map(int, text.split("x"))) for text in given]
+
+
+@click.command(short_help="Tune a definition in a file on the GPU, and store its schedules.")
+@click.argument("function", metavar="FILE.py:FUNCTION")
+@click.option(
+    "--sizes",
+    multiple=True,
+    callback=_sizes,
+    metavar="AxB",
+    help="Call FUNCTION(A, B) in place of FUNCTION(); give it again for more sizes.",
+)
+@click.option("--budget", default=5.0, metavar="SECONDS", help="For each of the sizes; default 5.")
+@click.option("--level", type=click.Choice(LEVELS), default="params", help="What may be changed.")
+@click.option("--seed", default=0, help="Of the order in which schedules are tried.")
+@click.option("--store/--no-store", default=True, help="Whether later runs use what is found.")
+@click.option(
+    "--json",
+    "written",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the reports, with all that was tried.",
+)
+def tune(
+    function: str,
+    sizes: list[tuple[int, ...]],
+    budget: float,
+    level: Literal["params", "schedule"],
+    seed: int,
+    store: bool,
+    written: Path | None,
+) -> None:
+    """Tune a definition in a file on the GPU, and store its schedules.
+
+    FUNCTION takes nothing, or the sizes, and returns (fd, inputs), with inputs on a CUDA device.
+    FILE.py is imported, so what it does when it is imported is done. What is found is stored, and
+    later runs with such inputs use it; `params` shows what is stored.
+    """
+    made = load_function(function)
+    reports: list[dict[str, Any]] = []
+    for given in sizes or [()]:
+        name = f"{function.rpartition(':')[2]}({', '.join(map(str, given))})"
+        report = _tuned(made, name, given, budget, level, seed, store)
+        click.echo(f"{name}: {report}\n")
+        if report.stored:
+            click.echo(f"stored as {Path(report.stored).stem[:12]}\n")
+        reports.append({"function": name, **report.to_dict()})
+        if written is not None:
+            written.write_text(json.dumps(reports, indent=1))
+        if report.interrupted:
+            raise click.exceptions.Exit(130)
+
+
+def _tuned(
+    made: Callable[..., Any],
+    name: str,
+    given: tuple[int, ...],
+    budget: float,
+    level: Literal["params", "schedule"],
+    seed: int,
+    store: bool,
+) -> TuneReport:
+    fd, inputs = made_by(lambda: made(*given), name)
+    report: TuneReport = called(
+        lambda: fd.autotune(inputs, budget, level, seed=seed, store=store),
+        "fd.autotune(inputs) failed",
+    )
+    return report
