@@ -63,7 +63,7 @@ class SegmentSchedule:
         The first result of each reduction, scan and matrix product in the kernel, and of the op
         that torch runs. Pointwise ops and views are computed wherever they are read.
     stores : tuple of str
-        The other values that it stores. ``tv3[1]`` is the second part of a concatenation,
+        The other values that it stores. ``tv3[1]`` is the second box of one stored box by box,
         ``tv3.copy`` the copy that a scatter writes into, ``tv3.put`` what it writes there.
     loads : tuple of str
         Values of other kernels that it loads although it could compute them.

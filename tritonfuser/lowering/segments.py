@@ -94,19 +94,17 @@ class Store:
     value : Value
         The value whose buffer is written.
     index : Index
-        The element that a position of the loop nest writes: of ``value``; of the index tensor where
-        there is a ``scatter``; of ``source`` where there is a ``start``.
+        The element that a position of the loop nest writes: of ``value``, or of the index tensor
+        where there is a ``scatter``.
     guards : tuple of Guard
         Hold at the positions that write an element, where the loop nest has more positions.
     source : Operand or None
         What is written where that is not ``value`` itself: a copy that elements are scattered into,
-        the elements to scatter, a part of a concatenation.
+        or the elements to scatter.
     scatter : Node or None
         The op that says where elements of ``source`` go.
-    start : tuple of int
-        The first element of ``value`` that a part of it takes. Empty for the whole value.
     part : int or None
-        The number of that part. None for the whole value.
+        Which box of the elements of ``value`` is written. None for the whole value.
     """
 
     value: Value
@@ -114,7 +112,6 @@ class Store:
     guards: tuple[Guard, ...] = ()
     source: Operand | None = None
     scatter: Node | None = None
-    start: tuple[int, ...] = ()
     part: int | None = None
 
     @property
@@ -132,8 +129,6 @@ class Store:
     @cached_property
     def target(self) -> Target:
         """The element of ``value`` that is written."""
-        if self.start:
-            return Target(tuple(i + s for i, s in zip(self.index, self.start, strict=True)))
         if self.scatter is None:
             return Target(self.index)
         return target_of(self.scatter, self.read)

@@ -258,8 +258,8 @@ class View:
         where no strides express it: then elements are copied.
     regroups : bool
         Whether it splits and merges dims in row-major order: reshape.
-    parts : callable, optional
-        ``call -> (operand, first index) pairs``, for a concatenation.
+    pieces : bool
+        Whether its elements come from several places, each of a range of positions: cat, pad.
     indices : tuple of str
         The operands that hold positions; their elements are never elements of the result.
     """
@@ -267,7 +267,7 @@ class View:
     pull: Callable[[Call, Pull], Any]
     alias: Callable[[Call, Memory], Memory | None] | None = None
     regroups: bool = False
-    parts: Callable[[Call], tuple[tuple[Value, tuple[int, ...]], ...]] | None = None
+    pieces: bool = False
     indices: tuple[str, ...] = ()
 
 

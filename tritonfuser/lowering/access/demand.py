@@ -35,8 +35,8 @@ def demanded(nodes: Sequence[Node], results: Iterable[Value]) -> dict[Value, flo
             continue
         share = max(needs.get(o, 0.0) / max(sizes[o], 1) for o in node.outs if o.is_tensor)
         form = as_call(node).op.form
-        # Of a concatenation the parts are needed alike, as far as that is known.
-        whole = isinstance(form, _WHOLE) or (isinstance(form, View) and form.parts is not None)
+        # What a value is pieced together of is needed alike, as far as that is known.
+        whole = isinstance(form, _WHOLE) or (isinstance(form, View) and form.pieces)
         for value in dict.fromkeys(v for v in node.operands() if v.is_tensor):
             held = sizes.get(value, held_elements(value))
             more = share * held if whole else wanted

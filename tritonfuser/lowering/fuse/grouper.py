@@ -17,6 +17,7 @@ from . import questions
 from .joining import Joining
 from .placement import Placement
 from .product_facts import ProductFacts
+from .region_work import StoreWork, store_work
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""
@@ -52,19 +53,26 @@ class Grouper(Placement):
         return questions.propose(problem), tuple(questions.refusals(problem))
 
     def _place_store(self, value: Value) -> None:
-        """Place a stored value. Its parts are stored apart where that takes one kernel at most."""
+        """Place a stored value: box by box where that pays."""
+        whole = self.maker.store(value)
         parts = self.maker.parts(value)
-        if not parts or not self._place_parts(parts):
-            self._place(self.maker.store(value))
-
-    def _place_parts(self, parts: Sequence[Anchor]) -> bool:
-        before = self.graph.copy(), {**self.cuts}
-        for anchor in parts:
-            self._place(anchor)
-        if len(self.graph) - len(before[0]) <= 1:
-            return True
+        if not parts:
+            self._place(whole)
+            return
+        before = self.graph, self.cuts
+        as_whole = self._tried([whole])
+        placed = self.graph, self.cuts
         self.graph, self.cuts = before
-        return False
+        if not questions.pays_in_boxes(as_whole, self._tried(parts), self.device):
+            self.graph, self.cuts = placed
+
+    def _tried(self, anchors: Sequence[Anchor]) -> StoreWork:
+        """Place anchors of one value in a copy of the graph; what kernels do for them."""
+        known = len(self.graph)
+        self.graph, self.cuts = self.graph.copy(), {**self.cuts}
+        for anchor in anchors:
+            self._place(anchor)
+        return store_work(anchors[0].value, self.graph, self.maker, len(self.graph) - known)
 
     def _place(self, anchor: Anchor) -> None:
         refusals: dict[int, str] = {}

@@ -121,10 +121,16 @@ class Placement(ABC):
                 self._place_product(item)
             else:
                 self._place_library(item)
-        # The largest first: smaller results ride along in their kernels.
-        for value in sorted(self._stored(), key=lambda v: -hint(v.tensor.numel)):
+        for value in sorted(self._stored(), key=self._turn):
             if value not in self.graph.owner:
                 self._place_store(value)
+
+    def _turn(self, value: Value) -> tuple[int, bool]:
+        """The largest first: smaller results ride along in their kernels.
+
+        Of one size first those that are pieced together: others are then cut like them.
+        """
+        return -hint(value.tensor.numel), value not in self.maker.regions.pieced
 
     def _buffers(self) -> dict[Value, BufferView]:
         """Where values lie that must be in memory: outputs, and operands of torch's ops."""

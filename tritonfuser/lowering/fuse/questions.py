@@ -36,6 +36,7 @@ from ..passes.split_factors import (
     splits_well,
 )
 from ..segments import Member
+from .region_work import StoreWork, pays
 
 MAX_ROW_SHORTFALL = 4
 """Factor by which rows may have fewer shares than wanted, for reductions over them to share the
@@ -153,6 +154,16 @@ def is_slow(product: Product, fused: FusedWork, device: DeviceProperties) -> boo
     """Whether torch is expected to compute a product faster than a kernel with what is fused."""
     env = env_among(product.batch, product.m)
     return choose(env, loses, (product, fused, device))
+
+
+def pays_in_boxes(whole: StoreWork, boxes: StoreWork, device: DeviceProperties) -> bool:
+    """Whether a value is expected to be stored faster box by box than as a whole."""
+    sizes = (*_positions(whole), *_positions(boxes), whole.total_bytes, boxes.total_bytes)
+    return choose(env_among(*sizes), pays, (whole, boxes, device))
+
+
+def _positions(work: StoreWork) -> list[int]:
+    return [positions for positions, _ in work.nests]
 
 
 def env_of(problem: Problem) -> ShapeEnv | None:

@@ -191,7 +191,7 @@ def _nodes(
     """All nodes that a kernel computes, those of its stores too."""
     met = {*footprint.nodes, *(m.node for m in members)}
     met |= {s.scatter for s in stores if s.scatter is not None}
-    makers = (placed.fusion.producers[s.value] for s in stores if s.start or s.source is not None)
+    makers = (placed.fusion.producers[s.value] for s in stores if s.source is not None)
     met |= {node for node in makers if not is_scatter(node)}
     return _in_order(placed, met)
 

@@ -64,8 +64,6 @@ class Anchor:
         As in ``Store``.
     scatter : Node or None
         As in ``Store``.
-    start : tuple of int
-        As in ``Store``.
     part : int or None
         As in ``Store``.
     """
@@ -80,7 +78,6 @@ class Anchor:
     guards: tuple[Guard, ...] = ()
     source: Operand | None = None
     scatter: Node | None = None
-    start: tuple[int, ...] = ()
     part: int | None = None
 
     @property
@@ -92,7 +89,7 @@ class Anchor:
     def store(self) -> Store:
         """The store of a value that is no reduction or scan."""
         where = (self.value, self.index, self.guards, self.source, self.scatter)
-        return Store(*where, self.start, self.part)
+        return Store(*where, self.part)
 
     @property
     def starts(self) -> tuple[Read, ...]:
@@ -111,9 +108,7 @@ class Anchor:
         """The shape that ``index`` indexes."""
         if self.scatter is not None:
             return as_call(self.scatter).value("index").tensor.sizes
-        over = self.source if self.start else self.value
-        assert isinstance(over, Value)
-        return over.tensor.sizes
+        return self.value.tensor.sizes
 
     @property
     def values(self) -> tuple[Value, ...]:

@@ -9,10 +9,9 @@ from functools import cached_property
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_bias, product_sizes
-from ...ops.table import Scan, View
+from ...ops.table import Scan
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, unravel
-from ...symbolic.queries import assume_equal
+from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, substitute, unravel
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
 from ..access.read_footprint import (
@@ -28,6 +27,7 @@ from ..access.traffic import Traffic, offset_of
 from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
+from .regions import RegionFinder
 from .row_shares import in_shares
 
 
@@ -73,6 +73,11 @@ class AnchorMaker:
         if found is None:
             found = self._operands[read] = tuple(reads(node, read))
         return found
+
+    @cached_property
+    def regions(self) -> RegionFinder:
+        """Finds the boxes that stored values are computed in."""
+        return RegionFinder(self.fusion, self.axes, self.places, self._reads)
 
     @cached_property
     def ranks(self) -> dict[Value, int]:
@@ -148,17 +153,10 @@ class AnchorMaker:
         return self._anchor(Store(node.out, self.axes.index(operand), source=operand), operand)
 
     def parts(self, value: Value) -> list[Anchor]:
-        """The anchors of the parts of a concatenation. Empty for another value."""
-        node = self.fusion.producers.get(value)
-        form = None if node is None else as_call(node).op.form
-        if node is None or not isinstance(form, View) or form.parts is None:
-            return []
-        whole = form.parts(as_call(node))
-        found = [part for part in whole if not assume_equal(part[0].tensor.numel, 0)]
-        index = self.axes.index
+        """The anchors of the boxes that a stored value may be computed in. Empty for it whole."""
         return [
-            self._anchor(Store(value, index(part), source=part, start=start, part=number), part)
-            for number, (part, start) in enumerate(found)
+            self._walked(Anchor(value, r.axes, (), r.index, EMPTY_FOOTPRINT, part=number))
+            for number, r in enumerate(self.regions.found(value))
         ]
 
     def _anchor(self, store: Store, over: Value) -> Anchor:
@@ -167,8 +165,10 @@ class AnchorMaker:
         bare = Anchor(
             store.value, parallel, (), store.index, EMPTY_FOOTPRINT, None, False, store.guards
         )
-        anchor = replace(bare, source=store.source, scatter=store.scatter)
-        anchor = replace(anchor, start=store.start, part=store.part)
+        return self._walked(replace(bare, source=store.source, scatter=store.scatter))
+
+    def _walked(self, anchor: Anchor) -> Anchor:
+        """An anchor with what it reads in its own axes."""
         return replace(anchor, footprint=self._footprint(anchor, self.places))
 
     def _footprint(self, anchor: Anchor, places: Mapping[Value, Index]) -> ReadFootprint:
@@ -182,7 +182,9 @@ class AnchorMaker:
         A value of fewer elements is computed at the first positions.
         """
         position = _position(group.parallel)
-        index = unravel(position, anchor.sizes)
+        index = (
+            unravel(position, anchor.sizes) if anchor.part is None else _in_box(anchor, position)
+        )
         guard = Guard(position, 0, extent(anchor.parallel))
         member = None
         if anchor.member is not None:
@@ -235,6 +237,13 @@ def across_dims(node: Node) -> tuple[int, ...]:
         assert isinstance(dim, int)
         return (dim,)
     return call.dims()
+
+
+def _in_box(anchor: Anchor, position: Affine) -> Index:
+    """The element of its value that an anchor over a box computes at a position of it."""
+    places = unravel(position, tuple(axis.extent for axis in anchor.parallel))
+    at = dict(zip(anchor.parallel, places, strict=True))
+    return tuple(substitute(item, at) for item in anchor.index)
 
 
 def _position(axes: tuple[Axis, ...]) -> Affine:

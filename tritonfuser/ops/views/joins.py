@@ -157,16 +157,6 @@ def _pull_cat(call: Call, pull: Pull) -> tuple[Source, ...]:
     return shapes.cat_sources(pull.index, _tensors(call), int_attr(call, "dim"))
 
 
-def _parts_of_cat(call: Call) -> tuple[tuple[Value, tuple[int, ...]], ...]:
-    place, start = int_attr(call, "dim"), 0
-    found = []
-    for value in _tensors(call):
-        rank = value.tensor.rank
-        found.append((value, tuple(start if d == place else 0 for d in range(rank))))
-        start += value.tensor.sizes[place]
-    return tuple(found)
-
-
 def _cat(
     tensors: Sequence[torch.Tensor], dim: int = 0, manual_padding: bool = False
 ) -> torch.Tensor:
@@ -183,7 +173,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "Pads with value, by default 0; widths are (before, after) pairs, innermost dim first.",
         "view",
-        View(_pull_pad),
+        View(_pull_pad, pieces=True),
         _infer_pad,
         _pad,
         _record_pad,
@@ -197,7 +187,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "Concatenates tensors along a dim.",
         "view",
-        View(_pull_cat, parts=_parts_of_cat),
+        View(_pull_cat, pieces=True),
         _infer_cat,
         _cat,
         _record_cat,

@@ -1,0 +1,163 @@
+"""Values that are pieced together are computed box by box, in one kernel."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+
+from tests.e2e.opened import check_open, compile_open
+from tests.lowering.harness import H200, check, lowered, record, schedulers, texts
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.run_options import RunOptions
+from tritonfuser.lowering.schedules import schedule_of
+
+FLOAT, BFLOAT16 = DataType.Float, DataType.BFloat16
+
+
+def noise(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return made.to(dtype)
+
+
+def rotated_back(fd: Any, grad: Any, cos: Any, sin: Any, shape: list[int]) -> Any:
+    """The gradient of a rotary embedding, as Thunder writes it."""
+    *outer, width = shape
+    half, zeros = width // 2, [0] * len(shape)
+    cos, sin = (fd.ops.broadcast_in_dim(v, shape=shape, broadcast_dims=[2, 3]) for v in (cos, sin))
+    grad = fd.ops.cast(grad, FLOAT)
+    turned = fd.ops.cast(fd.ops.mul(grad, sin), BFLOAT16)
+    low = fd.ops.slice(turned, zeros, [*outer, half], [1] * len(shape))
+    high = fd.ops.slice(turned, [*zeros[1:], half], shape, [1] * len(shape))
+    low = fd.ops.pad(fd.ops.cast(fd.ops.neg(low), BFLOAT16), [half, 0], 0.0)
+    high = fd.ops.pad(high, [0, half], 0.0)
+    both = fd.ops.add(fd.ops.cast(low, FLOAT), fd.ops.cast(high, FLOAT))
+    return fd.ops.cast(fd.ops.add(both, fd.ops.mul(grad, cos)), BFLOAT16)
+
+
+def merged(heads: tuple[int, ...], tokens: int, width: int) -> Any:
+    """Gradients of queries, keys and values padded and added into one, and its transpose."""
+
+    def body(fd: Any, q: Any, k: Any, v: Any, cos: Any, sin: Any) -> Any:
+        rotated = [
+            rotated_back(fd, x, cos, sin, [2, n, tokens, width])
+            for x, n in zip((q, k), heads, strict=False)
+        ]
+        total, whole, start = None, width * sum(heads), 0
+        for x, n in zip((*rotated, v), heads, strict=True):
+            flat = fd.ops.reshape(fd.ops.permute(x, [0, 2, 1, 3]), [2, tokens, n * width])
+            padded = fd.ops.pad(flat, [start, whole - start - n * width], 0.0)
+            wide = fd.ops.cast(padded, FLOAT)
+            total = wide if total is None else fd.ops.add(total, wide)
+            start += n * width
+        rows = fd.ops.reshape(fd.ops.cast(total, BFLOAT16), [2 * tokens, whole])
+        return rows, fd.ops.permute(rows, [1, 0])
+
+    return body
+
+
+def gradients(heads: tuple[int, ...], tokens: int, width: int) -> list[torch.Tensor]:
+    made = [noise(2, tokens, n, width, dtype=torch.bfloat16).transpose(1, 2) for n in heads]
+    return [*made, noise(tokens, width), noise(tokens, width)]
+
+
+def chooses(found: Lowered) -> bool:
+    """Whether some kernel computes several values for an element and chooses."""
+    return any("tl.where" in text for text in texts(found))
+
+
+def stores(found: Lowered) -> int:
+    return sum(text.count("tl.store") for text in texts(found))
+
+
+def test_halves_of_a_rotary_backward_are_computed_apart() -> None:
+    def body(fd: Any, grad: Any, cos: Any, sin: Any) -> Any:
+        return rotated_back(fd, grad, cos, sin, [2, 3, 8, 64])
+
+    inputs = noise(2, 3, 8, 64, dtype=torch.bfloat16), noise(8, 64), noise(8, 64)
+    found = check(body, *inputs)
+    assert schedulers(found) == ["pointwise"]
+    assert not chooses(found) and stores(found) == 2
+    # Each element is loaded once.
+    assert texts(found)[0].count("tl.load") == 6
+
+
+def test_merged_gradients_and_their_transpose_are_one_kernel_of_boxes() -> None:
+    heads = (4, 4, 4)
+    found = check(merged(heads, 8, 96), *gradients(heads, 8, 96))
+    assert schedulers(found) == ["pointwise"]
+    assert not chooses(found) and stores(found) == 6
+
+
+def test_fewer_heads_of_keys_cut_the_queries_too() -> None:
+    heads = (8, 2, 2)
+    found = check(merged(heads, 8, 64), *gradients(heads, 8, 64))
+    assert schedulers(found) == ["pointwise"]
+    assert not chooses(found) and stores(found) == 12
+    assert len(set(re.findall(r"tl\.load\((.*?)\)", texts(found)[0]))) == 2 * (4 + 1 + 1) + 4
+
+
+def test_a_result_beside_boxes_is_cut_like_them() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.exp(x), fd.ops.cat([fd.ops.slice(x, [0, 0], [64, 16]), y], 1)
+
+    found = check(body, noise(64, 32), noise(64, 16))
+    assert schedulers(found) == ["pointwise"]
+    assert not chooses(found) and stores(found) == 4
+
+
+def test_boxes_of_less_than_a_sector_are_not_stored_apart() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        pairs = [fd.ops.broadcast(v, [False, False, True]) for v in (x, y)]
+        return fd.ops.reshape(fd.ops.cat(pairs, 2), [32, 128])
+
+    found = check(body, noise(32, 64), noise(32, 64))
+    assert stores(found) == 1
+
+
+def test_a_border_is_chosen_where_boxes_take_more_instructions() -> None:
+    found = check(lambda fd, x: fd.ops.pad(fd.ops.exp(x), [1, 1, 1, 1], 0.5), noise(3, 40, 40))
+    assert stores(found) == 1
+
+
+def test_zeros_are_added_in_boxes_too() -> None:
+    """Minus zero and zero make zero."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.add(fd.ops.pad(x, [0, 16], 0.0), fd.ops.pad(y, [16, 0], 0.0))
+
+    fd = record(body, [torch.full((8, 16), -0.0)] * 2)
+    (found,) = fd.run([torch.full((8, 16), -0.0)] * 2)
+    assert not found.signbit().any()
+
+
+def test_a_schedule_names_boxes() -> None:
+    inputs = gradients((2, 2, 2), 8, 64)
+    fd = record(merged((2, 2, 2), 8, 64), inputs)
+    found = lowered(fd, inputs)
+    schedule = schedule_of(found.segmented)
+    (piece,) = schedule.segments
+    assert [name.split("[")[1] for name in piece.stores] == [f"{n}]" for n in range(6)]
+    spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
+    again = lower(fd.fusion.ir, spec, H200, RunOptions(schedule=schedule))
+    assert texts(again) == texts(found)
+
+
+def test_boxes_of_varying_sizes() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.add(fd.ops.cat([fd.ops.exp(x), fd.ops.neg(y)], 1), 1.0)
+
+    with FusionDefinition() as fd:
+        values = [fd.define_tensor(shape=[-1, -1, -1], dtype=FLOAT) for _ in range(2)]
+        fd.add_output(body(fd, *values))
+    given = [[noise(3, n, 64), noise(3, n, 64)] for n in (6, 9, 20, 2)]
+    made = compile_open(fd, given[0], given[1:], H200)
+    assert made is not None
+    (step,) = made.plan.steps
+    assert step.source is not None and "tl.where" not in step.source.text
+    assert check_open(fd, given, H200) == (3, True)
+    apart = [[noise(3, n, 64), noise(3, n + m, 64)] for n, m in ((6, 2), (9, 11), (20, 3))]
+    assert check_open(fd, apart, H200)[1]

@@ -1,0 +1,93 @@
+"""Whether a value that is pieced together is computed faster box by box.
+
+A kernel over all of its elements computes what any element needs, for each. What it takes for that
+is instructions: the bytes are much the same either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...device import LAUNCH_S, DeviceProperties
+from ...ir import Value
+from ...symbolic.index_expr import extent
+from ..access.bytes_moved import moved_bytes
+from ..access.traffic import Traffic
+from ..groups.anchor_maker import AnchorMaker
+from ..groups.group_graph import GroupGraph
+
+OPS_PER_VALUE = 2
+"""Instructions for each value that is loaded or computed, its address and its mask among them."""
+
+OPS_PER_S = 64 * 1.755e9
+"""Instructions on integers that a multiprocessor does in a second: 64 lanes at the clock of an H200
+(CUDA's programming guide, arithmetic throughput of compute capability 9.0)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreWork:
+    """What kernels do to store a value, beside what they do anyway.
+
+    Attributes
+    ----------
+    nests : tuple of (int, int)
+        Of each kernel its positions, and the values that are loaded and computed at each of them.
+    total_bytes : int
+        Bytes that are read and written.
+    kernels : int
+        Kernels that are there for nothing else.
+    """
+
+    nests: tuple[tuple[int, int], ...]
+    total_bytes: int
+    kernels: int
+
+    @property
+    def values(self) -> int:
+        """Values that are loaded and computed in all."""
+        return sum(positions * values for positions, values in self.nests)
+
+    def seconds(self, device: DeviceProperties) -> float:
+        """How long that takes: instructions or bytes, whichever takes longer, and launches."""
+        computing = OPS_PER_VALUE * self.values / (device.sm_count * OPS_PER_S)
+        moving = self.total_bytes / device.bandwidth_bytes_per_s
+        return max(computing, moving) + LAUNCH_S * self.kernels
+
+
+def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
+    """Whether the second way to store a value takes less time than the first.
+
+    Where it takes no more kernels fewer instructions are enough.
+    """
+    whole, boxes, device = facts
+    if boxes.kernels <= whole.kernels:
+        return boxes.kernels < whole.kernels or boxes.values < whole.values
+    return boxes.seconds(device) < whole.seconds(device)
+
+
+def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int) -> StoreWork:
+    """What groups do to store a value, as a whole or box by box, beside what else they do.
+
+    Parameters
+    ----------
+    graph : GroupGraph
+        The groups. The value has been placed.
+    kernels : int
+        Groups that it started.
+    """
+    nests: list[tuple[int, int]] = []
+    traffic: list[Traffic] = []
+    for group in graph.listed:
+        stores = [store for store in group.stores if store.value == value]
+        if not stores:
+            continue
+        mine = maker.regions.needed(read for store in stores for read in store.starts)
+        own = {read for store in stores for read in store.starts}
+        others = set(maker.regions.needed(read for read in group.starts() if read not in own))
+        fresh = [read for read in mine if read not in others]
+        nests.append((extent(group.parallel) * extent(group.reduced), len(fresh)))
+        loads = [r for r in fresh if r.value in maker.places or r.value in maker.fusion.given]
+        traffic += maker.traffic(loads, stores)
+    return StoreWork(
+        nests=tuple(nests), total_bytes=moved_bytes(maker.fusion, traffic), kernels=kernels
+    )

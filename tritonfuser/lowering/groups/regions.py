@@ -1,0 +1,227 @@
+"""A stored value in, the boxes that are computed each by itself out: loop partitioning.
+
+Where pads and concatenations piece a value together, each element is computed by one of several
+expressions. A kernel over all elements computes all of them everywhere, and chooses. In a box that
+lies on one side of every guard, index maps know the one that counts:
+``pad(a, [0, 4]) + pad(b, [4, 0])`` is ``a + 0`` in one box and ``0 + b`` in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
+
+from ...device import SECTOR_BYTES
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Random, View
+from ...shapes import Index
+from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, substitute
+from ...symbolic.queries import is_known_equal
+from ...symbolic.sizes import hint, is_size
+from ..access.aliases import buffer_strides
+from ..access.atomic_axes import AxisMap
+from ..access.read_footprint import Read, ends_kernel, is_reducer, sources_of
+from ..access.traffic import offset_of
+from .boxes import Box, Cut, cut_of
+
+MOST_REGIONS = 32
+"""A value is cut into this many boxes at most. One kernel may compute all of them."""
+
+MOST_EVEN = 16
+"""Parts of other lengths along an axis are cut into this many equal ones at most, so that one loop
+nest holds them all."""
+
+Operands = Callable[[Node, Read], Iterable[Read]]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A box of the elements of a value.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        Its loop nest.
+    index : Index
+        The element of the value at a position.
+    """
+
+    axes: tuple[Axis, ...]
+    index: Index
+
+
+class RegionFinder:
+    """Finds the boxes that values of a fusion are computed in.
+
+    Parameters
+    ----------
+    places : container of Value
+        What is computed elsewhere, and only read: results of reductions and of torch.
+    operands : callable
+        ``read_footprint.reads``, or a cached version of it.
+    """
+
+    def __init__(
+        self, fusion: Fusion, axes: AxisMap, places: Container[Value], operands: Operands
+    ) -> None:
+        self.fusion = fusion
+        self.axes = axes
+        self.places = places
+        self.operands = operands
+        self.pieced = _pieced(fusion)
+        self._of_sizes: dict[tuple[int, ...], tuple[Region, ...]] = {}
+
+    def found(self, value: Value) -> tuple[Region, ...]:
+        """The boxes in which a stored value may be computed. None where it is not to be cut.
+
+        A value that is not pieced together is cut as one of its sizes that was asked about before:
+        one kernel can then have both.
+        """
+        sizes = value.tensor.sizes
+        start = Read(value, self.axes.index(value))
+        if any(isinstance(as_call(node).op.form, Random) for node, _ in self.met(start)):
+            return ()  # neighbours in memory draw their numbers together
+        if value not in self.pieced:
+            return self._of_sizes.get(sizes, ())
+        axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
+        boxes = _Search(self, start).boxes(start.index, axes)
+        regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
+        if len(regions) < 2:
+            return ()
+        self._of_sizes.setdefault(sizes, regions)
+        return tuple(self._at_home(region, value) for region in regions)
+
+    def met(self, start: Read) -> Iterator[tuple[Node, Read]]:
+        """The nodes computed for an element, and where: those nearest to it first."""
+        for read in self.needed([start]):
+            node = self.fusion.producers.get(read.value)
+            if node is not None and read.value not in self.places:
+                yield node, read
+
+    def needed(self, starts: Iterable[Read]) -> list[Read]:
+        """What is loaded or computed for some elements, what is nearest to them first."""
+        found = dict.fromkeys(Read(start.value, start.index) for start in starts)
+        queue = list(found)
+        for read in queue:
+            node = self.fusion.producers.get(read.value)
+            if node is None or read.value in self.places:
+                continue
+            for item in self.operands(node, read):
+                bare = Read(item.value, item.index)
+                if bare not in found:
+                    found[bare] = None
+                    queue.append(bare)
+        return queue
+
+    def _at_home(self, region: Region, value: Value) -> Region:
+        """A region that is computed from results of reductions, over the axes that they have."""
+        read = Read(value, region.index)
+        found = [item for node, at in self.met(read) for item in self.operands(node, at)]
+        if not any(item.value in self.places for item in found):
+            return region
+        for item in found:
+            at = self._atoms_of(item, region.axes) if item.value.is_tensor else None
+            if at is not None:
+                index = tuple(substitute(item, at) for item in region.index)
+                own = tuple(a for axis in region.axes for a in axes_in_order(at[axis]))
+                return Region(own, index)
+        return region
+
+    def _atoms_of(self, read: Read, axes: tuple[Axis, ...]) -> dict[Axis, Affine] | None:
+        """The axes as those of a value that is read once at each of their positions."""
+        found: dict[Axis, Affine] = {}
+        sizes = read.value.tensor.sizes
+        for item, home, size in zip(read.index, self.axes.index(read.value), sizes, strict=True):
+            if is_known_equal(size, 1):
+                continue
+            axis = next(iter(item.axes()), None)
+            if axis is None or axis in found or item != digit(axis):
+                return None
+            if not is_known_equal(axis.extent, size):
+                return None
+            found[axis] = home
+        return found if set(found) == set(axes) else None
+
+
+class _Search:
+    """The search for the boxes of one value."""
+
+    def __init__(self, finder: RegionFinder, read: Read) -> None:
+        self.finder = finder
+        self.value = read.value
+        self.strides = buffer_strides(finder.fusion, read.value)
+
+    def boxes(self, index: Index, axes: tuple[Axis, ...]) -> list[Box]:
+        """The boxes of a loop nest; it alone where nothing is to be cut, or into too many."""
+        pieces = next(self._ways(index, axes), None)
+        if pieces is None:
+            return [Box(axes)]
+        inner = [self.boxes(piece.index(index), piece.axes) for piece in pieces]
+        found: list[Box] = []
+        for piece, boxes in zip(pieces, inner, strict=True):
+            if len(boxes) == 1:  # cut as those of its shape are, to be in one kernel with them
+                alike = (b for p, b in zip(pieces, inner, strict=True) if p.axes == piece.axes)
+                boxes = max(alike, key=len)
+            found += [piece.then(box) for box in boxes]
+        return found if len(found) <= MOST_REGIONS else [Box(axes)]
+
+    def _ways(self, index: Index, axes: tuple[Axis, ...]) -> Iterator[list[Box]]:
+        """The ways to cut a loop nest in two and more."""
+        for cut in self._cuts(index):
+            box = Box(axes)
+            axis = cut.axis
+            if not cut.is_whole:
+                box, axis = box.split(cut.digit), Box.digit_axis(cut.digit)
+            for points in (_even(cut.points, axis.extent), (0, *cut.points, axis.extent)):
+                pieces = [box.cut(axis, start, stop) for start, stop in pairwise(points)]
+                if all(self._is_worth_storing(piece.index(index), index) for piece in pieces):
+                    yield pieces
+
+    def _cuts(self, index: Index) -> list[Cut]:
+        """Where guards begin and end to hold: across whole axes first, then in digits of them."""
+        found: list[Cut] = []
+        for node, read in self.finder.met(Read(self.value, index)):
+            if isinstance(as_call(node).op.form, View):
+                guards = (g for source in sources_of(node, read) for g in source.guards)
+                found += [cut for cut in map(cut_of, guards) if cut is not None]
+        return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
+
+    def _is_worth_storing(self, part: Index, whole: Index) -> bool:
+        """Whether neighbours in memory fill sectors, or are no fewer than before the cut."""
+        run = _run(offset_of(part, self.strides))
+        sector = run * self.value.dtype.info.bytes >= SECTOR_BYTES
+        return sector or run >= _run(offset_of(whole, self.strides))
+
+
+def _run(offset: Affine) -> int:
+    """Positions that are neighbours in memory, in this run."""
+    run = 1
+    for item, step in sorted(offset.terms, key=lambda term: hint(term[1])):
+        if hint(step) != run or not isinstance(item.base, Axis):
+            break
+        run *= hint(item.base.extent)
+    return run
+
+
+def _even(points: tuple[int, ...], extent: int) -> tuple[int, ...]:
+    """The ends of equal parts of an axis, where those between the points can be cut into a few."""
+    ends = (0, *points, extent)
+    if any(is_size(end) for end in ends):
+        return ends
+    length = gcd(*(stop - start for start, stop in pairwise(ends)))
+    return tuple(range(0, extent + 1, length)) if extent // length <= MOST_EVEN else ends
+
+
+def _pieced(fusion: Fusion) -> frozenset[Value]:
+    """The values whose elements come from several places, each a range of positions."""
+    found: set[Value] = set()
+    for node in fusion.nodes:
+        form = as_call(node).op.form
+        if is_reducer(node) or ends_kernel(node):
+            continue
+        if (isinstance(form, View) and form.pieces) or not found.isdisjoint(node.operands()):
+            found.update(node.outs)
+    return frozenset(found)
