@@ -12,6 +12,8 @@ from ..errors import ExecutionModeError, InputError, SchedulingError
 from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
 from ..lowering.run_options import DEFAULT, RunOptions
+from ..lowering.schedules import schedule_of
+from ..lowering.segments import SegmentedFusion
 from .calls.diagnosis import explain_mismatch
 from .calls.gradient_warning import warn_detached
 from .dry_run import lower_for
@@ -46,7 +48,7 @@ class KernelExecutor:
                 f"{len(found.segments)} kernels:\n  {cuts}",
                 hint="Use fd.run(inputs), which cuts a definition into kernels.",
             )
-        self._plan = FusionExecutorCache(fusion).plan(inputs, options)
+        self._plan = FusionExecutorCache(fusion).plan(inputs, _of_any_scheduler(options, found))
         self._fusion = fusion
         self._keys = key_maker(fusion), key_maker(fusion)(inputs)
 
@@ -90,3 +92,16 @@ class KernelExecutor:
             raise ExecutionModeError("KernelExecutor.params before compile()")
         (piece,) = self._plan.lowered.segmented.segments
         return piece.params
+
+
+def _of_any_scheduler(options: RunOptions, found: SegmentedFusion) -> RunOptions:
+    """The options with a schedule in the place of params of another scheduler than the kernel's."""
+    if options.params is None or len(options.params) != len(found.segments):
+        return options
+    pairs = list(zip(options.params, found.segments, strict=True))
+    if all(params.scheduler == piece.scheduler for params, piece in pairs):
+        return options
+    made = schedule_of(found)
+    segments = (replace(s, params=p) for s, p in zip(made.segments, options.params, strict=True))
+    schedule = replace(made, segments=tuple(segments))
+    return replace(options, params=None, schedule=schedule)

@@ -18,6 +18,7 @@ from ...lowering.run_options import DEFAULT, RunOptions
 from ..record.inputs import Inputs
 from ..vocabulary.location import user_line
 from ..vocabulary.nvfuser_options import products_of
+from ..vocabulary.nvfuser_params import plain
 
 Device = Union[torch.device, str, int, None]
 """A device as users name it; an int is the index of a CUDA device."""
@@ -135,7 +136,7 @@ def _params(given: Any) -> tuple[HeuristicParams, ...] | None:
 
 def _of_one_segment(given: Any) -> HeuristicParams:
     if isinstance(given, HeuristicParams):
-        return given
+        return plain(given)
     if not isinstance(given, Mapping):
         raise _not_params(given)
     try:
@@ -146,11 +147,19 @@ def _of_one_segment(given: Any) -> HeuristicParams:
 
 def _schedule(given: Any) -> Schedule | None:
     if given is None or isinstance(given, Schedule):
-        return given
+        return _plain_schedule(given)
     try:
         return Schedule.from_dict(given)
     except ParamsError as error:
         raise error.located(user_line()) from None
+
+
+def _plain_schedule(given: Schedule | None) -> Schedule | None:
+    """The schedule with params that nobody can change."""
+    if given is None or all(plain(s.params) is s.params for s in given.segments):
+        return given
+    segments = tuple(replace(s, params=plain(s.params)) for s in given.segments)
+    return replace(given, segments=segments)
 
 
 def _not_params(given: object) -> ParamsError:

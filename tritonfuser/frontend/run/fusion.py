@@ -14,6 +14,7 @@ from ...cache.dry_run import lower_for
 from ...cache.executor import FusionExecutorCache
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError, UndefinedFusionError
+from ...heuristics.params import HeuristicParams
 from ...ir import TensorType, Value
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
@@ -66,6 +67,7 @@ class Fusion(Recording):
             super().__init__()
             self._id: int | None = None
             self._executor: FusionExecutorCache | None = None
+            self.scheduled: HeuristicParams | None = None
 
     def id(self) -> int:
         """The number for ``Fusion(id)``. From this call on the process keeps the fusion alive."""

@@ -184,8 +184,8 @@ class Runnable(Recorded):
         inputs : list or tuple
             As for ``run``.
         params : HeuristicParams, optional
-            Params to use in place of the proposed ones; ``fd.ke.params`` has those of the last
-            call.
+            Params to use in place of the proposed ones, or of those that ``fd.sched.schedule``
+            set; ``fd.ke.params`` has those of the last call.
 
         Returns
         -------
@@ -216,9 +216,11 @@ class Runnable(Recorded):
         if self._ke is None:
             fusion.dump()
         kernel = self._ke or KernelExecutor()
-        if params is not None or not kernel.core.fits(given):
-            options = with_device(run_options(params), given, gpu_only=self._gpu_only())
-            kernel.compile(fusion, given, params, device=options.device)
+        chosen = fusion.scheduled if params is None else params
+        made = kernel.core.fits(given) and params is None
+        if not made or (chosen is not None and chosen != kernel.params):
+            options = with_device(run_options(chosen), given, gpu_only=self._gpu_only())
+            kernel.compile(fusion, given, chosen, device=options.device)
         self._ke = kernel
         return kernel.run(given)
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from ...cache.dry_run import lower_for
-from ...errors import ArgumentError, SchedulingError
+from ...errors import ArgumentError, ParamsError, SchedulingError
 from ...heuristics.params import HeuristicParams
+from ...heuristics.schedule import Schedule
+from ...heuristics.schedulers import SCHEDULERS
+from ...lowering.legality.scheduler import why_not_scheduler
 from ...lowering.run_options import RunOptions
-from ...lowering.segments import Segment
+from ...lowering.schedules import schedule_of
+from ...lowering.segments import Segment, SegmentedFusion
 from ..record.inputs import flatten_inputs
 from ..vocabulary.enums import SchedulerType
 from ..vocabulary.location import user_line
+from ..vocabulary.nvfuser_params import editable, plain
 from ..vocabulary.unavailable import SCHEDULE_HINT, Unavailable
 from .fusion import Fusion, example_input
 
@@ -61,6 +67,88 @@ BY_HAND = (
 """Names of nvFuser's functions that transform the loops of a kernel, of both frontends."""
 
 
+_NO_SCHEDULERS = {
+    "none": "it stands for no scheduler",
+    "resize": "slices, pads and concatenations are index maps here, in kernels of any scheduler",
+}
+"""What nvFuser's enumeration has beside schedulers of ours."""
+
+
+class Answer(int):
+    """True or False, with the reason of a False. (A bool has no subclasses.)
+
+    Attributes
+    ----------
+    reason : str
+        Why not. Empty for True.
+    """
+
+    reason: str
+
+    def __new__(cls, reason: str = "") -> Answer:
+        made = super().__new__(cls, not reason)
+        made.reason = reason
+        return made
+
+    def __repr__(self) -> str:
+        return f"False: {self.reason}" if self.reason else "True"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Answer, (self.reason,)
+
+
+class _Asked:
+    """A fusion at given sizes, as one kernel, and what its schedulers say of it."""
+
+    def __init__(self, fusion: Fusion, rest: Sequence[Any]) -> None:
+        self._ir = fusion.ir
+        self._inputs = (
+            flatten_inputs(rest[0])
+            if rest
+            else [example_input(value) for value in fusion.ir.inputs]
+        )
+        self._found = self._lowered(RunOptions(two_steps=False))
+
+    @property
+    def first(self) -> str:
+        """The scheduler of the kernel."""
+        return self._found.segments[0].scheduler if self._found.segments else ""
+
+    def of(self, kind: SchedulerType) -> HeuristicParams | str:
+        """The params that a scheduler proposes, or why it does not take the fusion."""
+        if kind.value in _NO_SCHEDULERS:
+            return _NO_SCHEDULERS[kind.value]
+        segments = self._found.segments
+        if len(segments) != 1:
+            kinds = ", ".join(segment.scheduler for segment in segments)
+            cuts = "; ".join(self._found.cuts)
+            return f"it is {len(segments)} segments, {kinds}{': ' if cuts else ''}{cuts}"
+        (piece,) = segments
+        if piece.scheduler == kind.value:
+            return piece.params
+        return self._alternative(piece, kind.value)
+
+    def _alternative(self, piece: Segment, name: str) -> HeuristicParams | str:
+        reason = why_not_scheduler(name, piece.problem)
+        row = next((row for row in SCHEDULERS if row.name == name), None)
+        if reason is not None or row is None or piece.problem is None:
+            return reason or f"its scheduler is {piece.scheduler}"
+        reason = row.reject_reason(piece.problem)
+        if reason is not None:
+            return reason
+        params = row.propose(piece.problem)
+        (own,) = schedule_of(self._found).segments
+        schedule = Schedule(segments=(replace(own, params=params),))
+        try:
+            self._lowered(RunOptions(schedule=schedule))
+        except ParamsError as error:
+            return error.message
+        return params
+
+    def _lowered(self, options: RunOptions) -> SegmentedFusion:
+        return lower_for(self._ir, self._inputs, options)[0].segmented
+
+
 class Scheduling:
     """Queries of the schedulers about a fusion.
 
@@ -78,52 +166,79 @@ class Scheduling:
         self._own = own
 
     def find_compatible_schedulers(self, *args: Any) -> list[SchedulerType]:
-        """``(fusion, inputs)`` -> the scheduler that takes the fusion as one kernel, in a list.
+        """``(fusion, inputs)`` -> the schedulers that take the fusion as one kernel.
 
         Returns
         -------
         list of SchedulerType
-            Empty where the fusion takes more than one kernel.
+            That of the next ``run_kernel`` first. Empty where the fusion takes more than one
+            kernel.
         """
-        found = self._segments(*self._fusion_and_rest("find_compatible_schedulers", args))
-        return [SchedulerType(found[0].scheduler)] if len(found) == 1 else []
+        fusion, rest = self._fusion_and_rest("find_compatible_schedulers", args)
+        asked = _Asked(fusion, rest)
+        kinds = [kind for kind in SchedulerType if not isinstance(asked.of(kind), str)]
+        return sorted(kinds, key=lambda kind: kind.value != asked.first)
 
-    def can_schedule(self, *args: Any) -> bool:
-        """``(fusion, scheduler_type, inputs)`` -> whether that scheduler takes the fusion."""
+    def can_schedule(self, *args: Any) -> Answer:
+        """``(fusion, scheduler_type, inputs)`` -> whether that scheduler takes the fusion.
+
+        Returns
+        -------
+        Answer
+            Equal to True or False; ``.reason`` says why not.
+        """
         fusion, rest = self._fusion_and_rest("can_schedule", args)
         kind, rest = self._kind("can_schedule", rest)
-        return self.find_compatible_schedulers(fusion, *rest) == [kind]
+        found = _Asked(fusion, rest).of(kind)
+        return Answer(found if isinstance(found, str) else "")
 
     def compute_heuristics(self, *args: Any) -> HeuristicParams:
         """``(fusion, scheduler_type, inputs)`` -> params, to change and give to ``run_kernel``.
 
+        Their fields can be set, under nvFuser's names too where the thing exists.
+
         Raises
         ------
         SchedulingError
-            The scheduler does not take the fusion as one kernel.
+            The scheduler does not take the fusion as one kernel; the text says why.
         """
         fusion, rest = self._fusion_and_rest("compute_heuristics", args)
         kind, rest = self._kind("compute_heuristics", rest)
-        found = self._segments(fusion, rest)
-        if [segment.scheduler for segment in found] != [kind.value]:
-            kinds = ", ".join(segment.scheduler for segment in found)
+        found = _Asked(fusion, rest).of(kind)
+        if isinstance(found, str):
             raise SchedulingError(
-                f"Can not schedule the fusion by {kind.name}: it is {len(found)} segments, {kinds}",
+                f"Can not schedule the fusion by {kind.name}: {found}",
                 loc=user_line(),
-                hint="fd.segments(inputs) shows them; fd.run(inputs) runs them.",
+                hint="fd.segments(inputs) shows its kernels; fd.run(inputs) runs them.",
             )
-        return found[0].params
+        return editable(found)
 
     def schedule(self, *args: Any) -> HeuristicParams:
         """``(fusion, scheduler_type, inputs or params)`` -> params that schedule the fusion.
 
-        Nothing is done to the fusion: give the params to ``run_kernel`` or ``manual_execute``.
+        From then on ``run_kernel`` and ``manual_execute`` take them where none are given.
+
+        Raises
+        ------
+        ParamsError
+            The params are those of another scheduler.
+        SchedulingError
+            The scheduler does not take the fusion as one kernel.
         """
         fusion, rest = self._fusion_and_rest("schedule", args)
         kind, rest = self._kind("schedule", rest)
         if rest and isinstance(rest[0], HeuristicParams):
-            return rest[0]
-        return self.compute_heuristics(fusion, kind, *rest)
+            params = rest[0]
+            if params.scheduler != kind.value:
+                raise ParamsError(
+                    f"schedule: expected the params of {kind.name}, got {params}",
+                    loc=user_line(),
+                    hint=f"compute_heuristics(fusion, SchedulerType.{kind.name}) gives some.",
+                )
+        else:
+            params = self.compute_heuristics(fusion, kind, *rest)
+        fusion.scheduled = plain(params)
+        return params
 
     # --- arguments ---------------------------------------------------------------------------
 
@@ -138,14 +253,6 @@ class Scheduling:
         if not args or not isinstance(args[0], SchedulerType):
             raise _incompatible(name, f"expected a SchedulerType, got {list(args)}")
         return args[0], args[1:]
-
-    def _segments(self, fusion: Fusion, rest: Sequence[Any]) -> tuple[Segment, ...]:
-        given = (
-            flatten_inputs(rest[0])
-            if rest
-            else [example_input(value) for value in fusion.ir.inputs]
-        )
-        return lower_for(fusion.ir, given, RunOptions(two_steps=False))[0].segmented.segments
 
     def __getattr__(self, name: str) -> NoReturn:
         near = difflib.get_close_matches(name, dir(type(self)), n=3)
