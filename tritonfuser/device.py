@@ -37,6 +37,9 @@ AMD_WAVEFRONT_SIZE = 64
 LAUNCH_S = 2e-6
 """Seconds that a plan takes longer for one more launch, without the kernel's own time (H200)."""
 
+LEAST_KERNEL_S = 2e-6
+"""Seconds of a kernel that has next to nothing to do: its programs start, load, store and end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionRates:
@@ -129,6 +132,11 @@ class DeviceProperties:
         Measured on the H200. Other GPUs are taken to differ from it as their bandwidths do.
         """
         return _H200_PRODUCT_FLOPS_PER_S * self.bandwidth_bytes_per_s / _H200_BANDWIDTH
+
+    @property
+    def instructions_per_s(self) -> float:
+        """Instructions a second of all threads together, at most."""
+        return self.sm_count * self.rates.issue * self.clock_hz
 
     @property
     def on_chip_bytes(self) -> int:

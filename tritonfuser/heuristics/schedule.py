@@ -111,6 +111,9 @@ class Rewrites:
         Values that kernels behind a later op of torch read from memory.
     recomputed : tuple of str
         Values that such kernels compute again from those.
+    invariants : tuple of str
+        Values that do not run along all axes of the kernels that use them, and are read from
+        memory by all of those.
     products : tuple of str
         The matrix products that generated kernels compute. Torch runs the others.
     tile_splits : tuple of ReductionSplit
@@ -121,6 +124,7 @@ class Rewrites:
 
     materialized: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
+    invariants: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
     tile_splits: tuple[ReductionSplit, ...] = ()
     splits: tuple[ReductionSplit, ...] = ()

@@ -178,12 +178,17 @@ class Pointwise:
         Cheaper expressions where the last operand is this constant.
     accuracy : Accuracy
         Bounds the error of all of the expressions.
+    instructions : int
+        Instructions that sm_90 runs for an element of float32 where no operand needs a slow path;
+        ``lowering/access/instructions.py`` has those that no code can do without.
+        ``tests/ops/test_instruction_counts.py`` counts them.
     """
 
     variants: tuple[tuple[frozenset[DataType] | None, str], ...]
     typing: TypingRule
     constants: tuple[tuple[float, str], ...] = ()
     accuracy: Accuracy = ROUNDED
+    instructions: int = 1
 
     @property
     def copies(self) -> bool:

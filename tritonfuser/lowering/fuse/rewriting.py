@@ -11,6 +11,7 @@ from ...ir import Fusion, Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..passes.invariants.materialize import can_be_kept, materialize_invariants
 from ..passes.materialization import Reread, materialize_shared
 from ..passes.split_factors import (
     AlongMaximum,
@@ -96,6 +97,26 @@ def materialized_as(fusion: Fusion, rewrites: Rewrites) -> Fusion:
                     f"behind an op that torch runs, got {name!r}"
                 )
     return found
+
+
+def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
+    """The fusion with the named values in memory for all kernels that use them.
+
+    Raises
+    ------
+    ParamsError
+        A name is of no tensor that kernels compute element by element.
+    """
+    possible = can_be_kept(fusion)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise ParamsError(f"invariants[{place}]: {name} is there already")
+        if name not in possible:
+            raise ParamsError(
+                f"invariants[{place}]: expected a tensor that kernels compute element by element, "
+                f"got {name!r}"
+            )
+    return materialize_invariants(fusion, names)
 
 
 def contracted_as(fusion: Fusion, device: DeviceProperties, products: Sequence[str]) -> Fusion:

@@ -21,6 +21,7 @@ from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
 from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.materialization import materialize_shared
 from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
@@ -30,7 +31,7 @@ from .given_groups import GivenGroups
 from .given_splits import split_as
 from .grouper import Grouper
 from .reasons import split_reasons
-from .rewriting import chosen_rewrites, contracted_as, materialized_as
+from .rewriting import chosen_rewrites, contracted_as, materialized_as, with_invariants
 from .scheduling import schedule
 from .slow_products import slow_products
 from .split_policy import choose_splits, tile_parts
@@ -67,6 +68,8 @@ def segment(
         Inputs that do not start at a multiple of 16 bytes.
     """
     fusion, reread = materialize_shared(fusion)
+    invariants = choose_invariants(fusion, device)
+    fusion = materialize_invariants(fusion, invariants)
     chosen = candidates(fusion, device, products)
     fuse_all = products is not ProductPolicy.AUTO
 
@@ -88,14 +91,15 @@ def segment(
 
     def scheduled(splits: Splits) -> SegmentedFusion:
         """The groups with reductions split, as segments."""
-        rewrites = chosen_rewrites(grouper.fusion, reread, chosen, in_tiles, splits.parts)
+        made = chosen_rewrites(grouper.fusion, reread, chosen, in_tiles, splits.parts)
+        rewrites = replace(made, invariants=invariants)
         if not splits.parts:
             return replace(schedule(grouper), rewrites=rewrites)
         whole = split_reductions(grouper.fusion, splits.parts)
         co_reduced = last_steps(whole.fusion, splits.co_reduced)
         again = Grouper(whole.fusion, device, fuse_all, misaligned, co_reduced, whole.partial)
-        made = schedule(again, split_reasons(grouper, again, splits.parts))
-        return replace(made, rewrites=rewrites)
+        found = schedule(again, split_reasons(grouper, again, splits.parts))
+        return replace(found, rewrites=rewrites)
 
     if not two_steps:
         return scheduled(Splits())
@@ -122,7 +126,7 @@ def segment_as(
         Names the field, by its path, that is of no use here or that no kernel can have, and why.
     """
     rewrites = given.rewrites
-    fusion = materialized_as(fusion, rewrites)
+    fusion = with_invariants(materialized_as(fusion, rewrites), rewrites.invariants)
     fusion = contracted_as(fusion, device, rewrites.products)
     fusion = split_as(fusion, rewrites.tile_splits, "tile_splits").fusion
     fusion, partial = split_as(fusion, rewrites.splits, "splits")

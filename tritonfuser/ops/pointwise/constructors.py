@@ -65,6 +65,7 @@ def pointwise(
     complex: Rule | None = None,
     operator: str = "",
     accuracy: Accuracy = ROUNDED,
+    instructions: int = 1,
 ) -> Op:
     """A row of any number of operands; ``triton`` one expression, or some by dtype (``per``)."""
     variants = ((None, triton),) if isinstance(triton, str) else triton
@@ -73,7 +74,7 @@ def pointwise(
         params=params,
         doc=doc,
         category="pointwise",
-        form=Pointwise(variants, typing, constants, accuracy),
+        form=Pointwise(variants, typing, constants, accuracy, instructions),
         infer=rules.pointwise_infer(typing),
         oracle=typed(typing, oracle),
         record=record,
@@ -94,6 +95,7 @@ def unary(
     complex: Rule | None = None,
     operator: str = "",
     accuracy: Accuracy = ROUNDED,
+    instructions: int = 1,
 ) -> Op:
     """A row of one operand, ``x``."""
     return pointwise(
@@ -107,6 +109,7 @@ def unary(
         complex=complex,
         operator=operator,
         accuracy=accuracy,
+        instructions=instructions,
     )
 
 
@@ -122,6 +125,7 @@ def binary(
     complex: Rule | None = None,
     operator: str = "",
     accuracy: Accuracy = ROUNDED,
+    instructions: int = 1,
 ) -> Op:
     """A row of two operands, ``lhs`` and ``rhs``."""
     return pointwise(
@@ -136,6 +140,7 @@ def binary(
         complex=complex,
         operator=operator,
         accuracy=accuracy,
+        instructions=instructions,
     )
 
 

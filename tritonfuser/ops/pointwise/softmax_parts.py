@@ -16,6 +16,7 @@ INTERNAL: tuple[Op, ...] = (
         torch.exp,
         "e to the power of a number that is not above 0.",
         Samples(-20.0, 0.0),
+        instructions=2,
     ),
     binary(
         "share",
@@ -24,6 +25,7 @@ INTERNAL: tuple[Op, ...] = (
         torch.div,
         "lhs / rhs for 0 <= lhs <= 1 <= rhs.",
         Samples(ranges=(("lhs", 0.0, 1.0), ("rhs", 1.0, 100.0))),
+        instructions=15,
     ),
 )
 """They are no members of ``fd.ops``."""

@@ -56,7 +56,7 @@ ROWS: tuple[Op, ...] = (
                   boolean="({weight} & {y}) | (~{weight} & {x})"), oracles.lerp,
               "x + weight * (y - x): linear interpolation between x and y.",
               Samples(ranges=(("weight", 0.0, 1.0),)), complex=pairs.lerp,
-              accuracy=Accuracy(1, inner=2)),
+              accuracy=Accuracy(1, inner=2), instructions=6),
     pointwise("clamp",
               (Param("input", Kind.OPERAND), Param("min", Kind.SCALAR, None),
                Param("max", Kind.SCALAR, None)), rules.same_op,

@@ -1,0 +1,50 @@
+"""The machine code of compiled kernels, by NVIDIA's disassembler, which Triton brings."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from triton import knobs
+
+_INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_LABEL = re.compile(r"\s*(\.L_\w+):")
+_TARGET = re.compile(r"`\((\.L_\w+)\)")
+
+
+def disassembled(cubin: bytes, folder: Path) -> str:
+    """The instructions of a kernel, as text."""
+    path = folder / "kernel.cubin"
+    path.write_bytes(cubin)
+    command = [knobs.nvidia.nvdisasm.path, "-c", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def instructions(text: str) -> Counter[str]:
+    """How many of each there are, without those that only fill."""
+    found = Counter(match[1] for match in map(_INSTRUCTION.search, text.splitlines()) if match)
+    del found["NOP"]
+    return found
+
+
+def run_instructions(text: str) -> int:
+    """How many a thread runs whose numbers need no slow path: each branch forward is taken."""
+    lines: list[tuple[str, str]] = []
+    labels: dict[str, int] = {}
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(lines)
+        elif found := _INSTRUCTION.search(line):
+            target = _TARGET.search(line)
+            lines.append((found[1], target[1] if target else ""))
+    place = count = 0
+    while place < len(lines):
+        name, target = lines[place]
+        count += name != "NOP"
+        if name == "EXIT":
+            break
+        skips = name == "BRA" and labels.get(target, 0) > place
+        place = labels[target] if skips else place + 1
+    return count

@@ -1,0 +1,1 @@
+"""Values of fewer axes than the kernels that compute them: computed once, where that pays."""

@@ -1,0 +1,80 @@
+"""Fusion in, its areas out: the nodes between tensors in memory that may share kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ....ir import Fusion, Node, Value
+from ....symbolic.sizes import hint
+from ...access.read_footprint import is_reducer
+from .counts import Computed, instructions_of, is_fused
+from .gain import LOAD_INSTRUCTIONS, load_instructions
+
+
+@dataclass
+class Area:
+    """Nodes that operands connect, without those of other forms between them.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        In recording order.
+    loaded : dict
+        The tensors in memory that they read, in order.
+    stored : list of Value
+        Their results that must be in memory.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    loaded: dict[Value, None] = field(default_factory=dict)
+    stored: list[Value] = field(default_factory=list)
+
+    def bytes_moved(self, found: Computed) -> int:
+        """Bytes of what is loaded, as far as it is used, and of what is stored."""
+        total = sum(v.tensor.numel * v.dtype.info.bytes for v in self.stored)
+        for value in self.loaded:
+            used, whole = found.used[value], value.tensor.numel
+            total += (used if hint(used) < hint(whole) else whole) * value.dtype.info.bytes
+        return total
+
+    def instructions(self, found: Computed) -> int:
+        """Instructions of all elements, each as often as it is computed."""
+        total = sum(instructions_of(n) * found.times(n.out) for n in self.nodes)
+        total += LOAD_INSTRUCTIONS * sum(found.used[value] for value in self.loaded)
+        for node in self.nodes:
+            if node.out in found.kept:
+                total += load_instructions(node.out.dtype.info.bytes) * found.used[node.out]
+        return total
+
+
+def areas_of(fusion: Fusion) -> list[Area]:
+    """All areas."""
+    leaders: dict[Value, Value] = {}
+    nodes = [node for node in fusion.nodes if is_fused(node) and node.out.is_tensor]
+    for node in nodes:
+        leaders[node.out] = node.out
+        for operand in node.operands():
+            if operand in leaders:
+                leaders[_leader(leaders, operand)] = node.out
+    found: dict[Value, Area] = {}
+    for node in nodes:
+        area = found.setdefault(_leader(leaders, node.out), Area())
+        area.nodes.append(node)
+        inputs = (v for v in node.operands() if v.is_tensor and v not in leaders)
+        area.loaded.update(dict.fromkeys(inputs))
+        if _is_stored(fusion, node.out):
+            area.stored.append(node.out)
+    return list(found.values())
+
+
+def _leader(leaders: Mapping[Value, Value], value: Value) -> Value:
+    while leaders[value] != value:
+        value = leaders[value]
+    return value
+
+
+def _is_stored(fusion: Fusion, value: Value) -> bool:
+    """Whether a value must be in memory: a result, or an operand of what no kernel computes."""
+    users = fusion.consumers.get(value, ())
+    return value in fusion.returned or any(not is_fused(n) and not is_reducer(n) for n in users)

@@ -1,0 +1,119 @@
+"""Fusion in, the values out that kernels compute for more elements than they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....ir import Fusion, Node, Value
+from ....ops.builder import as_call
+from ....ops.table import Pointwise, View
+from ....shapes import Memory, contiguous_strides
+from ....symbolic.queries import is_known_equal
+from ....symbolic.sizes import hint
+from ...access.read_footprint import is_reducer
+from .counts import instructions_of, is_fused
+from .gain import load_instructions
+
+MOST_NODES = 64
+"""Nodes that a value is computed by of which instructions are counted."""
+
+
+def candidates(fusion: Fusion) -> dict[Value, int]:
+    """The values that could be put in memory, with the instructions of an element.
+
+    They are computed from memory without a reduction, since a reduction would need one more kernel
+    too. Loading them takes fewer instructions than computing them.
+    """
+    found: dict[Value, int] = {}
+    reduces = any(map(is_reducer, fusion.nodes))
+    for value, result in _expanded(fusion):
+        if reduces and _is_per_row(value, result):
+            continue  # kernels with rows compute it once a row
+        value = _narrowest(fusion, value)
+        if value not in found:
+            count = _instructions(fusion, value)
+            if count is not None and count > load_instructions(value.dtype.info.bytes):
+                found[value] = count
+    return found
+
+
+def _expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
+    """Computed values, each with a result that has more elements."""
+    for node in fusion.nodes:
+        if not isinstance(as_call(node).op.form, Pointwise | View) or not node.out.is_tensor:
+            continue
+        for value in node.operands():
+            maker = fusion.producers.get(value)
+            if maker is None or not value.is_tensor or not is_fused(maker):
+                continue
+            if hint(value.tensor.numel) < hint(node.out.tensor.numel):
+                yield value, node.out
+
+
+def _is_per_row(value: Value, result: Value) -> bool:
+    """Whether it does not run along the last axis of a result."""
+    sizes, wider = value.tensor.sizes, result.tensor.sizes
+    if not sizes or not wider:
+        return True
+    return is_known_equal(sizes[-1], 1) and not is_known_equal(wider[-1], 1)
+
+
+def _narrowest(fusion: Fusion, value: Value) -> Value:
+    """The cheapest to load of a value and those that it is computed of alone, at its elements."""
+    best, least, behind = value, load_instructions(value.dtype.info.bytes), 0
+    while (node := fusion.producers.get(value)) is not None:
+        operand = _only_operand(node)
+        if operand is None or fusion.producers.get(operand) is None:
+            break
+        behind += instructions_of(node)
+        value = operand
+        cost = behind + load_instructions(value.dtype.info.bytes)
+        if cost <= least:
+            best, least = value, cost
+    return best
+
+
+def _only_operand(node: Node) -> Value | None:
+    """The one tensor that a value is computed of, element by element in the same order."""
+    form = as_call(node).op.form
+    tensors = [v for v in node.operands() if v.is_tensor and not is_known_equal(v.tensor.numel, 1)]
+    if len(tensors) != 1 or not isinstance(form, Pointwise | View):
+        return None
+    (operand,) = tensors
+    if isinstance(form, View):
+        return operand if _keeps_order(node, form, operand) else None
+    same = zip(node.out.tensor.sizes, operand.tensor.sizes, strict=False)
+    return operand if all(is_known_equal(*pair) for pair in same) else None
+
+
+def _keeps_order(node: Node, form: View, operand: Value) -> bool:
+    """Whether a view has the elements of its operand in the same order, as a broadcast has."""
+    sizes = node.out.tensor.sizes
+    if form.alias is None or not is_known_equal(node.out.tensor.numel, operand.tensor.numel):
+        return False
+    whole = Memory(operand.tensor.sizes, contiguous_strides(operand.tensor.sizes))
+    found = form.alias(as_call(node), whole)
+    if found is None:
+        return False
+    steps = zip(sizes, found.strides, contiguous_strides(sizes), strict=True)
+    return all(is_known_equal(n, 1) or is_known_equal(a, b) for n, a, b in steps)
+
+
+def _instructions(fusion: Fusion, value: Value) -> int | None:
+    """Instructions of an element from what is in memory. None where that takes a reduction."""
+    count = 0
+    seen = {value}
+    stack = [value]
+    while stack and len(seen) <= MOST_NODES:
+        node = fusion.producers.get(stack.pop())
+        if node is None:
+            continue
+        if not is_fused(node):
+            if is_reducer(node):
+                return None
+            continue
+        count += instructions_of(node)
+        fresh = [v for v in dict.fromkeys(node.operands()) if v.is_tensor and v not in seen]
+        seen.update(fresh)
+        stack.extend(fresh)
+    return count

@@ -1,0 +1,121 @@
+"""Nodes in, the instructions of an element out, and how many elements kernels compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ....ir import Const, Fusion, Node, Value
+from ....ops.builder import as_call
+from ....ops.table import Factory, Pointwise, Random, View
+from ....symbolic.sizes import hint
+
+SPECIAL_CASE = 3
+"""Instructions where the last operand is a constant that an op has a cheaper expression for."""
+
+MOVED = 2
+"""Instructions of an element of a view that chooses among operands, or shifts them."""
+
+POSITION = 2
+"""Instructions of an element that is computed from its position."""
+
+DRAWN = 12
+"""Instructions of a random number, of which four share a Philox counter."""
+
+WIDE = 2
+"""An op on eight bytes takes at least as many instructions on four."""
+
+
+def is_fused(node: Node) -> bool:
+    """Whether every kernel that needs the node computes it."""
+    return isinstance(as_call(node).op.form, Pointwise | View | Factory | Random)
+
+
+def is_shift(node: Node) -> bool:
+    """Whether a view has elements at another index than its operand, or of several operands."""
+    form = as_call(node).op.form
+    if not isinstance(form, View):
+        return False
+    operand = node.args[0]
+    if form.alias is None or not isinstance(operand, Value):
+        return True
+    return hint(node.out.tensor.numel) < hint(operand.tensor.numel)
+
+
+def instructions_of(node: Node) -> int:
+    """Instructions of one element, about."""
+    form = as_call(node).op.form
+    if isinstance(form, View):
+        return MOVED if is_shift(node) else 0
+    if isinstance(form, Factory):
+        return POSITION
+    if isinstance(form, Random):
+        return DRAWN
+    assert isinstance(form, Pointwise)
+    last = node.args[-1] if node.args else None
+    if isinstance(last, Const) and any(last.value == number for number, _ in form.constants):
+        return SPECIAL_CASE
+    widest = max(v.dtype.info.bytes for v in (node.out, *node.operands()))
+    return form.instructions * (WIDE if widest > 4 else 1)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """How many elements of each value are computed, counting each time.
+
+    A kernel over [B, H, T, D] computes what has the shape [T, D] B * H times. One that reads a
+    value at several indices, as a sum of slices does, computes it at each. Kernels over equally
+    many elements are taken for one.
+
+    Attributes
+    ----------
+    used : dict of Value to int
+        Elements that kernels compute, or load if the value is in memory.
+    kept : frozenset of Value
+        Values that are put in memory: each of their elements is computed once.
+    """
+
+    used: dict[Value, int] = field(default_factory=dict)
+    kept: frozenset[Value] = frozenset()
+
+    def times(self, value: Value) -> int:
+        """Elements of a value that are computed."""
+        return value.tensor.numel if value in self.kept else self.used[value]
+
+
+def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) -> Computed:
+    """How many elements kernels compute.
+
+    Parameters
+    ----------
+    keeps : callable, optional
+        Whether a value is put in memory, from how many of its elements kernels use. Those of all
+        that is computed from it are known by then.
+    """
+    used: dict[Value, int] = {}
+    kept: set[Value] = set()
+    # By the number of elements of the kernels that use a value at one index.
+    at_index: dict[Value, dict[int, int]] = {}
+    shifted: dict[Value, int] = {}
+
+    def total(value: Value) -> int:
+        return sum(at_index.get(value, {}).values()) + shifted.get(value, 0)
+
+    for value in fusion.returned:
+        at_index[value] = {hint(value.tensor.numel): value.tensor.numel}
+    for node in reversed(fusion.nodes):
+        count = 0
+        for out in node.outs:
+            if out.is_tensor:
+                count = used[out] = total(out)
+                if keeps is not None and keeps(out, count):
+                    kept.add(out)
+                    count = out.tensor.numel
+        for operand in dict.fromkeys(v for v in node.operands() if v.is_tensor):
+            if is_shift(node):
+                shifted[operand] = shifted.get(operand, 0) + count
+            else:
+                each = count if is_fused(node) else operand.tensor.numel
+                at_index.setdefault(operand, {})[hint(each)] = each
+    used.update((value, total(value)) for value in fusion.inputs if value.is_tensor)
+    return Computed(used, frozenset(kept))

@@ -1,0 +1,106 @@
+"""Fusion in, an equal Fusion that computes values of fewer axes once, in kernels of their own, out.
+
+``x * sin(angle)`` over [B, H, T, D] with angles of [T, D] -> ``x * keep(sin(angle))``, where
+``gain.py`` says that it pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ....device import DeviceProperties
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder
+from ....symbolic.choices import choose, env_among
+from ....symbolic.sizes import hint
+from ..redundant_nodes import drop_dead
+from ..substitution import Substitution, next_free, rebuilt
+from .areas import areas_of
+from .candidates import candidates
+from .counts import computed, is_fused
+from .gain import Balance, gain, load_instructions
+
+
+def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ...]:
+    """The names of values of fewer axes than the kernels that use them, to be put in memory.
+
+    Parameters
+    ----------
+    device : DeviceProperties
+        The device that kernels are for. The interpreter gains nothing.
+    """
+    dear = {} if device.is_cpu else candidates(fusion)
+    if not dear:
+        return ()
+    budget = device.instructions_per_s / device.bandwidth_bytes_per_s
+
+    def keeps(value: Value, used: int) -> bool:
+        """Whether a value is computed so often that its stores and loads cost less."""
+        if value not in dear:
+            return False
+        own, size = hint(value.tensor.numel), value.dtype.info.bytes
+        saved = dear[value] * (hint(used) - own) - load_instructions(size) * hint(used)
+        return saved > 2 * own * size * budget
+
+    before, after = computed(fusion), computed(fusion, keeps)
+    chosen: list[str] = []
+    for area in areas_of(fusion) if after.kept else ():
+        kept = [node.out for node in area.nodes if node.out in after.kept]
+        if kept:
+            balance = Balance(
+                bytes_moved=area.bytes_moved(before),
+                instructions=area.instructions(before),
+                kept_bytes=sum(v.tensor.numel * v.dtype.info.bytes for v in kept),
+                kept_instructions=area.instructions(after),
+            )
+            if pays(balance, device):
+                chosen += [value.name for value in kept]
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked at the sizes of a run."""
+
+    balance: Balance
+    device: DeviceProperties
+
+
+def pays(balance: Balance, device: DeviceProperties) -> bool:
+    """Whether values are put in memory, by the sizes of this run."""
+    b = balance
+    env = env_among(b.bytes_moved, b.instructions, b.kept_bytes, b.kept_instructions)
+    return choose(env, is_gain, _Question(balance, device))
+
+
+def is_gain(question: _Question) -> bool:
+    """Whether something is saved."""
+    return gain(question.balance, question.device) > 0
+
+
+def can_be_kept(fusion: Fusion) -> frozenset[str]:
+    """The names of the values that ``materialize_invariants`` takes."""
+    made = (node.out for node in fusion.nodes if is_fused(node))
+    return frozenset(value.name for value in made if value.is_tensor)
+
+
+def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
+    """The fusion with values put in memory for all that uses them.
+
+    Parameters
+    ----------
+    names : collection of str
+        Among ``can_be_kept(fusion)``.
+    """
+    if not names:
+        return fusion
+    builder = GraphBuilder(*next_free(fusion))
+    values = Substitution()
+    for node in fusion.nodes:
+        builder.nodes.append(values.node(node))
+        if is_fused(node) and node.out.name in names:
+            kept = builder.new_value(node.out.type)
+            builder.nodes.append(Node("materialize", (node.out,), (), (kept,), node.loc))
+            values.set(node.out, kept)
+    return drop_dead(rebuilt(fusion, builder.nodes, values))
