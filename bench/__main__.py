@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from .processes.workers import forget
 from .suite.compile_only import compile_rows, shown, static_changes
 from .suite.selection import Row, rows, selected
 from .suite.suite_run import run_suite
+from .suite.tuning import with_tuned
 from .tables.comparison import changes, comparison, worse
 from .tables.files import save_json
 from .tables.formatting import table
@@ -22,6 +24,7 @@ from .tables.plot import check_plot, save_plot
 from .tables.records import Results, load, save_csv
 from .tables.suite_tables import provenance, suite_tables
 from .tables.summary import summary
+from .tables.tuned_table import tuned_tables
 
 
 def main() -> int:
@@ -36,8 +39,12 @@ def main() -> int:
         print("\n".join(row.name for row in chosen))
         return 0
     arch = options.compile_for or (None if torch.cuda.is_available() else "sm_90")
+    if arch is not None and options.tuned is not None:
+        raise SystemExit("python -m bench: --tuned times schedules, which needs a CUDA device")
     if arch is not None:
         return _compile(chosen, arch, options)
+    keep = partial(Results.save, path=options.json) if options.json else forget
+    begun = time.monotonic()
     results = run_suite(
         chosen,
         options.vs,
@@ -45,8 +52,11 @@ def main() -> int:
         limits_of(options),
         options.commit,
         check=not options.unchecked,
-        keep=partial(Results.save, path=options.json) if options.json else forget,
+        keep=keep,
     )
+    if options.tuned is not None:
+        left = limits_of(options).total - (time.monotonic() - begun)
+        results = with_tuned(results, chosen, options.tuned, left, keep=keep)
     return _show(results, options)
 
 
@@ -67,15 +77,19 @@ def _show(results: Results, options: argparse.Namespace) -> int:
         options.markdown.write_text(_page(results))
     if options.plot:
         save_plot(results.records, options.plot)
-    print(suite_tables(results.records), summary(results.records), sep="\n\n")
+    tuned = tuned_tables(results.records)
+    shown = [suite_tables(results.records), tuned, summary(results.records)]
+    print("\n\n".join(part for part in shown if part))
     print(f"\n{provenance(results)}")
     return _compare(results, options) if options.against else 0
 
 
 def _page(results: Results) -> str:
     parts = ["# Results of the benchmark suite", provenance(results, "github")]
-    parts += [summary(results.records, "github"), suite_tables(results.records, "github")]
-    return "\n\n".join(parts) + "\n"
+    records = results.records
+    parts += [summary(records, "github"), tuned_tables(records, "github")]
+    parts += [suite_tables(records, "github")]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _compare(results: Results, options: argparse.Namespace) -> int:

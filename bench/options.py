@@ -10,6 +10,9 @@ from .suite import selection
 from .tables.comparison import TOLERATED
 from .tables.records import PEERS
 
+TUNING = 3.0
+"""Seconds of tuning a row, if none are given."""
+
 EPILOG = """\
 On a machine without CUDA the rows are compiled for sm_90. The table then has the registers, spilled
 bytes, shared memory, widest load and store in bytes, bytes moved, and the ratio of these to the
@@ -38,6 +41,15 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
         default=PEERS,
         metavar="PEER,...",
         help="some of " + ",".join(PEERS) + " (default all), or none",
+    )
+    group.add_argument(
+        "--tuned",
+        nargs="?",
+        type=_budget,
+        const=TUNING,
+        metavar="SECONDS",
+        help="tune each row for so long (default %(const)s), and print the heuristics' schedule "
+        "and the tuned one beside each other",
     )
     add_workers(group)
     group.add_argument(
@@ -130,6 +142,16 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         metavar="F",
         help="run nothing; merge these result files, later ones replacing rows of earlier ones",
     )
+
+
+def _budget(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+    return seconds
 
 
 def _peers(text: str) -> tuple[str, ...]:

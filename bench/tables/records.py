@@ -15,10 +15,37 @@ from .files import write_whole
 OURS = "ours"
 PEERS = ("eager", "compile", "autotune", "liger")
 """The peers: eager torch, torch.compile, its max-autotune mode, Liger-Kernel."""
+TUNED = "tuned"
+"""The name of our own tuned schedule among failures."""
 SKIPPED = "skipped: out of time"
 """Failure text of a peer that was skipped."""
 LARGE = 64 << 20
 """Minimum traffic in bytes from which a kernel should be bound by memory bandwidth."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What tuning gave for one row, timed in the same rounds as the heuristics' schedule.
+
+    Attributes
+    ----------
+    heuristic, tuned : Times
+        Of both schedules.
+    change : str
+        How they differ: ``"s0.num_warps 4 -> 8"``. Empty where they do not.
+    trials : int
+        Schedules that were tried.
+    """
+
+    heuristic: Times
+    tuned: Times
+    change: str
+    trials: int
+
+    @property
+    def speedup(self) -> float:
+        """Time of the heuristics' schedule over that of the tuned one."""
+        return self.heuristic.median / self.tuned.median
 
 
 @dataclass(frozen=True)
@@ -47,6 +74,8 @@ class Record:
         Times by contender.
     failures : dict
         Error text of each contender without a time.
+    tuned : Tuned, optional
+        What tuning gave.
     """
 
     case: str
@@ -63,6 +92,7 @@ class Record:
     deterministic: bool | None = None
     times: dict[str, Times] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    tuned: Tuned | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -147,7 +177,11 @@ def load(paths: Iterable[Path]) -> Results:
 
 def _record(item: dict[str, Any]) -> Record:
     times = {who: Times(**found) for who, found in item["times"].items()}
-    return Record(**{**item, "times": times})
+    tuned = item.get("tuned")
+    if tuned is not None:
+        both = {name: Times(**tuned[name]) for name in ("heuristic", "tuned")}
+        tuned = Tuned(**{**tuned, **both})
+    return Record(**{**item, "times": times, "tuned": tuned})
 
 
 def save_csv(records: Sequence[Record], path: Path) -> None:
