@@ -8,6 +8,7 @@ compiled for sm_90.
 from __future__ import annotations
 
 import argparse
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -24,9 +25,12 @@ from .options import add_workers, limits_of
 from .processes.jobs import Outcome
 from .processes.progress import Progress
 from .processes.workers import Limits, forget, run_jobs
+from .recorded.corpus import corpus
 from .recorded.definition_job import DefinitionJob, brief, outline, shown
-from .recorded.definition_results import Result, rendered, summaries
+from .recorded.definition_results import ALL, Result
+from .recorded.definition_tables import rendered, summaries
 from .recorded.definitions import RecordedDefinition, load, make_inputs, record
+from .recorded.earlier import earlier
 from .recorded.shrink import shrink
 from .tables.files import save_json
 from .tables.formatting import machine_code
@@ -36,6 +40,7 @@ from .tables.records import OURS
 Keep = Callable[[Sequence[Result]], None]
 """Called with the results so far."""
 ARCH = "sm_90"
+PEERS = tuple(who for who in ALL if who != OURS)
 
 
 def run_on_gpu(
@@ -46,9 +51,13 @@ def run_on_gpu(
     *,
     reduced: bool = False,
     keep: Keep = forget,
+    peers: tuple[str, ...] = PEERS,
+    checked: bool = True,
 ) -> list[Result]:
     """Compile the definitions in parallel, then time them one at a time; failures are results."""
-    jobs = [DefinitionJob(entry, bandwidth, reduced) for entry in entries]
+    jobs = [
+        DefinitionJob(entry, bandwidth, reduced, peers=peers, checked=checked) for entry in entries
+    ]
 
     def results(known: Mapping[int, Outcome]) -> list[Result]:
         return [_result(jobs[place], known[place]) for place in sorted(known)]
@@ -129,8 +138,19 @@ def _interpreted(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Resu
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.definitions_run", description=__doc__)
-    parser.add_argument("--models", nargs="+", help="only definitions of these models")
+    parser.add_argument(
+        "--models", "--family", nargs="+", metavar="MODEL", help="only definitions of these models"
+    )
     parser.add_argument("--names", nargs="+", help="only these definitions, such as nanogpt-3")
+    parser.add_argument("--sizes", nargs="+", help="only these sizes, such as filling")
+    parser.add_argument(
+        "--held-out",
+        choices=("with", "without", "only"),
+        default="with",
+        help="held-out families (default %(default)s the others); no line of theirs is shown",
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="a random part of N definitions")
+    parser.add_argument("--seed", type=int, default=0, help="of --sample (default %(default)s)")
     parser.add_argument(
         "--reduced", action="store_true", help="shrink the sizes, so that a CPU takes seconds"
     )
@@ -141,25 +161,45 @@ def _parse() -> argparse.Namespace:
         metavar="ARCH",
         help="architecture to compile for without a GPU (default %(default)s)",
     )
+    parser.add_argument(
+        "--vs", nargs="*", choices=PEERS, default=PEERS, help="peers to compare with"
+    )
+    parser.add_argument(
+        "--unchecked", action="store_true", help="do not compare results with float64"
+    )
     add_workers(parser)
     parser.add_argument("--json", type=Path, help="write the results to this file as they come")
     parser.add_argument("--markdown", type=Path, help="write the tables to this file as they come")
+    parser.add_argument(
+        "--resume",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="JSON",
+        help="files of --json: what they have is shown and not run again",
+    )
     return parser.parse_args()
 
 
 def _chosen(options: argparse.Namespace) -> list[RecordedDefinition]:
+    known = (*load(), *corpus())
     found = [
         shrink(entry) if options.reduced else entry
-        for entry in load()
+        for entry in known
         if (not options.models or entry.model in options.models)
         and (not options.names or entry.name in options.names)
+        and (not options.sizes or entry.size in options.sizes)
+        and entry.held_out
+        in {"with": (True, False), "without": (False,), "only": (True,)}[options.held_out]
     ]
     if not found:
         raise SystemExit(
-            f"python -m bench.definitions_run: expected models or names of recorded definitions, "
-            f"got {options.models or options.names}: take some of "
-            f"{', '.join(dict.fromkeys(e.model for e in load()))}, nanogpt-0 and so on"
+            f"python -m bench.definitions_run: expected models, names or sizes of recorded "
+            f"definitions, got {options.models or options.names or options.sizes}: take some of "
+            f"{', '.join(dict.fromkeys(e.model for e in known))}, nanogpt-0 and so on"
         )
+    if options.sample is not None and options.sample < len(found):
+        found = random.Random(options.seed).sample(found, options.sample)
     return found
 
 
@@ -174,21 +214,24 @@ def _write(results: Sequence[Result], about: dict[str, Any], options: argparse.N
 def main() -> None:
     """Parse the command line, run, print and write the tables."""
     options = _parse()
-    entries, limits = _chosen(options), limits_of(options)
+    limits, known = limits_of(options), earlier(options.resume)
+    done = {result.name for result in known}
+    entries = [entry for entry in _chosen(options) if entry.name not in done]
     about = described(options.commit)
 
     def keep(results: Sequence[Result]) -> None:
-        _write(results, about, options)
+        _write([*known, *results], about, options)
 
     given: dict[str, Any] = {"reduced": options.reduced, "keep": keep}
     if options.device == "cuda":
         about["bandwidth"] = bandwidth = copy_bandwidth()
+        given.update(peers=tuple(options.vs), checked=not options.unchecked)
         results = run_on_gpu(entries, bandwidth, options.jobs, limits, **given)
     else:
         about["device"] = f"CPU, kernels compiled for {options.compile_for}"
         results = run_on_cpu(entries, options.compile_for, limits.total, **given)
     keep(results)
-    print(rendered(results, about))
+    print(rendered([*known, *results], about))
 
 
 if __name__ == "__main__":

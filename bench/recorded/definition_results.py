@@ -1,20 +1,18 @@
-"""Results of the recorded definitions: rows of the table, and a summary by model."""
+"""Results of the recorded definitions: the rows of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from tritonfuser.frontend.vocabulary.units import bytes_text, seconds_text
 
 from ..measure.kernel_times import KernelTimes
-from ..tables.formatting import geomean, human_ratio, table
+from ..tables.formatting import human_ratio
 from ..tables.records import OURS
 
 EAGER, COMPILED = "eager", "compile"
 ALL = (OURS, EAGER, COMPILED)
-_WORST = 10
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,11 @@ class Result:
     Attributes
     ----------
     calls : int
-        Number of runs in the training step that it was recorded in.
+        Number of runs in the step that it was recorded in.
+    size : str
+        The size of the model that it was recorded at.
+    held_out : bool
+        Whether the model is held out: lines of its definitions are not shown.
     kernels : int
         Number of tritonfuser's kernels.
     bytes : int
@@ -80,6 +82,8 @@ class Result:
     first_call: float | None = None
     registers: int | None = None
     spilled: int | None = None
+    size: str = ""
+    held_out: bool = False
 
     def ratio(self, peer: str) -> float | None:
         """Time of the peer's kernels over the time of tritonfuser's."""
@@ -100,6 +104,11 @@ class Result:
         if OURS not in self.times or self.bound is None:
             return None
         return self.bound / self.times[OURS].seconds
+
+    @property
+    def traffic(self) -> float | None:
+        """Seconds of a copy of the minimum bytes."""
+        return None if self.bandwidth is None else self.least / self.bandwidth
 
     def row(self) -> dict[str, str]:
         """The line of the table."""
@@ -145,76 +154,3 @@ def _count(times: KernelTimes) -> str:
 
 def _time(times: KernelTimes) -> str:
     return seconds_text(times.seconds)
-
-
-# --- summary -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One training step: the definitions of one model that every contender ran.
-
-    Attributes
-    ----------
-    steps : dict
-        Number and time of kernels in a step, by contender.
-    means : dict
-        Geometric mean over definitions of each peer's time over tritonfuser's.
-    """
-
-    model: str
-    definitions: int
-    steps: dict[str, KernelTimes]
-    means: dict[str, float | None]
-
-    def row(self) -> dict[str, str]:
-        """The line of the table."""
-        ours = self.steps[OURS].seconds
-        kernels = {f"{who} kernels": f"{t.count:g}" for who, t in self.steps.items()}
-        seconds = {who: seconds_text(t.seconds) for who, t in self.steps.items()}
-        peers = [who for who in self.steps if who != OURS]
-        totals = {f"vs {who}": human_ratio(self.steps[who].seconds / ours) for who in peers}
-        means = {f"geomean vs {who}": human_ratio(self.means[who]) for who in peers}
-        of = {"model": self.model, "definitions": str(self.definitions)}
-        return {**of, **kernels, **seconds, **totals, **means}
-
-
-def summaries(results: Sequence[Result]) -> list[Summary]:
-    """One summary per model, and one for all models."""
-    complete = [r for r in results if all(who in r.times for who in ALL)]
-    models = dict.fromkeys(r.model for r in complete)
-    groups = {model: [r for r in complete if r.model == model] for model in models}
-    if len(groups) > 1:
-        groups["all"] = complete
-    return [_summary(model, found) for model, found in groups.items()]
-
-
-def _summary(model: str, results: Sequence[Result]) -> Summary:
-    steps = {who: _total(r.times[who].times(r.calls) for r in results) for who in ALL}
-    ratios = {who: [r.ratio(who) for r in results] for who in (EAGER, COMPILED)}
-    means = {who: geomean(found) for who, found in ratios.items()}
-    return Summary(model, len(results), steps, means)
-
-
-def _total(times: Iterable[KernelTimes]) -> KernelTimes:
-    found = list(times)
-    return KernelTimes(sum(t.count for t in found), sum(t.seconds for t in found))
-
-
-def rendered(results: Sequence[Result], about: dict[str, Any], code: str = "") -> str:
-    """All tables as text; ``code`` is a line around each table, "```" for Markdown."""
-    parts = [", ".join(f"{key} {value}" for key, value in about.items())]
-    parts.append(_table([r.row() for r in results], code))
-    totals = summaries(results)
-    if totals:
-        parts += ["A training step, by model:", _table([s.row() for s in totals], code)]
-        worst = sorted(
-            (r for r in results if COMPILED in r.times), key=lambda r: r.ratio(COMPILED) or 0.0
-        )
-        parts += ["Worst against torch.compile:", _table([r.row() for r in worst[:_WORST]], code)]
-    parts += [f"{r.name}, {who}: {text}" for r in results for who, text in r.failures.items()]
-    return "\n\n".join(parts) + "\n"
-
-
-def _table(rows: list[dict[str, str]], code: str) -> str:
-    return "\n".join(filter(None, (code, table(rows), code)))

@@ -61,6 +61,12 @@ class RecordedDefinition:
         Its inputs, in order.
     calls : int
         Number of runs in one training step.
+    size : str
+        Which of the model's sizes it was recorded at; empty where there is one.
+    held_out : bool
+        Whether the model is one that nothing is made after.
+    reduced : RecordedDefinition, optional
+        The same program, recorded at sizes that take seconds without a GPU.
     """
 
     model: str
@@ -68,10 +74,13 @@ class RecordedDefinition:
     text: str
     inputs: tuple[Input, ...]
     calls: int
+    size: str = ""
+    held_out: bool = False
+    reduced: RecordedDefinition | None = None
 
     @property
     def name(self) -> str:
-        return f"{self.model}-{self.index}"
+        return "-".join(filter(None, (self.model, self.size, str(self.index))))
 
     @property
     def elements(self) -> int:
@@ -85,7 +94,7 @@ def load() -> tuple[RecordedDefinition, ...]:
     found: list[RecordedDefinition] = []
     for path in sorted(DATA.glob("*.json")):
         for index, entry in enumerate(json.loads(path.read_text())):
-            inputs = tuple(_parse_input(item) for item in entry["inputs"])
+            inputs = tuple(parse_input(item) for item in entry["inputs"])
             found.append(
                 RecordedDefinition(
                     entry["model"], index, entry["definition"], inputs, entry["calls"]
@@ -99,7 +108,8 @@ def of_model(model: str) -> tuple[RecordedDefinition, ...]:
     return tuple(entry for entry in load() if entry.model == model)
 
 
-def _parse_input(item: dict[str, Any]) -> Input:
+def parse_input(item: dict[str, Any]) -> Input:
+    """An input as it is written in the files."""
     if "scalar" in item:
         return ScalarInput(json.loads(item["scalar"]))
     return TensorInput(tuple(item["shape"]), tuple(item["stride"]), getattr(torch, item["dtype"]))

@@ -50,8 +50,11 @@ def shrink(entry: RecordedDefinition, sizes: Mapping[int, int] | None = None) ->
     """The same program at the extents of ``sizes`` (by default the model's table).
 
     ``new_shape=[2048, 768]`` becomes ``new_shape=[32, 768]``; recorded inputs keep the order of
-    their strides, and expanded dims stay expanded.
+    their strides, and expanded dims stay expanded. A definition that was recorded at reduced sizes
+    too is that one where no ``sizes`` are given.
     """
+    if sizes is None and entry.reduced is not None:
+        return entry.reduced
     table = SIZES[entry.model] if sizes is None else sizes
     tree = ast.parse(entry.text)
     for call in ast.walk(tree):

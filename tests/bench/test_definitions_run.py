@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import sys
@@ -17,9 +18,12 @@ from bench.processes.jobs import JobContext, Outcome
 from bench.processes.workers import Limits
 from bench.recorded import definition_job
 from bench.recorded.definition_job import DefinitionJob
-from bench.recorded.definition_results import COMPILED, EAGER, Result, rendered, summaries
+from bench.recorded.definition_results import COMPILED, EAGER, Result
+from bench.recorded.definition_tables import rendered, summaries
 from bench.recorded.definitions import load
+from bench.recorded.earlier import earlier
 from bench.recorded.shrink import shrink
+from bench.tables.files import save_json
 from bench.tables.records import OURS, SKIPPED
 from tritonfuser import FusionDefinition
 
@@ -217,3 +221,72 @@ def test_tables():
     assert "a-1, compile: Error: no" in text
     assert text.startswith("device x\n")
     assert text.count("```") == 6
+
+
+def test_held_out_models_have_a_step_and_no_line_of_a_definition():
+    found = [
+        result("a", 0, 1, ours=20, compile=30),
+        dataclasses.replace(result("b", 0, 1, ours=20, compile=10), held_out=True),
+        dataclasses.replace(result("b", 1, 1, ours=20, compile=50), held_out=True),
+    ]
+    text = rendered(found, {})
+    assert "a-0" in text
+    assert "b-0" not in text
+    assert [s.model for s in summaries(found)] == ["a", "b", "all"]
+    assert summaries(found)[-1].definitions == 1
+    assert "1 families, 1 definitions:\n  steps vs compile: geometric mean 1.50x" in text
+    assert "1 held-out families, 2 definitions:\n  steps vs compile: geometric mean 1.50x" in text
+    assert "kernels 4, compile's 8" in text
+
+
+def test_sentences_over_families_count_what_is_large_enough():
+    made = functools.partial(dataclasses.replace, bandwidth=1e11)  # 10 us of traffic
+    found = [
+        made(result("a", 0, 1, ours=20, compile=19)),
+        made(result("a", 1, 1, ours=20, compile=20)),
+        result("a", 2, 1, ours=20, compile=2),
+        made(result("a", 3, 1, ours=40, compile=80), least=2_000_000),
+        made(result("a", 4, 1, ours=50, compile=80), least=2_000_000),
+    ]
+    text = rendered(found, {})
+    assert "5 us of traffic or more: 1 of 4 below 0.97x of compile, worst 0.95x" in text
+    assert "15 us of traffic or more: 1 of 2 at half of their bound or more" in text
+
+
+def test_a_run_goes_on_where_another_ended(half_done, tmp_path, monkeypatch):
+    first = tmp_path / "first.json"
+    before = [result("hf-bert", 8, 1, ours=1, eager=2), result("hf-bert", 9, 1, eager=2)]
+    save_json(first, {"definitions": [dataclasses.asdict(r) for r in before]})
+    assert [r.name for r in earlier([first])] == ["hf-bert-8"]
+    assert earlier([first])[0] == before[0]
+    last = tmp_path / "last.json"
+    words = ["--device", "cuda", "--names", "nanogpt-3", "hf-bert-8", "--resume", str(first)]
+    monkeypatch.setattr(definitions_run, "copy_bandwidth", lambda: 1e12)
+    monkeypatch.setattr(sys, "argv", ["definitions_run", *words, "--json", str(last)])
+    definitions_run.main()
+    assert half_done["names"] == ["nanogpt-3"]
+    names = [item["name"] for item in json.loads(last.read_text())["definitions"]]
+    assert names == ["hf-bert-8", "nanogpt-3"]
+
+
+def chosen(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["definitions_run", *words])
+    return definitions_run._chosen(definitions_run._parse())
+
+
+def test_what_is_chosen(monkeypatch):
+    every = chosen(monkeypatch)
+    assert {"nanogpt-3", "llama-filling-0"} <= {e.name for e in every}
+    apart = [chosen(monkeypatch, "--held-out", which) for which in ("without", "only")]
+    assert not any(e.held_out for e in apart[0])
+    assert all(e.held_out for e in apart[1])
+    assert len(apart[0]) + len(apart[1]) == len(every)
+    decode = chosen(monkeypatch, "--family", "llama", "--sizes", "decode")
+    assert {(e.model, e.size) for e in decode} == {("llama", "decode")}
+    one, again, other = (
+        chosen(monkeypatch, "--sample", "7", "--seed", seed) for seed in ("1", "1", "2")
+    )
+    assert one == again != other
+    assert len(one) == 7
+    with pytest.raises(SystemExit, match="expected models, names or sizes"):
+        chosen(monkeypatch, "--family", "nobody")

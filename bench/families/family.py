@@ -1,0 +1,57 @@
+"""What a family is, and which are held out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Table = Mapping[str, Any]
+"""Arguments of a family's builder."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step to record.
+
+    Attributes
+    ----------
+    run : callable
+        A module, or a function of tensors.
+    inputs : tuple
+        Its arguments, with tensors of the meta device.
+    training : bool
+        Whether the backward is recorded too.
+    """
+
+    run: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    training: bool = True
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of models.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the corpus.
+    build : callable
+        Makes the step from the arguments of a table, on the meta device.
+    sizes : mapping
+        The tables at which it is recorded: ``filling`` a GPU, ``small``, ``decode``.
+    reduced : mapping
+        For each size a table at which a CPU interprets the same definitions in seconds.
+    """
+
+    name: str
+    build: Callable[..., Step]
+    sizes: Mapping[str, Table]
+    reduced: Mapping[str, Table]
+
+
+def is_held_out(name: str) -> bool:
+    """Whether a family is held out: a third of all names is."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0

@@ -1,0 +1,1 @@
+"""Record the fusion definitions of a torch model's step through Lightning Thunder."""
