@@ -1,0 +1,1 @@
+"""Whether sizes that are alike take alike: random points with two partners each."""
