@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 import torch
 
 from tests.e2e.opened import check_open, compile_open
-from tests.lowering.harness import H200, check, lowered, record, schedulers, texts
+from tests.lowering.harness import H200, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.lowering.pipeline import Lowered, lower
@@ -134,15 +135,30 @@ def test_zeros_are_added_in_boxes_too() -> None:
     assert not found.signbit().any()
 
 
-def test_a_schedule_names_boxes() -> None:
-    inputs = gradients((2, 2, 2), 8, 64)
-    fd = record(merged((2, 2, 2), 8, 64), inputs)
-    found = lowered(fd, inputs)
+def with_bias_gradient(fd: Any, *inputs: Any) -> Any:
+    rows, turned = merged((2, 2, 2), 512, 96)(fd, *inputs)
+    return rows, turned, fd.ops.sum(fd.ops.cast(rows, FLOAT), [0])
+
+
+def test_sums_of_a_result_in_boxes_load_it() -> None:
+    inputs = gradients((2, 2, 2), 512, 96)
+    found = check(with_bias_gradient, *inputs, facts=small(2), tolerance=1e-3)
+    first, *sums = found.segmented.segments
+    assert first.scheduler == "pointwise" and {s.scheduler for s in sums} == {"reduction"}
+    assert stores(found) == 6 + len(sums) and not chooses(found)
+    assert sums[0].inputs == first.outputs
+
+
+@pytest.mark.parametrize("body", [merged((2, 2, 2), 512, 96), with_bias_gradient])
+def test_a_schedule_names_boxes(body: Any) -> None:
+    inputs = gradients((2, 2, 2), 512, 96)
+    fd = record(body, inputs)
+    found = lowered(fd, inputs, small(2))
     schedule = schedule_of(found.segmented)
-    (piece,) = schedule.segments
+    piece = schedule.segments[0]
     assert [name.split("[")[1] for name in piece.stores] == [f"{n}]" for n in range(6)]
     spec = signature(fd.fusion.ir, inputs, torch.device("cpu"))
-    again = lower(fd.fusion.ir, spec, H200, RunOptions(schedule=schedule))
+    again = lower(fd.fusion.ir, spec, small(2), RunOptions(schedule=schedule))
     assert texts(again) == texts(found)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem
 from ...ir import Fusion, Value
+from ..access.bytes_moved import held_bytes
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -17,7 +19,7 @@ from . import questions
 from .joining import Joining
 from .placement import Placement
 from .product_facts import ProductFacts
-from .region_work import StoreWork, store_work
+from .region_work import StoreWork, store_work, whole_work
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""
@@ -51,6 +53,40 @@ class Grouper(Placement):
     ) -> tuple[HeuristicParams, tuple[str, ...]]:
         """What the first scheduler that takes the group proposes."""
         return questions.propose(problem), tuple(questions.refusals(problem))
+
+    def _place_reducer(self, anchor: Anchor) -> None:
+        """Place a reduction or scan. What it reads is stored box by box before where that pays."""
+        met = {read.value for read in self.maker.regions.needed(anchor.starts)}
+        roots = frozenset(v for v in self._stored() if v in met and self._is_stored_before(v))
+        if not roots:
+            self._place(anchor)
+            return
+        loading = self.maker.loading(anchor, roots)
+        for group in self.graph.candidates(loading, self.graph.possible(loading)):
+            if group.stored == roots:
+                outcome = self.joining.joined(loading, group, self.graph)
+                if isinstance(outcome, FusionGroup):
+                    self.graph.put(outcome, loading)
+                    return
+        self._start(self._empty(loading, roots), loading, self.graph.writing(roots))
+
+    def _is_stored_before(self, value: Value) -> bool:
+        """Whether a value that is stored is rather loaded than computed by what reduces it.
+
+        A kernel that reduces it could store it as a whole, and would load nothing more.
+        """
+        if value in self.graph.owner:
+            return any(s.part is not None for g in self.groups for s in g.stores if s.value == value)
+        parts = self.maker.parts(value)
+        if not parts or value not in self.maker.regions.pieced:
+            return False
+        before = self.graph, self.cuts
+        found = self._tried(parts)
+        loaded = replace(found, total_bytes=found.total_bytes + held_bytes(self.fusion, value))
+        if questions.pays_in_boxes(whole_work(value, self.maker), loaded, self.device):
+            return True
+        self.graph, self.cuts = before
+        return False
 
     def _place_store(self, value: Value) -> None:
         """Place a stored value: box by box where that pays."""

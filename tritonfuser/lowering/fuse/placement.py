@@ -104,6 +104,10 @@ class Placement(ABC):
     def _place(self, anchor: Anchor) -> None:
         """Put an anchor into a kernel, or start one with it."""
 
+    def _place_reducer(self, anchor: Anchor) -> None:
+        """Place a reduction or scan."""
+        self._place(anchor)
+
     @abstractmethod
     def _place_store(self, value: Value) -> None:
         """Place a stored value, as a whole or in parts."""
@@ -112,7 +116,7 @@ class Placement(ABC):
         """Place all that the fusion has."""
         for item in self._ordered():
             if isinstance(item, Anchor):
-                self._place(item)
+                self._place_reducer(item)
             elif is_materialize(item):
                 self._place(self.maker.materialized(item))
             elif is_scatter(item):

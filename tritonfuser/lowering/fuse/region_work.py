@@ -91,3 +91,15 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
     return StoreWork(
         nests=tuple(nests), total_bytes=moved_bytes(maker.fusion, traffic), kernels=kernels
     )
+
+
+def whole_work(value: Value, maker: AnchorMaker) -> StoreWork:
+    """What a kernel that is there anyway does to compute a value as a whole, and to store it."""
+    whole = maker.store(value)
+    needed = maker.regions.needed(whole.starts)
+    traffic = maker.traffic(whole.footprint.loads | whole.footprint.reducers, [whole.store])
+    return StoreWork(
+        nests=((extent(whole.parallel), len(needed)),),
+        total_bytes=moved_bytes(maker.fusion, traffic),
+        kernels=0,
+    )

@@ -109,6 +109,10 @@ class AnchorMaker:
         footprint = self.walk([Read(operand, member.operand_index)], self.places)
         return Anchor(node.out, parallel, across, member.index, footprint, member, is_scan)
 
+    def loading(self, anchor: Anchor, stored: frozenset[Value]) -> Anchor:
+        """The same, with values loaded that it could compute."""
+        return replace(anchor, footprint=self.walk(anchor.starts, self.places, stored))
+
     def in_shares(self, anchor: Anchor) -> Anchor | None:
         """A reduction of padded parts over the rows without padding; None for any other anchor."""
         if anchor.member is None or anchor.is_scan or anchor.is_product:
