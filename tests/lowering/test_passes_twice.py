@@ -33,6 +33,7 @@ PASSES = (
     "split_complex",
     "mark_softmax",
     "add_seeds",
+    "concatenate_choices",
     "reduce_strength",
     "reduce_precision",
     "segment",

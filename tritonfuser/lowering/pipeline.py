@@ -19,6 +19,7 @@ from .legality.given_params import with_params
 from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
+from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
@@ -98,7 +99,7 @@ def lower(
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fusion))
-    fusion = reduce_precision(reduce_strength(fusion))
+    fusion = reduce_precision(reduce_strength(concatenate_choices(fusion)))
     check_device(check(fusion), device)
     dump("simplify", fusion)
     # On a CPU every index is checked, always.

@@ -74,10 +74,8 @@ class Grower:
                 sizes = [stop - start for start, stop in zip(starts, ends, strict=True)]
                 return fd.ops.slice(value, starts, ends, [1, 1, 1]), sizes
             case "pad":
-                before, after = (
-                    self.rng.choice((0, 0, 1, 8)),
-                    self.rng.choice((-(shape[dim] > 1), 0, 8, 16)),
-                )
+                before = self.rng.choice((0, 0, 1, 8))
+                after = self.rng.choice((-(shape[dim] > 1), 0, 8, 16))
                 widths, sizes = [0] * 6, list(shape)
                 widths[4 - 2 * dim : 6 - 2 * dim] = [before, after]
                 sizes[dim] += before + after

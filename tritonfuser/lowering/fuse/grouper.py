@@ -45,7 +45,7 @@ class Grouper(Placement):
     ) -> None:
         facts = ProductFacts(fusion, device, fuse_all, misaligned)
         super().__init__(AnchorMaker(fusion), facts, device, partial)
-        self.joining = Joining(self.maker, self.problem, co_reduced)
+        self.joining = Joining(self.maker, self.problem, co_reduced, device)
         self.place_all()
 
     def scheduled(
@@ -76,7 +76,8 @@ class Grouper(Placement):
         A kernel that reduces it could store it as a whole, and would load nothing more.
         """
         if value in self.graph.owner:
-            return any(s.part is not None for g in self.groups for s in g.stores if s.value == value)
+            stores = (store for group in self.groups for store in group.stores)
+            return any(s.part is not None for s in stores if s.value == value)
         parts = self.maker.parts(value)
         if not parts or value not in self.maker.regions.pieced:
             return False

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ...device import LAUNCH_S, DeviceProperties
 from ...heuristics.problem import Problem
 from ...ir import Value
+from ...symbolic.sizes import hint
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -16,6 +18,7 @@ from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.split_factors import reduced_extents
 from . import questions
+from .region_work import computing_seconds
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -35,11 +38,14 @@ class Joining:
     co_reduced : frozenset of Value
         The reductions that may join a kernel whose programs have several rows each, to reduce
         results of those rows.
+    device : DeviceProperties
+        The device to schedule for.
     """
 
     maker: AnchorMaker
     problem: Callable[[FusionGroup], Problem]
     co_reduced: frozenset[Value]
+    device: DeviceProperties
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -52,7 +58,8 @@ class Joining:
             One of the ``graph``.
         """
         co_reduces = anchor.value in self.co_reduced
-        nesting = nesting_of(anchor, group, co_reduces, RIDER_BYTES)
+        most = None if anchor.part is not None and self._rides(anchor, group) else RIDER_BYTES
+        nesting = nesting_of(anchor, group, co_reduces, most)
         if nesting is None:
             return "it runs over other axes"
         reason = self._why_not_worth(anchor, group, nesting, graph)
@@ -62,6 +69,12 @@ class Joining:
         if isinstance(grown, str):
             return grown
         return self._why_not_scheduled(anchor, grown, nesting) or grown
+
+    def _rides(self, box: Anchor, group: FusionGroup) -> bool:
+        """Whether a box of fewer positions than a kernel delays it by less than a launch takes."""
+        idle = hint(group.loops.row_extent) - hint(box.loops.row_extent)
+        values = len(self.maker.regions.needed(box.starts))
+        return idle > 0 and computing_seconds(idle * values, self.device) < LAUNCH_S
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph

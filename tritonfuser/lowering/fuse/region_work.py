@@ -24,6 +24,11 @@ OPS_PER_S = 64 * 1.755e9
 (CUDA's programming guide, arithmetic throughput of compute capability 9.0)."""
 
 
+def computing_seconds(values: int, device: DeviceProperties) -> float:
+    """How long a device takes to load and compute values, where memory is not in the way."""
+    return OPS_PER_VALUE * values / (device.sm_count * OPS_PER_S)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWork:
     """What kernels do to store a value, beside what they do anyway.
@@ -49,7 +54,7 @@ class StoreWork:
 
     def seconds(self, device: DeviceProperties) -> float:
         """How long that takes: instructions or bytes, whichever takes longer, and launches."""
-        computing = OPS_PER_VALUE * self.values / (device.sm_count * OPS_PER_S)
+        computing = computing_seconds(self.values, device)
         moving = self.total_bytes / device.bandwidth_bytes_per_s
         return max(computing, moving) + LAUNCH_S * self.kernels
 

@@ -12,6 +12,7 @@ from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, substitute, unravel
+from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
 from ..access.read_footprint import (
@@ -157,11 +158,16 @@ class AnchorMaker:
         return self._anchor(Store(node.out, self.axes.index(operand), source=operand), operand)
 
     def parts(self, value: Value) -> list[Anchor]:
-        """The anchors of the boxes that a stored value may be computed in. Empty for it whole."""
-        return [
-            self._walked(Anchor(value, r.axes, (), r.index, EMPTY_FOOTPRINT, part=number))
-            for number, r in enumerate(self.regions.found(value))
+        """The anchors of the boxes that a stored value may be computed in. Empty for it whole.
+
+        The largest come first: smaller ones can ride along in their kernels.
+        """
+        found = [
+            Anchor(value, region.axes, (), region.index, EMPTY_FOOTPRINT, part=number)
+            for number, region in enumerate(self.regions.found(value))
         ]
+        found.sort(key=lambda anchor: -hint(anchor.loops.row_extent))
+        return [self._walked(anchor) for anchor in found]
 
     def _anchor(self, store: Store, over: Value) -> Anchor:
         """The anchor of a store in the loop nest of a value."""

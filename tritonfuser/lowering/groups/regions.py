@@ -163,8 +163,8 @@ class _Search:
         found: list[Box] = []
         for piece, boxes in zip(pieces, inner, strict=True):
             if len(boxes) == 1:  # cut as those of its shape are, to be in one kernel with them
-                alike = (b for p, b in zip(pieces, inner, strict=True) if p.axes == piece.axes)
-                boxes = max(alike, key=len)
+                alike = [b for p, b in zip(pieces, inner, strict=True) if p.axes == piece.axes]
+                boxes = max(filter(_are_alike, alike), key=len)
             found += [piece.then(box) for box in boxes]
         return found if len(found) <= MOST_REGIONS else [Box(axes)]
 
@@ -194,6 +194,11 @@ class _Search:
         run = _run(offset_of(part, self.strides))
         sector = run * self.value.dtype.info.bytes >= SECTOR_BYTES
         return sector or run >= _run(offset_of(whole, self.strides))
+
+
+def _are_alike(boxes: list[Box]) -> bool:
+    """Whether boxes have one shape."""
+    return all(box.axes == boxes[0].axes for box in boxes)
 
 
 def _run(offset: Affine) -> int:
