@@ -135,6 +135,14 @@ def test_zeros_are_added_in_boxes_too() -> None:
     assert not found.signbit().any()
 
 
+def test_parts_are_no_values_of_fewer_axes() -> None:
+    """They are computed for their own elements alone, so none is put in memory first."""
+    heads = (28, 4, 4)
+    inputs = [x.to("meta") for x in gradients(heads, 512, 128)]
+    found = lowered(merged(heads, 512, 128), inputs)
+    assert schedulers(found) == ["pointwise"] and stores(found) == 18
+
+
 def with_bias_gradient(fd: Any, *inputs: Any) -> Any:
     rows, turned = merged((2, 2, 2), 512, 96)(fd, *inputs)
     return rows, turned, fd.ops.sum(fd.ops.cast(rows, FLOAT), [0])

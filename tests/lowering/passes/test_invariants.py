@@ -182,7 +182,7 @@ def big_rotary(*shapes):
 
 def test_the_kernel_over_all_elements_computes_no_sine(tmp_path):
     """Of 33 instructions an element 7 are left, where no angle needs a slow path."""
-    shape = (4, 32, 1024, 128)
+    shape = (16, 32, 1024, 128)
     given = meta((64,), shape)
     fd = big_rotary(shape)
     small, whole = fd.kernels(given, arch="sm_90")
@@ -201,8 +201,8 @@ def test_the_kernel_over_all_elements_computes_no_sine(tmp_path):
 
 def test_it_is_part_of_the_schedule():
     shape = (2, 4, 8, 16)
-    fd = big_rotary((4, 32, 1024, 128))
-    data = json.loads(str(fd.schedule(meta((64,), (4, 32, 1024, 128)), arch="sm_90")))
+    fd = big_rotary((16, 32, 1024, 128))
+    data = json.loads(str(fd.schedule(meta((64,), (16, 32, 1024, 128)), arch="sm_90")))
     assert len(data["invariants"]) == 2 and len(data["segments"]) == 2
     given = [noise(8), noise(*shape)]
     small = record(rotary([shape]), given)

@@ -42,6 +42,11 @@ def is_shift(node: Node) -> bool:
     return hint(node.out.tensor.numel) < hint(operand.tensor.numel)
 
 
+def _is_pieced(node: Node) -> bool:
+    form = as_call(node).op.form
+    return isinstance(form, View) and form.pieces
+
+
 def instructions_of(node: Node) -> int:
     """Instructions of one element, about."""
     form = as_call(node).op.form
@@ -112,7 +117,11 @@ def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) 
                     kept.add(out)
                     count = out.tensor.numel
         for operand in dict.fromkeys(v for v in node.operands() if v.is_tensor):
-            if is_shift(node):
+            if _is_pieced(node):
+                # Box by box, no kernel computes a part for elements of another.
+                times = hint(count) // max(hint(node.out.tensor.numel), 1)
+                shifted[operand] = shifted.get(operand, 0) + operand.tensor.numel * max(times, 1)
+            elif is_shift(node):
                 shifted[operand] = shifted.get(operand, 0) + count
             else:
                 each = count if is_fused(node) else operand.tensor.numel
