@@ -27,7 +27,7 @@ from .requirements import (
     first_reason,
     normalization_reason,
 )
-from .row_tiling import max_tails, row_alignment, tails_of, tile_row, warps_of_rows
+from .row_tiling import loop_tails, max_tails, row_alignment, tile_row, warps_of_rows
 
 SHORT_TILE_ELEMENTS = 1024
 """Elements of a tile up to which a program takes several short rows."""
@@ -94,7 +94,7 @@ def _looped(problem: Problem, block_x: int) -> HeuristicParams:
     block_r = min(step.elements // block_x, next_power_of_2(problem.reduced))
     # With a single block, the block and its tails would all be in registers.
     has_tails = problem.reduced >= 2 * block_r and problem.co_reduced == 1
-    tails = tails_of(problem.reduced, block_r, max_tails(problem.accumulators))
+    tails = loop_tails(problem, block_r, max_tails(problem.accumulators))
     return InnerPersistentParams(
         block_x=block_x,
         block_r=block_r,

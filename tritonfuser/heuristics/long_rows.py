@@ -211,8 +211,7 @@ def _end_fits(problem: Problem) -> bool:
     narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
     moving_words = problem.draws_random and problem.reduced % RANDOM_WORDS
     few = len(problem.large_loads) <= 2 and not moving_words
-    cut = problem.co_reduced == 1 and not problem.row_varies
-    return narrow and few and cut and problem.full_outputs
+    return narrow and few and problem.co_reduced == 1 and problem.full_outputs
 
 
 def pays_backwards(problem: Problem, step: int, kept: int = 0) -> bool:

@@ -16,10 +16,9 @@ from .params import HeuristicParams, ReductionParams
 from .problem import Problem
 from .requirements import HAS_REDUCTION, NO_OUTER_REDUCTION, NO_SCAN, first_reason
 from .row_tiling import (
-    block_and_tails,
+    loop_tails,
     max_tails,
     row_alignment,
-    tails_of,
     tile_row,
     warps_of_rows,
 )
@@ -99,8 +98,8 @@ def _rows(problem: Problem) -> ReductionParams:
     block_x, block_r, warps = _row_tile(problem)
     tails: tuple[int, ...] = ()
     if next_power_of_2(problem.reduced) <= block_r:
-        block_r, tails = block_and_tails(problem.reduced)
-    tails = tails or tails_of(problem.reduced, block_r)
+        block_r, tails = tile_row(problem, align=1)
+    tails = tails or loop_tails(problem, block_r)
     return ReductionParams(
         block_x=block_x,
         block_r=block_r,

@@ -14,6 +14,13 @@ SHORT_ROW_ELEMENTS = 1024
 MAX_WASTE = 0.06
 """Share of a row by which its tiles may reach past its end, where another tail could avoid it."""
 
+VARYING_TAIL = 4
+"""The block of a row over the shortest tail, where the length of rows varies.
+
+Each tiling is a kernel of its own, for the lengths that it fits: four serve the lengths from one
+power of two to the next. What reaches past a row is not read, so that it costs instructions alone.
+"""
+
 MIN_TAIL_ELEMENTS = 16
 """Elements of the shortest tail."""
 
@@ -48,25 +55,41 @@ def max_tails(reductions: int) -> int:
     return max(1, min(MAX_TAILS, MAX_TAIL_REDUCTIONS // max(reductions, 1)))
 
 
-def tails_of(row: int, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
-    """Tiles for what whole blocks leave of a row: ``12544, 8192 -> (4096, 256)``."""
+def tails_of(
+    row: int, block: int, most: int = MAX_TAILS, step: int | None = None
+) -> tuple[int, ...]:
+    """Tiles for what whole blocks leave of a row: ``12544, 8192 -> (4096, 256)``.
+
+    With ``step`` they are multiples of it, and the same for all rows of as many steps.
+    """
+    least, waste = (MIN_TAIL_ELEMENTS, MAX_WASTE * row) if step is None else (step, step - 1)
     left: int = row % block if row > block else 0
     found: list[int] = []
     while left > 0:
-        above = max(next_power_of_2(left), MIN_TAIL_ELEMENTS)
-        if above - left <= MAX_WASTE * row or len(found) == most - 1:
+        above = max(next_power_of_2(left), least)
+        if above - left <= waste or above == least or len(found) == most - 1:
             return (*found, above)
         found.append(above // 2)
         left -= above // 2
     return tuple(found)
 
 
-def block_and_tails(row: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
+def loop_tails(problem: Problem, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
+    """Tiles for what the steps of a loop leave of a row. None where that varies: then the last step
+    reaches past the end."""
+    return () if problem.row_varies else tails_of(problem.reduced, block, most)
+
+
+def block_and_tails(
+    row: int, most: int = MAX_TAILS, varies: bool = False
+) -> tuple[int, tuple[int, ...]]:
     """A row as one block and its tails: ``8200 -> 8192, (16,)`` and ``1000 -> 1024, ()``."""
     above = next_power_of_2(row)
-    if row <= SHORT_ROW_ELEMENTS or above - row <= MAX_WASTE * row:
+    step = above // 2 // VARYING_TAIL if varies else None
+    waste = MAX_WASTE * row if step is None else step - 1
+    if row <= SHORT_ROW_ELEMENTS or above - row <= waste:
         return above, ()
-    tails = tails_of(row, above // 2, most)
+    tails = tails_of(row, above // 2, most, step)
     return (above // 2, tails) if sum(tails) < above // 2 else (above, ())
 
 
@@ -89,9 +112,10 @@ def tile_row(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, 
 
     The edges are the elements before the first whole vector of a row and behind the last one.
     """
+    varies = problem.row_varies
     if align == 1:
-        return block_and_tails(problem.reduced, most)
-    block, tails = block_and_tails(problem.reduced // align * align, max(most - 1, 1))
+        return block_and_tails(problem.reduced, most, varies)
+    block, tails = block_and_tails(problem.reduced // align * align, max(most - 1, 1), varies)
     return block, (*tails, max(2 * align, MIN_TAIL_ELEMENTS))
 
 

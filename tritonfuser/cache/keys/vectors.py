@@ -25,9 +25,10 @@ Widths = tuple[int, ...]
 """Bytes of the vectors of each tensor."""
 
 FULL_LINE = CACHE_LINE_BYTES // NVIDIA_WARP_SIZE
-"""Bytes of a load of one thread with which a warp takes whole lines. Wider vectors save
-instructions alone: those between these and the widest have no kernels of their own, nor have
-vectors of elements that are wider themselves."""
+"""Bytes of a load of one thread with which a warp takes whole lines.
+
+Wider vectors save instructions alone: those between these and the widest have no kernels of their
+own, nor have vectors of elements that are wider themselves."""
 
 
 class Vectors:

@@ -53,8 +53,6 @@ def _whole_tiles(scheduler: str, problem: Problem) -> Iterator[tuple[int, tuple[
     if row > LONGEST_ROW:
         return
     yield next_power_of_2(row), (), 1
-    if problem.row_varies:
-        return
     for most in range(1, MAX_TAILS + 1):
         block, tails = block_and_tails(row, most)
         yield block, tails, 1

@@ -84,7 +84,7 @@ class IndexWriter:
     def met(self, expr: Affine) -> tuple[Tile, ...]:
         """The tiles, of those that share a row the one that an expression runs over."""
         names = {axis.name for axis in expr.axes()}
-        row = [tile for tile in self.tiles.values() if tile.start or tile.stop is not None]
+        row = [tile for tile in self.tiles.values() if tile.is_behind or tile.stop is not None]
         return tuple(t for t in self.tiles.values() if t not in row or t.name in names)
 
     def dims(self, expr: Affine) -> frozenset[str]:

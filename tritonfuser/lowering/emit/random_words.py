@@ -64,8 +64,8 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
         is_known_multiple(step, WORDS) for step in (rest.const, *(c for _, c in rest.terms))
     )
     count = WORDS if aligned else PAIR
-    short = last.width < (LEAST_RUN if last.start > 0 else count)
-    return Run(last, rest, count) if not short and last.start % count == 0 else None
+    short = last.width < (LEAST_RUN if last.is_behind else count)
+    return Run(last, rest, count) if not short and is_known_multiple(last.start, count) else None
 
 
 def without(position: Affine, axis: Axis) -> Affine | None:

@@ -56,7 +56,7 @@ class AxesWriter:
                 return f"{first}tl.program_id({number}){wide} * ({part}) + {within}"
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
-        return f"{first}{tile.start // count} + {within}" if tile.start else f"{first}{within}"
+        return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
 
     def _line(self, text: str) -> None:
         self.writer.scopes[0].lines.append(Line(text))
@@ -84,7 +84,7 @@ class AxesWriter:
 
     def _start(self, tile: Tile) -> str:
         """What is added to a tile's range."""
-        start = f"{tile.start} + " if tile.start else ""
+        start = f"{tile.start} + " if tile.is_behind else ""
         split = self.nest.row_split
         return start if split is None else f"part * {split.width} + {start}"
 

@@ -13,7 +13,6 @@ from math import prod
 
 from ...device import DeviceProperties
 from ...heuristics import schedulers
-from ...heuristics.integers import next_power_of_2
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
@@ -49,7 +48,7 @@ MOST_PARTS = 1 << 24
 def reject_reason(problem: Problem) -> str | None:
     """None where some scheduler takes the problem, else all their reasons."""
     env = env_of(problem)
-    reason = schedulers.reject_reason(without_tails(hinted(env, problem)))
+    reason = schedulers.reject_reason(hinted(env, problem))
     if reason is not None:
         choose(env, is_refused, problem)
     return reason
@@ -57,7 +56,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 def refusals(problem: Problem) -> list[str]:
     """Why each scheduler before the chosen one does not take the problem."""
-    return schedulers.refusals(without_tails(hinted(env_of(problem), problem)))
+    return schedulers.refusals(hinted(env_of(problem), problem))
 
 
 def propose(problem: Problem) -> HeuristicParams:
@@ -211,12 +210,12 @@ class Rows:
 
 def is_refused(problem: Problem) -> bool:
     """Whether no scheduler takes the problem."""
-    return schedulers.reject_reason(without_tails(problem)) is not None
+    return schedulers.reject_reason(problem) is not None
 
 
 def proposed(problem: Problem) -> HeuristicParams:
     """The params of the scheduler that takes the problem."""
-    return schedulers.propose(without_tails(problem))
+    return schedulers.propose(problem)
 
 
 def parts(problem: Problem) -> tuple[int, int]:
@@ -260,19 +259,6 @@ def parts_at(facts: tuple[Padded, Rows]) -> int:
     count, of = parts(rows.problem)
     count = max(min(count, rows.extents[padded.place] // 2), 2)
     return count - count % of if padded.interleaved and count > of else count
-
-
-def without_tails(problem: Problem) -> Problem:
-    """The problem as schedulers are asked about it: a row that varies has no tails.
-
-    Where the params of its length would have some, it counts as the block that it needs.
-    """
-    if not problem.row_varies or schedulers.reject_reason(problem) is not None:
-        return problem
-    tiling = schedulers.propose(problem).row_tiling
-    if tiling is None or not tiling.tails:
-        return problem
-    return replace(problem, reduced=next_power_of_2(problem.reduced))
 
 
 def loses(facts: tuple[Product, FusedWork, DeviceProperties]) -> bool:

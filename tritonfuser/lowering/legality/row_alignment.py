@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...heuristics.params import RowTiling
+from ...symbolic.queries import assume_less
 from ..segments import Segment
 
 
@@ -22,7 +23,7 @@ def why_not_aligned(segment: Segment, tiling: RowTiling, loops_over_rows: bool) 
     if not (tiling.can_align and tiling.in_registers):
         return "it does not keep rows"
     if segment.co_reduced or segment.row_start is None:
-        return "not most of its tensors have such rows, or its sizes vary"
+        return "not most of its tensors have such rows"
     within = segment.row_start.split(tiling.align)[1]
     if loops_over_rows and within.axes() & set(segment.looped_axes):
         return "the rows of a program begin at different places of a vector"
@@ -34,9 +35,9 @@ def _why_not_held(row: int, tiling: RowTiling) -> str | None:
     vector, tails = tiling.align, tiling.tails
     held, edges = tiling.block + sum(tails[:-1]), tails[-1] if tails else 0
     whole = row // vector * vector
-    if not whole:
+    if assume_less(row, vector):
         return f"rows of {row} elements have no whole vector"
-    if held < whole or edges < 2 * vector:
+    if assume_less(held, whole) or edges < 2 * vector:
         return (
             f"block_r={tiling.block} and tails={tails} hold {held} elements in whole vectors and "
             f"{edges} beside them, of {whole} and {2 * vector}"

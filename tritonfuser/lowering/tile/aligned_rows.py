@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...device import VECTOR_BYTES
-from ...symbolic.index_expr import Affine, Axis, digit, extent
-from ...symbolic.queries import assume_equal
-from ...symbolic.sizes import is_size
+from ...symbolic.index_expr import Affine, Axis, digit
+from ...symbolic.queries import is_known_equal
 from ..access.traffic import Traffic
 
 MOST = 0.6
@@ -20,10 +19,10 @@ def row_start(
 ) -> Affine | None:
     """Where rows begin, in elements; in a vector it is there for most of the memory along them.
 
-    None where too many tensors that run along the rows say otherwise, or sizes vary.
+    None where too many tensors that run along the rows say otherwise.
     """
     whole = _whole(traffic, parallel, reduced)
-    if is_size(extent(parallel)) or is_size(extent(reduced)) or _in_parts(traffic, reduced):
+    if _in_parts(traffic, reduced):
         return None
     places: dict[Affine, list[tuple[int, Affine]]] = {}
     for item in whole:
@@ -48,7 +47,7 @@ def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
     step, rest = 1, offset
     for axis in reversed(reduced):
         steps = (c for d, c in rest.terms if d.base == axis)
-        if not any(assume_equal(step, c) for c in steps):
+        if not any(is_known_equal(step, c) for c in steps):
             return None
         rest = rest - digit(axis) * step
         step *= axis.extent

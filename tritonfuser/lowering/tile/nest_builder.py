@@ -102,7 +102,7 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     if params.parts > 1:
         return cooperative_nest(segment, params)
     row = segment.reduced_extent
-    fits = assume_at_most(row, params.block_r + (0 if is_size(row) else sum(params.tails)))
+    fits = assume_at_most(row, params.block_r + sum(params.tails))
     assert fits, f"a row of {row} in blocks of {params.block_r}"
     if is_size(row):
         assume_at_most(params.block_r, SHORTEST * row)

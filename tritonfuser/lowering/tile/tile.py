@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...symbolic.index_expr import Affine, Axis
+from ...symbolic.queries import is_known_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Tile:
     part: Affine | None = None
     whole: int = 0
     neighbours: int = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether other tiles take the positions before it."""
+        return not is_known_equal(self.start, 0)
 
     @property
     def end(self) -> int:

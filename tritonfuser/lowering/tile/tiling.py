@@ -7,8 +7,14 @@ from dataclasses import replace
 from math import prod
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit
-from ...symbolic.queries import assume_equal, assume_max, is_known_multiple
-from ...symbolic.sizes import is_size
+from ...symbolic.queries import (
+    assume_at_most,
+    assume_equal,
+    assume_less,
+    assume_max,
+    assume_min,
+    is_known_multiple,
+)
 from .axis_map import AxisMap, RowMaps
 from .tile import Tile
 
@@ -77,21 +83,26 @@ def peel_row(
     """
     r, _ = tile_over("r", axes, block, place)
     row = r.axis.extent
-    extent = row if width is None else width
-    if is_size(extent) or extent < block:
+    if width is not None:
+        start = block
+    elif not tails or assume_at_most(row, block):
         return r, []
-    left = extent - sum(tails) if width is None else block
-    start = max(-(-left // block), 1) * block
-    if not 0 < extent - start <= sum(tails):
+    elif assume_at_most(row, block + sum(tails)):
+        start = block
+    else:
+        start = (row - sum(tails) + block - 1) // block * block
+    end = row if width is None else width
+    if not (assume_less(start, end) and assume_at_most(end, start + sum(tails))):
         return r, []
-    blocks = replace(r, masked=False, stop=start)
     found: list[Tile] = []
+    begin = start
     for name, size in zip(PEELED_NAMES, tails, strict=False):
-        if start < extent:
-            tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", start + size > extent, size)
-            found.append(replace(tile, start=start, place=place))
-            start += size
-    return blocks, found
+        if assume_less(begin, end):
+            masked = not assume_at_most(begin + size, end)
+            tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", masked, size)
+            found.append(replace(tile, start=begin, place=place))
+            begin += size
+    return replace(r, masked=False, stop=start), found
 
 
 def aligned_tiles(
@@ -109,8 +120,8 @@ def aligned_tiles(
     start = 0
     for name, size in zip(("r", *PEELED_NAMES), (block, *middle), strict=False):
         tile, _ = tile_over(name, (Axis(name, most),), size, place)
-        masked = start + size > least
-        found.append(replace(tile, masked=masked, start=start, stop=min(start + size, most)))
+        masked = not assume_at_most(start + size, least)
+        found.append(replace(tile, masked=masked, start=start, stop=assume_min(start + size, most)))
         start += size
     name = PEELED_NAMES[len(middle)]
     edges, _ = tile_over(name, (Axis(name, row),), rest, place)
