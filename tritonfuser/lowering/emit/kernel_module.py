@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ...device import NVIDIA_WARP_SIZE
 from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Fusion, Value
@@ -83,7 +84,7 @@ def emit(
     sizes = _sizes(body, wide, env)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
     passed = (*args, *sizes, *((workspace,) if workspace else ()))
-    body = [*_multiples(sizes), *body]
+    body = [*_least(sizes, env), *_multiples(sizes), *body]
     text, placed = _module(name, segment, nest, passed, body, env)
     narrow = unvectorized(writer.loaded, tiled.inputs, nest.tiles)
     return KernelSource(
@@ -133,6 +134,10 @@ ARGUMENT_MULTIPLE = 16
 """Triton takes it of an argument whether it is a multiple of this, and of nothing else."""
 
 
+LEAST_TOLD = NVIDIA_WARP_SIZE
+"""A bound below this tells of no register that all its lanes have an element."""
+
+
 def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
     """Sizes that are multiples of less than that, in a form that Triton reads it off.
 
@@ -140,6 +145,13 @@ def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
     """
     known = [(s.name, s.multiple) for s in sizes if s.multiple % ARGUMENT_MULTIPLE]
     return [Line(f"{name} = {name} // {by} * {by}") for name, by in known if by > 1]
+
+
+def _least(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
+    """What sizes are at least: elements before that need no mask, as Triton then tells."""
+    atoms = () if env is None else atoms_in(env, " ".join(size.name for size in sizes))
+    known = [(atom.name, atom.low * atom.multiple) for atom in atoms]
+    return [Line(f"tl.assume({name} >= {low})") for name, low in known if low >= LEAST_TOLD]
 
 
 def _numbers(segment: Segment, seeds: Seeds) -> list[Line]:

@@ -58,8 +58,9 @@ def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     return Nest((y, x), None, tuple(grid), maps, constants)
 
 
-SHORTEST = 8
-"""A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
+SHORTEST = 2
+"""The block of a row that varies over the shortest row in it. Shorter ones get a block of theirs,
+and what is sure to be in a row needs no mask."""
 
 _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams
 
