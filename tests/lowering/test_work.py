@@ -9,7 +9,7 @@ import torch
 
 from tests.lowering.harness import H200, lowered, record
 from tritonfuser import DataType
-from tritonfuser.heuristics.bounds import bound
+from tritonfuser.heuristics.bounds import Instructions, bound
 from tritonfuser.lowering.work import fusion_work, segment_work
 
 
@@ -45,6 +45,17 @@ def test_a_slice_needs_no_more_than_it_has():
     (only,), whole = works(body, meta(512, 256))
     assert only.instructions.sfu == whole.instructions.sfu == 512 * 64
     assert whole.read_bytes == whole.written_bytes == 4 * 512 * 64
+
+
+def test_a_concatenation_is_computed_piece_by_piece():
+    def body(fd, x, y):
+        return fd.ops.cat([fd.ops.exp(x), fd.ops.mul(y, y)], 1)
+
+    n, m = 512 * 256, 512 * 64
+    segments, whole = works(body, meta(512, 256), meta(512, 64))
+    for found in (sum((s.instructions for s in segments), Instructions()), whole.instructions):
+        assert (found.sfu, found.multiplies, found.adds) == (n, 5 * n + m, 5 * n)
+    assert whole.read_bytes == whole.written_bytes == 4 * (n + m)
 
 
 def test_a_softmax():

@@ -7,6 +7,7 @@ import pytest
 from tests.lowering.sass import disassembled, run_instructions
 from tests.ops.pointwise_harness import kernel, row_text, typing_of
 from tritonfuser.dtypes import DataType
+from tritonfuser.lowering.access.instructions import counted
 from tritonfuser.lowering.backend.compile import compile_kernel
 from tritonfuser.ops.pointwise import approximations, binary, softmax_parts, ternary, unary
 from tritonfuser.ops.table import Op, Pointwise
@@ -48,3 +49,13 @@ def test_a_rows_instructions_are_those_of_its_code(op, tmp_path):
         copies, len(names), tmp_path
     )
     assert 0.5 * found - 1 <= op.form.instructions <= 1.5 * found + 2
+
+
+@pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
+def test_no_code_does_without_what_bounds_count(op):
+    """The bound of an op is at most what its code runs."""
+    typing = typing_of(op, F)
+    text = op.form.expression(typing.operands[0])
+    names = {param.name: param.name for param in op.params}
+    found = counted(text.format(**{**names, "dtype": "dtype"}), F)
+    assert 0 < found.issued <= op.form.instructions

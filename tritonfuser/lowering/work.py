@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from ..heuristics.bounds import Instructions, RowsReadAgain, Work
 from ..ir import Node, Value
 from ..ops.builder import as_call
 from ..ops.mma import product_sizes
 from ..ops.table import Contraction, Library, Moments, Reduction, Scan
+from ..symbolic.index_expr import Axis
 from ..symbolic.sizes import hint
 from .access.bytes_moved import held_bytes
 from .access.demand import demanded, held_elements
@@ -19,9 +21,14 @@ from .segments import Segment, SegmentedFusion, Store
 
 def segment_work(piece: Segment) -> Work:
     """The work of one segment, which reads what others have stored."""
-    results = [value for store in piece.stores for value in _written(store)]
-    results += [] if piece.stores else [v for v in piece.outputs if v.is_tensor]
-    found = _work(piece.nodes, results)
+    results: dict[Value, int] = {}
+    for store in piece.stores:
+        for value, count in _written(store):
+            results[value] = results.get(value, 0) + count
+    if not piece.stores:
+        results = {v: held_elements(v) for v in piece.outputs if v.is_tensor}
+    boxes = any(store.part is not None for store in piece.stores)
+    found = _work(piece.nodes, results, boxes=boxes)
     return replace(
         found,
         read_bytes=float(hint(piece.bytes_read)),
@@ -30,11 +37,13 @@ def segment_work(piece: Segment) -> Work:
     )
 
 
-def _written(store: Store) -> Iterator[Value]:
-    """What has to be computed for a store."""
+def _written(store: Store) -> Iterator[tuple[Value, int]]:
+    """What has to be computed for a store, and how many elements of it."""
     source = store.value if store.source is None else store.source
     if isinstance(source, Value):
-        yield source
+        axes = frozenset[Axis]().union(*(item.axes() for item in store.index))
+        box = prod(hint(axis.extent) for axis in axes)
+        yield source, held_elements(source) if store.part is None else box
 
 
 def fusion_work(segmented: SegmentedFusion) -> Work:
@@ -43,7 +52,8 @@ def fusion_work(segmented: SegmentedFusion) -> Work:
     Results that are views of inputs cost nothing.
     """
     fusion = segmented.fusion
-    roots = dict.fromkeys(view.root for view in segmented.results if view.root not in fusion.given)
+    stored = (view.root for view in segmented.results if view.root not in fusion.given)
+    roots = {value: held_elements(value) for value in stored}
     needs = demanded(fusion.nodes, roots)
     read = [v for v in fusion.inputs if v.is_tensor and v in needs]
     return replace(
@@ -54,15 +64,14 @@ def fusion_work(segmented: SegmentedFusion) -> Work:
     )
 
 
-def _work(nodes: Sequence[Node], results: Iterable[Value]) -> Work:
-    results = list(results)
-    needs = demanded(nodes, results)
+def _work(nodes: Sequence[Node], results: Mapping[Value, int], *, boxes: bool = False) -> Work:
+    needs = demanded(nodes, results, boxes=boxes)
     total = NONE
     flops = 0.0
     for node in nodes:
         total += _node_instructions(node, needs)
         flops += _product_flops(node)
-    again = tuple(_rows_again(nodes, results, needs))
+    again = tuple(_rows_again(nodes, [*results], needs))
     return Work(instructions=total, product_flops=flops, again=again)
 
 

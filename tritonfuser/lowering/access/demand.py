@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...ir import Node, Value
@@ -14,7 +14,9 @@ _WHOLE = (Contraction, Library, Moments, Reduction, Scan, Scatter)
 """The forms that read all of their operands for all of their results."""
 
 
-def demanded(nodes: Sequence[Node], results: Iterable[Value]) -> dict[Value, float]:
+def demanded(
+    nodes: Sequence[Node], results: Mapping[Value, int], *, boxes: bool = False
+) -> dict[Value, float]:
     """Elements of each tensor that have to be read or computed, each counted once.
 
     A slice needs no more elements of its operand than it has itself. Of a value that several nodes
@@ -24,11 +26,16 @@ def demanded(nodes: Sequence[Node], results: Iterable[Value]) -> dict[Value, flo
     ----------
     nodes : sequence of Node
         In recording order. What none of them makes is read from memory.
-    results : iterable of Value
-        What has to be there in the end, whole.
+    results : mapping of Value to int
+        How many elements of what have to be there in the end.
+    boxes : bool
+        Whether results are boxes of values that are pieced together: then ``nodes`` are those of
+        the boxes, and each is needed for all elements of them.
     """
     sizes = distinct_elements(nodes)
-    needs: dict[Value, float] = {v: sizes.get(v, held_elements(v)) for v in results}
+    needs: dict[Value, float] = {
+        v: min(count, sizes.get(v, held_elements(v))) for v, count in results.items()
+    }
     for node in reversed(nodes):
         wanted = max((needs.get(out, 0.0) for out in node.outs if out.is_tensor), default=0.0)
         if not wanted:
@@ -36,7 +43,8 @@ def demanded(nodes: Sequence[Node], results: Iterable[Value]) -> dict[Value, flo
         share = max(needs.get(o, 0.0) / max(sizes[o], 1) for o in node.outs if o.is_tensor)
         form = as_call(node).op.form
         # What a value is pieced together of is needed alike, as far as that is known.
-        whole = isinstance(form, _WHOLE) or (isinstance(form, View) and form.pieces)
+        pieced = isinstance(form, View) and form.pieces and not boxes
+        whole = isinstance(form, _WHOLE) or pieced
         for value in dict.fromkeys(v for v in node.operands() if v.is_tensor):
             held = sizes.get(value, held_elements(value))
             more = share * held if whole else wanted

@@ -77,7 +77,7 @@ def instructions_of(node: Node) -> Instructions:
         return _in_dtype(Instructions(multiplies=2, adds=3), next(node.operands()).dtype)
     if isinstance(form, Reduction | Scan):
         operand = next(node.operands()).dtype
-        return _counted(form.combine.format(a="a", b="b"), operand)
+        return counted(form.combine.format(a="a", b="b"), operand)
     return NONE
 
 
@@ -90,7 +90,7 @@ def _of_pointwise(node: Node, form: Pointwise) -> Instructions:
     number = last.value if isinstance(last, Const) else None
     text = form.expression(typing.operands[0], number)
     names = {param.name: param.name for param in as_call(node).op.params}
-    found = _counted(text.format(**names, dtype="dtype"), typing.operands[0])
+    found = counted(text.format(**names, dtype="dtype"), typing.operands[0])
     return found + conversion(typing.computed, node.out.dtype)
 
 
@@ -110,7 +110,7 @@ def conversion(source: DataType, target: DataType) -> Instructions:
 
 
 @cache
-def _counted(text: str, dtype: DataType) -> Instructions:
+def counted(text: str, dtype: DataType) -> Instructions:
     """Of an expression on operands of a dtype."""
     total = NONE
     for part in ast.walk(ast.parse(text, mode="eval")):
