@@ -9,7 +9,12 @@ import pytest
 from tests.lowering.kernels import vector_add
 from tritonfuser import DataType, SourceLoc, options
 from tritonfuser.cache.keys.kernel_key import NOT_IN_KEY, kernel_key
-from tritonfuser.lowering.kernel_source import CooperativeWorkspace, KernelSource, SizeArg
+from tritonfuser.lowering.kernel_source import (
+    ArrivalCounters,
+    CooperativeWorkspace,
+    KernelSource,
+    SizeArg,
+)
 
 CHANGED = {
     "name": "other",
@@ -25,6 +30,7 @@ CHANGED = {
     "unaligned": frozenset({"tv0"}),
     "follows": True,
     "workspace": CooperativeWorkspace("workspace_ptr", DataType.Int32, 8),
+    "arrivals": ArrivalCounters(16),
     "max_registers": 64,
     "asserts": True,
 }

@@ -164,6 +164,11 @@ def _other_overlap(data: Data, rng: random.Random) -> None:
         rng.choice(data["segments"])["overlap"] = rng.random() < 0.5
 
 
+def _other_finish(data: Data, rng: random.Random) -> None:
+    if data["segments"]:
+        rng.choice(data["segments"])["finishes"] = rng.random() < 0.7
+
+
 MUTATIONS: list[Callable[[Data, random.Random], None]] = [
     _swap,
     _move,
@@ -178,6 +183,8 @@ MUTATIONS: list[Callable[[Data, random.Random], None]] = [
     _split,
     _unsplit,
     _other_overlap,
+    _other_finish,
+    _other_finish,
     _other_scheduler,
     _other_params,
     _other_params,

@@ -15,11 +15,13 @@ from ..heuristics.search.schedule_space import (
     ScheduleSpace,
     SegmentSpace,
     SplitSpace,
+    with_finish,
     with_parts,
 )
 from ..heuristics.search.space import Alternative, SearchSpace
 from ..heuristics.search.spaces import SPACES
 from ..ir import Fusion
+from ..lowering.legality.finishing import kernel_before
 from ..lowering.legality.scheduler import why_not_scheduler
 from ..lowering.run_options import RunOptions
 from ..lowering.schedules import schedule_of
@@ -66,7 +68,13 @@ def search_space(
             counts = _counts(split.parts)
             legal = [n for n in counts if is_legal(with_parts(chosen, field, place, n))]
             splits.append(SplitSpace(field, place, split.value, _meaning(split), tuple(legal)))
-    return ScheduleSpace(chosen, tuple(map(segment_space, found.segments)), tuple(splits))
+    spaces = []
+    for place, piece in enumerate(found.segments):
+        own = chosen.segments[place].finishes
+        either = (own, not own) if kernel_before(found.segments, place) is not None else (own,)
+        values = tuple(f for f in either if f == own or is_legal(with_finish(chosen, place, f)))
+        spaces.append(replace(segment_space(piece), finishes=values))
+    return ScheduleSpace(chosen, tuple(spaces), tuple(splits))
 
 
 def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Legality:

@@ -72,6 +72,9 @@ class SegmentSchedule:
     overlap : bool
         The kernel may start while the one before it ends (programmatic dependent launch), on
         devices that can do that.
+    finishes : bool
+        It has no launch of its own: the programs that arrive last of the kernel whose results it
+        reduces compute it. Warps are those of that kernel.
     params : HeuristicParams
         The scheduler's params; their class says which scheduler.
     """
@@ -81,6 +84,7 @@ class SegmentSchedule:
     loads: tuple[str, ...] = ()
     co_reduced: tuple[str, ...] = ()
     overlap: bool = True
+    finishes: bool = False
     params: HeuristicParams
 
     def __post_init__(self) -> None:

@@ -92,7 +92,42 @@ class CooperativeWorkspace:
         return f"torch.full(({self.count},), -1, dtype={self.dtype.info.torch}, device={{}})"
 
 
-Argument = Union[KernelArg, SizeArg, CooperativeWorkspace]
+ARRIVALS = "arrivals_ptr"
+"""The name of the argument with the counters of programs that have arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalCounters:
+    """Counters of the programs that have done their part, as a run-time argument.
+
+    Attributes
+    ----------
+    count : int
+        Counters. All are 0 before the kernel starts, and after it.
+    is_tensor : bool
+        It is passed as a pointer.
+    """
+
+    count: int
+    is_tensor: bool = True
+
+    @property
+    def name(self) -> str:
+        """The argument's name."""
+        return ARRIVALS
+
+    @property
+    def dtype(self) -> DataType:
+        """Of a counter."""
+        return DataType.Int32
+
+    @property
+    def made(self) -> str:
+        """How torch makes it, with ``{}`` for the device."""
+        return f"torch.zeros(({self.count},), dtype={self.dtype.info.torch}, device={{}})"
+
+
+Argument = Union[KernelArg, SizeArg, CooperativeWorkspace, ArrivalCounters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +159,8 @@ class KernelSource:
     workspace : CooperativeWorkspace or None
         The last run-time argument, where programs wait for one another. All of them must be
         resident at once. None for other kernels.
+    arrivals : ArrivalCounters or None
+        The last run-time argument, where the last programs that arrive finish what others began.
     max_registers : int
         Limit on the registers of a thread; 0 for the compiler's choice.
     asserts : bool
@@ -147,10 +184,12 @@ class KernelSource:
     unaligned: frozenset[str] = frozenset()
     follows: bool = False
     workspace: CooperativeWorkspace | None = None
+    arrivals: ArrivalCounters | None = None
     max_registers: int = 0
     asserts: bool = False
 
     @property
     def passed(self) -> tuple[Argument, ...]:
         """All run-time arguments, in order."""
-        return (*self.args, *self.sizes, *((self.workspace,) if self.workspace else ()))
+        memory = (self.workspace, self.arrivals)
+        return (*self.args, *self.sizes, *(item for item in memory if item is not None))

@@ -138,11 +138,12 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
 
 
 def tile(segmented: SegmentedFusion, piece: Segment) -> TiledSegment | None:
-    """A segment on kernel axes. None without a kernel: it has no elements, or torch runs it."""
+    """A segment on kernel axes. None without a kernel of its own: it has no elements, or torch runs
+    it, or another kernel finishes it."""
     if piece.scheduler in ("no_op", "expr_eval"):
         return None
     refuse_unheld(piece)
-    return tile_segment(segmented, piece)
+    return None if piece.finishes else tile_segment(segmented, piece)
 
 
 def emit_kernel(

@@ -23,6 +23,7 @@ def segment_schedule(piece: Segment) -> SegmentSchedule:
         loads=tuple(v.name for v in piece.loads),
         co_reduced=tuple(m.node.out.name for m in piece.members if _is_co_reduced(m, piece)),
         overlap=piece.overlap,
+        finishes=bool(piece.finishes),
         params=piece.params,
     )
 

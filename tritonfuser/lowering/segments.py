@@ -198,6 +198,9 @@ class Segment:
         tensors differ, or sizes vary.
     overlap : bool
         Its kernel may start while the one before it ends, where the device can do that.
+    finishes : str
+        The segment whose kernel computes it too: each of its tiles by the last program that arrives
+        of those that make what the tile reads. Empty for a kernel of its own.
     follows : bool
         Its kernel starts while the one before it ends (programmatic dependent launch).
     followed : bool
@@ -228,6 +231,7 @@ class Segment:
     depth: int = 0
     row_start: Affine | None = None
     overlap: bool = True
+    finishes: str = ""
     follows: bool = False
     followed: bool = False
 
@@ -285,6 +289,10 @@ class SegmentedFusion:
     layouts: dict[Value, tuple[int, ...]]
     cuts: tuple[str, ...] = field(default=())
     rewrites: Rewrites = field(default=Rewrites())
+
+    def finishing(self, piece: Segment) -> tuple[Segment, ...]:
+        """The segments that the kernel of another one finishes."""
+        return tuple(other for other in self.segments if other.finishes == piece.name)
 
     def summary(self) -> str:
         """The segments on one line, and a line for each cut."""

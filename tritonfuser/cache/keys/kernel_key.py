@@ -21,6 +21,8 @@ _AS: dict[str, Callable[[KernelSource], object]] = {
     "args": lambda source: tuple((arg.name, arg.dtype, arg.is_tensor) for arg in source.args),
     # That the programs of a cooperative kernel fit is checked when it is loaded.
     "workspace": lambda source: source.workspace and (source.workspace, source.grid),
+    # How many counters there are is in the text, where that changes the code.
+    "arrivals": lambda source: source.arrivals is not None,
 }
 """What of a field is in the key, where that is not the field itself."""
 

@@ -25,6 +25,7 @@ from ..kernels import Loaded, interpreted, loaded
 from ..keys.signature import is_aligned
 from .capture import to_cpu, to_device
 from .copies import put
+from .counters import counters_on
 from .function_text import Body
 from .kernel_operands import detached, may_be_negated, resolve_neg, rounded, view_as_real
 from .random_state import draw
@@ -117,9 +118,10 @@ class PlanWriter:
             if piece.scheduler == "expr_eval":
                 self._library(place, piece)
             else:
-                for value in piece.outputs:
-                    if value not in self._buffers:  # a scatter's result is written twice
-                        self._allocate(value)
+                for one in (piece, *segmented.finishing(piece)):
+                    for value in one.outputs:
+                        if value not in self._buffers:  # a scatter's result is written twice
+                            self._allocate(value)
             if source is not None:
                 self._launch(place, piece, source)
             gone = [v.name for v, use in last.items() if use == place]
@@ -272,6 +274,8 @@ class PlanWriter:
         if source.workspace is not None:
             self.lines.append(f"workspace = {source.workspace.made.format('device')}")
             names.append("workspace")
+        counters = self._counters(source)
+        names += counters
         started = time.perf_counter()
         if not self.on_gpu:
             self.scope[f"k{place}"] = interpreted(source)
@@ -295,8 +299,22 @@ class PlanWriter:
         ]
         grid = [self.varying.text(n) for n in source.grid]
         workspace = ["workspace.data_ptr()"] if source.workspace is not None else []
-        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *workspace, *tails])
+        memory = [*workspace, *counters]
+        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *memory, *tails])
         self._step(f"k{place}({given})", Step(piece, source, aligned, took))
+
+    def _counters(self, source: KernelSource) -> list[str]:
+        """The variable of a kernel's counters, if it has any: an address on a GPU."""
+        if source.arrivals is None:
+            return []
+        count = self.varying.text(source.arrivals.count)
+        if not self.on_gpu:
+            # The interpreter may be left in the middle of a kernel: each call has its own.
+            self.lines.append(f"arrivals = torch.zeros({count}, dtype=torch.int32, device=device)")
+            return ["arrivals"]
+        self.scope["arrivals_on"] = counters_on(self.device)
+        self.lines.append(f"arrivals, held = arrivals_on(stream, {count})")
+        return ["arrivals"]
 
     def _compile(self) -> None:
         """Compile and load all kernels, in parallel."""

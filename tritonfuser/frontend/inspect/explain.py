@@ -56,6 +56,8 @@ class SegmentReport:
         instructions, matrix products, the launch.
     measured_seconds : float, optional
         Median on the GPU, the L2 cache cold when the run starts; None where it was not measured.
+    finishes : str
+        The segment whose kernel computes it too; empty for one of its own.
     """
 
     name: str
@@ -73,6 +75,7 @@ class SegmentReport:
     predicted_seconds: float
     bound: Bound
     measured_seconds: float | None = None
+    finishes: str = ""
 
     @property
     def share_of_bound(self) -> float | None:
@@ -184,6 +187,7 @@ def explain_lowered(
                 / device.bandwidth_bytes_per_s,
                 bound=bound(segment_work(piece), device),
                 measured_seconds=times.get(piece.name),
+                finishes=piece.finishes,
             )
             for piece, source in pieces
         ),
@@ -255,6 +259,8 @@ def _details(segment: SegmentReport) -> str:
     lines.append(f"ops: {', '.join(segment.ops)}")
     if segment.lines:
         lines.append(f"recorded at: {_places(segment.lines)}")
+    if segment.finishes:
+        lines.append(f"launch: none, the last programs of {segment.finishes} compute it")
     if segment.cut:
         lines.append(f"cut: {segment.cut}")
     lines += [f"not {refusal}" for refusal in segment.refusals]

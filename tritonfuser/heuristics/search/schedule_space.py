@@ -23,11 +23,14 @@ class SegmentSpace:
         That of the segment's scheduler, then those of the others that could take the segment.
     refusals : dict of str to str
         Each other scheduler, and why it cannot.
+    finishes : tuple of bool
+        What ``finishes`` of the segment may be, under the params of the schedule.
     """
 
     scheduler: str
     spaces: tuple[SearchSpace, ...]
     refusals: dict[str, str]
+    finishes: tuple[bool, ...] = (False,)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -35,6 +38,7 @@ class SegmentSpace:
             "scheduler": self.scheduler,
             "spaces": [space.to_dict() for space in self.spaces],
             "refusals": dict(self.refusals),
+            "finishes": list(self.finishes),
         }
 
 
@@ -104,8 +108,16 @@ class ScheduleSpace:
 
 
 def _drawn(segment: SegmentSchedule, space: SegmentSpace, rng: random.Random) -> SegmentSchedule:
+    segment = replace(segment, finishes=rng.choice(space.finishes))
     params = rng.choice(space.spaces).draw(rng) if space.spaces else None
     return segment if params is None else replace(segment, params=params)
+
+
+def with_finish(schedule: Schedule, place: int, finishes: bool) -> Schedule:
+    """The schedule with a segment in a launch of its own, or in that of another."""
+    segments = list(schedule.segments)
+    segments[place] = replace(segments[place], finishes=finishes)
+    return replace(schedule, segments=tuple(segments))
 
 
 def with_parts(schedule: Schedule, field: str, place: int, parts: int) -> Schedule:

@@ -85,6 +85,9 @@ class Launcher:
                 (workspace.count,), -1, dtype=workspace.dtype.info.torch, device=device
             )
             args = (*args, made)
+        arrivals = self.source.arrivals
+        if arrivals is not None:
+            args = (*args, torch.zeros(arrivals.count, dtype=torch.int32, device=device))
         given = [arg.data_ptr() if isinstance(arg, torch.Tensor) else arg for arg in args]
         with torch.cuda.device(self.device_index):
             stream = torch.cuda.current_stream(self.device_index).cuda_stream

@@ -1,8 +1,8 @@
-"""Functions by which the programs of one kernel publish floats to one another.
+"""Functions by which the programs of one kernel publish results to one another.
 
-The workspace is filled with a nan whose bits are all set, which no arithmetic gives. Any other
-word is a published float, so no flag and no memory fence is needed. The low-latency protocol of
-NVIDIA's NCCL does the same with a flag in each word.
+What programs wait for is published in a workspace, which is filled with a nan whose bits are all
+set: no arithmetic gives it. Any other word is a published float, so no flag and no memory fence is
+needed. The low-latency protocol of NVIDIA's NCCL does the same with a flag in each word.
 """
 
 # Triton reads the annotations of a jitted function as types of its arguments.
@@ -15,6 +15,21 @@ import triton
 import triton.language as tl
 
 from .power_functions import is_nvidia
+
+
+@triton.jit
+def is_last(counter, programs):
+    """Whether this is the last of so many programs that arrive at a counter; it is 0 again then.
+
+    What all of them have stored before can be read by the last one. The barrier orders the stores
+    of a program's threads before its ticket, which is drawn by one of them: release and acquire
+    for the whole device (PTX ISA, memory consistency model, causality order).
+    """
+    tl.debug_barrier()
+    ticket = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu")
+    last = ticket == programs - 1
+    tl.store(counter, 0, mask=last)
+    return last
 
 
 @triton.jit

@@ -16,7 +16,7 @@ from triton.language.extra import libdevice
 
 # Kernels import from here what is written elsewhere.
 from .aligned_functions import edges, whole_vectors
-from .cooperative_functions import peek, publish, wait_for
+from .cooperative_functions import is_last, peek, publish, wait_for
 from .float8_functions import e4m3_to_float, e5m2_to_float, float_to_e4m3, float_to_e5m2
 from .float_functions import (
     coarse_exp,

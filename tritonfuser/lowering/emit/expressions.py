@@ -43,9 +43,13 @@ def _is_plain(name: Name) -> bool:
     return name.dtype in (DataType.Int, DataType.Int32)
 
 
-def load_text(pointer: str, mask: str) -> str:
-    """A load; zeros where the mask does not hold."""
-    return f"tl.load({pointer}, mask={mask}, other=0)" if mask else f"tl.load({pointer})"
+def load_text(pointer: str, mask: str, fresh: bool = False) -> str:
+    """A load; zeros where the mask does not hold; ``fresh`` from the L2 cache or memory."""
+    rest = f", mask={mask}, other=0" if mask else ""
+    return f"tl.load({pointer}{rest}{_PAST_L1 if fresh else ''})"
+
+
+_PAST_L1 = ', cache_modifier=".cg"'
 
 
 def zero(dtype: DataType) -> Name:

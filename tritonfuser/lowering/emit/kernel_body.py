@@ -34,7 +34,7 @@ class KernelBody:
         self.nest = nest
         index = facts.index_writer(nest)
         self.writer = index.writer
-        self.axes = AxesWriter(index, nest)
+        self.axes = AxesWriter(index, nest, facts.program)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
         self._online: dict[Value, OnlineSoftmax] = {}
 
@@ -108,7 +108,9 @@ class KernelBody:
         for store, maps in tiles.items():
             for at in maps[:1] if along_row else maps:
                 self.writers.stores.write(store, at)
-        header = _loop_header(loop, self.segment.kernel_params.num_stages, backwards)
+        stages = self.segment.kernel_params.num_stages
+        said = stages > 1 or self.facts.launch_stages != stages
+        header = _loop_header(loop, stages if said else None, backwards)
         self.writer.close_loop(header, *_positions(loop, backwards))
         for end in ends:
             end()
@@ -143,11 +145,11 @@ class KernelBody:
             self.writers.fetch(member, tiles[:1] if self.nest.loop == "r" else tiles)
 
 
-def _loop_header(loop: Tile, stages: int, backwards: bool) -> str:
-    """The ``for`` line of a loop over a tile's positions."""
+def _loop_header(loop: Tile, stages: int | None, backwards: bool) -> str:
+    """The ``for`` line of a loop over a tile's positions; without stages those of the launch."""
     moving = f"{loop.name}_back" if backwards else f"{loop.name}_start"
     name, step = (loop.name, "1") if loop.block is None else (moving, loop.block)
-    if stages > 1:
+    if stages is not None:
         return f"for {name} in tl.range(0, {loop.stop_text}, {step}, num_stages={stages}):"
     steps = f"{loop.stop_text}" if loop.block is None else f"0, {loop.stop_text}, {step}"
     return f"for {name} in range({steps}):"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...device import NVIDIA_WARP_SIZE
 from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Fusion, Value
-from ...ops.builder import as_call
-from ...ops.table import View
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..device_lib import functions
-from ..kernel_source import Argument, KernelArg, KernelSource, SizeArg, passed_dtype
+from ..kernel_source import Argument, KernelArg, KernelSource, SizeArg
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.cooperative_nest import CooperativeNest
@@ -26,6 +24,8 @@ from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
 from .expressions import triton_name
+from .finish import Finish, counters_of, finish_lines, finishes
+from .kernel_arguments import argument_name, numbers, telling_ops
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, uses_torch
@@ -76,23 +76,35 @@ def emit(
         check_bounds=check_bounds,
     )
     writer = _body(facts, nest)
-    body = without_unused([*_overlap(segment), *_numbers(segment, seeds), *writer.write()])
-    body = body or [Line("pass")]
-    args = _args(segment)
-    name = kernel_name(segment)
+    body = without_unused([*_overlap(segment), *numbers(segment, seeds), *writer.write()])
+    lasts = finishes(facts, tiled.finishing, seeds, env)
+    body = [*(body or [Line("pass")]), *finish_lines(lasts)]
+    args = _args(segment, lasts)
+    name = kernel_name(segment, lasts)
     params = segment.kernel_params
-    sizes = _sizes(body, wide, env)
+    wide |= any(last.wide_index for last, _ in tiled.finishing)
+    sizes = _sizes([*body, *(line for last in lasts for line in last.body)], wide, env)
     workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
-    passed = (*args, *sizes, *((workspace,) if workspace else ()))
-    body = [*_least(sizes, env), *_multiples(sizes), *body]
-    text, placed = _module(name, segment, nest, passed, body, env)
+    arrivals = counters_of(lasts)
+    memory = tuple(item for item in (workspace, arrivals) if item is not None)
+    made = _Module(
+        name=name,
+        segment=segment,
+        args=(*args, *sizes, *memory),
+        constants=(*nest.constants, *(item for last in lasts for item in last.constants)),
+        grid=grid_of(nest),
+        body=[*_least(sizes, env), *_multiples(sizes), *body],
+        helpers=lasts,
+    )
+    text, placed = _module(made, env)
     narrow = unvectorized(writer.loaded, tiled.inputs, nest.tiles)
+    narrow = narrow.union(*(last.narrow for last in lasts))
     return KernelSource(
         name=name,
         text=text,
         args=args,
-        constants=nest.constants,
-        grid=grid_of(nest),
+        constants=made.constants,
+        grid=made.grid,
         num_warps=params.num_warps,
         num_stages=params.num_stages,
         lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
@@ -100,10 +112,24 @@ def emit(
         sizes=sizes,
         follows=segment.follows,
         workspace=workspace,
+        arrivals=arrivals,
         max_registers=params.max_registers,
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
-        asserts=any(line.asserts for line in body),
+        asserts=any(line.asserts for _, line in placed),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Module:
+    """What a module's text is made of: the kernel, and the functions that it calls."""
+
+    name: str
+    segment: Segment
+    args: tuple[Argument, ...]
+    constants: tuple[tuple[str, int], ...]
+    grid: tuple[int, int, int]
+    body: list[Line]
+    helpers: tuple[Finish, ...]
 
 
 def _body(facts: KernelFacts, nest: Nest) -> KernelBody | CooperativeBody | ProductBody:
@@ -154,43 +180,27 @@ def _least(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
     return [Line(f"tl.assume({name} >= {low})") for name, low in known if low >= LEAST_TOLD]
 
 
-def _numbers(segment: Segment, seeds: Seeds) -> list[Line]:
-    """The numbers that the kernel is given, in their types; what a run draws with is fetched."""
-    drawn = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
-    fetched = {value for pair in seeds for value in pair}
-    given = [v for v in segment.inputs if not v.is_tensor and v not in fetched]
-    typed = ((v.name, triton_name(passed_dtype(v))) for v in given)
-    return [
-        *(Line(f"{pair} = drawn({pair})") for pair in drawn),
-        *(Line(f"{name} = scalar({name}, {dtype})") for name, dtype in typed),
-    ]
+def _args(segment: Segment, lasts: Iterable[Finish]) -> tuple[KernelArg, ...]:
+    """What the kernel is given, and what the functions that finish others need beside."""
+    own = (*segment.inputs, *segment.outputs)
+    values = dict.fromkeys((*own, *(value for last in lasts for value in last.values)))
+    return tuple(KernelArg(argument_name(v), v, v.is_tensor) for v in values)
 
 
-def _args(segment: Segment) -> tuple[KernelArg, ...]:
-    return tuple(
-        KernelArg(f"{v.name}_ptr" if v.is_tensor else v.name, v, v.is_tensor)
-        for v in (*segment.inputs, *segment.outputs)
-    )
+def kernel_name(segment: Segment, lasts: Iterable[Finish] = ()) -> str:
+    """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few telling ops.
+
+    ``s0_reduction_sum_then_s1``: it computes what is left of ``s1`` too.
+    """
+    then = [f"then_{last.segment.name}" for last in lasts]
+    return "_".join([segment.name, segment.scheduler, *telling_ops(segment), *then]).lower()
 
 
-def kernel_name(segment: Segment) -> str:
-    """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few telling ops."""
-    ops = [n.op for n in segment.nodes if not isinstance(as_call(n).op.form, View)]
-    telling = list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
-    return "_".join([segment.name, segment.scheduler, *telling]).lower()
-
-
-def _module(
-    name: str,
-    segment: Segment,
-    nest: Nest,
-    args: tuple[Argument, ...],
-    body: list[Line],
-    env: ShapeEnv | None,
-) -> tuple[str, list[tuple[int, Line]]]:
-    """The text, and the number of each line of the body in it."""
+def _module(made: _Module, env: ShapeEnv | None) -> tuple[str, list[tuple[int, Line]]]:
+    """The text, and the number of each line of all bodies in it."""
+    segment, args = made.segment, made.args
+    body = [*made.body, *(line for last in made.helpers for line in last.body)]
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.code for line in body)))
-    parameters = [*map(_parameter, args), *(f"{c}: tl.constexpr" for c, _ in nest.constants)]
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]
     if uses_torch(args, body):
         text.append("import torch")
@@ -202,8 +212,21 @@ def _module(
     elif _has_bfloat16(args, body):
         # Triton's own interpreter cuts off where it should round, and multiplies bits.
         text += ["", "import tritonfuser  # noqa: F401  bfloat16 under TRITON_INTERPRET=1"]
-    text += ["", "", "@triton.jit", *_signature(name, parameters)]
     placed: list[tuple[int, Line]] = []
+    for last in made.helpers:
+        parameters = [*last.parameters, *(f"{c}: tl.constexpr" for c in last.blocks)]
+        _write(text, placed, _signature(last.name, parameters), last.body)
+    parameters = [*map(_parameter, args), *(f"{c}: tl.constexpr" for c, _ in made.constants)]
+    _write(text, placed, _signature(made.name, parameters), made.body)
+    text += ["", "", *launch_lines(made.name, made.grid, made.constants, args, segment, body, env)]
+    return "\n".join(text) + "\n", placed
+
+
+def _write(
+    text: list[str], placed: list[tuple[int, Line]], signature: list[str], body: Iterable[Line]
+) -> None:
+    """Put a jitted function behind a text."""
+    text += ["", "", "@triton.jit", *signature]
     shown: SourceLoc | None = None
     for line in body:
         indent = "    " * (line.depth + 1)
@@ -212,8 +235,6 @@ def _module(
             text.append(f"{indent}# {place_text(shown)}")
         text.append(indent + line.text)
         placed.append((len(text), line))
-    text += ["", "", *launch_lines(name, nest, args, segment, body, env)]
-    return "\n".join(text) + "\n", placed
 
 
 def _has_bfloat16(args: tuple[Argument, ...], body: list[Line]) -> bool:

@@ -39,6 +39,12 @@ class KernelFacts:
         Buffers that do not start at a multiple of 16 bytes.
     check_bounds : bool
         Whether it asserts that indices read at run time are of their dims.
+    fresh : frozenset of Value
+        What other programs of the same launch have stored before.
+    program : str
+        The number of a tile, in the text; empty where that is the number of the program.
+    launch_stages : int
+        Pipeline stages that the launch has for loops which say nothing else.
     """
 
     fusion: Fusion
@@ -48,6 +54,9 @@ class KernelFacts:
     wide_index: bool
     misaligned: frozenset[Value] = frozenset()
     check_bounds: bool = False
+    fresh: frozenset[Value] = frozenset()
+    program: str = ""
+    launch_stages: int = 1
 
     def index_writer(self, nest: Nest) -> IndexWriter:
         """An empty text, and what writes positions into it."""
@@ -81,7 +90,7 @@ class KernelWriters:
         self.index = index
         self.writer = index.writer
         repeats = RepeatWriter(index, part)
-        self.loads = LoadWriter(index, repeats, facts.stored)
+        self.loads = LoadWriter(index, repeats, facts.stored, facts.fresh)
         self._special_load = special_load
         self.values = ValueWriter(
             facts.fusion, facts.stored, repeats, self._load, self._reduce_again

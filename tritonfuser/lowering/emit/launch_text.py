@@ -8,14 +8,27 @@ from typing import Any
 from ...dtypes import EIGHT_BIT_FLOATS, Category
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
-from ..kernel_source import Argument, CooperativeWorkspace, KernelArg, SizeArg
+from ..kernel_source import (
+    Argument,
+    ArrivalCounters,
+    CooperativeWorkspace,
+    KernelArg,
+    SizeArg,
+)
 from ..segments import Segment
 from ..tile.nest import Nest
 from .lines import Line
 
 _INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
 
-_WORKSPACE_NOTE = "Where programs publish what they reduced; all of them run at a time."
+_MEMORY: dict[type, tuple[str, str]] = {
+    CooperativeWorkspace: (
+        "workspace",
+        "Where programs publish what they reduced; all of them run at a time.",
+    ),
+    ArrivalCounters: ("arrivals", "How many programs have done their part, by what they share."),
+}
+"""What memory a kernel needs for itself is called, and what it is for."""
 
 
 def grid_of(nest: Nest) -> tuple[int, int, int]:
@@ -28,14 +41,15 @@ def uses_torch(args: tuple[Argument, ...], body: list[Line]) -> bool:
     """Whether ``launch`` needs torch by name."""
     return (
         _makes_descriptors(body)
-        or any(isinstance(arg, CooperativeWorkspace) for arg in args)
+        or any(type(arg) in _MEMORY for arg in args)
         or any("torch." in _passed(arg) for arg in args)
     )
 
 
 def launch_lines(
     name: str,
-    nest: Nest,
+    programs: tuple[int, int, int],
+    constants: tuple[tuple[str, int], ...],
     args: tuple[Argument, ...],
     segment: Segment,
     body: list[Line],
@@ -47,6 +61,10 @@ def launch_lines(
     ----------
     name : str
         The kernel's name.
+    programs : tuple of int
+        The grid.
+    constants : tuple of (str, int)
+        The block sizes.
     args : tuple of Argument
         What the kernel takes.
     body : list of Line
@@ -54,7 +72,7 @@ def launch_lines(
     env : ShapeEnv, optional
         Of sizes that vary: ``launch`` takes those that the others are computed from.
     """
-    grid = ", ".join(repr(count) for count in grid_of(nest))
+    grid = ", ".join(repr(count) for count in programs)
     given = [_given(arg) for arg in args if isinstance(arg, KernelArg)]
     symbols: list[str] = []
     lines: list[str] = []
@@ -62,7 +80,7 @@ def launch_lines(
         words = [a.name for a in args if isinstance(a, SizeArg)]
         symbols, lines = computed(env, [*words, *(atom.name for atom in atoms_in(env, grid))])
     taken = ", ".join([*given, *symbols])
-    call = [*map(_passed, args), *_options(nest, args, segment, body)]
+    call = [*map(_passed, args), *_options(constants, args, segment, body)]
     return [
         f"def launch({taken}):",
         f'    """Run the kernel on tensors: {taken}."""',
@@ -98,17 +116,22 @@ def _memory(args: tuple[Argument, ...], body: list[Line]) -> list[str]:
             "    triton.set_allocator(lambda n, *_: "
             'torch.empty(n, dtype=torch.int8, device="cuda"))',
         ]
-    for workspace in (a for a in args if isinstance(a, CooperativeWorkspace)):
-        device = next(f"{_given(a)}.device" for a in args if a.is_tensor)
-        lines += [f"    # {_WORKSPACE_NOTE}", f"    workspace = {workspace.made.format(device)}"]
+    for memory in args:
+        if isinstance(memory, CooperativeWorkspace | ArrivalCounters):
+            device = next(f"{_given(a)}.device" for a in args if a.is_tensor)
+            name, note = _MEMORY[type(memory)]
+            lines += [f"    # {note}", f"    {name} = {memory.made.format(device)}"]
     return lines
 
 
 def _options(
-    nest: Nest, args: tuple[Argument, ...], segment: Segment, body: list[Line]
+    blocks: tuple[tuple[str, int], ...],
+    args: tuple[Argument, ...],
+    segment: Segment,
+    body: list[Line],
 ) -> list[str]:
     """The constants, and how Triton is to compile and launch the kernel."""
-    constants = [f"{key}={value}" for key, value in nest.constants]
+    constants = [f"{key}={value}" for key, value in blocks]
     params = segment.kernel_params
     options = [f"num_warps={params.num_warps}", f"num_stages={params.num_stages}"]
     options += ["launch_pdl=True"] if segment.follows else []

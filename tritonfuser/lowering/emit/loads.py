@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ...ir import Value
 from ...symbolic.index_expr import Affine
@@ -22,6 +22,9 @@ class LoadWriter:
     ----------
     stored : mapping
         Values in memory, with the strides of their buffers in elements.
+    fresh : collection of Value
+        What other programs of the same launch have stored: it is loaded past the L1 cache, which
+        may have what was there before.
 
     Attributes
     ----------
@@ -34,11 +37,13 @@ class LoadWriter:
         index: IndexWriter,
         repeats: RepeatWriter,
         stored: Mapping[Value, tuple[int, ...]],
+        fresh: Container[Value] = frozenset(),
     ) -> None:
         self.writer = index.writer
         self.index = index
         self.repeats = repeats
         self.stored = stored
+        self.fresh = fresh
         self.loaded: list[Read] = []
 
     def load(self, read: Read) -> Name:
@@ -59,18 +64,20 @@ class LoadWriter:
         offset = offset_of(read.index, self.stored[value])
         dims = self.index.dims(offset) | self.index.guard_dims(read.guards)
         self.loaded.append(read)
+        fresh = value in self.fresh
+        known = "" if fresh else value.name  # such a load gets no other policy for caches
         repeat = repeat_of(offset, read.guards, self.index.met(offset), self.index.rank)
         if repeat is None:
             mask = self.index.mask_name(dims, read.guards)
-            text = load_text(self._pointer(read, offset, dims, mask), mask)
-            name = self.writer.define(value, text, dims, value.dtype, loads=value.name)
+            text = load_text(self._pointer(read, offset, dims, mask), mask, fresh)
+            name = self.writer.define(value, text, dims, value.dtype, loads=known)
             if not mask:
                 return name
             tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
             return self.writer.masked_loads.add(name, self.writer.scope_for(dims).lines, tiles)
         pointer = self.address(value, self.repeats.offset(offset, repeat))
-        text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat))
-        run = self.writer.define(value, text, dims, value.dtype, None, "_lane", value.name)
+        text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
+        run = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
         return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:

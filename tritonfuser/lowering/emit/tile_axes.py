@@ -12,12 +12,19 @@ from .lines import Line, Name
 
 
 class AxesWriter:
-    """Writes a program's positions along each kernel axis."""
+    """Writes a program's positions along each kernel axis.
 
-    def __init__(self, index: IndexWriter, nest: Nest) -> None:
+    Parameters
+    ----------
+    program : str
+        The number of the tile to compute, where that is not the number of the program.
+    """
+
+    def __init__(self, index: IndexWriter, nest: Nest, program: str = "") -> None:
         self.index = index
         self.writer = index.writer
         self.nest = nest
+        self.program = program
 
     def write(self) -> None:
         """Write the program's range along each axis that is not moved by a loop."""
@@ -53,7 +60,7 @@ class AxesWriter:
         first = "" if split is None else f"part * {split.width // count} + "
         for number, (other, _) in enumerate(self.nest.grid):
             if other == tile:
-                return f"{first}tl.program_id({number}){wide} * ({part}) + {within}"
+                return f"{first}{self._program(number)} * ({part}) + {within}"
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
@@ -80,7 +87,10 @@ class AxesWriter:
         self._line(f"parts = tl.arange(0, {split.parts})")
 
     def _program(self, number: int) -> str:
-        return f"tl.program_id({number}){self.index.widened}"
+        """The program's place along an axis of the grid, or that of the tile that it is given."""
+        if not self.program:
+            return f"tl.program_id({number}){self.index.widened}"
+        return f"tl.cast({self.program}, tl.int64)" if self.index.wide else self.program
 
     def _start(self, tile: Tile) -> str:
         """What is added to a tile's range."""

@@ -16,6 +16,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import bits
 from ..legality.device_limits import why_not_launched
+from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE, grown_with
 from ..legality.loop_nests import nesting_of
 from ..legality.params import why_not_params
@@ -90,7 +91,8 @@ class GivenGroups(Placement):
             reason = why_not_launched(piece.params, self.device)
             if reason is not None:
                 raise ParamsError(f"{where}.params: {reason}")
-            if not self.segments[place].overlap and piece.scheduler in ("expr_eval", "no_op"):
+            alone = piece.scheduler not in ("expr_eval", "no_op") and not piece.finishes
+            if not self.segments[place].overlap and not alone:
                 raise ParamsError(f"{where}.overlap: expected true: the segment has no kernel")
             self._refuse_idle(piece, where)
 
@@ -115,6 +117,22 @@ class GivenGroups(Placement):
     def overlaps(self, group: FusionGroup) -> bool:
         """As the schedule says."""
         return self.segments[self._segment_of(group)].overlap
+
+    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+        """As the schedule says.
+
+        Raises
+        ------
+        ParamsError
+            The kernel whose results it reads cannot compute it as well.
+        """
+        place = self._places[_name_of(last)][0]
+        if not self.segments[place].finishes:
+            return last
+        if first is None or reason is not None:
+            why = reason or "no kernel before it makes what it reads"
+            raise ParamsError(f"segments[{place}].finishes: expected false: {why}")
+        return in_launch_of(first, last)
 
     def _segment_of(self, group: FusionGroup) -> int:
         if group.library is not None:

@@ -9,12 +9,17 @@ from itertools import islice
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem
+from ...heuristics.programs import Finishing
 from ...ir import Fusion, Value
+from ...symbolic.queries import known_divisor
 from ..access.bytes_moved import held_bytes
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
+from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE
+from ..segments import Segment
+from ..tile.arrivals import arrivals
 from . import questions
 from .joining import Joining
 from .placement import Placement
@@ -53,6 +58,25 @@ class Grouper(Placement):
     ) -> tuple[HeuristicParams, tuple[str, ...]]:
         """What the first scheduler that takes the group proposes."""
         return questions.propose(problem), tuple(questions.refusals(problem))
+
+    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+        """By the other kernel where that saves time."""
+        if first is None or reason is not None:
+            return last
+        assert last.problem is not None
+        meeting = arrivals(first, last, block=1)
+        facts = Finishing(
+            problem=last.problem,
+            params=last.kernel_params,
+            launch=first.kernel_params,
+            counters=meeting.counters,
+            width=meeting.width,
+            divisor=known_divisor(meeting.width) if meeting.exact else 0,
+        )
+        params = questions.finishing(facts)
+        if params is None:
+            return last
+        return in_launch_of(first, replace(last, params=params))
 
     def _place_reducer(self, anchor: Anchor) -> None:
         """Place a reduction or scan. What it reads is stored box by box before where that pays."""

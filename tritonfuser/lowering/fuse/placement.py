@@ -27,6 +27,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..passes.contract_to_mma import is_product
+from ..segments import Segment
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
 
@@ -95,6 +96,20 @@ class Placement(ABC):
     def overlaps(self, group: FusionGroup) -> bool:
         """Whether a group's kernel may start while the one before it ends."""
         return True
+
+    @abstractmethod
+    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+        """A segment as it is computed by the kernel of another, or by one of its own.
+
+        Parameters
+        ----------
+        first : Segment or None
+            The segment whose kernel could finish it. None for none.
+        last : Segment
+            The segment.
+        reason : str or None
+            Why that kernel cannot. None where it can.
+        """
 
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""

@@ -13,10 +13,10 @@ from math import prod
 
 from ...device import DeviceProperties
 from ...heuristics import schedulers
-from ...heuristics.params import HeuristicParams
+from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
-from ...heuristics.programs import leaves_idle, programs_of
+from ...heuristics.programs import Finishing, finishing_params, leaves_idle, programs_of
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
@@ -163,6 +163,12 @@ def pays_in_boxes(whole: StoreWork, boxes: StoreWork, device: DeviceProperties) 
 
 def _positions(work: StoreWork) -> list[int]:
     return [positions for positions, _ in work.nests]
+
+
+def finishing(facts: Finishing) -> KernelParams | None:
+    """The params by which the last programs of a kernel compute a segment. None for not."""
+    env = env_of(facts.problem) or env_among(facts.counters)
+    return choose(env, finishing_params, facts)
 
 
 def env_of(problem: Problem) -> ShapeEnv | None:

@@ -14,6 +14,7 @@ from ..access.read_footprint import ReadFootprint, is_scatter
 from ..access.traffic import order_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
+from ..legality.finishing import kernel_before, why_not_finished
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .placement import Placement
@@ -43,6 +44,7 @@ def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion
         replace(_segment(placed, n, names[n], footprints[n], loads), cut=cuts.get(n, ""))
         for n in order
     ]
+    segments = _finished(placed, segments, [footprints[n] for n in order])
     if placed.device.overlaps_launches:
         segments = _overlapped(segments)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
@@ -51,12 +53,27 @@ def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion
     return SegmentedFusion(placed.fusion, tuple(segments), results, layouts, why)
 
 
+def _finished(
+    placed: Placement, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
+) -> list[Segment]:
+    """The same, where the kernels of some segments compute others too."""
+    found = list(segments)
+    for place, piece in enumerate(segments):
+        before = kernel_before(found, place)
+        first = None if before is None else found[before]
+        reason = None
+        if before is not None:
+            reason = why_not_finished(found, before, place, footprints[place].loads)
+        found[place] = placed.finish(first, piece, reason)
+    return found
+
+
 def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
     """The same, where a kernel that directly follows another starts before that one ends."""
     found = list(segments)
     kernel: int | None = None
     for place, piece in enumerate(segments):
-        if piece.scheduler == "no_op":
+        if piece.scheduler == "no_op" or piece.finishes:
             continue
         runs = piece.scheduler != "expr_eval"
         if runs and piece.overlap and kernel is not None:

@@ -143,4 +143,4 @@ LAUNCH = 8 << 20
 def cost(segmented: SegmentedFusion) -> int:
     """Bytes that all kernels read and write in this run, with ``LAUNCH`` bytes for each kernel."""
     moved = sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments)
-    return hint(moved) + LAUNCH * len(segmented.segments)
+    return hint(moved) + LAUNCH * sum(not piece.finishes for piece in segmented.segments)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
 from ..segments import Segment, SegmentedFusion
+from .finishing import in_launch_of
 from .params import why_not_params
 
 
@@ -26,7 +27,15 @@ def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -
             "of this run, gives one for each.",
         )
     pairs = zip(segmented.segments, params, strict=True)
-    return replace(segmented, segments=tuple(_under(piece, chosen) for piece, chosen in pairs))
+    made = replace(segmented, segments=tuple(_under(piece, chosen) for piece, chosen in pairs))
+    named = {piece.name: piece for piece in made.segments}
+    return replace(
+        made,
+        segments=tuple(
+            in_launch_of(named[piece.finishes], piece) if piece.finishes else piece
+            for piece in made.segments
+        ),
+    )
 
 
 def _listed(segmented: SegmentedFusion) -> str:

@@ -16,6 +16,7 @@ from ...shapes import INT32_LIMIT, Memory, index_dtype
 from ...symbolic.queries import assume_at_most, assume_equal, assume_less, is_known_equal
 from ..access.aliases import buffer_strides
 from ..segments import Segment, SegmentedFusion
+from .arrivals import Arrivals, arrivals
 from .nest import Nest
 from .nest_builder import nest_of
 from .product_nest import ProductNest
@@ -38,6 +39,8 @@ class TiledSegment:
         Strides, in elements, of the buffers that it loads from and stores to.
     wide_index : bool
         Whether positions need 64 bits.
+    finishing : tuple of (TiledSegment, Arrivals)
+        The segments that the last programs of its kernel compute, and which programs those are.
     """
 
     segment: Segment
@@ -45,6 +48,7 @@ class TiledSegment:
     inputs: Strides
     outputs: Strides
     wide_index: bool
+    finishing: tuple[tuple[TiledSegment, Arrivals], ...] = ()
 
 
 def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
@@ -64,7 +68,11 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     for tile in nest.tiles:
         if tile.block is not None:
             assume_equal(tile.axis.extent, 1)
-    return TiledSegment(segment, nest, inputs, outputs, wide)
+    finishing = tuple(
+        (tile_segment(segmented, last), arrivals(segment, last))
+        for last in segmented.finishing(segment)
+    )
+    return TiledSegment(segment, nest, inputs, outputs, wide, finishing)
 
 
 def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:

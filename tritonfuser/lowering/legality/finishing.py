@@ -1,0 +1,92 @@
+"""Whether the last programs of one kernel may compute another segment. A reason is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ...ops.builder import as_call
+from ...ops.table import Random
+from ..access.read_footprint import Read
+from ..segments import Segment
+from ..tile.arrivals import why_no_tiles
+
+
+def kernel_before(segments: Sequence[Segment], place: int) -> int | None:
+    """The place of the segment that makes the last of what another reads; None for none."""
+    wanted = set(segments[place].inputs)
+    found = (n for n in reversed(range(place)) if not wanted.isdisjoint(segments[n].outputs))
+    return next(found, None)
+
+
+def why_not_finished(
+    segments: Sequence[Segment], first: int, last: int, reads: Iterable[Read]
+) -> str | None:
+    """None, or why the kernel of one segment cannot compute another as well.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        All, in their order.
+    first, last : int
+        The places of the two.
+    reads : iterable of Read
+        What the second one loads.
+    """
+    one, other = segments[first], segments[last]
+    reason = why_no_tiles(one)
+    if reason is not None:
+        return f"{one.name} has no programs for it: {reason}"
+    if one.finishes:
+        return f"{one.name}, whose results it reads, has no kernel of its own"
+    reason = why_no_tiles(other)
+    if reason is not None:
+        return reason
+    if other.co_reduced:
+        return "it reduces results of its own rows"
+    if any(store.scatter is not None for piece in (one, other) for store in piece.stores):
+        return "elements are scattered into a buffer"
+    if any(isinstance(as_call(node).op.form, Random) for node in other.nodes):
+        return "it draws random numbers"
+    late = _late(segments, first, other)
+    if late is not None:
+        return late
+    return _why_not_at(one, reads)
+
+
+def _late(segments: Sequence[Segment], first: int, other: Segment) -> str | None:
+    """What it reads that is not there when the first kernel starts."""
+    places = {value: n for n, piece in enumerate(segments) for value in piece.outputs}
+    names = {piece.name: n for n, piece in enumerate(segments)}
+    for value in other.inputs:
+        place = places.get(value)
+        if place is None or place == first:
+            continue
+        maker = segments[place]
+        runs = names[maker.finishes] if maker.finishes else place
+        if runs >= first:
+            return f"it also reads {value.name}, which is made in {maker.name}"
+    return None
+
+
+def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
+    """Whether it reads results at the axes at which they are made."""
+    stores = {store.value: store for store in one.stores}
+    for read in reads:
+        store = stores.get(read.value)
+        if store is None:
+            continue
+        whole = store.part is None and store.source is None and not store.guards
+        if not whole or read.index != store.index or read.guards:
+            return f"it reads {read.value.name} at other places than {one.name} makes it"
+    return None
+
+
+def in_launch_of(first: Segment, last: Segment) -> Segment:
+    """A segment as another kernel computes it: with the warps and registers of its launch."""
+    params = replace(
+        last.kernel_params,
+        num_warps=first.kernel_params.num_warps,
+        max_registers=first.kernel_params.max_registers,
+    )
+    return replace(last, params=params, finishes=first.name)

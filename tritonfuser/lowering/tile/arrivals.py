@@ -1,0 +1,105 @@
+"""Which programs of a kernel make what a tile of another segment reads: the last finishes it.
+
+The programs of the first kernel are numbered along the axes of its grid: some that the second
+segment reduces, the parts, and others that it keeps. ``sum`` over 8192 rows of 1024 columns in 32
+parts and tiles of 64 columns has programs ``part * 16 + columns``. 32 of them arrive at each of 16
+counters, and the last one sums up the 64 columns of all parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...heuristics.integers import ceil_div
+from ...heuristics.params import InnerOuterPersistentParams, MatmulParams, TransposeParams
+from ...symbolic.index_expr import Axis, extent
+from ...symbolic.queries import is_known_multiple
+from ..segments import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How the programs of a kernel meet at counters.
+
+    Attributes
+    ----------
+    counters : int
+        Counters. Each stands for neighbouring tiles of the segment that is finished.
+    programs : int
+        Programs that arrive at each.
+    step : int
+        Programs from one of them to the next: those between arrive at other counters.
+    tiles : int
+        Tiles that the last program at a counter finishes.
+    width : int
+        Positions of those tiles, which begin at a tile. That of all together where there is one
+        counter, and the last tile may reach past them.
+    exact : bool
+        Whether tiles have to divide ``width``.
+    """
+
+    counters: int
+    programs: int
+    step: int
+    tiles: int
+    width: int
+    exact: bool
+
+
+def why_no_tiles(segment: Segment) -> str | None:
+    """None, or why a segment's programs are not numbered along one axis of tiles."""
+    params = segment.params
+    if segment.scheduler in ("no_op", "expr_eval"):
+        return "it has no kernel"
+    if isinstance(params, MatmulParams | TransposeParams):
+        return f"programs of a {segment.scheduler} kernel have tiles along two axes"
+    if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
+        return "its programs share rows"
+    return None
+
+
+def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
+    """Where the programs of a kernel meet to finish a segment.
+
+    The axes of what the second segment reads are the same in both. Where the tiles of one do not
+    divide those of the other, all programs meet at one counter.
+
+    Parameters
+    ----------
+    block : int
+        Positions of a tile of the second segment; 0 for those of its params.
+    """
+    axes, own = _programs_along(first)
+    over, tile = _programs_along(last)
+    tile = block or tile
+    total = extent(over)
+    whole = Arrivals(1, ceil_div(extent(axes), own), 1, ceil_div(total, tile), total, False)
+    places = [place for place, axis in enumerate(axes) if axis in last.reduced]
+    if not places:
+        return whole
+    parts = axes[places[0] : places[-1] + 1]
+    kept = (*axes[: places[0]], *axes[places[-1] + 1 :])
+    apart = len(parts) != len(places) or over[: len(kept)] != kept
+    if apart or last.co_reduced:
+        return whole
+    outer, count, inner = extent(axes[: places[0]]), extent(parts), extent(axes[places[-1] + 1 :])
+    if is_known_multiple(inner, own):  # a tile is of one part
+        step, width, programs = inner // own, own, count
+    elif is_known_multiple(own, inner) and is_known_multiple(count * inner, own):
+        step, width, programs = 1, inner, count * inner // own
+    else:
+        return whole
+    width *= extent(over[len(kept) :])
+    if not is_known_multiple(width, tile):
+        return whole
+    return Arrivals(outer * step, programs, step, width // tile, width, True)
+
+
+def _programs_along(segment: Segment) -> tuple[tuple[Axis, ...], int]:
+    """The axes that programs are numbered along, and the positions that each has of them."""
+    if isinstance(segment.params, InnerOuterPersistentParams):
+        parts = tuple(share.part for share in segment.shares[:1])
+        return (*segment.batch_axes, *parts), 1
+    if segment.co_reduced:
+        return tuple(a for a in segment.parallel if a not in segment.co_reduced), 1
+    return segment.parallel, getattr(segment.params, "block_x", 1)
