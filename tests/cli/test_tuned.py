@@ -143,6 +143,7 @@ def test_tune_without_a_gpu_says_so(file):
     result = run("tune", f"{file}:rows")
     assert result.exit_code == 1
     assert "autotune needs a CUDA device, and the inputs are on cpu" in result.output
+    assert "core.py" not in result.output and "On a CPU kernels run in" in result.output
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf"])

@@ -32,6 +32,8 @@ def test_a_large_sum_of_two_runs_near_the_speed_of_light():
     (segment,) = found.segments
     assert segment.bytes_read + segment.bytes_written == 3 * 4 << 27
     assert 0.6 < segment.speed_of_light < 1.2
+    assert segment.bound.limit == "memory"
+    assert 0.6 < segment.share_of_bound < 1.2
     assert found.measured_seconds == segment.measured_seconds
     assert "of speed of light" in str(found)
 
@@ -40,6 +42,7 @@ def test_a_short_kernel_is_not_timed_by_its_launch():
     a, b = torch.randn(2, 1024, device="cuda")
     (segment,) = added().explain([a, b]).segments
     assert 0 < segment.measured_seconds < 8e-6
+    assert segment.bound.limit == "launch"
 
 
 def test_explaining_leaves_inputs_and_random_numbers_alone():

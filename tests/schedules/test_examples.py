@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tritonfuser import FusionDefinition, Schedule
+from tritonfuser import DataType, FusionDefinition, Schedule
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -67,3 +67,16 @@ def test_the_page(capsys):
     torch.testing.assert_close(scope["out"], [torch.softmax(x, 1), x.sum(0)])
     assert scope["loaded"].segments[0].params.num_warps == 8
     assert "num_warps=8" in capsys.readouterr().out
+
+
+def test_the_cost_on_the_page_is_what_is_printed():
+    """The page shows the heading and the table of a softmax."""
+    page = (ROOT / "docs" / "tuning.md").read_text()
+    x = torch.empty(8192, 4096, dtype=torch.bfloat16, device="meta")
+    with FusionDefinition() as fd:
+        t = fd.ops.cast(fd.from_pytorch(x), DataType.Float)
+        e = fd.ops.exp(fd.ops.sub(t, fd.ops.max(t, [1], keepdim=True)))
+        total = fd.ops.sum(e, [1], keepdim=True)
+        fd.add_output(fd.ops.cast(fd.ops.div(e, total), DataType.BFloat16))
+    shown = str(fd.explain([x], arch="sm_90")).split("\n\ns0: ")[0]
+    assert page.split("```text\n")[1].split("\n```")[0] == shown

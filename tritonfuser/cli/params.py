@@ -22,6 +22,7 @@ from ..frontend.tune.report import differences
 from ..frontend.tune.transfer import exported, heuristics_of, imported
 from ..frontend.vocabulary.units import seconds_text
 from ..lowering.passes.concretize import TensorSpec
+from .user_file import complaint
 
 SHORT = 12
 """Characters of an ID that are shown; any that are no other's beginning will do."""
@@ -136,10 +137,10 @@ def export_command(given: Sequence[str], output: Path | None) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--any-device", is_flag=True, help="Take schedules for GPUs that are not here too.")
 def import_command(file: Path, any_device: bool) -> None:
-    """Store schedules that `export` wrote, all of them or none.
+    """Store schedules that `export` wrote.
 
-    Each is checked: that it is for this version and for a GPU that is here, and that its
-    definition can be run with it.
+    Before any is stored each is checked: that it is for this version and for a GPU that is here,
+    and that its definition can be run with it.
     """
     try:
         data = json.loads(file.read_text())
@@ -217,5 +218,4 @@ def _or_complain(read: Any, before: str = "") -> Any:
     try:
         return read()
     except TritonFuserError as error:
-        hint = f"\n{error.hint}" if error.hint else ""
-        raise click.ClickException(f"{before}{error.message}{hint}") from error
+        raise click.ClickException(f"{before}{complaint(error)}") from error

@@ -84,6 +84,13 @@ def made_by(function: Callable[[], Any], name: str) -> tuple[FusionDefinition, A
     return fd, inputs
 
 
+def complaint(error: TritonFuserError) -> str:
+    """The text of an error of ours; without its line where that is one of the command line's."""
+    if f"at {Path(click.__file__).parent}" not in str(error):
+        return str(error)
+    return f"{error.message}\n  {error.hint}" if error.hint else error.message
+
+
 def called(function: Callable[[], Any], what: str) -> Any:
     """What the user's code returns; where it raises, its traceback and ``what`` was tried.
 
@@ -95,7 +102,8 @@ def called(function: Callable[[], Any], what: str) -> Any:
     try:
         return function()
     except TritonFuserError as error:
-        raise click.ClickException(f"{what}: {type(error).__name__}: {error}") from error
+        told = f"{what}: {type(error).__name__}: {complaint(error)}"
+        raise click.ClickException(told) from error
     except (Exception, SystemExit) as error:
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         click.echo("".join(lines).rstrip(), err=True)
