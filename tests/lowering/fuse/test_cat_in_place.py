@@ -34,11 +34,11 @@ def test_parts_of_other_sizes_are_cut_into_equal_ones() -> None:
     assert "tl.where" not in text and text.count("tl.store") == 7
 
 
-def test_parts_that_no_few_equal_ones_make_up_are_chosen_from_in_one_kernel() -> None:
-    found = check(joined(0), random(40, 8), random(3, 8))
+def test_a_part_that_equal_ones_do_not_make_up_rides_along() -> None:
+    found = check(joined(0), random(3, 8), random(40, 8))
     assert schedulers(found) == ["pointwise"]
     (text,) = texts(found)
-    assert "tl.where" in text and text.count("tl.store") == 1
+    assert "tl.where" not in text and text.count("tl.store") == 2
 
 
 def test_a_part_is_stored_by_the_kernel_that_reduces_it() -> None:

@@ -144,3 +144,8 @@ def test_boxes_have_the_bits_of_the_whole(seed: int) -> None:
 
 def test_the_random_definitions_have_boxes() -> None:
     assert sum(check(seed) > 0 for seed in range(10)) > 3
+
+
+@pytest.mark.parametrize("seed", [954])
+def test_found_failures(seed: int) -> None:
+    check(seed)

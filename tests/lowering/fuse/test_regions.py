@@ -110,6 +110,15 @@ def test_a_result_beside_boxes_is_cut_like_them() -> None:
     assert not chooses(found) and stores(found) == 4
 
 
+def test_a_result_of_other_sizes_beside_boxes_is_cut_into_as_many() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.exp(x), fd.ops.cat([y, fd.ops.neg(y)], 1)
+
+    found = check(body, noise(8, 16, 16), noise(64, 16))
+    assert schedulers(found) == ["pointwise"]
+    assert not chooses(found) and stores(found) == 4
+
+
 def test_boxes_of_less_than_a_sector_are_not_stored_apart() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         pairs = [fd.ops.broadcast(v, [False, False, True]) for v in (x, y)]

@@ -18,7 +18,6 @@ from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.split_factors import reduced_extents
 from . import questions
-from .region_work import computing_seconds
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -73,8 +72,8 @@ class Joining:
     def _rides(self, box: Anchor, group: FusionGroup) -> bool:
         """Whether a box of fewer positions than a kernel delays it by less than a launch takes."""
         idle = hint(group.loops.row_extent) - hint(box.loops.row_extent)
-        values = len(self.maker.regions.needed(box.starts))
-        return idle > 0 and computing_seconds(idle * values, self.device) < LAUNCH_S
+        count = self.maker.regions.instructions(self.maker.regions.needed(box.starts))
+        return 0 < idle * count < LAUNCH_S * self.device.instructions_per_s
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph

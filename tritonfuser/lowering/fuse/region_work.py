@@ -16,17 +16,9 @@ from ..access.traffic import Traffic
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.group_graph import GroupGraph
 
-OPS_PER_VALUE = 2
-"""Instructions for each value that is loaded or computed, its address and its mask among them."""
-
-OPS_PER_S = 64 * 1.755e9
-"""Instructions on integers that a multiprocessor does in a second: 64 lanes at the clock of an H200
-(CUDA's programming guide, arithmetic throughput of compute capability 9.0)."""
-
-
-def computing_seconds(values: int, device: DeviceProperties) -> float:
-    """How long a device takes to load and compute values, where memory is not in the way."""
-    return OPS_PER_VALUE * values / (device.sm_count * OPS_PER_S)
+MARGIN = 0.8
+"""Share of the instructions from which on it is not sure that fewer of them take less time: each
+box has an address of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +28,7 @@ class StoreWork:
     Attributes
     ----------
     nests : tuple of (int, int)
-        Of each kernel its positions, and the values that are loaded and computed at each of them.
+        Of each kernel its positions, and the instructions at each of them.
     total_bytes : int
         Bytes that are read and written.
     kernels : int
@@ -48,13 +40,13 @@ class StoreWork:
     kernels: int
 
     @property
-    def values(self) -> int:
-        """Values that are loaded and computed in all."""
-        return sum(positions * values for positions, values in self.nests)
+    def instructions(self) -> int:
+        """Instructions in all."""
+        return sum(positions * count for positions, count in self.nests)
 
     def seconds(self, device: DeviceProperties) -> float:
         """How long that takes: instructions or bytes, whichever takes longer, and launches."""
-        computing = computing_seconds(self.values, device)
+        computing = self.instructions / device.instructions_per_s
         moving = self.total_bytes / device.bandwidth_bytes_per_s
         return max(computing, moving) + LAUNCH_S * self.kernels
 
@@ -62,11 +54,11 @@ class StoreWork:
 def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
     """Whether the second way to store a value takes less time than the first.
 
-    Where it takes no more kernels fewer instructions are enough.
+    Where it takes no more kernels, it is enough that it takes fewer instructions by ``MARGIN``.
     """
     whole, boxes, device = facts
     if boxes.kernels <= whole.kernels:
-        return boxes.kernels < whole.kernels or boxes.values < whole.values
+        return boxes.kernels < whole.kernels or boxes.instructions < MARGIN * whole.instructions
     return boxes.seconds(device) < whole.seconds(device)
 
 
@@ -90,7 +82,8 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
         own = {read for store in stores for read in store.starts}
         others = set(maker.regions.needed(read for read in group.starts() if read not in own))
         fresh = [read for read in mine if read not in others]
-        nests.append((extent(group.parallel) * extent(group.reduced), len(fresh)))
+        positions = extent(group.parallel) * extent(group.reduced)
+        nests.append((positions, maker.regions.instructions(fresh)))
         loads = [r for r in fresh if r.value in maker.places or r.value in maker.fusion.given]
         traffic += maker.traffic(loads, stores)
     return StoreWork(
@@ -104,7 +97,7 @@ def whole_work(value: Value, maker: AnchorMaker) -> StoreWork:
     needed = maker.regions.needed(whole.starts)
     traffic = maker.traffic(whole.footprint.loads | whole.footprint.reducers, [whole.store])
     return StoreWork(
-        nests=((extent(whole.parallel), len(needed)),),
+        nests=((extent(whole.parallel), maker.regions.instructions(needed)),),
         total_bytes=moved_bytes(maker.fusion, traffic),
         kernels=0,
     )

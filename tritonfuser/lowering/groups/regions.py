@@ -8,7 +8,7 @@ lies on one side of every guard, index maps know the one that counts:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -18,7 +18,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Random, View
 from ...shapes import Index
-from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, substitute
+from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent, substitute
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
@@ -26,15 +26,14 @@ from ..access.atomic_axes import AxisMap
 from ..access.read_footprint import Read, ends_kernel, is_reducer, sources_of
 from ..access.traffic import offset_of
 from .boxes import Box, Cut, cut_of
+from .instruction_counts import Operands, instructions
 
 MOST_REGIONS = 32
 """A value is cut into this many boxes at most. One kernel may compute all of them."""
 
 MOST_EVEN = 16
-"""Parts of other lengths along an axis are cut into this many equal ones at most, so that one loop
-nest holds them all."""
-
-Operands = Callable[[Node, Read], Iterable[Read]]
+"""Parts of different lengths along an axis are cut into this many equal ones at most, so that one
+loop nest holds them all."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +71,47 @@ class RegionFinder:
         self.places = places
         self.operands = operands
         self.pieced = _pieced(fusion)
-        self._of_sizes: dict[tuple[int, ...], tuple[Region, ...]] = {}
+        self._cut: dict[Value, tuple[Region, ...]] = {}
 
     def found(self, value: Value) -> tuple[Region, ...]:
         """The boxes in which a stored value may be computed. None where it is not to be cut.
 
-        A value that is not pieced together is cut as one of its sizes that was asked about before:
-        one kernel can then have both.
+        A value that is not pieced together is cut like one of as many elements that was asked about
+        before: one kernel can then have both.
         """
-        sizes = value.tensor.sizes
         start = Read(value, self.axes.index(value))
         if any(isinstance(as_call(node).op.form, Random) for node, _ in self.met(start)):
             return ()  # neighbours in memory draw their numbers together
         if value not in self.pieced:
-            return self._of_sizes.get(sizes, ())
+            alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
+            return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
         boxes = _Search(self, start).boxes(start.index, axes)
         regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
         if len(regions) < 2:
             return ()
-        self._of_sizes.setdefault(sizes, regions)
+        self._cut[value] = regions
         return tuple(self._at_home(region, value) for region in regions)
+
+    def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
+        """Boxes of a value as many and as large as those of another. None where it has not any."""
+        sizes, count = value.tensor.sizes, len(boxes)
+        known = all(map(is_known_equal, sizes, other.tensor.sizes))
+        if known and len(sizes) == other.tensor.rank:
+            return boxes
+        if len({extent(box.axes) for box in boxes}) > 1:
+            return ()
+        if not is_known_equal(value.tensor.numel, other.tensor.numel):
+            return ()
+        index = self.axes.index(value)
+        axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
+        for axis in axes:
+            if not is_size(axis.extent) and axis.extent and axis.extent % count == 0:
+                step = axis.extent // count
+                ends = pairwise(range(0, axis.extent + 1, step))
+                cut = (Box(axes).cut(axis, start, stop) for start, stop in ends)
+                return tuple(Region(box.axes, box.index(index)) for box in cut)
+        return ()
 
     def met(self, start: Read) -> Iterator[tuple[Node, Read]]:
         """The nodes computed for an element, and where: those nearest to it first."""
@@ -115,6 +134,10 @@ class RegionFinder:
                     found[bare] = None
                     queue.append(bare)
         return queue
+
+    def instructions(self, reads: Sequence[Read]) -> int:
+        """Instructions at one position that loading and computing some values takes."""
+        return instructions(self.fusion, self.places, self.operands, reads)
 
     def _at_home(self, region: Region, value: Value) -> Region:
         """A region that is computed from results of reductions, over the axes that they have."""
@@ -211,13 +234,13 @@ def _run(offset: Affine) -> int:
     return run
 
 
-def _even(points: tuple[int, ...], extent: int) -> tuple[int, ...]:
+def _even(points: tuple[int, ...], whole: int) -> tuple[int, ...]:
     """The ends of equal parts of an axis, where those between the points can be cut into a few."""
-    ends = (0, *points, extent)
+    ends = (0, *points, whole)
     if any(is_size(end) for end in ends):
         return ends
-    length = gcd(*(stop - start for start, stop in pairwise(ends)))
-    return tuple(range(0, extent + 1, length)) if extent // length <= MOST_EVEN else ends
+    part = gcd(*(stop - start for start, stop in pairwise(ends)))
+    return tuple(range(0, whole + 1, part)) if whole // part <= MOST_EVEN else ends
 
 
 def _pieced(fusion: Fusion) -> frozenset[Value]:

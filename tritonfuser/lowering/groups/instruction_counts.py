@@ -1,0 +1,69 @@
+"""Values at indices in, the instructions that a kernel has for them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+
+from ...ir import Fusion, Node
+from ...ops.builder import as_call
+from ...ops.table import Factory, Random, View
+from ..access.read_footprint import Read, sources_of
+from ..passes.invariants.counts import MOVED, instructions_of
+from ..passes.invariants.gain import LOAD_INSTRUCTIONS
+
+Operands = Callable[[Node, Read], Iterable[Read]]
+"""What a node's element is computed from: ``read_footprint.reads``, or a cached version of it."""
+
+
+def instructions(
+    fusion: Fusion, places: Container[object], operands: Operands, reads: Sequence[Read]
+) -> int:
+    """Instructions at one position that loading and computing some values takes, about.
+
+    Constants take none. Views take none either, but where they choose.
+
+    Parameters
+    ----------
+    places : container of Value
+        What other kernels compute.
+    reads : sequence of Read
+        The values, with all that they are computed from.
+    """
+    varying = _varying(fusion, places, operands, reads)
+    count = 0
+    for read in reads:
+        node = fusion.producers.get(read.value)
+        if read not in varying:
+            continue
+        if node is None or read.value in places:
+            count += LOAD_INSTRUCTIONS
+        elif isinstance(as_call(node).op.form, View):
+            count += MOVED * sum(bool(source.guards) for source in sources_of(node, read))
+        else:
+            count += instructions_of(node)
+    return count
+
+
+def _varying(
+    fusion: Fusion, places: Container[object], operands: Operands, reads: Sequence[Read]
+) -> set[Read]:
+    """Those of some values that are loaded, or computed from loads or from positions."""
+    users: dict[Read, list[Read]] = {}
+    found: dict[Read, None] = {}
+    for read in reads:
+        node = fusion.producers.get(read.value)
+        form = None if node is None else as_call(node).op.form
+        counts = isinstance(form, Factory) and "{i0}" in form.triton
+        loaded = node is None or read.value in places
+        if counts or isinstance(form, Random) or (loaded and read.value.is_tensor):
+            found[read] = None
+        elif node is not None:
+            for item in operands(node, read):
+                users.setdefault(Read(item.value, item.index), []).append(read)
+    queue = list(found)
+    for read in queue:
+        for user in users.get(read, ()):
+            if user not in found:
+                found[user] = None
+                queue.append(user)
+    return set(found)
