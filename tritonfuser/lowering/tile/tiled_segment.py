@@ -20,6 +20,7 @@ from .arrivals import Arrivals, arrivals
 from .nest import Nest
 from .nest_builder import nest_of
 from .product_nest import ProductNest
+from .vector_width import with_neighbours
 
 Strides = Mapping[Value, tuple[int, ...]]
 """Of the buffers of values, in elements."""
@@ -55,7 +56,7 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     """The kernel axes of a segment that has a kernel."""
     inputs = {v: _strides(segmented, v) for v in segment.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in segment.outputs}
-    nest = nest_of(segment)
+    nest = with_neighbours(nest_of(segment), segment, outputs)
     wide = _is_wide(nest, inputs, outputs)
     if isinstance(nest, ProductNest):
         _assume_tiles(nest)

@@ -1,0 +1,125 @@
+"""Results of several widths are computed once, by the threads that store them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import check, lowered, record, texts
+from tests.lowering.sass import disassembled, instructions
+from tritonfuser import DataType
+
+BF16, FLOAT, BOOL = torch.bfloat16, torch.float32, torch.bool
+KINDS = {BF16: DataType.BFloat16, FLOAT: DataType.Float, BOOL: DataType.Bool}
+
+
+def mixed(stored):
+    """Each dtype of one value, as results."""
+
+    def body(fd, *given):
+        total = fd.ops.cast(given[0], DataType.Float)
+        for x in given[1:]:
+            total = fd.ops.add(total, fd.ops.cast(x, DataType.Float))
+        for _ in range(6):
+            total = fd.ops.mul(fd.ops.add(total, 0.5), total)
+        casts = {BOOL: fd.ops.gt(total, 0.3), FLOAT: fd.ops.mul(total, 2.0)}
+        return tuple(
+            casts[kind] if kind in casts else fd.ops.cast(total, KINDS[kind]) for kind in stored
+        )
+
+    return body
+
+
+def dropout(sizes, **seeds):
+    """Results: the scaled numbers, and which were kept."""
+
+    def body(fd, x):
+        unit = fd.ops.uniform(0.0, 1.0, list(sizes), dtype=DataType.Float, **seeds)
+        seen = fd.ops.lt(unit, 0.75)
+        scaled = fd.ops.where(seen, fd.ops.cast(x, DataType.Float), 0.0) * 1.25
+        return fd.ops.cast(scaled, DataType.BFloat16), seen
+
+    return body
+
+
+def code(body, given, folder):
+    """Instructions for each element of the kernel of a body, on sm_90."""
+    fd = record(body, given)
+    (source,) = fd.kernels(given, arch="sm_90")
+    (report,) = fd.compile_for("sm_90", given)
+    found = instructions(disassembled(report.asm["cubin"], folder))
+    threads = math.prod(source.grid) * source.num_warps * 32
+    return source, {n: c * threads / given[0].numel() for n, c in found.items()}
+
+
+def of(found, *names):
+    return sum(n for name, n in found.items() if name.startswith(names))
+
+
+def meta(*dtypes):
+    return [torch.empty(4096, 4096, dtype=dtype, device="meta") for dtype in dtypes]
+
+
+CASES = [
+    ((BF16,), (BF16, BOOL), 8),
+    ((BF16,), (BF16, FLOAT), 4),
+    ((FLOAT,), (FLOAT, BOOL), 4),
+    ((BF16, BOOL), (BF16,), 8),
+    ((FLOAT, BF16), (FLOAT,), 4),
+]
+
+
+@pytest.mark.parametrize(("loaded", "stored", "most"), CASES)
+def test_no_result_is_computed_twice_or_handed_on(loaded, stored, most, tmp_path):
+    source, found = code(mixed(stored), meta(*loaded), tmp_path)
+    assert f"tl.max_contiguous(tl.arange(0, XBLOCK), {most})" in source.text
+    assert of(found, "STS", "LDS", "BAR", "SHFL") == 0
+    assert of(found, "FADD", "FMUL", "FFMA") <= 13 + len(loaded)
+
+
+@pytest.mark.parametrize("dtypes", [(BF16,), (FLOAT,), (FLOAT, BF16)])
+def test_one_width_of_results_needs_no_limit(dtypes):
+    source = record(mixed((BF16,)), meta(*dtypes)).kernels(meta(*dtypes), arch="sm_90")[0]
+    assert "max_contiguous" not in source.text
+
+
+def test_a_dropout_draws_each_number_once(tmp_path):
+    """Twenty wide multiplies of a counter give four numbers. There were nine a number."""
+    sizes = (4096, 4096)
+    _, found = code(dropout(sizes), meta(BF16), tmp_path)
+    assert of(found, "IMAD.WIDE") < 5 and sum(found.values()) < 22
+    assert of(found, "STS", "LDS", "BAR") == 0
+
+
+def test_small_results_beside_change_nothing():
+    def body(fd, x, w):
+        return fd.ops.cast(fd.ops.add(x, w), DataType.BFloat16), fd.ops.mul(w, 2.0)
+
+    given = [
+        torch.empty(512, 1024, dtype=BF16, device="meta"),
+        torch.empty(1024, device="meta"),
+    ]
+    sources = record(body, given).kernels(given, arch="sm_90")
+    assert not any("max_contiguous" in source.text for source in sources)
+
+
+@pytest.mark.parametrize("sizes", [(33, 17), (64, 128), (1, 5)])
+def test_values(sizes):
+    x = noise(*sizes).to(BF16) * 0.25
+    check(mixed((BF16, FLOAT)), x, tolerance=2e-2)
+    check(dropout(sizes, rng_seed=5, rng_offset=8), x, tolerance=2e-2)
+
+
+def test_a_norm_that_stores_two_widths():
+    def body(fd, x):
+        wide = fd.ops.cast(x, DataType.Float)
+        shifted = fd.ops.sub(wide, fd.ops.max(wide, [1], True))
+        return fd.ops.cast(shifted, DataType.BFloat16), shifted
+
+    for columns in (96, 384, 1000):
+        check(body, noise(12, columns).to(BF16), tolerance=2e-2)
+    found = lowered(body, [noise(12, 1024).to(BF16)])
+    assert "tl.max_contiguous(tl.arange(0, RBLOCK), 4)" in texts(found)[0]
