@@ -1,6 +1,7 @@
 """``python -m bench.schedules --out FILE``: time random schedules of random problems on a GPU.
 
 With ``--show`` a file is summed up: the time of the heuristics' schedule over that of the fastest.
+With ``--fit`` the constants of the cost model are fitted to it; that needs no GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..measure.timing import copy_bandwidth
 from ..processes.jobs import Outcome
 from ..processes.workers import PROCESSES, Limits, run_jobs
 from ..tables.provenance import described
+from .fit import fit
 from .problems import random_problems
 from .summary import summary
 from .trial import Trial
@@ -32,7 +34,11 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
     parser.add_argument("--show", action="store_true", help="measure nothing: sum up the file")
+    parser.add_argument("--fit", action="store_true", help="measure nothing: fit the cost model")
     options = parser.parse_args()
+    if options.fit:
+        print(fit(options.out))
+        return
     if options.show:
         print(summary(options.out))
         return

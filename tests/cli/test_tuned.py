@@ -88,7 +88,8 @@ def asked(settings):
     """What ``fd.autotune`` is asked for, in the place of a GPU."""
     found = []
 
-    def autotune(fd, inputs, budget_s, level, *, seed, store):
+    def autotune(fd, inputs, budget_s, level, *, arch, seed, store):
+        assert arch is None
         found.append((tuple(inputs[0].shape), budget_s, level, seed, store))
         schedule = fd.schedule(inputs)
         told = "/somewhere/0123456789abcdef.json" if store else ""
@@ -144,6 +145,12 @@ def test_tune_without_a_gpu_says_so(file):
     assert result.exit_code == 1
     assert "autotune needs a CUDA device, and the inputs are on cpu" in result.output
     assert "core.py" not in result.output and "On a CPU kernels run in" in result.output
+
+
+def test_tune_for_a_gpu_that_is_not_here(file):
+    result = run("tune", f"{file}:rows", "--arch", "sm_90")
+    assert result.exit_code == 0, result.output
+    assert "by the cost model for sm_90: nothing was run" in result.output
 
 
 @pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf"])

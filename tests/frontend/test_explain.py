@@ -87,15 +87,16 @@ def test_the_report_shows_all_of_it():
     assert lines[0] == "2 kernels for NVIDIA H200 (sm_90, 4270 GB/s)"
     assert lines[1] == f"at least, in one kernel: {LEAST}"
     header, row = lines[3], lines[5]
-    columns = "segment scheduler ops grid read written predicted at least limited by"
+    columns = "segment scheduler ops grid read written predicted at least limited by model"
     assert " ".join(header.split()) == columns
-    assert lines[6].split()[-3:] == ["2", "us", "launch"]
+    assert lines[6].split()[-5:-2] == ["2", "us", "launch"]
     assert row.split()[:3] == ["s0", "reduction", "2"]
     assert "33.6 MB" in row
     assert "7.86 us" in row
     assert "s0: s0_reduction_exp_sum" in text
     assert "  params: ReductionParams(" in text
     assert "  at least: 7.86 us, memory; " in text
+    assert "  model: " in text and "; memory 7." in text
     assert "  ops: exp, sum" in text
     assert f"  recorded at: {__file__}:" in text
     assert "  cut: tv3 starts s1; not in s0: it runs over other axes" in text

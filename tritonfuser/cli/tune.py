@@ -36,6 +36,9 @@ def _sizes(ctx: object, param: object, given: tuple[str, ...]) -> list[tuple[int
 )
 @click.option("--budget", default=5.0, metavar="SECONDS", help="For each of the sizes; default 5.")
 @click.option("--level", type=click.Choice(LEVELS), default="params", help="What may be changed.")
+@click.option(
+    "--arch", metavar="NAME", help="Rank by the cost model for a GPU: sm_90. Runs nothing."
+)
 @click.option("--seed", default=0, help="Of the order in which schedules are tried.")
 @click.option("--store/--no-store", default=True, help="Whether later runs use what is found.")
 @click.option(
@@ -50,6 +53,7 @@ def tune(
     sizes: list[tuple[int, ...]],
     budget: float,
     level: Literal["params", "schedule"],
+    arch: str | None,
     seed: int,
     store: bool,
     written: Path | None,
@@ -64,7 +68,7 @@ def tune(
     reports: list[dict[str, Any]] = []
     for given in sizes or [()]:
         name = f"{function.rpartition(':')[2]}({', '.join(map(str, given))})"
-        report = _tuned(made, name, given, budget, level, seed, store)
+        report = _tuned(made, name, given, budget, level, arch, seed, store)
         click.echo(f"{name}: {report}\n")
         if report.stored:
             click.echo(f"stored as {Path(report.stored).stem[:12]}\n")
@@ -81,12 +85,13 @@ def _tuned(
     given: tuple[int, ...],
     budget: float,
     level: Literal["params", "schedule"],
+    arch: str | None,
     seed: int,
     store: bool,
 ) -> TuneReport:
     fd, inputs = made_by(lambda: made(*given), name)
     report: TuneReport = called(
-        lambda: fd.autotune(inputs, budget, level, seed=seed, store=store),
+        lambda: fd.autotune(inputs, budget, level, arch=arch, seed=seed, store=store),
         "fd.autotune(inputs) failed",
     )
     return report

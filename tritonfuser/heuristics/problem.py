@@ -84,6 +84,37 @@ class Product:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ElementWork:
+    """Instructions that a kernel needs for an element, and its reductions.
+
+    Attributes
+    ----------
+    before, after : float
+        Instructions of what needs no result of the kernel's reductions, and of what does.
+    reducing : float
+        Instructions of the reductions.
+    special_before, special_after : float
+        Those of ``before`` and ``after`` that the pipe of special functions takes.
+    reductions : int
+        Reductions along rows, and scans.
+    carried : int
+        Reductions whose result so far every element of a step carries along a row. Means and
+        variances are carried by threads.
+    draws : int
+        Random numbers.
+    """
+
+    before: float = 0.0
+    after: float = 0.0
+    reducing: float = 0.0
+    special_before: float = 0.0
+    special_after: float = 0.0
+    reductions: int = 0
+    carried: int = 0
+    draws: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """One segment as schedulers see it. Extents are hints where sizes vary.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,11 +15,14 @@ from ...cache.dry_run import checked_device
 from ...cache.tuned.keys import StoreKey
 from ...cache.tuned.store import Stored, load, remove, save
 from ...errors import ArgumentError, UnsupportedDeviceError
+from ...ir import Fusion
 from ...ops.builder import shown
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, locate_errors
 from ..serialization.signatures import signature_data
 from ..tune.autotune import Task, autotune
+from ..tune.candidates import Proposals
+from ..tune.prediction import predicted
 from ..tune.report import TuneReport
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
@@ -38,6 +42,7 @@ class Tunable(Validated):
         budget_s: float = 5.0,
         level: Literal["params", "schedule"] = "params",
         *,
+        arch: str | None = None,
         seed: int = 0,
         progress: bool = True,
         store: bool = True,
@@ -63,6 +68,9 @@ class Tunable(Validated):
         level : str
             ``"params"``: other params for the kernels. ``"schedule"``: also other schedulers for
             them, and other numbers of parts of reductions in two steps.
+        arch : str, optional
+            Rank schedules for a GPU that need not be here, ``"sm_90"``, by the cost model: nothing
+            is compiled, run or stored. CPU or meta tensors stand for tensors on that GPU.
         seed : int
             Of the order in which schedules are tried.
         progress : bool
@@ -94,12 +102,14 @@ class Tunable(Validated):
         """
         _check_arguments(budget_s, level, seed)
         fusion = self._ready()
-        given = self._checked_inputs(inputs)
         core = self._core()
         if isinstance(core, ShardedExecutor):
             raise UnavailableError(
                 "tuning a definition over a mesh is not available in tritonfuser", loc=user_line()
             )
+        if arch is not None:
+            return self._predicted(core.fusion, inputs, arch, level == "schedule", seed)
+        given = self._checked_inputs(inputs)
         with locate_errors(fusion):
             options = with_device(run_options(), given, gpu_only=self._gpu_only())
             where = checked_device(core.fusion, given, options.device)
@@ -124,6 +134,15 @@ class Tunable(Validated):
                 report = replace(report, stored=_stored(key, report, problem))
                 core.forget(given)
             return report
+
+    def _predicted(
+        self, fusion: Fusion, inputs: Inputs, arch: str, wide: bool, seed: int
+    ) -> TuneReport:
+        """Schedules for another GPU, ranked by the cost model."""
+        with locate_errors(self._ready()):
+            given, _ = self._asked(inputs, arch, run_options())
+            rng = random.Random(seed)
+            return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide))
 
 
 def _stored(key: StoreKey, report: TuneReport, problem: Mapping[str, Any]) -> str:
@@ -165,5 +184,6 @@ def _check_device(where: torch.device) -> None:
             f"autotune needs a CUDA device, and the inputs are on {where}",
             loc=user_line(),
             hint="On a CPU kernels run in Triton's interpreter, whose times say nothing about a "
-            "GPU. fd.schedule(inputs, arch='sm_90') and fd.compile_for work without one.",
+            "GPU. fd.autotune(inputs, arch='sm_90') ranks schedules by the cost model; "
+            "fd.schedule(inputs, arch='sm_90') and fd.compile_for work without a GPU too.",
         )

@@ -18,6 +18,7 @@ from ...ir import Fusion
 from .candidates import Proposals
 from .child_process import ChildProcess, shared_child
 from .compiling import Compiler
+from .prediction import Prediction, Ranked
 from .progress import progress
 from .report import TuneReport
 from .search import Measurer, Search
@@ -88,7 +89,8 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
     if isinstance(measurer, ChildProcess):
         measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
     first = compiler.prepared(heuristics)
-    proposals = Proposals(first.segmented, random.Random(task.seed), task.wide)
+    drawn = Proposals(first.segmented, random.Random(task.seed), task.wide)
+    proposals = Ranked(drawn, Prediction(first.segmented, compiler.segmented))
     with progress(task.budget, task.shown) as bar:
         search = Search(
             prepare=compiler,

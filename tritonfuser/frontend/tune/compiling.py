@@ -18,6 +18,7 @@ from ...heuristics.schedule import Schedule
 from ...ir import Fusion
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
+from ...lowering.segments import SegmentedFusion
 from .search import Prepared
 
 
@@ -43,6 +44,17 @@ class Compiler:
         """The schedule that the heuristics choose."""
         lowered, _ = lower_for(self._fusion, self._inputs, RunOptions(device=self._device))
         return schedule_of(lowered.segmented)
+
+    def segmented(self, schedule: Schedule) -> SegmentedFusion:
+        """What a schedule makes of the definition: nothing is compiled.
+
+        Raises
+        ------
+        ParamsError
+            A field of the schedule cannot be.
+        """
+        options = RunOptions(schedule=schedule, device=self._device)
+        return lower_for(self._fusion, self._inputs, options)[0].segmented
 
     def __call__(self, schedule: Schedule) -> Prepared | str:
         """The schedule with its kernels compiled; a text says why that cannot be."""

@@ -76,6 +76,8 @@ class TuneReport:
         Whether Ctrl-C ended it.
     stored : str
         The file that later runs find the schedule in; empty where it was not stored.
+    predicted : bool
+        Whether all times are the cost model's, and nothing was run.
     """
 
     schedule: Schedule
@@ -86,6 +88,7 @@ class TuneReport:
     spent_seconds: float
     interrupted: bool = False
     stored: str = ""
+    predicted: bool = False
 
     @property
     def speedup(self) -> float:
@@ -107,6 +110,7 @@ class TuneReport:
             "spent_seconds": self.spent_seconds,
             "interrupted": self.interrupted,
             "stored": self.stored,
+            "predicted": self.predicted,
             "trials": [trial.to_dict() for trial in self.trials],
         }
 
@@ -179,6 +183,8 @@ class TuneReport:
             else f"nothing beats the heuristics' schedule, {seconds_text(self.seconds)}"
         )
         ended = ", interrupted" if self.interrupted else ""
+        if self.predicted:
+            return f"{found}, by the cost model for {self.device}: nothing was run"
         return (
             f"{found}, on {self.device}; {len(self.trials)} schedules in "
             f"{self.spent_seconds:.1f} s{ended}"

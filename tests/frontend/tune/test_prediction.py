@@ -1,0 +1,132 @@
+"""Schedules ranked by the cost model: what a search tries first, and tuning without a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+import torch
+
+from tests.frontend.tune.fakes import softmax
+from tritonfuser import FusionDefinition, LoweringError, TritonFuserError, UnsupportedDeviceError
+from tritonfuser.cache.dry_run import lower_for
+from tritonfuser.frontend.tune.prediction import POOL, Prediction, Ranked
+from tritonfuser.lowering.run_options import RunOptions
+from tritonfuser.lowering.schedules import schedule_of
+
+
+def long_columns():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(fd.ops.exp(x), [0]))
+    return fd, [torch.empty(1 << 16, 512, device="meta")]
+
+
+class Numbered:
+    """Proposals 0, 1, 2, ..."""
+
+    def __init__(self):
+        self.numbers, self.moved = count(), []
+
+    def move_to(self, best):
+        self.moved.append(best)
+
+    def __next__(self):
+        return next(self.numbers)
+
+
+def test_of_a_pool_the_fastest_is_next():
+    ranked = Ranked(Numbered(), lambda number: -number)
+    assert [next(ranked) for _ in range(3)] == [POOL - 1, POOL, POOL + 1]
+    ranked = Ranked(Numbered(), lambda number: number)
+    assert [next(ranked) for _ in range(3)] == [0, 1, 2]
+
+
+def test_what_is_known_is_not_proposed_twice_as_long_as_there_is_more():
+    class Few(Numbered):
+        def __next__(self):
+            return next(self.numbers) % 5
+
+    ranked = Ranked(Few(), lambda number: -number)
+    assert [next(ranked) for _ in range(5)] == [4, 3, 2, 1, 0]
+    assert next(ranked) in range(5)
+
+
+def test_a_search_that_moves_is_followed():
+    proposals = Numbered()
+    Ranked(proposals, float).move_to("best")
+    assert proposals.moved == ["best"]
+
+
+def lowered_columns(schedule=None):
+    fd, inputs = long_columns()
+    fusion = fd._ready().ir
+    return lower_for(fusion, inputs, RunOptions(arch="sm_90", schedule=schedule))[0].segmented
+
+
+def test_other_params_are_predicted_without_a_lowering():
+    base = lowered_columns()
+
+    def never(schedule):
+        raise AssertionError("lowered")
+
+    schedule = schedule_of(base)
+    prediction = Prediction(base, never)
+    segments = list(schedule.segments)
+    segments[0] = replace(segments[0], params=replace(segments[0].params, num_warps=1))
+    other = replace(schedule, segments=tuple(segments))
+    assert prediction(schedule) != prediction(other)
+    whole = Prediction(lowered_columns(other), never)
+    assert prediction(other) == pytest.approx(whole(other))
+
+
+def test_other_parts_are_lowered():
+    base = lowered_columns()
+    schedule = schedule_of(base)
+    (split,) = schedule.rewrites.splits
+    asked = []
+
+    def lowered(given):
+        asked.append(given)
+        return lowered_columns(given)
+
+    prediction = Prediction(base, lowered)
+    few = replace(schedule.rewrites, splits=(replace(split, parts=2),))
+    other = replace(schedule, rewrites=few)
+    assert prediction(other) > prediction(schedule)
+    assert asked == [other]
+
+
+def test_what_cannot_be_is_last():
+    def lowered(schedule):
+        raise LoweringError("no")
+
+    base = lowered_columns()
+    schedule = schedule_of(base)
+    other = replace(schedule, rewrites=replace(schedule.rewrites, splits=()))
+    assert Prediction(base, lowered)(other) == float("inf")
+
+
+def test_without_a_gpu_schedules_are_ranked():
+    fd, inputs = long_columns()
+    report = fd.autotune(inputs, arch="sm_90", level="schedule", progress=False)
+    assert report.predicted and not report.stored
+    assert "by the cost model for sm_90: nothing was run" in str(report)
+    assert report.to_dict()["predicted"] is True
+    assert report.seconds <= report.heuristic_seconds
+    times = [t.seconds for t in report.trials[1:] if not t.failure]
+    assert times == sorted(times)
+    assert fd.is_legal(report.schedule, inputs, arch="sm_90")
+    again = fd.autotune(inputs, arch="sm_90", level="schedule", progress=False)
+    assert again.schedule == report.schedule
+
+
+def test_an_arch_has_to_be_that_of_a_gpu():
+    fd, inputs = softmax()
+    with pytest.raises(LoweringError, match="the cost model has no times for cpu"):
+        fd.autotune(inputs, arch="cpu")
+    with pytest.raises(UnsupportedDeviceError, match="no known architecture"):
+        fd.autotune(inputs, arch="sm_1")
+    with pytest.raises(TritonFuserError):
+        fd.autotune([1.0], arch="sm_90")

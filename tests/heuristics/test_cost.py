@@ -1,0 +1,199 @@
+"""The cost model: what has to hold of it whatever its constants are, and where it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from timeit import timeit
+
+import pytest
+
+from tests.heuristics.test_schedulers import COLUMN, FLAT, H200, KINDS, ROW, norm
+from tritonfuser.device import known
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
+from tritonfuser.heuristics.cost.counts import counts_of
+from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.model import resident_programs, wanted_registers
+from tritonfuser.heuristics.cost.numbers import PLAIN
+from tritonfuser.heuristics.params import (
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    MatmulParams,
+    OuterPersistentParams,
+    PointwiseParams,
+    ReductionParams,
+)
+from tritonfuser.heuristics.problem import ElementWork, Problem, Product, Stream
+
+WORK = ElementWork(before=4, after=4, reducing=2, reductions=2, carried=1)
+ROW_KEPT = InnerPersistentParams(block_x=1, block_r=4096, persistent=True, num_warps=8)
+
+
+def copied(count, item=4, device=H200):
+    """Copying ``count`` elements."""
+    stream = Stream(item_bytes=item, along_r=False, r_stride=0, total_bytes=count * item)
+    return Problem(parallel=count, streams=(stream, replace(stream, is_store=True)), device=device)
+
+
+def rows(count, length, **changes):
+    """A normalization of rows of float32."""
+    row = replace(ROW, x_stride=length, total_bytes=4 * count * length)
+    return norm(count, length, streams=(row, replace(row, is_store=True)), **changes)
+
+
+def seconds(problem, params, work=WORK):
+    return predicted(problem, params, work).seconds
+
+
+FLAT_PARAMS = PointwiseParams(block_x=1024)
+
+
+def test_more_bytes_take_longer():
+    times = [seconds(copied(1 << n), FLAT_PARAMS) for n in range(10, 31)]
+    assert times == sorted(times)
+    assert times[-1] > 1.9 * times[-2]
+
+
+def test_a_long_copy_reaches_the_bandwidth_of_the_device():
+    problem = copied(1 << 29)
+    least = 2 * 4 * (1 << 29) / H200.bandwidth_bytes_per_s
+    assert 0.9 * least < seconds(problem, FLAT_PARAMS, ElementWork()) < 1.2 * least
+
+
+def test_a_short_copy_takes_microseconds():
+    assert 1e-6 < seconds(copied(100), FLAT_PARAMS) < 5e-6
+
+
+def test_instructions_bound_what_computes_much():
+    found = predicted(copied(1 << 26), FLAT_PARAMS, ElementWork(before=300))
+    assert max(found.resources, key=found.resources.get) == "instructions"
+
+
+def test_special_functions_have_a_pipe_of_their_own():
+    found = predicted(copied(1 << 26), FLAT_PARAMS, ElementWork(before=20, special_before=20))
+    assert max(found.resources, key=found.resources.get) == "special functions"
+
+
+def test_more_warps_help_one_long_row():
+    problem = rows(8, 1 << 15)
+    params = InnerPersistentParams(block_x=1, block_r=4096, persistent=False)
+    times = [seconds(problem, replace(params, num_warps=n)) for n in (1, 2, 4, 8)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] > 2 * times[-1]
+
+
+def test_a_pipeline_hides_latency():
+    problem = replace(rows(132, 1 << 15), reduction_depth=1, dependent_outputs=False)
+    params = ReductionParams(block_x=1, block_r=512, persistent=False, num_warps=2)
+    assert seconds(problem, replace(params, num_stages=4)) < seconds(problem, params)
+
+
+def test_spilled_registers_cost():
+    """A row of 64 Ki in 4 warps would take 512 registers of a thread for a tensor."""
+    problem = rows(2048, 1 << 16)
+    kept = InnerPersistentParams(block_x=1, block_r=1 << 16, persistent=True, num_warps=32)
+    spilled = replace(kept, num_warps=4)
+    assert predicted(problem, spilled, WORK).registers > 255
+    assert seconds(problem, spilled) > 1.5 * seconds(problem, replace(spilled, block_r=1 << 14))
+
+
+def test_a_limit_on_registers_below_what_is_wanted_costs():
+    problem = rows(4096, 4096)
+    assert seconds(problem, replace(ROW_KEPT, max_registers=16)) > 1.2 * seconds(problem, ROW_KEPT)
+
+
+def test_reading_rows_twice_costs_where_caches_do_not_hold_them():
+    problem = rows(1 << 14, 1 << 16)
+    loop = InnerPersistentParams(block_x=1, block_r=8192, persistent=False, num_warps=16)
+    once = replace(problem, reduction_depth=1, dependent_outputs=False)
+    assert seconds(problem, loop) > 1.3 * seconds(once, loop)
+
+
+def test_short_runs_of_columns_cost():
+    length = 4096
+    column = replace(COLUMN, r_stride=8192, total_bytes=4 * 8192 * length)
+    problem = norm(8192, length, streams=(column, replace(column, is_store=True)))
+    wide = OuterPersistentParams(block_x=32, block_r=64, persistent=False, num_warps=8)
+    narrow = replace(wide, block_x=2, block_r=1024)
+    assert seconds(problem, narrow) > 1.5 * seconds(problem, wide)
+
+
+def test_idle_multiprocessors_cost():
+    problem = rows(1 << 12, 1024)
+    many = InnerPersistentParams(block_x=1, block_r=1024, persistent=True, num_warps=4)
+    few = replace(many, block_x=64, num_warps=32)
+    assert seconds(problem, few) > seconds(problem, many)
+
+
+def test_programs_that_wait_for_others_take_longer():
+    problem = rows(4096, 8192, outer_members=2, outer_batch=33)
+    alone = InnerOuterPersistentParams(block_m=1, block_r=2048, num_warps=8)
+    shared = replace(alone, parts=4)
+    assert (
+        predicted(problem, shared, WORK).resources["latency"]
+        > (predicted(problem, alone, WORK).resources["latency"])
+    )
+
+
+def test_resident_programs_are_limited_by_threads_and_registers():
+    counts = counts_of(rows(4096, 4096), ROW_KEPT, WORK)
+    assert resident_programs(counts, 24.0, H200, PLAIN) == 8  # 2048 threads of 256
+    assert resident_programs(counts, 128.0, H200, PLAIN) == 2  # 65536 registers
+    assert wanted_registers(counts, H200_CONSTANTS) < 255
+
+
+def test_a_product_is_bound_by_tensor_cores():
+    product = Product(batch=1, m=8192, n=8192, k=8192)
+    stream = Stream(item_bytes=2, total_bytes=2 * 8192 * 8192)
+    problem = Problem(
+        parallel=1 << 26, reduced=8192, streams=(stream,) * 3, product=product, device=H200
+    )
+    large = MatmulParams(block_m=128, block_n=256, block_k=64, num_warps=8, num_stages=3)
+    found = predicted(problem, large, ElementWork())
+    assert max(found.resources, key=found.resources.get) == "tensor cores"
+    small = replace(large, block_m=16, block_n=16)
+    assert predicted(problem, small, ElementWork()).seconds > 3 * found.seconds
+
+
+DEVICES = ("sm_80", "sm_90", "sm_100", "gfx942")
+
+
+@pytest.mark.parametrize("arch", DEVICES)
+@pytest.mark.parametrize("name", [n for n in KINDS if n != "no_op"])
+def test_every_scheduler_has_a_time_on_every_device(name, arch):
+    problem = replace(KINDS[name], device=known(arch))
+    found = predicted(problem, schedulers.propose(problem), WORK)
+    assert 1e-6 < found.seconds < 1.0
+    assert all(math.isfinite(s) and s >= 0 for s in found.resources.values())
+    assert found.seconds >= max(found.resources.values())
+
+
+@pytest.mark.parametrize("arch", DEVICES)
+def test_a_long_copy_is_about_as_fast_as_each_device_allows(arch):
+    device = known(arch)
+    least = 2 * 4 * (1 << 28) / device.bandwidth_bytes_per_s
+    params = PointwiseParams(block_x=2048)
+    assert seconds(copied(1 << 28, device=device), params, ElementWork()) < 1.5 * least
+
+
+@pytest.mark.parametrize("extents", [(0, 1), (1, 1), (1, 0), (3, 7), (1 << 31, 1), (1, 1 << 31)])
+def test_any_extents_have_a_time(extents):
+    count, length = extents
+    problem = norm(count, length)
+    for params in (ROW_KEPT, replace(ROW_KEPT, persistent=False, block_r=64)):
+        assert math.isfinite(seconds(problem, params))
+    flat = Problem(parallel=count, streams=(FLAT,), device=H200)
+    assert math.isfinite(seconds(flat, FLAT_PARAMS))
+
+
+def test_nothing_is_predicted_where_no_kernel_of_a_gpu_runs():
+    assert predicted(KINDS["no_op"], schedulers.propose(KINDS["no_op"]), WORK) is None
+    on_cpu = replace(KINDS["reduction"], device=known("cpu"))
+    assert predicted(on_cpu, schedulers.propose(on_cpu), WORK) is None
+
+
+def test_a_prediction_takes_a_fraction_of_a_millisecond():
+    problem = rows(4096, 4096)
+    best = min(timeit(lambda: seconds(problem, ROW_KEPT), number=20) / 20 for _ in range(5))
+    assert best < 0.5e-3

@@ -1,0 +1,148 @@
+"""The constants of the cost model that no data sheet has, as fitted to measured kernels.
+
+They are fitted to 6,500 schedules of 147 random problems on an H200
+(``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
+the kernels' code looks like. ``python -m bench.schedules --fit`` fits them again.
+
+Where resources overlap the model adds a part of the shorter times. So shares a little above 1 are
+what a resource reaches by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What kernels of this code generator take, and what its machine does beside its rates.
+
+    Clocks are those of a multiprocessor. Instructions are those of a warp.
+
+    Attributes
+    ----------
+    launch_s : float
+        Seconds before the first kernel of a plan begins and after the last one ends.
+    kernel_s : float
+        Seconds that each kernel takes beside its work: its programs start and drain.
+    start_s : float
+        Seconds from the start of a program to its first load: indices, arguments.
+    latency_s : float
+        Seconds that a step of a loop waits for memory, beyond what other warps hide.
+    second_latency : float
+        The same of a later pass over a row, which finds it in caches, as a share.
+    bandwidth : float
+        Share of ``bandwidth_bytes_per_s`` that kernels reach.
+    sm_bytes : float
+        Bytes between the L2 cache and one multiprocessor in a clock.
+    line_clocks : float
+        Clocks of the L1 cache for each line of 128 bytes that a load or store touches.
+    issue : float
+        Share of the issue rate that the warps of a full multiprocessor reach.
+    serial_clocks : float
+        Clocks from one instruction of a warp to its next.
+    sfu_clocks : float
+        Factor on the time of the pipe of special functions.
+    code_misses : float
+        How fast instructions slow down with the logarithm of the length of the code, above
+        ``CODE_INSTRUCTIONS``.
+    program_clocks, warp_clocks : float
+        Clocks that a multiprocessor takes to start a program, and each of its warps.
+    step_instructions : float
+        Of a step of a loop, for itself.
+    program_instructions : float
+        Of a program before and behind its loop.
+    access_instructions : float
+        For each load or store: its address, mask and conversions.
+    load_instructions : float
+        For each element of each tensor that is loaded: conversion, mask.
+    element_instructions : float
+        Instructions that are issued for each that the ops of an element need at least.
+    draw_instructions : float
+        For each random number, where four come of one draw; four times that where one does.
+    exchange_instructions : float
+        For each step of a reduction between the lanes of a warp, and each result of a thread.
+    row_exchange_instructions : float
+        For each partial result of a column that warps exchange (reductions over rows).
+    reduction_clocks : float
+        Clocks of a reduction over the lanes of a program.
+    barrier_clocks : float
+        The same for each doubling of the warps that take part.
+    unrolled : float
+        Elements of a thread that the compiler loads ahead of a loop without a pipeline.
+    l2_share_bytes : float
+        Bytes in flight of all programs of which half are found again in the L2 cache of an H200.
+    drift : float
+        Share of a row by which programs that loop over rows are apart.
+    refetched : float
+        Share of the rest of a 64-byte pair of sectors that is read in vain.
+    spill_traffic : float
+        Times that a spilled register is written and read in a step.
+    registers : float
+        Of a thread, for addresses and loop counters.
+    registers_element : float
+        Of a thread for each of its elements.
+    registers_flat : float
+        The same beside it in kernels without rows.
+    registers_kept : float
+        For each element of each tensor that has to stay until its row is reduced.
+    registers_accumulator : float
+        For each element of a step and each number that is carried along a row.
+    registers_column : float
+        For each element of a row and each reduction over the rows.
+    registers_word : float
+        For each 32-bit word that is loaded for an element.
+    registers_result : float
+        For each result of a thread.
+    registers_op : float
+        For each doubling of the instructions of an element.
+    registers_pipeline : float
+        For the addresses of a pipeline.
+    registers_load : float
+        For the address of each tensor that is loaded.
+    """
+
+    launch_s: float = 2.52e-06
+    kernel_s: float = 1.51e-06
+    start_s: float = 5.44e-07
+    latency_s: float = 2.53e-07
+    second_latency: float = 0.485
+    bandwidth: float = 1.08
+    sm_bytes: float = 32.9
+    line_clocks: float = 1.84
+    issue: float = 1.04
+    serial_clocks: float = 1.43
+    sfu_clocks: float = 0.918
+    code_misses: float = 0.522
+    program_clocks: float = 135.0
+    warp_clocks: float = 8.21
+    step_instructions: float = 17.9
+    program_instructions: float = 29.7
+    access_instructions: float = 6.98
+    load_instructions: float = 0.872
+    element_instructions: float = 2.55
+    draw_instructions: float = 19.9
+    exchange_instructions: float = 3.45
+    row_exchange_instructions: float = 3.87
+    reduction_clocks: float = 89.7
+    barrier_clocks: float = 41.8
+    unrolled: float = 5.63
+    l2_share_bytes: float = 43.4e6
+    drift: float = 0.314
+    refetched: float = 0.4
+    spill_traffic: float = 3.97
+    registers: float = 7.84
+    registers_element: float = 0.601
+    registers_flat: float = 1.46
+    registers_kept: float = 0.486
+    registers_accumulator: float = 1.06
+    registers_column: float = 1.96
+    registers_word: float = 0.183
+    registers_result: float = 1.2
+    registers_op: float = 1.61
+    registers_pipeline: float = 9.45
+    registers_load: float = 1.11
+
+
+H200_CONSTANTS = Constants()
+"""Fitted to times of an H200. Rates, sizes and clocks of other devices are their own."""

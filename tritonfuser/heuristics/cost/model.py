@@ -1,0 +1,173 @@
+"""Counts of a kernel in, its seconds out, resource by resource.
+
+The resources of a device work at the same time: memory, the paths from the L2 cache to the
+multiprocessors, the L1 caches, the issue of instructions, the pipe of special functions, the start
+of programs. A kernel takes about as long as the one that is busy for longest, and some more where
+several are busy for nearly as long: the norm of order ``SHARPNESS``. What nothing hides is a
+resource too: the time that programs, one after another, wait for memory, for one another, and for
+their own last instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...device import NVIDIA_WARP_SIZE, DeviceProperties
+from .constants import H200_CONSTANTS, Constants
+from .counts import Counts, Number
+from .numbers import PLAIN, Numbers
+
+SHARPNESS = 4.0
+"""Order of the norm that joins the times of resources: infinite for the longest alone."""
+
+MAX_PROGRAMS_PER_SM = 32
+"""Programs that may be resident on a multiprocessor."""
+
+CODE_INSTRUCTIONS = 4000
+"""Instructions of a step that the instruction cache of a multiprocessor holds: some 64 KiB."""
+
+MAX_UNROLLED = 4.0
+"""Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
+
+_H200_L2_BYTES = 60 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """The time of a kernel.
+
+    Attributes
+    ----------
+    resources : dict of str to float
+        Seconds that each resource is busy.
+    seconds : float
+        All of the kernel: what is busy for longest, its start and its end.
+    registers : float
+        Of a thread, wanted. More than there are, and they are spilled.
+    """
+
+    resources: dict[str, Number]
+    seconds: Number
+    registers: Number
+
+
+def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
+    """Registers that a thread would use if there were enough."""
+    element = (
+        c.registers_element
+        + c.registers_flat * n.is_flat
+        + c.registers_kept * n.kept_tensors
+        + c.registers_accumulator * n.accumulators
+        + c.registers_column * n.columns
+        + c.registers_word * n.words
+    )
+    return (
+        c.registers
+        + n.elements * element
+        + c.registers_result * n.results
+        + c.registers_op * m.log2(1 + n.instructions)
+        + c.registers_pipeline * (n.stages > 1)
+        + c.registers_load * n.loads
+    )
+
+
+def resident_programs(n: Counts, registers: Number, device: DeviceProperties, m: Numbers) -> Number:
+    """Programs that a multiprocessor has at a time: threads, registers and shared memory allow."""
+    given = m.minimum(m.maximum(m.ceil(registers / 8) * 8, 24.0), n.register_limit)
+    by_threads = device.max_threads_per_sm / n.threads
+    by_registers = device.registers_per_sm / (given * n.threads)
+    shared = (n.stages - 1) * n.loaded_bytes
+    by_memory = device.shared_bytes_per_sm / m.maximum(shared, 1024.0)
+    found = m.minimum(m.minimum(by_threads, by_registers), by_memory)
+    return m.maximum(m.floor(m.minimum(found, MAX_PROGRAMS_PER_SM)), 1.0)
+
+
+def kernel_time(
+    n: Counts, device: DeviceProperties, c: Constants = H200_CONSTANTS, m: Numbers = PLAIN
+) -> KernelTime:
+    """The time of a kernel with these counts.
+
+    Parameters
+    ----------
+    m : module
+        Functions of numbers: ``numbers.PLAIN``, or the same of arrays.
+    """
+    registers = wanted_registers(n, c, m)
+    spilled = m.maximum(registers - n.register_limit, 0.0)
+    resident = resident_programs(n, registers, device, m)
+    on_sm = m.ceil(n.programs / device.sm_count)
+    visits = n.steps * n.passes
+    clock = device.clock_hz
+
+    instructions = _instructions(n, c, spilled, m)
+    slower = 1 + c.code_misses * m.maximum(m.log2(instructions / n.steps / CODE_INSTRUCTIONS), 0.0)
+    warps = on_sm * n.warps
+    spill_bytes = 4 * spilled * n.threads * visits * n.programs * c.spill_traffic
+    memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
+    fabric = device.sm_count * c.sm_bytes * clock
+    busiest = on_sm * device.sm_count * (n.loaded_bytes + n.stored_bytes)
+    crossing = m.maximum(n.sector_bytes * n.programs, busiest)
+    start = c.start_s + c.latency_s
+    program = c.start_s + _serial(n, c, instructions * slower, visits, clock, m) + n.waiting_s
+    issue = device.rates.issue / NVIDIA_WARP_SIZE
+    special = device.rates.sfu / NVIDIA_WARP_SIZE
+    elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
+    resources = {
+        "memory": memory_bytes / (device.bandwidth_bytes_per_s * c.bandwidth),
+        "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
+        "L1 cache": on_sm * n.lines * visits * c.line_clocks / clock,
+        "instructions": warps * instructions * slower / (issue * c.issue) / clock,
+        "special functions": elements * n.special * c.sfu_clocks / special / clock,
+        "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
+        "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
+    }
+    busy = sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
+    return KernelTime(resources, busy + start + c.kernel_s, registers)
+
+
+def _instructions(n: Counts, c: Constants, spilled: Number, m: Numbers) -> Number:
+    """Instructions of one warp, from its start to its end."""
+    apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
+    element = (
+        n.instructions * c.element_instructions + c.load_instructions * n.loads * n.passes + apart
+    )
+    accesses = n.accesses / n.warps * c.access_instructions
+    step = n.elements * element + n.passes * (accesses + c.step_instructions + spilled)
+    step = step + c.row_exchange_instructions * n.row_values
+    exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
+    reduced = c.exchange_instructions * n.reductions * n.results * exchange
+    return n.steps * step + n.reduced_steps * reduced + c.program_instructions
+
+
+def _memory_bytes(
+    n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
+) -> Number:
+    """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
+    flight = m.minimum(n.programs, resident * device.sm_count) * n.loaded_bytes * n.steps
+    room = c.l2_share_bytes * (device.l2_bytes / _H200_L2_BYTES)
+    lost = _share_lost(flight, room)
+    read = m.minimum(n.loaded_bytes * n.steps * n.programs, n.moved_bytes)
+    apart = m.where(n.steps > 1, flight * c.drift, flight)
+    vain = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
+    return n.moved_bytes + lost * (n.passes - 1) * read + vain
+
+
+def _share_lost(flight: Number, room: Number) -> Number:
+    """Share of bytes that is no longer in a cache, by the bytes in flight: a half at ``room``."""
+    full = (flight / room) ** 2
+    return full / (1 + full)
+
+
+def _serial(
+    n: Counts, c: Constants, instructions: Number, visits: Number, clock: float, m: Numbers
+) -> Number:
+    """Seconds from a program's first load to its end, if it had the multiprocessor for itself."""
+    ahead = m.maximum(c.unrolled / n.elements, 1.0)
+    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), m.minimum(ahead, MAX_UNROLLED))
+    later = c.second_latency * (n.passes - 1)
+    waited = c.latency_s * (1 + later + (visits - n.passes) / ahead)
+    across = m.log2(m.maximum(n.lanes / NVIDIA_WARP_SIZE, 1.0))
+    reduction = c.reduction_clocks * (n.lanes > 1) + c.barrier_clocks * across
+    columns = 2 * c.reduction_clocks * n.columns * (n.row_lanes > 1)
+    clocks = n.reduced_steps * (n.reductions * reduction + columns)
+    return waited + (instructions * c.serial_clocks + clocks) / clock
