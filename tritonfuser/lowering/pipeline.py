@@ -26,6 +26,7 @@ from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
 from .passes.split_complex import Part, split_complex
 from .passes.strength_reduction import reduce_strength
+from .passes.unrolled_reductions import unroll_reductions
 from .run_options import DEFAULT, RunOptions
 from .segments import Segment, SegmentedFusion
 from .tile.tiled_segment import TiledSegment, tile_segment
@@ -99,7 +100,8 @@ def lower(
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fusion))
-    fusion = reduce_precision(reduce_strength(concatenate_choices(fusion)))
+    fusion = unroll_reductions(concatenate_choices(fusion))
+    fusion = reduce_precision(reduce_strength(fusion))
     check_device(check(fusion), device)
     dump("simplify", fusion)
     # On a CPU every index is checked, always.

@@ -147,7 +147,7 @@ PATTERNS = {
     "dependent reductions": (dependent_reductions, [ROWS], ["inner_persistent"], None),
     "sum of a sum": (
         lambda fd, x, y: fd.ops.sum(fd.ops.sum(fd.ops.add(x, y), [0]), [0]),
-        [ROWS, ROWS],
+        [(12, 40), (12, 40)],
         ["reduction", "reduction"],
         None,
     ),
@@ -173,7 +173,7 @@ PATTERNS = {
     ),
     "sums transposed": (
         of_a_sum(lambda fd, t: fd.ops.exp(fd.ops.permute(t, [1, 0]))),
-        [(8, 5, 8)],
+        [(8, 9, 8)],
         ["reduction"],
         None,
     ),

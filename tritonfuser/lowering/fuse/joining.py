@@ -16,6 +16,7 @@ from ..groups.group_graph import GroupGraph
 from ..groups.loaded_values import footprint_of
 from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
+from ..passes.invariants.counts import instructions_of, is_fused
 from ..passes.split_factors import reduced_extents
 from . import questions
 
@@ -57,8 +58,7 @@ class Joining:
             One of the ``graph``.
         """
         co_reduces = anchor.value in self.co_reduced
-        most = None if anchor.part is not None and self._rides(anchor, group) else RIDER_BYTES
-        nesting = nesting_of(anchor, group, co_reduces, most)
+        nesting = nesting_of(anchor, group, co_reduces, self._rider_bytes(anchor, group))
         if nesting is None:
             return "it runs over other axes"
         reason = self._why_not_worth(anchor, group, nesting, graph)
@@ -69,11 +69,21 @@ class Joining:
             return grown
         return self._why_not_scheduled(anchor, grown, nesting) or grown
 
-    def _rides(self, box: Anchor, group: FusionGroup) -> bool:
-        """Whether a box of fewer positions than a kernel delays it by less than a launch takes."""
-        idle = hint(group.loops.row_extent) - hint(box.loops.row_extent)
-        count = self.maker.regions.instructions(self.maker.regions.needed(box.starts))
-        return 0 < idle * count < LAUNCH_S * self.device.instructions_per_s
+    def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
+        """Bytes of the largest result of fewer positions that may join a flat kernel; None for any.
+
+        All programs compute it, at positions that it does not have too. That should delay the
+        kernel by less than a launch takes.
+        """
+        idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
+        if anchor.part is None:
+            fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
+            count = sum(instructions_of(node) for node in fresh)
+        else:
+            count = self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
+        if idle * count >= LAUNCH_S * self.device.instructions_per_s:
+            return 0
+        return RIDER_BYTES if anchor.part is None else None
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph

@@ -1,0 +1,34 @@
+"""Results of fewer elements that join a flat kernel to save a launch: not if they delay it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import check, lowered, record, schedulers
+
+
+def beside(heavy: int) -> Any:
+    """A large result, and one of 4096 elements that takes ``heavy`` cosines."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        for _ in range(heavy):
+            y = fd.ops.cos(y)
+        return fd.ops.neg(x), fd.ops.abs(y)
+
+    return body
+
+
+def test_a_light_result_rides() -> None:
+    found = check(beside(0), noise(64, 512), noise(4096))
+    assert schedulers(found) == ["pointwise"]
+
+
+def test_a_result_that_delays_a_large_kernel_does_not() -> None:
+    """All programs compute it, for positions that it does not have too."""
+    given = noise(4096).expand(4096, 4096), noise(4096)
+    for heavy, kernels in ((0, 1), (20, 2)):
+        found = lowered(record(beside(heavy), given), given)
+        assert len(schedulers(found)) == kernels
+    given = noise(64, 512), noise(4096)
+    assert schedulers(check(beside(20), *given)) == ["pointwise"]
