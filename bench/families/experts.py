@@ -56,7 +56,8 @@ class RoutedExperts(nn.Module):
         found = torch.bmm(F.silu(gate) * up, self.down).view(-1, width)
         scale = best.flatten().index_select(0, order)[:, None]
         weighted = (found.float() * scale).to(x.dtype)
-        return torch.zeros_like(x).index_add(0, sources, weighted)
+        places = sources[:, None].expand(weighted.shape)
+        return torch.scatter_add(torch.zeros_like(x), 0, places, weighted)
 
 
 class MixtralBlock(nn.Module):
@@ -161,8 +162,8 @@ class LatentAttention(nn.Module):
         q = torch.cat([q_plain, rotated(q_turned, cos, sin)], dim=-1)
         k = torch.cat([k_plain, k_turned], dim=-1)
         v = F.pad(v, (0, sizes.rotary))
-        found = F.scaled_dot_product_attention(q, k, v, is_causal=True)[..., : sizes.plain]
-        return self.out(merge_heads(found))
+        found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(merge_heads(torch.split(found, [sizes.plain, sizes.rotary], dim=-1)[0]))
 
 
 class DeepSeekBlock(nn.Module):

@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import convolutions, decoders, encoders, experts, vision
+from . import (
+    convolutions,
+    decoders,
+    encoders,
+    experts,
+    graphs,
+    losses,
+    optimizers,
+    recurrent,
+    vision,
+)
 from .family import Family
 
+_MODULES = (
+    decoders,
+    experts,
+    encoders,
+    vision,
+    convolutions,
+    recurrent,
+    graphs,
+    losses,
+    optimizers,
+)
 FAMILIES: Mapping[str, Family] = {
-    family.name: family
-    for module in (decoders, experts, encoders, vision, convolutions)
-    for family in module.FAMILIES
+    family.name: family for module in _MODULES for family in module.FAMILIES
 }

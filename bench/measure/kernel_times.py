@@ -6,7 +6,7 @@ overwritten before each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -44,10 +44,51 @@ def kernel_times(run: Callable[[], Any], calls: int = 10) -> KernelTimes:
 
     Copies from the host do not count; fills and copies on the GPU count as kernels.
     """
+    return all_kernel_times({"run": run}, calls)["run"]
+
+
+def all_kernel_times(
+    runs: Mapping[str, Callable[[], Any]], calls: int = 10
+) -> dict[str, KernelTimes]:
+    """The same of several, whose calls take turns: one start of the profiler for all of them."""
     overwritten = _cache()
-    found = _ran(lambda: (overwritten.zero_(), run()), calls)
-    own = [ran for ran in found if not _is_foreign(ran.name)]
-    return KernelTimes(len(own) / calls, busy((ran.start, ran.end) for ran in own) / calls)
+
+    def turn() -> None:
+        for run in runs.values():
+            overwritten.zero_()
+            run()
+
+    return by_turns(list(runs), _ran(turn, calls), _clearing(), calls)
+
+
+def by_turns(
+    names: Sequence[str], found: Iterable[Ran], clearing: Collection[str], calls: int
+) -> dict[str, KernelTimes]:
+    """Kernels by whose turn they ran in; a kernel that overwrites the cache begins a turn.
+
+    Raises
+    ------
+    RuntimeError
+        There are not as many turns as calls: some of the profiler's records are lost.
+    """
+    turns: list[list[Ran]] = []
+    for ran in sorted(found, key=lambda ran: ran.start):
+        if ran.name in clearing:
+            turns.append([])
+        elif turns and not ran.name.startswith(_FROM_HOST):
+            turns[-1].append(ran)
+    if len(turns) != calls * len(names):
+        raise RuntimeError(
+            f"expected {calls * len(names)} turns in the profiler's records, got {len(turns)}"
+        )
+    return {
+        name: KernelTimes(
+            sum(len(turn) for turn in turns[place :: len(names)]) / calls,
+            sum(busy((ran.start, ran.end) for ran in turn) for turn in turns[place :: len(names)])
+            / calls,
+        )
+        for place, name in enumerate(names)
+    }
 
 
 def warm_up() -> None:
@@ -64,10 +105,6 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
     return total
 
 
-def _is_foreign(name: str) -> bool:
-    return name in _clearing() or name.startswith(_FROM_HOST)
-
-
 @cache
 def _clearing() -> frozenset[str]:
     """Names of the kernels that overwrite the cache, and of the profiler's own entries."""
@@ -80,7 +117,7 @@ def _cache() -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class _Ran:
+class Ran:
     """One kernel; start and end in seconds of the profiler's clock."""
 
     name: str
@@ -88,7 +125,7 @@ class _Ran:
     end: float
 
 
-def _ran(run: Callable[[], Any], calls: int) -> list[_Ran]:
+def _ran(run: Callable[[], Any], calls: int) -> list[Ran]:
     """The kernels that ran on the GPU during ``calls`` calls."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities, acc_events=True) as profile:
@@ -96,7 +133,7 @@ def _ran(run: Callable[[], Any], calls: int) -> list[_Ran]:
             run()
         torch.cuda.synchronize()
     return [
-        _Ran(event.name, event.time_range.start * 1e-6, event.time_range.end * 1e-6)
+        Ran(event.name, event.time_range.start * 1e-6, event.time_range.end * 1e-6)
         for event in profile.events()
         if event.device_type != DeviceType.CPU and event.time_range.elapsed_us() > 0
     ]

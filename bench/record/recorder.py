@@ -11,10 +11,12 @@ from unittest import mock
 
 import torch
 
+from tritonfuser.ir import Fusion
+
 from ..families.family import Step, Table
 from ..recorded.corpus import Pair
 from ..recorded.definitions import Input, ScalarInput, TensorInput
-from .thunder_without_gpu import as_if_on_gpu, executors, on_gpu, thunder
+from .thunder_without_gpu import DEVICE, as_if_on_gpu, executors, on_gpu, thunder
 
 
 @dataclass
@@ -111,6 +113,18 @@ def _backward(recorder: _Recorder, result: Any) -> None:
         given["backward_fn"]([list(given["saved_tensors"]), given["saved_other"]], grads)
 
 
+def _made(fusion: Fusion) -> list[torch.Tensor]:
+    """Results like those of a definition without tensors among its inputs."""
+    return [
+        torch.empty(
+            [int(size) for size in out.value.tensor.sizes],
+            dtype=out.value.dtype.info.torch,
+            device=DEVICE,
+        )
+        for out in fusion.outputs
+    ]
+
+
 @contextmanager
 def _executions(recorder: _Recorder) -> Iterator[None]:
     """Every ``execute`` of a definition is kept before it runs."""
@@ -119,6 +133,9 @@ def _executions(recorder: _Recorder) -> Iterator[None]:
 
     def kept(self: Any, inputs: Sequence[Any], **options: Any) -> Any:
         recorder.keep(self, inputs)
+        options.pop("device", None)  # a GPU is named where a definition makes tensors
+        if not any(isinstance(x, torch.Tensor) for x in inputs):
+            return _made(self.fusion.ir)
         return execute(self, inputs, **options)
 
     with mock.patch.object(definition, "execute", kept):

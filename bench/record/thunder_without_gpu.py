@@ -100,6 +100,7 @@ def as_if_on_gpu(connect: Callable[..., None]) -> Iterator[FakeTensorMode]:
         (attention, "_fused_sdp_choice", _attention),
         (FakeTensor, "__getitem__", _sliced),
         (FakeTensor, "__setitem__", lambda self, place, value: None),
+        (FakeTensor, "contiguous", _contiguous),
         (FakeTensor, "copy_", lambda self, source, non_blocking=False: self),
         (module, "connect_to_autograd", connect),
     ]
@@ -121,11 +122,23 @@ def _attention(query: Any, key: Any, value: Any, mask: Any = None, *args: Any) -
 
 def _sliced(x: torch.Tensor, slices: Any) -> torch.Tensor:
     """``x[slices]`` without a look at the device, which a build of torch for CPUs refuses."""
+    if slices[0] is Ellipsis:
+        slices = (slice(None),) * (x.ndim - len(slices) + 1) + slices[1:]
     for dim, part in enumerate(slices):
         if not isinstance(part, slice):
             raise NotImplementedError(f"expected an index of slices, got {part!r}")
         x = torch.ops.aten.slice.Tensor(x, dim, part.start, part.stop, part.step or 1)
     return x
+
+
+def _contiguous(
+    x: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format
+) -> torch.Tensor:
+    """``x.contiguous()`` without a look at the device."""
+    if x.is_contiguous(memory_format=memory_format):
+        return x
+    found: torch.Tensor = torch.ops.aten.clone.default(x, memory_format=memory_format)
+    return found
 
 
 def _torch_dtype(dtype: Any) -> torch.dtype:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from ..functions import TorchFunction, write
 from ..measure.errors import max_error
 from ..measure.ideal_bytes import moved_bytes
 from ..measure.inductor import compiled, tune_exclusively
-from ..measure.kernel_times import KernelTimes, kernel_times, warm_up
+from ..measure.kernel_times import KernelTimes, all_kernel_times, warm_up
 from ..measure.least_time import least_time
 from ..measure.timing import free
 from ..processes.jobs import JobContext
@@ -28,6 +28,8 @@ from ..tables.records import OURS, SKIPPED
 from .definition_results import COMPILED, EAGER, Result, SegmentLine
 from .definitions import RecordedDefinition, make_inputs, record
 
+DOUBLE = "float64"
+"""Who fails where the function does not fit into memory in float64."""
 _LONGEST = 300
 """Most characters of an error text."""
 Run = Callable[..., list[torch.Tensor]]
@@ -48,7 +50,7 @@ class DefinitionJob:
     device : str
         ``"cuda"``, or ``"cpu"`` for the interpreter in tests.
     clock : callable
-        Measures the kernels of a call.
+        Measures the kernels of each contender's calls.
     peers : tuple of str
         Who is measured beside tritonfuser.
     checked : bool
@@ -59,7 +61,7 @@ class DefinitionJob:
     bandwidth: float
     reduced: bool = False
     device: str = "cuda"
-    clock: Callable[[Callable[[], Any]], KernelTimes] = kernel_times
+    clock: Callable[[Mapping[str, Callable[[], Any]]], dict[str, KernelTimes]] = all_kernel_times
     peers: tuple[str, ...] = (EAGER, COMPILED)
     checked: bool = True
     _fd: FusionDefinition | None = field(default=None, repr=False)
@@ -68,14 +70,14 @@ class DefinitionJob:
     _failures: dict[str, str] = field(default_factory=dict, repr=False)
 
     def prepare(self, context: JobContext) -> None:
-        """Run each contender once, so that everything is compiled."""
+        """Compile tritonfuser and torch.compile, by a run; eager runs where it is measured."""
         if self.device == "cuda":
             tune_exclusively(context.gpu_lock)
         self._fd = fd = record(self.entry)
         fd.run(self._inputs())
         self._runs[OURS] = lambda *inputs: fd.run(inputs)
         if EAGER in self.peers:
-            self._try(EAGER, lambda function: function)
+            self._try(EAGER, lambda function: function, run_now=False)
         if COMPILED not in self.peers:
             pass
         elif context.is_late:
@@ -86,14 +88,15 @@ class DefinitionJob:
             warm_up()
         free(self.device)
 
-    def _try(self, who: str, make: Callable[[Run], Run]) -> None:
+    def _try(self, who: str, make: Callable[[Run], Run], *, run_now: bool = True) -> None:
         """Store the function that ``make`` returns, or the error of running it."""
         assert self._fd is not None
         ir = self._fd.fusion.ir
         try:
             self._written = self._written or write(ir, self.device)
             run = make(self._written.load(self.entry.name))
-            run(*self._written.arguments(self._inputs()))
+            if run_now:
+                run(*self._written.arguments(self._inputs()))
             self._runs[who] = run
         except Exception as error:
             self._failures[who] = brief(error)
@@ -124,13 +127,15 @@ class DefinitionJob:
         )
 
     def _times(self, inputs: Sequence[Any]) -> dict[str, KernelTimes]:
-        found: dict[str, KernelTimes] = {}
+        calls: dict[str, Callable[[], Any]] = {}
         for who, run in self._runs.items():
+            call = partial(run, *self._arguments(who, inputs))
             try:
-                found[who] = self.clock(partial(run, *self._arguments(who, inputs)))
+                call()
+                calls[who] = call
             except Exception as error:
                 self._failures[who] = brief(error)
-        return found
+        return self.clock(calls) if calls else {}
 
     def _arguments(self, who: str, inputs: Sequence[Any]) -> Sequence[Any]:
         if who == OURS:
@@ -140,7 +145,11 @@ class DefinitionJob:
 
     def _errors(self, ir: Fusion) -> dict[str, float]:
         """The largest error of each contender; torch.compile draws other random numbers."""
-        expected = Evaluation(ir, self._inputs(), double=True).outputs
+        try:
+            expected = Evaluation(ir, self._inputs(), double=True).outputs
+        except torch.OutOfMemoryError as error:
+            self._failures[DOUBLE] = brief(error)
+            return {}
         drawn = any(isinstance(registry.get(node.op).form, Random) for node in ir.nodes)
         found: dict[str, float] = {}
         for who in (OURS, COMPILED):

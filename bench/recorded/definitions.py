@@ -141,30 +141,38 @@ def make_inputs(
 ) -> list[torch.Tensor | int | float]:
     """Random inputs with the recorded shapes, strides and dtypes.
 
-    Floats are standard normal. Integers that are used as indices lie within their bounds; other
-    integers are small. ``device`` may be ``"meta"``.
+    Floats are standard normal, or their magnitudes where the root or the logarithm is taken.
+    Integers that are used as indices lie within their bounds; other integers are small. ``device``
+    may be ``"meta"``.
     """
     drawn_on = "cpu" if torch.device(device).type == "meta" else device
     generator = torch.Generator(drawn_on).manual_seed(seed)
-    bounds = index_bounds(fusion)
+    bounds, positive = index_bounds(fusion), under_roots(fusion)
     made: list[torch.Tensor | int | float] = []
     for item, value in zip(entry.inputs, fusion.inputs, strict=True):
         if isinstance(item, ScalarInput):
             made.append(item.value)
         else:
-            made.append(_random(item, bounds.get(value, SMALL_INT), device, generator))
+            bound = bounds.get(value, SMALL_INT)
+            made.append(_random(item, bound, device, generator, positive=value in positive))
     return made
 
 
 def _random(
-    item: TensorInput, bound: int, device: str | torch.device, generator: torch.Generator
+    item: TensorInput,
+    bound: int,
+    device: str | torch.device,
+    generator: torch.Generator,
+    *,
+    positive: bool,
 ) -> torch.Tensor:
     reach = 1 + sum((n - 1) * s for n, s in zip(item.shape, item.stride, strict=True))
     options: Any = {"generator": generator, "device": generator.device}
     if torch.device(device).type == "meta":
         storage = torch.empty(reach, dtype=item.dtype, device="meta")
     elif item.dtype.is_floating_point:
-        storage = torch.randn(reach, **options).to(item.dtype)
+        drawn = torch.randn(reach, **options)
+        storage = (drawn.abs() if positive else drawn).to(item.dtype)
     else:
         high = 2 if item.dtype is torch.bool else bound
         storage = torch.randint(high, (reach,), **options).to(item.dtype)
@@ -172,8 +180,30 @@ def _random(
 
 
 _PASSED_ON = frozenset(
-    {"add", "broadcast", "cast", "expand", "mul", "permute", "reshape", "set", "slice", "squeeze"}
+    {
+        "add",
+        "broadcast",
+        "cast",
+        "expand",
+        "mul",
+        "permute",
+        "reshape",
+        "set",
+        "slice",
+        "squeeze",
+        "where",
+    }
 )
+_INDEXED = {
+    "embedding_fwd": (1, 0),
+    "gather": (0, 1),
+    "index_select": (0, 1),
+    "scatter": (0, 1),
+    "take_along_axis": (0, 1),
+}
+"""For each op that is given indices, the places of what they index and of themselves."""
+_ROOTS = frozenset({"log", "log2", "rsqrt", "sqrt"})
+_ARITHMETIC = frozenset({"div", "pow", "reciprocal", "sub"})
 
 
 def index_bounds(fusion: Fusion) -> dict[Value, int]:
@@ -184,14 +214,32 @@ def index_bounds(fusion: Fusion) -> dict[Value, int]:
     """
     bounds: dict[Value, int] = {}
     for node in fusion.nodes:
-        if node.op == "index_select":
-            table, index = node.args[0], node.args[1]
-            dim = node.attr("dim")
+        if node.op in _INDEXED:
+            table, index = (node.args[place] for place in _INDEXED[node.op])
+            dim = 0 if node.op == "embedding_fwd" else node.attr("dim")
             assert isinstance(table, Value)
             assert isinstance(index, Value)
             assert isinstance(dim, int)
             _bound(fusion, index, table.tensor.sizes[dim], bounds)
     return bounds
+
+
+def under_roots(fusion: Fusion) -> set[Value]:
+    """The inputs, such as saved variances, whose root or logarithm is taken.
+
+    Walks back through views and arithmetic, and not into squares.
+    """
+    waiting = [value for node in fusion.nodes if node.op in _ROOTS for value in node.operands()]
+    found: set[Value] = set()
+    while waiting:
+        value = waiting.pop()
+        node = fusion.producers.get(value)
+        if node is None:
+            found.add(value)
+        elif node.op in _PASSED_ON | _ARITHMETIC:
+            operands = list(node.operands())
+            waiting += operands if len(operands) == len(set(operands)) else []
+    return found
 
 
 def _bound(fusion: Fusion, value: Value, limit: int, bounds: dict[Value, int]) -> None:

@@ -17,7 +17,7 @@ from bench.measure.kernel_times import KernelTimes
 from bench.processes.jobs import JobContext, Outcome
 from bench.processes.workers import Limits
 from bench.recorded import definition_job
-from bench.recorded.definition_job import DefinitionJob
+from bench.recorded.definition_job import DOUBLE, DefinitionJob
 from bench.recorded.definition_results import COMPILED, EAGER, Result
 from bench.recorded.definition_tables import rendered, summaries
 from bench.recorded.definitions import load
@@ -34,9 +34,10 @@ def entry(name):
     return shrink(next(e for e in load() if e.name == name))
 
 
-def counted(run):
-    run()
-    return KernelTimes(3, 2e-6)
+def counted(runs):
+    for run in runs.values():
+        run()
+    return dict.fromkeys(runs, KernelTimes(3, 2e-6))
 
 
 @pytest.fixture
@@ -87,17 +88,36 @@ def test_what_fails_is_recorded(monkeypatch):
     assert measured("hf-bert-8", JobContext(contextlib.nullcontext(), 0)).failures == {
         COMPILED: SKIPPED
     }
-    calls = iter([None, MemoryError("full"), None])
 
-    def clock(run):
-        error = next(calls)
-        if error:
-            raise error
-        return KernelTimes(1, 1e-6)
 
-    found = measured("hf-bert-8", clock=clock)
-    assert found.failures[EAGER] == "MemoryError: full"
+def test_who_cannot_run_is_not_timed(one_graph, monkeypatch):
+    class Broken(DefinitionJob):
+        def _arguments(self, who, inputs):
+            return [] if who == EAGER else super()._arguments(who, inputs)
+
+    job = Broken(entry("hf-bert-8"), 1e12, True, "cpu", counted)
+    job.prepare(CONTEXT)
+    found = job.measure()
+    assert set(found.times) == {OURS, COMPILED}
+    assert found.failures[EAGER].startswith("TypeError: ")
+
+
+def test_peers_and_checks_can_be_left_out():
+    job = DefinitionJob(entry("hf-bert-8"), 1e12, True, "cpu", counted, (), False)
+    job.prepare(CONTEXT)
+    found = job.measure()
     assert set(found.times) == {OURS}
+    assert (found.error, found.failures) == (None, {})
+
+
+def test_what_does_not_fit_in_float64_is_timed_and_not_compared(one_graph, monkeypatch):
+    def full(*args, **options):
+        raise torch.OutOfMemoryError("full")
+
+    monkeypatch.setattr(definition_job, "Evaluation", full)
+    found = measured("hf-bert-8")
+    assert set(found.times) == {OURS, EAGER, COMPILED}
+    assert found.failures == {DOUBLE: "OutOfMemoryError: full"}
 
 
 def test_without_a_gpu_the_kernels_are_compiled():

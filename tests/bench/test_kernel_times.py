@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.measure.kernel_times import KernelTimes, busy, kernel_times
+from bench.measure.kernel_times import KernelTimes, Ran, busy, by_turns, kernel_times
 
 
 def test_several_calls():
@@ -16,6 +16,16 @@ def test_time_in_which_kernels_overlap_counts_once():
     assert busy([]) == 0
     assert busy([(5, 6), (0, 2)]) == 3
     assert busy([(0, 4), (1, 2), (3, 5), (5, 6)]) == 6
+
+
+def test_kernels_belong_to_the_turn_they_ran_in():
+    fill, copy = "fill", "Memcpy HtoD (Pinned -> Device)"
+    names = [fill, "a", fill, "b", "b", fill, "a", copy, fill, "b"]
+    found = [Ran(name, at, at + 0.5) for at, name in enumerate(names)]
+    times = by_turns(["one", "other"], reversed(found), {fill}, 2)
+    assert times == {"one": KernelTimes(1, 0.5), "other": KernelTimes(1.5, 0.75)}
+    with pytest.raises(RuntimeError, match="expected 4 turns in the profiler's records, got 3"):
+        by_turns(["one", "other"], found[:-2], {fill}, 2)
 
 
 @pytest.mark.gpu

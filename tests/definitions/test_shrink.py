@@ -91,6 +91,25 @@ def test_indices_stay_inside_what_they_index():
     assert 900 < inputs[0].max() < 1024
 
 
+def test_what_a_root_is_taken_of_is_not_negative():
+    text = """\
+def nvfuser_fusion(fd : FusionDefinition) -> None :
+    tv0 = fd.define_tensor(shape=[64], contiguity=[True])
+    tv1 = fd.define_tensor(shape=[64], contiguity=[True])
+    tv2 = fd.define_tensor(shape=[64], contiguity=[True], dtype=DataType.Int)
+    tv3 = fd.ops.rsqrt(fd.ops.add(fd.ops.cast(tv0, dtype=DataType.Float), 0.1))
+    tv4 = fd.ops.sqrt(fd.ops.mul(tv1, tv1))
+    tv5 = fd.ops.take_along_axis(tv1, tv2, dim=0)
+    fd.add_output(fd.ops.add(fd.ops.add(tv3, tv4), tv5))
+"""
+    floats, ints = (TensorInput((64,), (1,), dtype) for dtype in (torch.float32, torch.int64))
+    entry = RecordedDefinition("toy", 0, text, (floats, floats, ints), 1)
+    spread, other, index = make_inputs(entry, record(entry).fusion.ir)
+    assert spread.min() >= 0
+    assert other.min() < 0
+    assert 32 < index.max() < 64
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_inputs_look_as_recorded(device):
     for entry in (shrink(e) for e in load()):
