@@ -13,7 +13,7 @@ from bench.recorded.definitions import ScalarInput, TensorInput, record
 from bench.recorded.shrink import shrink
 from tests.definitions.test_definitions import check
 
-OFTEN = 4
+OFTEN = 5
 """One in so many definitions runs in the fast tests."""
 
 
