@@ -86,10 +86,11 @@ class Result:
     held_out: bool = False
 
     def ratio(self, peer: str) -> float | None:
-        """Time of the peer's kernels over the time of tritonfuser's."""
+        """Time of the peer's kernels over the time of tritonfuser's; None where one has none."""
         if OURS not in self.times or peer not in self.times:
             return None
-        return self.times[peer].seconds / self.times[OURS].seconds
+        ours, theirs = self.times[OURS].seconds, self.times[peer].seconds
+        return theirs / ours if ours > 0 and theirs > 0 else None
 
     @property
     def share(self) -> float | None:
