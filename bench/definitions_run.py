@@ -8,7 +8,6 @@ compiled for sm_90.
 from __future__ import annotations
 
 import argparse
-import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -25,13 +24,12 @@ from .options import add_workers, limits_of
 from .processes.jobs import Outcome
 from .processes.progress import Progress
 from .processes.workers import Limits, forget, run_jobs
-from .recorded.corpus import corpus
 from .recorded.definition_job import DefinitionJob, brief, outline, shown
 from .recorded.definition_results import ALL, Result
 from .recorded.definition_tables import rendered, summaries
-from .recorded.definitions import RecordedDefinition, load, make_inputs, record
+from .recorded.definitions import RecordedDefinition, make_inputs, record
 from .recorded.earlier import earlier
-from .recorded.shrink import shrink
+from .recorded.selection import add_arguments, chosen
 from .tables.files import save_json
 from .tables.formatting import machine_code
 from .tables.provenance import described
@@ -138,19 +136,7 @@ def _interpreted(entry: RecordedDefinition, arch: str, *, reduced: bool) -> Resu
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.definitions_run", description=__doc__)
-    parser.add_argument(
-        "--models", "--family", nargs="+", metavar="MODEL", help="only definitions of these models"
-    )
-    parser.add_argument("--names", nargs="+", help="only these definitions, such as nanogpt-3")
-    parser.add_argument("--sizes", nargs="+", help="only these sizes, such as filling")
-    parser.add_argument(
-        "--held-out",
-        choices=("with", "without", "only"),
-        default="with",
-        help="held-out families (default %(default)s the others); no line of theirs is shown",
-    )
-    parser.add_argument("--sample", type=int, metavar="N", help="a random part of N definitions")
-    parser.add_argument("--seed", type=int, default=0, help="of --sample (default %(default)s)")
+    add_arguments(parser.add_argument_group("definitions"))
     parser.add_argument(
         "--reduced", action="store_true", help="shrink the sizes, so that a CPU takes seconds"
     )
@@ -181,28 +167,6 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(options: argparse.Namespace) -> list[RecordedDefinition]:
-    known = (*load(), *corpus())
-    found = [
-        shrink(entry) if options.reduced else entry
-        for entry in known
-        if (not options.models or entry.model in options.models)
-        and (not options.names or entry.name in options.names)
-        and (not options.sizes or entry.size in options.sizes)
-        and entry.held_out
-        in {"with": (True, False), "without": (False,), "only": (True,)}[options.held_out]
-    ]
-    if not found:
-        raise SystemExit(
-            f"python -m bench.definitions_run: expected models, names or sizes of recorded "
-            f"definitions, got {options.models or options.names or options.sizes}: take some of "
-            f"{', '.join(dict.fromkeys(e.model for e in known))}, nanogpt-0 and so on"
-        )
-    if options.sample is not None and options.sample < len(found):
-        found = random.Random(options.seed).sample(found, options.sample)
-    return found
-
-
 def _write(results: Sequence[Result], about: dict[str, Any], options: argparse.Namespace) -> None:
     if options.markdown:
         options.markdown.write_text(rendered(results, about, "```"))
@@ -216,7 +180,7 @@ def main() -> None:
     options = _parse()
     limits, known = limits_of(options), earlier(options.resume)
     done = {result.name for result in known}
-    entries = [entry for entry in _chosen(options) if entry.name not in done]
+    entries = [entry for entry in chosen(options) if entry.name not in done]
     about = described(options.commit)
 
     def keep(results: Sequence[Result]) -> None:

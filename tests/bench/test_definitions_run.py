@@ -16,7 +16,7 @@ from bench.definitions_run import failed, run_on_cpu, run_on_gpu
 from bench.measure.kernel_times import KernelTimes
 from bench.processes.jobs import JobContext, Outcome
 from bench.processes.workers import Limits
-from bench.recorded import definition_job
+from bench.recorded import definition_job, selection
 from bench.recorded.definition_job import DOUBLE, DefinitionJob
 from bench.recorded.definition_results import COMPILED, EAGER, Result
 from bench.recorded.definition_tables import rendered, summaries
@@ -291,7 +291,7 @@ def test_a_run_goes_on_where_another_ended(half_done, tmp_path, monkeypatch):
 
 def chosen(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["definitions_run", *words])
-    return definitions_run._chosen(definitions_run._parse())
+    return selection.chosen(definitions_run._parse())
 
 
 def test_what_is_chosen(monkeypatch):
@@ -310,3 +310,12 @@ def test_what_is_chosen(monkeypatch):
     assert len(one) == 7
     with pytest.raises(SystemExit, match="expected models, names or sizes"):
         chosen(monkeypatch, "--family", "nobody")
+
+
+def test_parts_are_whole_steps_and_about_as_long(monkeypatch):
+    parts = [chosen(monkeypatch, "--sizes", "filling", "--part", f"{i}/3") for i in (1, 2, 3)]
+    steps = [{(e.model, e.size) for e in part} for part in parts]
+    assert sum(map(len, parts)) == len(chosen(monkeypatch, "--sizes", "filling"))
+    assert sum(map(len, steps)) == len(set().union(*steps))
+    lengths = [sum(e.text.count("\n") for e in part) for part in parts]
+    assert max(lengths) < 1.1 * min(lengths)
