@@ -136,12 +136,18 @@ class ValueWriter:
         text = filled(node, form, names, typing.operands, typing.computed)
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
+        # Elements of several boxes may be computed of the same: both halves of sin(cat([x, x])).
+        known = self.writer.find(("computed", text, out))
+        if known is not None:
+            return known
         dims = frozenset[str]().union(*(n.dims for n in names))
         name = self.writer.define(node.out, text, dims, out, node.loc)
         operands = zip(as_call(node).op.params, node.args, strict=False)
         params = [p.name for p, arg in operands if isinstance(arg, Value | Const)]
         template = form.expression(typing.operands[0], last_value(node))
-        return replace(name, outside=after_op(template, dict(zip(params, names, strict=True))))
+        name = replace(name, outside=after_op(template, dict(zip(params, names, strict=True))))
+        self.writer.bind(("computed", text, out), name)
+        return name
 
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""

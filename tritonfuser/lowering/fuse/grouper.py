@@ -80,7 +80,7 @@ class Grouper(Placement):
 
     def _place_reducer(self, anchor: Anchor) -> None:
         """Place a reduction or scan. What it reads is stored box by box before where that pays."""
-        met = {read.value for read in self.maker.regions.needed(anchor.starts)}
+        met = {out for node in anchor.footprint.nodes for out in node.outs}
         roots = frozenset(v for v in self._stored() if v in met and self._is_stored_before(v))
         if not roots:
             self._place(anchor)

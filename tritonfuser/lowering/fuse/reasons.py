@@ -67,7 +67,10 @@ def reason_of(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
     scattered = sum(s.scatter is not None for s in stores)
     parts = [f"{_count(ops, 'op')} over {over}"]
     if scattered < len(stores):
-        parts.append(f"{_count(len(stores) - scattered, 'result')} stored")
+        whole = [store for store in stores if store.scatter is None]
+        results = len({store.value for store in whole})
+        boxes = f" in {len(whole)} boxes" if len(whole) > results else ""
+        parts.append(f"{_count(results, 'result')} stored{boxes}")
     if scattered:
         parts.append(f"{_count(scattered, 'result')} scattered into")
     if group.depth > 1 and group.product is None:

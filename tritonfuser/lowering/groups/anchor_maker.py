@@ -11,7 +11,7 @@ from ...ops.builder import as_call
 from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, digit, extent, linear, substitute, unravel
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AxisMap
@@ -252,7 +252,11 @@ def across_dims(node: Node) -> tuple[int, ...]:
 def _in_box(anchor: Anchor, position: Affine) -> Index:
     """The element of its value that an anchor over a box computes at a position of it."""
     places = unravel(position, tuple(axis.extent for axis in anchor.parallel))
-    at = dict(zip(anchor.parallel, places, strict=True))
+    # A guard keeps the first axis to its extent where a kernel has more positions.
+    at = {
+        axis: digit(Bounded(place, axis.extent))
+        for axis, place in zip(anchor.parallel, places, strict=True)
+    }
     return tuple(substitute(item, at) for item in anchor.index)
 
 

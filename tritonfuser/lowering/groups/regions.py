@@ -86,7 +86,7 @@ class RegionFinder:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
-        boxes = _Search(self, start).boxes(start.index, axes)
+        boxes = _Search(self, start).boxes(start.index, axes, MOST_REGIONS)
         regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
         if len(regions) < 2:
             return ()
@@ -177,19 +177,20 @@ class _Search:
         self.value = read.value
         self.strides = buffer_strides(finder.fusion, read.value)
 
-    def boxes(self, index: Index, axes: tuple[Axis, ...]) -> list[Box]:
-        """The boxes of a loop nest; it alone where nothing is to be cut, or into too many."""
-        pieces = next(self._ways(index, axes), None)
+    def boxes(self, index: Index, axes: tuple[Axis, ...], most: int) -> list[Box]:
+        """The boxes of a loop nest, at most so many; it alone where nothing is to be cut."""
+        pieces = next((way for way in self._ways(index, axes) if len(way) <= most), None)
         if pieces is None:
             return [Box(axes)]
-        inner = [self.boxes(piece.index(index), piece.axes) for piece in pieces]
+        room = most // len(pieces)
+        inner = [self.boxes(piece.index(index), piece.axes, room) for piece in pieces]
         found: list[Box] = []
         for piece, boxes in zip(pieces, inner, strict=True):
             if len(boxes) == 1:  # cut as those of its shape are, to be in one kernel with them
                 alike = [b for p, b in zip(pieces, inner, strict=True) if p.axes == piece.axes]
                 boxes = max(filter(_are_alike, alike), key=len)
             found += [piece.then(box) for box in boxes]
-        return found if len(found) <= MOST_REGIONS else [Box(axes)]
+        return found
 
     def _ways(self, index: Index, axes: tuple[Axis, ...]) -> Iterator[list[Box]]:
         """The ways to cut a loop nest in two and more."""
