@@ -170,6 +170,24 @@ def test_words_are_counted_to_the_last_one(number: float, or_equal: bool) -> Non
         )
 
 
+@pytest.mark.parametrize("dtype", [D.BFloat16, D.Half])
+@pytest.mark.parametrize("number", [0.9, 0.5, 0.1, 1e-7, 0.3333, 0.8984375, 0.99])
+@pytest.mark.parametrize("or_equal", [False, True])
+def test_words_of_16_bit_numbers_are_counted_to_the_last_one(dtype, number, or_equal) -> None:
+    target = float(np.float32(number))
+    count = words_below(target, or_equal, dtype)
+    first = first_word_of_one()
+    last = count - (2**32 - first)
+    near = [last + d for d in range(-300, 300)] + list(range(300)) + [2**31, 2**32 - 1]
+    near += [first + d for d in range(-300, 128)]
+    near += [w + d for w in range(0, 2**32, 2**26) for d in (0, 77)]
+    words = torch.tensor([w for w in near if 0 <= w < 2**32])
+    unit = (words.float() + 0.5) * 2.0**-32
+    drawn = philox.round_below(torch.where(unit == 1, 0, unit), 1.0, dtype.info.torch).float()
+    wanted = drawn <= target if or_equal else drawn < target
+    assert torch.equal((words - first) % 2**32 < count, wanted)
+
+
 def test_words_stand_for_the_numbers_of_the_generator() -> None:
     bits = philox.words(8, 5, 3).reshape(-1)
     assert [unit_float(int(word)) for word in bits] == philox.uniform((32,), 5, 3).tolist()
@@ -191,6 +209,38 @@ def test_masks_are_those_of_the_numbers(op: str, turned: bool) -> None:
     number = np.float32(0.3)
     expected = COMPARED[op](*((number, unit) if turned else (unit, number)))
     assert torch.equal(fd.run([x])[0], torch.from_numpy(expected).float())
+
+
+@pytest.mark.parametrize("dtype", [D.BFloat16, D.Half])
+@pytest.mark.parametrize("op", COMPARED)
+def test_masks_are_those_of_numbers_of_16_bits(op: str, dtype: D) -> None:
+    """As they are recorded of models in these dtypes: drawn, widened, compared."""
+
+    def body(fd, x):
+        unit = fd.ops.uniform(0.0, 1.0, [70, 33], rng_seed=5, rng_offset=3, dtype=dtype)
+        mask = getattr(fd.ops, op)(fd.ops.cast(unit, D.Float), 0.90234375)
+        return fd.ops.mul(x, fd.ops.cast(mask, D.Float))
+
+    x = torch.ones(70, 33)
+    assert {"random_word"} < set(ops(body, x)) and "uniform" not in ops(body, x)
+    with FusionDefinition() as fd:
+        fd.add_output(body(fd, fd.from_pytorch(x)))
+    unit = philox.round_below(philox.uniform((70, 33), 5, 3), 1.0, dtype.info.torch)
+    assert (unit == 0.90234375).any()
+    expected = COMPARED[op](unit.float().numpy(), np.float32(0.90234375))
+    assert torch.equal(fd.run([x])[0], torch.from_numpy(expected).float())
+
+
+def test_numbers_of_16_bits_that_are_used_are_drawn() -> None:
+    def body(fd):
+        unit = fd.ops.uniform(0.0, 1.0, [4], rng_seed=5, rng_offset=3, dtype=D.BFloat16)
+        return fd.ops.lt(fd.ops.cast(unit, D.Float), 0.5), fd.ops.mul(unit, 2.0)
+
+    def near_one(fd):
+        unit = fd.ops.uniform(0.0, 1.0, [4], rng_seed=5, rng_offset=3, dtype=D.BFloat16)
+        return fd.ops.le(fd.ops.cast(unit, D.Float), 0.99609375)
+
+    assert "random_word" not in ops(body) and "random_word" not in ops(near_one)
 
 
 @pytest.mark.parametrize("number", [0.0, 1.0, 1.5, -0.25, math.nan, 1 - 2.0**-24])

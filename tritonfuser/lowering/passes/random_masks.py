@@ -1,38 +1,43 @@
 """Fusion in, the same Fusion with random words compared in place of random numbers.
 
 A dropout only compares a uniform number with a probability. Comparing the 32-bit Philox word that
-the number is converted from with an integer gives the same mask without the conversion.
+the number is converted from with an integer gives the same mask without the conversion. Numbers of
+16 bits grow with their words too: they are rounded, and widened again to be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
+import torch
 
 from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Library
-from .rewriting import rewritten, with_number
+from .rewriting import is_copy, rewritten, with_number
 
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The comparison that holds for swapped operands."""
 
 _WORDS = 1 << 32
-_LARGEST = 1 - 2.0**-24
-"""The largest number that ``uniform(0, 1)`` draws."""
+_DRAWN = (DataType.Float, DataType.Half, DataType.BFloat16)
+"""The dtypes of numbers that are converted from one word each."""
 
 
 def compare_random_words(fusion: Fusion) -> Fusion:
     """``lt(uniform(0, 1, ...), p)`` -> ``lt(add(random_word(...), a), b)``, to the bit."""
     if any(isinstance(f := as_call(n).op.form, Library) and f.product for n in fusion.nodes):
         return fusion  # the epilogue of a product has few registers: words made one kernel spill
-    drawn = {v: node for v, node in fusion.producers.items() if _only_compared(fusion, node)}
+    drawn: dict[Value, Node] = {}
+    for node in fusion.nodes:
+        drawn.update(dict.fromkeys(_only_compared(fusion, node), node))
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
-        found = _comparison(node)
-        if found is None or found[1] not in drawn:
+        found = _comparison(node, drawn)
+        if found is None:
             return None
         op, unit, number = found
         call = as_call(drawn[unit])
@@ -43,7 +48,8 @@ def compare_random_words(fusion: Fusion) -> Fusion:
         rotated = builder.call(
             "add", word, Const(_signed(-first_word_of_one() - (1 << 31)), DataType.Int32)
         )
-        limit = words_below(number, or_equal=op in ("le", "gt")) - (1 << 31)
+        kind = drawn[unit].out.dtype
+        limit = words_below(number, or_equal=op in ("le", "gt"), dtype=kind) - (1 << 31)
         made: Value = builder.call(
             "lt" if op in ("lt", "le") else "ge", rotated, Const(limit, DataType.Int32)
         )
@@ -52,28 +58,44 @@ def compare_random_words(fusion: Fusion) -> Fusion:
     return rewritten(fusion, rewrite) if drawn else fusion
 
 
-def _only_compared(fusion: Fusion, node: Node) -> bool:
-    """Whether this draws Floats from [0, 1) that are only compared with numbers in there."""
-    if node.op != "uniform" or node.out.dtype is not DataType.Float:
-        return False
+def _only_compared(fusion: Fusion, node: Node) -> tuple[Value, ...]:
+    """Numbers from [0, 1) as Floats that are only compared with numbers in there: drawn so, or
+    widened. Empty where there are others."""
+    if node.op != "uniform" or node.out.dtype not in _DRAWN or node.out in fusion.returned:
+        return ()
     low, high = node.args[:2]
     if not isinstance(low, Const) or not isinstance(high, Const):
-        return False
-    users = fusion.consumers.get(node.out, ())
-    plain = (low.value, high.value) == (0, 1) and as_call(node).arg("rng_seed") is not None
-    return plain and node.out not in fusion.returned and all(map(_comparison, users))
+        return ()
+    if (low.value, high.value) != (0, 1) or as_call(node).arg("rng_seed") is None:
+        return ()
+    floats: tuple[Value, ...] = (node.out,)
+    if node.out.dtype is not DataType.Float:
+        casts = fusion.consumers.get(node.out, ())
+        if not all(is_copy(n) and n.out.dtype is DataType.Float for n in casts):
+            return ()
+        floats = tuple(n.out for n in casts)
+    users = [user for value in floats for user in fusion.consumers.get(value, ())]
+    drawn = dict.fromkeys(floats, node)
+    compared = all(_comparison(user, drawn) for user in users)
+    return floats if compared and fusion.returned.isdisjoint(floats) else ()
 
 
-def _comparison(node: Node) -> tuple[str, Value, float] | None:
-    """``value op number`` with a number between 0 and 1."""
+def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, float] | None:
+    """``value op number`` of a value that was drawn, with a number between 0 and the largest."""
     found = with_number(node, tuple(_SWAPPED))
-    if found is None:
+    if found is None or found[0] not in drawn:
         return None
     value, number, first = found
     number = float(np.float32(number))
-    return (
-        (_SWAPPED[node.op] if first else node.op, value, number) if 0 < number < _LARGEST else None
-    )
+    if not 0 < number < largest(drawn[value].out.dtype):
+        return None
+    return _SWAPPED[node.op] if first else node.op, value, number
+
+
+def largest(dtype: DataType) -> float:
+    """The largest number that ``uniform(0, 1)`` draws in a dtype."""
+    one = torch.ones((), dtype=dtype.info.torch, device="cpu")
+    return float(torch.nextafter(one, torch.zeros_like(one)))
 
 
 def unit_float(word: int) -> float:
@@ -81,21 +103,32 @@ def unit_float(word: int) -> float:
     return float(np.float32(word) + np.float32(0.5)) * 2.0**-32
 
 
+def rounded(unit: float, dtype: DataType) -> float:
+    """A number of (0, 1] in a dtype; what rounds to 1 becomes the largest number below."""
+    if dtype is DataType.Float:
+        return unit
+    limited = torch.tensor(min(unit, largest(dtype)), dtype=torch.float32, device="cpu")
+    return float(limited.to(dtype.info.torch))
+
+
 def first_word_of_one() -> int:
     """The least word whose number rounds to 1, which ``uniform(0, 1)`` replaces by 0."""
     return _least_word(lambda word: unit_float(word) >= 1)
 
 
-def words_below(number: float, or_equal: bool) -> int:
+@cache
+def words_below(number: float, or_equal: bool, dtype: DataType = DataType.Float) -> int:
     """How many words give a number below ``number``, or equal to it if ``or_equal``.
 
     They are those from ``first_word_of_one()`` on, modulo 2 ** 32: words that give 1 count as 0.
     Adding a constant turns them into the smallest integers.
     """
-    above = _least_word(
-        lambda word: unit_float(word) > number if or_equal else unit_float(word) >= number
-    )
-    return _WORDS - first_word_of_one() + above
+
+    def is_above(word: int) -> bool:
+        found = rounded(unit_float(word), dtype)
+        return found > number if or_equal else found >= number
+
+    return _WORDS - first_word_of_one() + _least_word(is_above)
 
 
 def _least_word(holds: Callable[[int], bool]) -> int:
