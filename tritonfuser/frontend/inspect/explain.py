@@ -85,7 +85,12 @@ class SegmentReport:
 
     @property
     def share_of_bound(self) -> float | None:
-        """The least time by the measured time: at 1.0 nothing is left to gain."""
+        """The least time by the measured time: at 1.0 nothing is left to gain.
+
+        By the model's time where nothing was measured. None without either.
+        """
+        if self.measured_seconds is None and self.model is not None:
+            return self.bound.share(float(self.model.seconds))
         return self.bound.share(self.measured_seconds)
 
     @property
@@ -243,8 +248,9 @@ def _row(segment: SegmentReport) -> dict[str, str]:
         share = segment.speed_of_light
         cells["measured"] = seconds_text(segment.measured_seconds)
         cells["of speed of light"] = "" if share is None else f"{share:.0%}"
-        reached = segment.share_of_bound
-        cells["of bound"] = "" if reached is None else f"{reached:.0%}"
+    reached = segment.share_of_bound
+    if reached is not None:
+        cells["of bound"] = f"{reached:.0%}"
     return cells
 
 
