@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -83,7 +83,7 @@ def measured(found: list[dict[str, Any]]) -> Measured:
                 kernels.append((len(rows), registers, spilled))
             rows.append((number, candidate["seconds"], place == 0))
             names.append(problem["name"])
-    columns = {f.name: _tensor([getattr(c, f.name) for c in counts]) for f in fields(Counts)}
+    columns = {n: _tensor([getattr(c, n) for c in counts]) for n in Counts._fields}
     schedule, registers_of, spills = zip(*kernels, strict=True)
     numbers, seconds, first = zip(*rows, strict=True)
     return Measured(

@@ -11,7 +11,7 @@ import torch
 from tests.frontend.tune.fakes import softmax
 from tritonfuser import FusionDefinition, LoweringError, TritonFuserError, UnsupportedDeviceError
 from tritonfuser.cache.dry_run import lower_for
-from tritonfuser.frontend.tune.prediction import POOL, Prediction, Ranked
+from tritonfuser.frontend.tune.prediction import POOL, Prediction, Ranked, predicted
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -120,6 +120,25 @@ def test_without_a_gpu_schedules_are_ranked():
     assert fd.is_legal(report.schedule, inputs, arch="sm_90")
     again = fd.autotune(inputs, arch="sm_90", level="schedule", progress=False)
     assert again.schedule == report.schedule
+
+
+def test_schedules_whose_registers_may_not_suffice_are_not_given():
+    """Of rows of 32 Ki in registers: 2 warps have 512 elements a thread."""
+    fd, _ = softmax()
+    inputs = [torch.empty(4096, 1 << 15, device="meta")]
+    schedule = fd.schedule(inputs, arch="sm_90")
+    row = {"block_x": 1, "block_r": 1 << 15, "tails": (), "persistent": True, "num_warps": 2}
+    params = replace(schedule.segments[0].params, **row)
+    kept = replace(schedule, segments=(replace(schedule.segments[0], params=params),))
+    fusion = fd._ready().ir
+
+    class One:
+        def __next__(self):
+            return kept
+
+    report = predicted(fusion, inputs, "sm_90", lambda base: One())
+    assert report.schedule == schedule
+    assert report.trials[1].failure == "registers may not suffice: s0"
 
 
 def test_an_arch_has_to_be_that_of_a_gpu():

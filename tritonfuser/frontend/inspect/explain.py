@@ -272,7 +272,8 @@ def _model_text(found: KernelTime) -> str:
     ranked = sorted(found.resources.items(), key=lambda item: -item[1])
     busy = [f"{n} {seconds_text(s)}" for n, s in ranked if s >= BUSY * ranked[0][1] and s > 0]
     parts = [seconds_text(found.seconds), ", ".join(busy)]
-    parts += [f"about {found.registers:.0f} registers a thread"] if found.registers else []
+    limit = f"of {found.register_limit:.0f} registers a thread"
+    parts += [f"about {found.registers:.0f} {limit}"] if found.registers else []
     return "; ".join(part for part in parts if part)
 
 

@@ -6,9 +6,8 @@ an entry for each of many kernels, for a fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...device import MAX_REGISTERS_PER_THREAD
 from ..integers import next_power_of_2
@@ -24,8 +23,7 @@ WIDEST_LANE = 4
 """Neighbouring elements of a row that a lane has where a tile is reduced."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(NamedTuple):
     """What a kernel counts.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...device import MAX_REGISTERS_PER_THREAD
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams, MatmulParams
 from ..problem import ElementWork, Problem
@@ -54,4 +55,4 @@ def _product_time(problem: Problem, params: MatmulParams) -> KernelTime | None:
         "latency": waves * c.latency_s * ceil_div(product.k, params.block_k) / params.num_stages,
     }
     busy = sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
-    return KernelTime(resources, busy + c.start_s + c.kernel_s, 0.0)
+    return KernelTime(resources, busy + c.start_s + c.kernel_s, 0.0, MAX_REGISTERS_PER_THREAD)

@@ -29,6 +29,9 @@ CODE_INSTRUCTIONS = 4000
 MAX_UNROLLED = 4.0
 """Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
 
+FILLED = 0.9
+"""Share of the registers that there are, from which on they may not suffice."""
+
 _H200_L2_BYTES = 60 << 20
 
 
@@ -42,13 +45,19 @@ class KernelTime:
         Seconds that each resource is busy.
     seconds : float
         All of the kernel: what is busy for longest, its start and its end.
-    registers : float
-        Of a thread, wanted. More than there are, and they are spilled.
+    registers, register_limit : float
+        Of a thread, those that are wanted and those that there are. More are spilled.
     """
 
     resources: dict[str, Number]
     seconds: Number
     registers: Number
+    register_limit: Number
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether its registers may not suffice: their number is an estimate."""
+        return bool(self.registers > FILLED * self.register_limit)
 
 
 def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
@@ -122,7 +131,7 @@ def kernel_time(
         "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
     }
     busy = sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
-    return KernelTime(resources, busy + start + c.kernel_s, registers)
+    return KernelTime(resources, busy + start + c.kernel_s, registers, n.register_limit)
 
 
 def _instructions(n: Counts, c: Constants, spilled: Number, m: Numbers) -> Number:
