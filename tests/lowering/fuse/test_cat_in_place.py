@@ -20,7 +20,7 @@ def joined(dim: int) -> Any:
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_parts_of_one_size_are_stored_side_by_side(dim: int) -> None:
-    inputs = [random(4, 6, 8) for _ in range(3)]
+    inputs = [random(4, 6, 16) for _ in range(3)]
     found = check(joined(dim), *inputs)
     assert schedulers(found) == ["pointwise"]
     (text,) = texts(found)

@@ -119,7 +119,7 @@ def test_a_result_of_other_sizes_beside_boxes_is_cut_into_as_many() -> None:
     assert not chooses(found) and stores(found) == 4
 
 
-def test_boxes_of_less_than_a_sector_are_not_stored_apart() -> None:
+def test_boxes_of_less_than_two_sectors_are_not_stored_apart() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         pairs = [fd.ops.broadcast(v, [False, False, True]) for v in (x, y)]
         return fd.ops.reshape(fd.ops.cat(pairs, 2), [32, 128])
