@@ -75,7 +75,7 @@ class ResNet(nn.Module):
 def _resnet(batch: int, channels: int, side: int, hidden: int, classes: int, last: int) -> Step:
     model = _laid_out(ResNet(channels, hidden, classes), last)
     labels = torch.empty(batch, dtype=torch.int64)
-    return Step(model, (_image(batch, channels, side, last), labels))
+    return Step(model, (_image(batch, channels, side, last), labels), limits=(2, classes))
 
 
 _RESNET = "batch channels side hidden classes last"

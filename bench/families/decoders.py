@@ -180,7 +180,8 @@ def _decoder(traits: Traits, window: int = 0, **extents: int) -> Step:
     tokens = torch.empty(sizes.batch, sizes.tokens, dtype=torch.int64)
     positions = torch.empty(sizes.tokens, dtype=torch.int64)
     if not sizes.cached:
-        return Step(model, (tokens, positions, tokens.clone()))
+        limits = (sizes.vocabulary, sizes.tokens, sizes.vocabulary)
+        return Step(model, (tokens, positions, tokens.clone()), limits=limits)
     shape = (sizes.batch, sizes.groups, sizes.cached, sizes.head)
     caches = [torch.empty(shape, dtype=torch.bfloat16) for _ in range(2 * sizes.layers)]
     return Step(model, (tokens, positions, None, *caches), training=False)
@@ -316,7 +317,9 @@ def _gpt2(infer: int = 0, **extents: int) -> Step:
     sizes = Sizes(**extents)
     model = Gpt(sizes, 0.0 if infer else 0.1).to(torch.bfloat16)
     tokens = torch.empty(sizes.batch, sizes.tokens, dtype=torch.int64)
-    return Step(model, (tokens, None if infer else tokens.clone()), training=not infer)
+    labels = None if infer else tokens.clone()
+    limits = (sizes.vocabulary, sizes.vocabulary)
+    return Step(model, (tokens, labels), training=not infer, limits=limits)
 
 
 GPT2 = Family(
@@ -398,7 +401,8 @@ def _parallel(shared: bool, rotated_part: float, **extents: int) -> Step:
     tokens = torch.empty(sizes.batch, sizes.tokens, dtype=torch.int64)
     positions = torch.empty(sizes.tokens, dtype=torch.int64)
     if not sizes.cached:
-        return Step(model, (tokens, positions, tokens.clone()))
+        limits = (sizes.vocabulary, sizes.tokens, sizes.vocabulary)
+        return Step(model, (tokens, positions, tokens.clone()), limits=limits)
     groups = 1 if shared else sizes.heads
     shape = (sizes.batch, groups, sizes.cached, sizes.head)
     caches = [torch.empty(shape, dtype=torch.bfloat16) for _ in range(2 * sizes.layers)]

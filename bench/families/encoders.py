@@ -65,7 +65,8 @@ def _bert(
     batch: int, tokens: int, width: int, heads: int, hidden: int, vocabulary: int, layers: int = 2
 ) -> Step:
     model = Bert(tokens, width, heads, hidden, vocabulary, layers).to(torch.bfloat16)
-    return Step(model, tuple(_ids(batch, tokens) for _ in range(4)))
+    inputs = tuple(_ids(batch, tokens) for _ in range(4))
+    return Step(model, inputs, limits=(vocabulary, 2, 2, vocabulary))
 
 
 def _table(
@@ -177,7 +178,7 @@ def _t5(
 ) -> Step:
     model = T5(width, heads, hidden, vocabulary).to(torch.bfloat16)
     inputs = (_ids(batch, tokens), _ids(batch, targets), _ids(batch, targets))
-    return Step(model, inputs)
+    return Step(model, inputs, limits=(vocabulary, vocabulary, vocabulary))
 
 
 T5_FAMILY = Family(
@@ -245,7 +246,8 @@ def _whisper(
 ) -> Step:
     model = Whisper(bands, frames, width, heads, tokens, vocabulary).to(torch.bfloat16)
     spectrum = torch.empty(batch, bands, frames, dtype=torch.bfloat16)
-    return Step(model, (spectrum, _ids(batch, tokens), _ids(batch, tokens)))
+    inputs = (spectrum, _ids(batch, tokens), _ids(batch, tokens))
+    return Step(model, inputs, limits=(2, vocabulary, vocabulary))
 
 
 def _whisper_table(*extents: int) -> dict[str, int]:

@@ -23,11 +23,15 @@ class Step:
         Its arguments, with tensors of the meta device.
     training : bool
         Whether the backward is recorded too.
+    limits : tuple of int
+        Where a step is run with random inputs: below what the integers of each input are; 2 for
+        inputs that it does not reach.
     """
 
     run: Callable[..., Any]
     inputs: tuple[Any, ...]
     training: bool = True
+    limits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

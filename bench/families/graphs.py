@@ -52,7 +52,8 @@ class Sage(nn.Module):
 
 def _sage(nodes: int, edges: int, width: int, hidden: int, classes: int) -> Step:
     ids = [torch.empty(n, dtype=torch.int64) for n in (edges, edges, nodes)]
-    return Step(Sage(width, hidden, classes), (torch.empty(nodes, width), *ids))
+    inputs = (torch.empty(nodes, width), *ids)
+    return Step(Sage(width, hidden, classes), inputs, limits=(2, nodes, nodes, classes))
 
 
 _SAGE = "nodes edges width hidden classes"
@@ -94,7 +95,7 @@ class AttentionLayer(nn.Module):
 def _attention(nodes: int, edges: int, width: int, heads: int, out: int) -> Step:
     x = torch.empty(nodes, width).requires_grad_()
     ids = [torch.empty(edges, dtype=torch.int64) for _ in range(2)]
-    return Step(AttentionLayer(width, heads, out), (x, *ids))
+    return Step(AttentionLayer(width, heads, out), (x, *ids), limits=(2, nodes, nodes))
 
 
 _ATTENTION = "nodes edges width heads out"
@@ -163,7 +164,8 @@ def _dlrm(batch: int, dense: int, rows: int, width: int, features: int, bag: int
     model = Dlrm(dense, rows, width, features)
     bags = torch.empty(batch, features, bag, dtype=torch.int64)
     pairs = torch.empty((features + 1) * features // 2, dtype=torch.int64)
-    return Step(model, (torch.empty(batch, dense), bags, pairs, torch.empty(batch)))
+    inputs = (torch.empty(batch, dense), bags, pairs, torch.empty(batch))
+    return Step(model, inputs, limits=(2, rows, (features + 1) ** 2))
 
 
 _DLRM = "batch dense rows width features bag"
@@ -198,7 +200,8 @@ class DeepFM(nn.Module):
 
 def _deepfm(batch: int, rows: int, fields: int, width: int, hidden: int) -> Step:
     ids = torch.empty(batch, fields, dtype=torch.int64)
-    return Step(DeepFM(rows, fields, width, hidden), (ids, torch.empty(batch)))
+    model = DeepFM(rows, fields, width, hidden)
+    return Step(model, (ids, torch.empty(batch)), limits=(rows,))
 
 
 _DEEPFM = "batch rows fields width hidden"

@@ -23,7 +23,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _cross_entropy(rows: int, classes: int) -> Step:
     logits = torch.empty(rows, classes, dtype=torch.bfloat16).requires_grad_()
-    return Step(cross_entropy, (logits, torch.empty(rows, dtype=torch.int64)))
+    labels = torch.empty(rows, dtype=torch.int64)
+    return Step(cross_entropy, (logits, labels), limits=(2, classes))
 
 
 CROSS_ENTROPY = Family(

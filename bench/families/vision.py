@@ -54,7 +54,8 @@ class ViT(nn.Module):
 def _vit(batch: int, image: int, patch: int, width: int, heads: int, classes: int) -> Step:
     model = ViT(image, patch, width, heads, classes, scaled=True).to(torch.bfloat16)
     images = torch.empty(batch, 3, image, image, dtype=torch.bfloat16)
-    return Step(model, (images, torch.empty(batch, dtype=torch.int64)))
+    labels = torch.empty(batch, dtype=torch.int64)
+    return Step(model, (images, labels), limits=(2, classes))
 
 
 def _table(names: str, *extents: Any) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _clip(batch: int, patches: int, **extents: int) -> Step:
     model = Clip(**extents).to(torch.bfloat16)
     image = torch.empty(batch, patches, extents["width"], dtype=torch.bfloat16)
     tokens = torch.empty(batch, extents["tokens"], dtype=torch.int64)
-    return Step(model, (image.requires_grad_(), tokens))
+    return Step(model, (image.requires_grad_(), tokens), limits=(2, extents["vocabulary"]))
 
 
 CLIP = Family(
@@ -286,7 +287,7 @@ def _dit(batch: int, tokens: int, width: int, heads: int, channels: int) -> Step
     model = DiT(width, heads, channels).to(torch.bfloat16)
     x = torch.empty(batch, tokens, channels, dtype=torch.bfloat16)
     ids = torch.empty(batch, dtype=torch.int64)
-    return Step(model, (x, ids, ids.clone(), x.clone()))
+    return Step(model, (x, ids, ids.clone(), x.clone()), limits=(2, 1000, 1000))
 
 
 _DIT = "batch tokens width heads channels"

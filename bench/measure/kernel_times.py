@@ -58,7 +58,7 @@ def all_kernel_times(
             overwritten.zero_()
             run()
 
-    return by_turns(list(runs), _ran(turn, calls), _clearing(), calls)
+    return by_turns(list(runs), ran_kernels(turn, calls), _clearing(), calls)
 
 
 def by_turns(
@@ -108,7 +108,7 @@ def busy(spans: Iterable[tuple[float, float]]) -> float:
 @cache
 def _clearing() -> frozenset[str]:
     """Names of the kernels that overwrite the cache, and of the profiler's own entries."""
-    return frozenset(ran.name for ran in _ran(_cache().zero_, 1))
+    return frozenset(ran.name for ran in ran_kernels(_cache().zero_, 1))
 
 
 def _cache() -> torch.Tensor:
@@ -125,7 +125,7 @@ class Ran:
     end: float
 
 
-def _ran(run: Callable[[], Any], calls: int) -> list[Ran]:
+def ran_kernels(run: Callable[[], Any], calls: int) -> list[Ran]:
     """The kernels that ran on the GPU during ``calls`` calls."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities, acc_events=True) as profile:
