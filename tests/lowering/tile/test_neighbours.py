@@ -123,3 +123,25 @@ def test_a_norm_that_stores_two_widths():
         check(body, noise(12, columns).to(BF16), tolerance=2e-2)
     found = lowered(body, [noise(12, 1024).to(BF16)])
     assert "tl.max_contiguous(tl.arange(0, RBLOCK), 4)" in texts(found)[0]
+
+
+def dropped_norm(rows, columns, **seeds):
+    def body(fd, x):
+        unit = fd.ops.uniform(0.0, 1.0, [rows, columns], dtype=DataType.Float, **seeds)
+        kept = fd.ops.where(fd.ops.lt(unit, 0.75), fd.ops.cast(x, DataType.Float), 0.0)
+        return fd.ops.cast(fd.ops.sub(kept, fd.ops.max(kept, [1], True)), DataType.BFloat16)
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "most"), [(2048, 768, 4), (8192, 768, 0), (8192, 640, 4), (8192, 1024, 0)]
+)
+def test_no_numbers_are_drawn_behind_the_end_of_rows(rows, columns, most, tmp_path):
+    """Two warps take 512 elements of a row of 768 at a time, or 256; one warp 256."""
+    given = [torch.empty(rows, columns, dtype=BF16, device="meta")]
+    source, found = code(dropped_norm(rows, columns), given, tmp_path)
+    limited = f"tl.max_contiguous(tl.arange(0, RBLOCK), {most})"
+    assert limited in source.text if most else "max_contiguous" not in source.text
+    assert of(found, "IMAD.WIDE") < 6
+    check(dropped_norm(6, columns, rng_seed=3, rng_offset=4), noise(6, columns).to(BF16))

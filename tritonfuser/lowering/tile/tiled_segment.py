@@ -17,10 +17,10 @@ from ...symbolic.queries import assume_at_most, assume_equal, assume_less, is_kn
 from ..access.aliases import buffer_strides
 from ..segments import Segment, SegmentedFusion
 from .arrivals import Arrivals, arrivals
+from .neighbours import with_neighbours
 from .nest import Nest
 from .nest_builder import nest_of
 from .product_nest import ProductNest
-from .vector_width import with_neighbours
 
 Strides = Mapping[Value, tuple[int, ...]]
 """Of the buffers of values, in elements."""

@@ -1,131 +1,15 @@
-"""How many neighbouring elements a thread of a kernel has, and which loads have single ones."""
+"""Loads of a kernel in, those that must not be vectorized out."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from ...device import VECTOR_BYTES
-from ...heuristics.params import (
-    InnerOuterPersistentParams,
-    InnerPersistentParams,
-    OuterPersistentParams,
-    PointwiseParams,
-)
-from ...heuristics.problem import Problem, Stream
 from ...ir import Value
 from ...symbolic.queries import is_known_equal, is_known_multiple
-from ...symbolic.sizes import hint
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
-from ..segments import Segment
-from .nest import Nest
 from .tile import Tile
-
-FEWEST_DRAWN = 4
-"""Neighbours that share a Philox counter: a thread has all of them, or none is drawn twice."""
-
-HANDED_ON = 1
-"""Instructions of an element that goes to another thread through shared memory."""
-
-DRAWN_AGAIN = 10
-"""Instructions of a random number: five wide multiplies and as much logic."""
-
-STEP, JUMP = 2, 8
-"""Instructions of one more load: where the tensor is contiguous, and where positions have to be
-divided first."""
-
-
-def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
-    """The same, where a thread has no more neighbours than its widest store takes.
-
-    Triton gives each store as many neighbours as 16 bytes hold, and loads as many as any store or
-    load. Results of several widths would each be computed anew for the lanes of their store, or be
-    handed from thread to thread through shared memory: a dropout that stores its mask of one byte
-    beside results of two drew each random number twice.
-
-    Parameters
-    ----------
-    outputs : mapping
-        Strides of the buffers that are stored to, in elements.
-    """
-    problem = segment.problem
-    if problem is None or problem.on_cpu or nest.alignment is not None:
-        return nest
-    if any(tile.neighbours for tile in nest.tiles):
-        return nest  # params say how many
-    tile = _row_tile(nest, segment)
-    if tile is None:
-        return nest
-    most = _neighbours(problem, _stored_bytes(nest, segment, outputs, tile))
-    peeled = {t.name for t in nest.tiles if t.start > 0}
-    return _limited(nest, {tile.name, *peeled}, most)
-
-
-def _row_tile(nest: Nest, segment: Segment) -> Tile | None:
-    """The tile along which the memory of the kernel lies. None for kernels of other kinds."""
-    if isinstance(segment.params, PointwiseParams | OuterPersistentParams):
-        wanted = "x"
-    elif isinstance(segment.params, InnerPersistentParams | InnerOuterPersistentParams):
-        wanted = "r"
-    else:
-        return None
-    return next((tile for tile in nest.tiles if tile.name == wanted and tile.block), None)
-
-
-def _stored_bytes(
-    nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]], tile: Tile
-) -> list[int]:
-    """Bytes of an element of each result that is contiguous along a tile."""
-    assert segment.problem is not None
-    positions = hint(segment.problem.parallel) * hint(segment.problem.reduced)
-    found: list[int] = []
-    for store in segment.stores:
-        # Of small results that ride along, few lanes store elements.
-        if store.scatter is not None or 2 * hint(store.value.tensor.numel) < positions:
-            continue
-        offset = offset_of(nest.maps.blocks.index(store.index), outputs[store.value])
-        mine = [(d.div, step) for d, step in offset.terms if d.base == tile.axis]
-        if any(is_known_equal(div, 1) and is_known_equal(step, 1) for div, step in mine):
-            found.append(store.value.dtype.info.bytes)
-    return found
-
-
-def _neighbours(problem: Problem, stored: list[int]) -> int:
-    """Elements of a vector of the widest store; 0 where no other tensor has more, or it costs more
-    instructions for further loads than it saves."""
-    loads = [s for s in problem.streams if not s.is_store and s.along_x]
-    loads = [s for s in loads if s.along_r or not problem.reduction_depth]
-    if not stored:
-        return 0
-    widest, narrowest = max(stored), min((*stored, *(s.item_bytes for s in loads)))
-    count = VECTOR_BYTES // widest
-    if widest == narrowest or count < (FEWEST_DRAWN if problem.draws_random else 2):
-        return 0
-    further = 0.0
-    for load in loads:
-        each = max(load.item_bytes, narrowest) / VECTOR_BYTES
-        further += max(1 / count - each, 0) * (JUMP if _jumps(problem, load) else STEP)
-    saved = HANDED_ON + (DRAWN_AGAIN if problem.draws_random else 0)
-    return count if further < saved else 0
-
-
-def _jumps(problem: Problem, load: Stream) -> bool:
-    """Whether a load is of elements that are not consecutive all along a row or flat kernel."""
-    if problem.reduction_depth:
-        return load.r_stride is None or not is_known_equal(load.r_stride, 1)
-    return hint(load.contiguous_run) != 0
-
-
-def _limited(nest: Nest, names: Container[str], most: int) -> Nest:
-    """The same with at most so many neighbours along some axes, where that is any number."""
-
-    def limited(tile: Tile) -> Tile:
-        fits = tile.block is not None and not tile.scattered and tile.width > most > 1
-        return replace(tile, neighbours=most) if fits and tile.name in names else tile
-
-    grid = tuple((limited(tile), count) for tile, count in nest.grid)
-    return replace(nest, tiles=tuple(map(limited, nest.tiles)), grid=grid)
 
 
 def unvectorized(

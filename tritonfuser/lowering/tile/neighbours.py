@@ -1,0 +1,174 @@
+"""How many neighbouring elements a thread of a kernel has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from dataclasses import replace
+
+from ...device import VECTOR_BYTES
+from ...heuristics.integers import ceil_div
+from ...heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    OuterPersistentParams,
+    PointwiseParams,
+)
+from ...heuristics.problem import Problem, Stream
+from ...ir import Value
+from ...symbolic.queries import is_known_equal
+from ...symbolic.sizes import hint, is_size
+from ..access.traffic import offset_of
+from ..segments import Segment
+from .nest import Nest
+from .tile import Tile
+
+FEWEST_DRAWN = 4
+"""Neighbours that share a Philox counter: a thread has all of them, or none is drawn twice."""
+
+HANDED_ON = 1
+"""Instructions of an element that goes to another thread through shared memory."""
+
+DRAWN_AGAIN = 10
+"""Instructions of a random number: five wide multiplies and as much logic."""
+
+STEP, JUMP = 2, 8
+"""Instructions of one more load: where the tensor is contiguous, and where positions have to be
+divided first."""
+
+
+def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
+    """The same, where a thread has no more neighbours than its widest store takes.
+
+    Triton gives each store as many neighbours as 16 bytes hold, and loads as many as any store or
+    load. Results of several widths would each be computed anew for the lanes of their store, or be
+    handed from thread to thread through shared memory: a dropout that stores its mask of one byte
+    beside results of two drew each random number twice.
+
+    Parameters
+    ----------
+    outputs : mapping
+        Strides of the buffers that are stored to, in elements.
+    """
+    problem = segment.problem
+    if problem is None or problem.on_cpu or nest.alignment is not None:
+        return nest
+    if any(tile.neighbours for tile in nest.tiles):
+        return nest  # params say how many
+    tile = _row_tile(nest, segment)
+    if tile is None:
+        return nest
+    loads = [s for s in problem.streams if not s.is_store and s.along_x]
+    loads = [s for s in loads if s.along_r or not problem.reduction_depth]
+    stored = _stored_bytes(nest, segment, outputs, tile)
+    most = _neighbours(problem, loads, stored)
+    if problem.draws_random and _is_lone_row(nest, tile):
+        all_of = most or _widest(loads, stored)
+        found = _filling(problem, tile, loads, all_of, segment.params)
+        most = most if found == all_of else found
+    peeled = {t.name for t in nest.tiles if t.start > 0}
+    return _limited(nest, {tile.name, *peeled}, most)
+
+
+def _is_lone_row(nest: Nest, tile: Tile) -> bool:
+    """Whether a program has one row in one tile, which the row does not fill."""
+    others = [t for t in nest.tiles if t.block is not None and t != tile]
+    known = not is_size(tile.axis.extent) and nest.loop is None
+    return known and not others and tile.masked
+
+
+def _filling(
+    problem: Problem, tile: Tile, loads: list[Stream], most: int, params: HeuristicParams
+) -> int:
+    """Neighbours with which the threads fill a row best, from ``most`` down.
+
+    The threads take ``threads * neighbours`` elements at a time. The times that lie behind the end
+    of the row are known to the compiler, which drops them: random numbers are not drawn there.
+    """
+    threads = getattr(params, "num_warps", 1) * problem.device.warp_size
+    each = problem.ops_per_element + DRAWN_AGAIN
+    best, least = most, math.inf
+    count = most
+    while count >= FEWEST_DRAWN:
+        times = ceil_div(tile.axis.extent, threads * count)
+        cost = each * times * threads * count / tile.axis.extent + _further(problem, loads, count)
+        if cost < least:
+            best, least = count, cost
+        count //= 2
+    return best
+
+
+def _widest(loads: list[Stream], stored: list[int]) -> int:
+    """Elements of a vector of the narrowest tensor: what a thread has without a limit."""
+    found = (*stored, *(s.item_bytes for s in loads))
+    return VECTOR_BYTES // min(found, default=VECTOR_BYTES)
+
+
+def _row_tile(nest: Nest, segment: Segment) -> Tile | None:
+    """The tile along which the memory of the kernel lies. None for kernels of other kinds."""
+    if isinstance(segment.params, PointwiseParams | OuterPersistentParams):
+        wanted = "x"
+    elif isinstance(segment.params, InnerPersistentParams | InnerOuterPersistentParams):
+        wanted = "r"
+    else:
+        return None
+    return next((tile for tile in nest.tiles if tile.name == wanted and tile.block), None)
+
+
+def _stored_bytes(
+    nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]], tile: Tile
+) -> list[int]:
+    """Bytes of an element of each result that is contiguous along a tile."""
+    assert segment.problem is not None
+    positions = hint(segment.problem.parallel) * hint(segment.problem.reduced)
+    found: list[int] = []
+    for store in segment.stores:
+        # Of small results that ride along, few lanes store elements.
+        if store.scatter is not None or 2 * hint(store.value.tensor.numel) < positions:
+            continue
+        offset = offset_of(nest.maps.blocks.index(store.index), outputs[store.value])
+        mine = [(d.div, step) for d, step in offset.terms if d.base == tile.axis]
+        if any(is_known_equal(div, 1) and is_known_equal(step, 1) for div, step in mine):
+            found.append(store.value.dtype.info.bytes)
+    return found
+
+
+def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int:
+    """Elements of a vector of the widest store; 0 where no other tensor has more, or it costs more
+    instructions for further loads than it saves."""
+    if not stored:
+        return 0
+    count = VECTOR_BYTES // max(stored)
+    limits = count < _widest(loads, stored)
+    if not limits or count < (FEWEST_DRAWN if problem.draws_random else 2):
+        return 0
+    saved = HANDED_ON + (DRAWN_AGAIN if problem.draws_random else 0)
+    return count if _further(problem, loads, count) < saved else 0
+
+
+def _further(problem: Problem, loads: list[Stream], count: int) -> float:
+    """Instructions of an element for more loads than vectors of 16 bytes take."""
+    total = 0.0
+    for load in loads:
+        more = max(1 / count - load.item_bytes / VECTOR_BYTES, 0)
+        total += more * (JUMP if _jumps(problem, load) else STEP)
+    return total
+
+
+def _jumps(problem: Problem, load: Stream) -> bool:
+    """Whether a load is of elements that are not consecutive all along a row or flat kernel."""
+    if problem.reduction_depth:
+        return load.r_stride is None or not is_known_equal(load.r_stride, 1)
+    return hint(load.contiguous_run) != 0
+
+
+def _limited(nest: Nest, names: Container[str], most: int) -> Nest:
+    """The same with at most so many neighbours along some axes, where that is any number."""
+
+    def limited(tile: Tile) -> Tile:
+        fits = tile.block is not None and not tile.scattered and tile.width > most > 1
+        return replace(tile, neighbours=most) if fits and tile.name in names else tile
+
+    grid = tuple((limited(tile), count) for tile, count in nest.grid)
+    return replace(nest, tiles=tuple(map(limited, nest.tiles)), grid=grid)
