@@ -94,17 +94,18 @@ class Result:
 
     @property
     def share(self) -> float | None:
-        """Time of a copy of the minimum bytes over the time taken."""
-        if OURS not in self.times or self.bandwidth is None:
-            return None
-        return self.least / self.bandwidth / self.times[OURS].seconds
+        """Time of a copy of the minimum bytes over the time taken; None without a kernel."""
+        return None if self.traffic is None or not self._seconds else self.traffic / self._seconds
 
     @property
     def share_of_bound(self) -> float | None:
-        """The least time over the time taken."""
-        if OURS not in self.times or self.bound is None:
-            return None
-        return self.bound / self.times[OURS].seconds
+        """The least time over the time taken; None without a kernel."""
+        return None if self.bound is None or not self._seconds else self.bound / self._seconds
+
+    @property
+    def _seconds(self) -> float:
+        """Of tritonfuser's kernels. 0 where it has none, or was not timed."""
+        return self.times[OURS].seconds if OURS in self.times else 0.0
 
     @property
     def traffic(self) -> float | None:

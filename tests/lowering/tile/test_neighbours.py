@@ -145,3 +145,28 @@ def test_no_numbers_are_drawn_behind_the_end_of_rows(rows, columns, most, tmp_pa
     assert limited in source.text if most else "max_contiguous" not in source.text
     assert of(found, "IMAD.WIDE") < 6
     check(dropped_norm(6, columns, rng_seed=3, rng_offset=4), noise(6, columns).to(BF16))
+
+
+def channels(fd, x, keep):
+    """A sum of each channel of several images, which are stored beside it."""
+    wide = fd.ops.where(keep, fd.ops.cast(x, DataType.Float), 0.0)
+    total = fd.ops.sum(wide, [0, 2], keepdim=True)
+    return fd.ops.cast(fd.ops.sub(wide, total), DataType.BFloat16)
+
+
+def test_rows_of_several_runs_of_memory_have_whole_vectors(tmp_path):
+    """Triton takes neighbours at quotients for single elements where a limit is on them."""
+    given = [torch.empty(64, 128, 784, dtype=kind, device="meta") for kind in (BF16, torch.bool)]
+    source, found = code(channels, given, tmp_path)
+    assert "// 784" in source.text
+    assert "tl.max_contiguous" not in source.text and of(found, "LDG.E.EL.128") > 0
+
+
+def test_a_weight_of_columns_is_loaded_in_vectors(tmp_path):
+    def body(fd, x, w):
+        made = fd.ops.add(fd.ops.cast(x, DataType.Float), fd.ops.cast(w, DataType.Float))
+        return made, fd.ops.cast(made, DataType.BFloat16)
+
+    given = [torch.empty(*n, dtype=BF16, device="meta") for n in ((4096, 768), (768,))]
+    _, found = code(body, given, tmp_path)
+    assert of(found, "LDG.E.128") > 0 and of(found, "LDG.E.U16") == 0

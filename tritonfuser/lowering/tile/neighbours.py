@@ -57,7 +57,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
     if any(tile.neighbours for tile in nest.tiles):
         return nest  # params say how many
     tile = _row_tile(nest, segment)
-    if tile is None:
+    if tile is None or _divides_rows(segment):
         return nest
     loads = [s for s in problem.streams if not s.is_store and s.along_x]
     loads = [s for s in loads if s.along_r or not problem.reduction_depth]
@@ -69,6 +69,16 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
         most = most if found == all_of else found
     peeled = {t.name for t in nest.tiles if t.start > 0}
     return _limited(nest, {tile.name, *peeled}, most)
+
+
+def _divides_rows(segment: Segment) -> bool:
+    """Whether places along a row are divided, as those of channels of several images are.
+
+    Of a quotient and a rest of positions with a limit Triton does not see that neighbours are
+    consecutive: all loads and stores are of single elements then.
+    """
+    long = [axis for axis in segment.reduced if not is_known_equal(axis.extent, 1)]
+    return len(long) > 1
 
 
 def _is_lone_row(nest: Nest, tile: Tile) -> bool:
@@ -148,11 +158,15 @@ def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int
 
 
 def _further(problem: Problem, loads: list[Stream], count: int) -> float:
-    """Instructions of an element for more loads than vectors of 16 bytes take."""
+    """Instructions of an element for more loads than vectors of 16 bytes take.
+
+    With a limit, loads at divided positions are of single elements.
+    """
     total = 0.0
     for load in loads:
-        more = max(1 / count - load.item_bytes / VECTOR_BYTES, 0)
-        total += more * (JUMP if _jumps(problem, load) else STEP)
+        jumps = _jumps(problem, load)
+        more = max((1 if jumps else 1 / count) - load.item_bytes / VECTOR_BYTES, 0)
+        total += more * (JUMP if jumps else STEP)
     return total
 
 
