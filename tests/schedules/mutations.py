@@ -164,9 +164,10 @@ def _other_overlap(data: Data, rng: random.Random) -> None:
         rng.choice(data["segments"])["overlap"] = rng.random() < 0.5
 
 
-def _other_finish(data: Data, rng: random.Random) -> None:
+def _other_launch(data: Data, rng: random.Random) -> None:
     if data["segments"]:
-        rng.choice(data["segments"])["finishes"] = rng.random() < 0.7
+        field = rng.choice(("finishes", "beside"))
+        rng.choice(data["segments"])[field] = rng.random() < 0.7
 
 
 MUTATIONS: list[Callable[[Data, random.Random], None]] = [
@@ -183,8 +184,8 @@ MUTATIONS: list[Callable[[Data, random.Random], None]] = [
     _split,
     _unsplit,
     _other_overlap,
-    _other_finish,
-    _other_finish,
+    _other_launch,
+    _other_launch,
     _other_scheduler,
     _other_params,
     _other_params,

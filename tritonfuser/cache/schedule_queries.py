@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,12 @@ from ..heuristics.search.schedule_space import (
     ScheduleSpace,
     SegmentSpace,
     SplitSpace,
-    with_finish,
+    with_launch,
     with_parts,
 )
 from ..heuristics.search.space import Alternative, SearchSpace
 from ..heuristics.search.spaces import SPACES
 from ..ir import Fusion
-from ..lowering.legality.finishing import kernel_before
 from ..lowering.legality.scheduler import why_not_scheduler
 from ..lowering.run_options import RunOptions
 from ..lowering.schedules import schedule_of
@@ -70,11 +69,20 @@ def search_space(
             splits.append(SplitSpace(field, place, split.value, _meaning(split), tuple(legal)))
     spaces = []
     for place, piece in enumerate(found.segments):
-        own = chosen.segments[place].finishes
-        either = (own, not own) if kernel_before(found.segments, place) is not None else (own,)
-        values = tuple(f for f in either if f == own or is_legal(with_finish(chosen, place, f)))
-        spaces.append(replace(segment_space(piece), finishes=values))
+        finishes, beside = (
+            _values(chosen, place, field, is_legal) for field in ("finishes", "beside")
+        )
+        spaces.append(replace(segment_space(piece), finishes=finishes, beside=beside))
     return ScheduleSpace(chosen, tuple(spaces), tuple(splits))
+
+
+def _values(
+    chosen: Schedule, place: int, field: str, is_legal: Callable[[Schedule], bool]
+) -> tuple[bool, ...]:
+    """What a field of a segment that says who launches it may be, that of the schedule first."""
+    own: bool = getattr(chosen.segments[place], field)
+    other = place > 0 and is_legal(with_launch(chosen, place, field, not own))
+    return (own, not own) if other else (own,)
 
 
 def legality(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Legality:

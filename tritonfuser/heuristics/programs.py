@@ -1,10 +1,11 @@
-"""Programs of a kernel: whether they keep the device busy, and what the last of them finish."""
+"""Programs of a kernel: whether they keep the device busy, what the last of them finish, and which
+segments they are divided among."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..device import LAUNCH_S
+from ..device import LAUNCH_S, DeviceProperties
 from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
 from .params import HeuristicParams, KernelParams, PointwiseParams, ReductionParams
 from .problem import Problem
@@ -127,3 +128,57 @@ def _as_last(facts: Finishing) -> KernelParams:
     block_r = min(next_power_of_2(facts.problem.reduced), room // block_x)
     persistent = block_r >= facts.problem.reduced
     return replace(made, block_x=block_x, block_r=block_r, persistent=persistent, tails=(), align=1)
+
+
+# --- programs divided among segments -------------------------------------------------------------
+
+MAX_FEWER_WARPS = 2
+MAX_MORE_WARPS = 4
+"""Factors by which a program may have fewer warps than its tile is for, or more. With fewer its
+threads need more registers; with more they have less to do, and exchange more."""
+
+SHARED_LOSS = 0.02
+"""Share of the time of their bytes that segments are taken to lose where the registers of one are
+those of all. H200, in CUDA graphs: the sums of the columns of 8192 x 1024, 3072 and 4096 take 34.3
+us by two launches, 42.4 by six; of 256 rows 3.9 by one, 6.9 by three; softmax of 4096 x 1024 and
+4096 x 512 7.9 by one, 9.4 by two. All in bfloat16."""
+
+OTHER_WARPS_LOSS = 0.3
+"""The same where one has the warps of another. H200: the sums of rows of 4096 x 1024, a softmax of
+2048 x 768 and maxima of 1000 x 333 took 15.1 us by one launch, 14.5 by three."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sharing:
+    """What decides whether segments that need nothing of one another share a launch.
+
+    Attributes
+    ----------
+    launch, other : KernelParams
+        Those of the launch, and those of the segment that would share it.
+    moved : int
+        Bytes that all of them move.
+    device : DeviceProperties
+        The device.
+    """
+
+    launch: KernelParams
+    other: KernelParams
+    moved: int
+    device: DeviceProperties
+
+
+def saves_by_sharing(facts: Sharing) -> bool:
+    """Whether one launch is expected to take less time than two.
+
+    Two kernels in a row fill the device and drain it twice, even where they overlap. One that is
+    long gains little by that, and may lose to what it shares a multiprocessor with.
+    """
+    if facts.device.is_cpu or facts.launch.max_registers or facts.other.max_registers:
+        return False
+    warps, wanted = facts.launch.num_warps, facts.other.num_warps
+    if wanted > MAX_FEWER_WARPS * warps or warps > MAX_MORE_WARPS * wanted:
+        return False
+    loss = SHARED_LOSS if warps == wanted else OTHER_WARPS_LOSS
+    saved = FOLLOWING_S if facts.device.overlaps_launches else LAUNCH_S
+    return loss * facts.moved / facts.device.bandwidth_bytes_per_s < saved

@@ -75,6 +75,9 @@ class SegmentSchedule:
     finishes : bool
         It has no launch of its own: the programs that arrive last of the kernel whose results it
         reduces compute it. Warps are those of that kernel.
+    beside : bool
+        It shares the launch of the segment before it that has one, and needs nothing of it:
+        programs are divided among both. Warps are those of that segment.
     params : HeuristicParams
         The scheduler's params; their class says which scheduler.
     """
@@ -85,6 +88,7 @@ class SegmentSchedule:
     co_reduced: tuple[str, ...] = ()
     overlap: bool = True
     finishes: bool = False
+    beside: bool = False
     params: HeuristicParams
 
     def __post_init__(self) -> None:

@@ -141,11 +141,11 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
 
 def tile(segmented: SegmentedFusion, piece: Segment) -> TiledSegment | None:
     """A segment on kernel axes. None without a kernel of its own: it has no elements, or torch runs
-    it, or another kernel finishes it."""
+    it, or the kernel of another segment computes it."""
     if piece.scheduler in ("no_op", "expr_eval"):
         return None
     refuse_unheld(piece)
-    return None if piece.finishes else tile_segment(segmented, piece)
+    return None if piece.launched_by else tile_segment(segmented, piece)
 
 
 def emit_kernel(

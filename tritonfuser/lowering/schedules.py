@@ -24,6 +24,7 @@ def segment_schedule(piece: Segment) -> SegmentSchedule:
         co_reduced=tuple(m.node.out.name for m in piece.members if _is_co_reduced(m, piece)),
         overlap=piece.overlap,
         finishes=bool(piece.finishes),
+        beside=bool(piece.beside),
         params=piece.params,
     )
 

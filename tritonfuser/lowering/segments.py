@@ -201,6 +201,9 @@ class Segment:
     finishes : str
         The segment whose kernel computes it too: each of its tiles by the last program that arrives
         of those that make what the tile reads. Empty for a kernel of its own.
+    beside : str
+        The segment whose launch it shares: programs are divided among both. Empty for a launch of
+        its own.
     follows : bool
         Its kernel starts while the one before it ends (programmatic dependent launch).
     followed : bool
@@ -232,6 +235,7 @@ class Segment:
     row_start: Affine | None = None
     overlap: bool = True
     finishes: str = ""
+    beside: str = ""
     follows: bool = False
     followed: bool = False
 
@@ -240,6 +244,11 @@ class Segment:
         """The params, of a segment that has a kernel."""
         assert isinstance(self.params, KernelParams)
         return self.params
+
+    @property
+    def launched_by(self) -> str:
+        """The segment whose kernel computes it; empty for one of its own, if it has any."""
+        return self.finishes or self.beside
 
     @property
     def parallel_extent(self) -> int:
@@ -290,9 +299,9 @@ class SegmentedFusion:
     cuts: tuple[str, ...] = field(default=())
     rewrites: Rewrites = field(default=Rewrites())
 
-    def finishing(self, piece: Segment) -> tuple[Segment, ...]:
-        """The segments that the kernel of another one finishes."""
-        return tuple(other for other in self.segments if other.finishes == piece.name)
+    def launched_with(self, piece: Segment) -> tuple[Segment, ...]:
+        """The other segments that the kernel of a segment computes."""
+        return tuple(other for other in self.segments if other.launched_by == piece.name)
 
     def summary(self) -> str:
         """The segments on one line, and a line for each cut."""

@@ -106,6 +106,8 @@ BODIES = {
 def programs(found):
     """The segments, each with the number of its programs."""
     for piece in found.segmented.segments:
+        if piece.launched_by:  # its programs are among those of another kernel
+            continue
         made = tile(found.segmented, piece)
         assert made is not None
         split = made.nest.row_split

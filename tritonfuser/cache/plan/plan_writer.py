@@ -118,7 +118,7 @@ class PlanWriter:
             if piece.scheduler == "expr_eval":
                 self._library(place, piece)
             else:
-                for one in (piece, *segmented.finishing(piece)):
+                for one in (piece, *segmented.launched_with(piece)):
                     for value in one.outputs:
                         if value not in self._buffers:  # a scatter's result is written twice
                             self._allocate(value)

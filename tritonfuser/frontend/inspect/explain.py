@@ -61,8 +61,10 @@ class SegmentReport:
         None where torch runs the segment, and in the interpreter.
     measured_seconds : float, optional
         Median on the GPU, the L2 cache cold when the run starts; None where it was not measured.
-    finishes : str
-        The segment whose kernel computes it too; empty for one of its own.
+        Of a launch of several segments the first has that of all.
+    finishes, beside : str
+        The segment whose kernel computes it too, by its last programs or by others; empty for one
+        of its own.
     """
 
     name: str
@@ -82,6 +84,7 @@ class SegmentReport:
     model: KernelTime | None = None
     measured_seconds: float | None = None
     finishes: str = ""
+    beside: str = ""
 
     @property
     def share_of_bound(self) -> float | None:
@@ -200,6 +203,7 @@ def explain_lowered(
                 model=None if source is None else segment_time(piece),
                 measured_seconds=times.get(piece.name),
                 finishes=piece.finishes,
+                beside=piece.beside,
             )
             for piece, source in pieces
         ),
@@ -288,6 +292,8 @@ def _details(segment: SegmentReport) -> str:
         lines.append(f"recorded at: {_places(segment.lines)}")
     if segment.finishes:
         lines.append(f"launch: none, the last programs of {segment.finishes} compute it")
+    if segment.beside:
+        lines.append(f"launch: that of {segment.beside}, whose programs are divided among both")
     if segment.cut:
         lines.append(f"cut: {segment.cut}")
     lines += [f"not {refusal}" for refusal in segment.refusals]

@@ -12,10 +12,9 @@ from ...cache.schedule_queries import segment_space
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import ReductionSplit, Schedule, SegmentSchedule
-from ...heuristics.search.schedule_space import with_finish
+from ...heuristics.search.schedule_space import LAUNCH_FIELDS, with_launch
 from ...heuristics.search.space import SearchSpace
 from ...heuristics.search.spaces import SPACES
-from ...lowering.legality.finishing import kernel_before
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import Segment, SegmentedFusion
 
@@ -101,9 +100,9 @@ def neighbours(found: SegmentedFusion, splits: bool = True) -> Iterator[Schedule
         if piece.problem is not None:
             for params in params_near(SPACES[piece.scheduler](piece.problem), piece.params):
                 yield _with_segment(chosen, place, params)
-    for place, piece in enumerate(found.segments):
-        if kernel_before(found.segments, place) is not None:
-            yield with_finish(chosen, place, not piece.finishes)
+    for place, one in enumerate(chosen.segments[1:], 1):
+        for field in LAUNCH_FIELDS:
+            yield with_launch(chosen, place, field, not getattr(one, field))
     if splits:
         for place, split in enumerate(chosen.rewrites.splits):
             for factor in (0.5, 2.0):

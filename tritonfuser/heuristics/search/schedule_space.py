@@ -23,14 +23,15 @@ class SegmentSpace:
         That of the segment's scheduler, then those of the others that could take the segment.
     refusals : dict of str to str
         Each other scheduler, and why it cannot.
-    finishes : tuple of bool
-        What ``finishes`` of the segment may be, under the params of the schedule.
+    finishes, beside : tuple of bool
+        What these fields of the segment may be, all others as in the schedule.
     """
 
     scheduler: str
     spaces: tuple[SearchSpace, ...]
     refusals: dict[str, str]
     finishes: tuple[bool, ...] = (False,)
+    beside: tuple[bool, ...] = (False,)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -39,6 +40,7 @@ class SegmentSpace:
             "spaces": [space.to_dict() for space in self.spaces],
             "refusals": dict(self.refusals),
             "finishes": list(self.finishes),
+            "beside": list(self.beside),
         }
 
 
@@ -108,15 +110,23 @@ class ScheduleSpace:
 
 
 def _drawn(segment: SegmentSchedule, space: SegmentSpace, rng: random.Random) -> SegmentSchedule:
-    segment = replace(segment, finishes=rng.choice(space.finishes))
+    if rng.random() < 0.5:  # what both may be, they may not be at once
+        segment = replace(segment, finishes=rng.choice(space.finishes))
+    else:
+        segment = replace(segment, beside=rng.choice(space.beside))
     params = rng.choice(space.spaces).draw(rng) if space.spaces else None
     return segment if params is None else replace(segment, params=params)
 
 
-def with_finish(schedule: Schedule, place: int, finishes: bool) -> Schedule:
+LAUNCH_FIELDS = ("finishes", "beside")
+"""The fields by which a segment has no launch of its own."""
+
+
+def with_launch(schedule: Schedule, place: int, field: str, value: bool) -> Schedule:
     """The schedule with a segment in a launch of its own, or in that of another."""
     segments = list(schedule.segments)
-    segments[place] = replace(segments[place], finishes=finishes)
+    changed: dict[str, Any] = {field: value}
+    segments[place] = replace(segments[place], **changed)
     return replace(schedule, segments=tuple(segments))
 
 

@@ -14,7 +14,14 @@ from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..device_lib import functions
-from ..kernel_source import Argument, KernelArg, KernelSource, SizeArg
+from ..kernel_source import (
+    Argument,
+    ArrivalCounters,
+    CooperativeWorkspace,
+    KernelArg,
+    KernelSource,
+    SizeArg,
+)
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.cooperative_nest import CooperativeNest
@@ -24,13 +31,19 @@ from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
 from .cooperative_body import CooperativeBody
 from .expressions import triton_name
-from .finish import Finish, counters_of, finish_lines, finishes
-from .kernel_arguments import argument_name, numbers, telling_ops
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, uses_torch
 from .lines import Line, place_text
 from .matmul_body import ProductBody
+from .segment_function import (
+    SegmentFunction,
+    argument_name,
+    numbers,
+    segment_function,
+    telling_ops,
+)
+from .shared_launch import Finish, beside_lines, counters_of, finish_lines
 from .unused_lines import without_unused
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
@@ -75,44 +88,32 @@ def emit(
         misaligned=misaligned,
         check_bounds=check_bounds,
     )
-    writer = _body(facts, nest)
-    body = without_unused([*_overlap(segment), *numbers(segment, seeds), *writer.write()])
-    lasts = finishes(facts, tiled.finishing, seeds, env)
-    body = [*(body or [Line("pass")]), *finish_lines(lasts)]
-    args = _args(segment, lasts)
-    name = kernel_name(segment, lasts)
+    found = (_beside if tiled.beside else _alone)(facts, tiled, seeds, env)
+    args = _args(segment, found.helpers)
     params = segment.kernel_params
-    wide |= any(last.wide_index for last, _ in tiled.finishing)
-    sizes = _sizes([*body, *(line for last in lasts for line in last.body)], wide, env)
-    workspace = writer.workspace if isinstance(writer, CooperativeBody) else None
-    arrivals = counters_of(lasts)
-    memory = tuple(item for item in (workspace, arrivals) if item is not None)
-    made = _Module(
-        name=name,
-        segment=segment,
-        args=(*args, *sizes, *memory),
-        constants=(*nest.constants, *(item for last in lasts for item in last.constants)),
-        grid=grid_of(nest),
-        body=[*_least(sizes, env), *_multiples(sizes), *body],
-        helpers=lasts,
-    )
-    text, placed = _module(made, env)
-    narrow = unvectorized(writer.loaded, tiled.inputs, nest.tiles)
-    narrow = narrow.union(*(last.narrow for last in lasts))
+    pieces = (*tiled.beside, *(last for last, _ in tiled.finishing))
+    wide |= any(piece.wide_index for piece in pieces)
+    helping = [line for function in found.helpers for line in function.body]
+    sizes = _sizes([*found.body, *helping], wide, env)
+    memory = tuple(item for item in (found.workspace, found.arrivals) if item is not None)
+    passed = (*args, *sizes, *memory)
+    body = [*_least(sizes, env), *_multiples(sizes), *found.body]
+    text, placed = _module(replace(found, body=body), segment, passed, env)
+    narrow = found.narrow.union(*(function.narrow for function in found.helpers))
     return KernelSource(
-        name=name,
+        name=found.name,
         text=text,
         args=args,
-        constants=made.constants,
-        grid=made.grid,
+        constants=found.constants,
+        grid=found.grid,
         num_warps=params.num_warps,
         num_stages=params.num_stages,
         lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
         index_ops=tuple((number, line.op) for number, line in placed if line.op),
         sizes=sizes,
         follows=segment.follows,
-        workspace=workspace,
-        arrivals=arrivals,
+        workspace=found.workspace,
+        arrivals=found.arrivals,
         max_registers=params.max_registers,
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
@@ -120,16 +121,63 @@ def emit(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Module:
+class _Content:
     """What a module's text is made of: the kernel, and the functions that it calls."""
 
     name: str
-    segment: Segment
-    args: tuple[Argument, ...]
+    body: list[Line]
     constants: tuple[tuple[str, int], ...]
     grid: tuple[int, int, int]
-    body: list[Line]
-    helpers: tuple[Finish, ...]
+    helpers: tuple[SegmentFunction, ...] = ()
+    narrow: frozenset[Value] = frozenset()
+    workspace: CooperativeWorkspace | None = None
+    arrivals: ArrivalCounters | None = None
+
+
+def _alone(facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None) -> _Content:
+    """The kernel of one segment, and of those that its last programs finish."""
+    segment, nest = facts.segment, tiled.nest
+    writer = _body(facts, nest)
+    body = without_unused([*_overlap(segment), *numbers(segment, seeds), *writer.write()])
+    fresh = frozenset(tiled.outputs)
+    lasts = [
+        Finish(segment_function(facts, last, seeds, env, fresh), meeting)
+        for last, meeting in tiled.finishing
+    ]
+    helpers = tuple(last.function for last in lasts)
+    return _Content(
+        name=kernel_name(segment, [f"then_{function.segment.name}" for function in helpers]),
+        body=[*(body or [Line("pass")]), *finish_lines(lasts)],
+        constants=(*nest.constants, *_constants(helpers)),
+        grid=grid_of(nest),
+        helpers=helpers,
+        narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),
+        workspace=writer.workspace if isinstance(writer, CooperativeBody) else None,
+        arrivals=counters_of(lasts),
+    )
+
+
+def _beside(
+    facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None
+) -> _Content:
+    """The kernel of several segments, among which its programs are divided."""
+    pieces = (tiled, *tiled.beside)
+    helpers = tuple(segment_function(facts, piece, seeds, env) for piece in pieces)
+    counts = [grid_of(piece.nest)[0] for piece in pieces]
+    total = counts[0]
+    for count in counts[1:]:
+        total = total + count
+    return _Content(
+        name=kernel_name(facts.segment, [f"and_{piece.segment.name}" for piece in tiled.beside]),
+        body=[*_overlap(facts.segment), *beside_lines(list(zip(helpers, counts, strict=True)))],
+        constants=_constants(helpers),
+        grid=(total, 1, 1),
+        helpers=helpers,
+    )
+
+
+def _constants(functions: Iterable[SegmentFunction]) -> tuple[tuple[str, int], ...]:
+    return tuple(item for function in functions for item in function.constants)
 
 
 def _body(facts: KernelFacts, nest: Nest) -> KernelBody | CooperativeBody | ProductBody:
@@ -180,25 +228,25 @@ def _least(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
     return [Line(f"tl.assume({name} >= {low})") for name, low in known if low >= LEAST_TOLD]
 
 
-def _args(segment: Segment, lasts: Iterable[Finish]) -> tuple[KernelArg, ...]:
-    """What the kernel is given, and what the functions that finish others need beside."""
+def _args(segment: Segment, helpers: Iterable[SegmentFunction]) -> tuple[KernelArg, ...]:
+    """What the segment is given, and what the functions that compute others need beside."""
     own = (*segment.inputs, *segment.outputs)
-    values = dict.fromkeys((*own, *(value for last in lasts for value in last.values)))
+    values = dict.fromkeys((*own, *(value for function in helpers for value in function.values)))
     return tuple(KernelArg(argument_name(v), v, v.is_tensor) for v in values)
 
 
-def kernel_name(segment: Segment, lasts: Iterable[Finish] = ()) -> str:
+def kernel_name(segment: Segment, others: Iterable[str] = ()) -> str:
     """``s0_inner_persistent_max_sub_exp_sum``: scheduler and the first few telling ops.
 
-    ``s0_reduction_sum_then_s1``: it computes what is left of ``s1`` too.
+    ``s0_reduction_sum_then_s1``: it finishes ``s1`` too; ``..._and_s1``: it computes both.
     """
-    then = [f"then_{last.segment.name}" for last in lasts]
-    return "_".join([segment.name, segment.scheduler, *telling_ops(segment), *then]).lower()
+    return "_".join([segment.name, segment.scheduler, *telling_ops(segment), *others]).lower()
 
 
-def _module(made: _Module, env: ShapeEnv | None) -> tuple[str, list[tuple[int, Line]]]:
+def _module(
+    made: _Content, segment: Segment, args: tuple[Argument, ...], env: ShapeEnv | None
+) -> tuple[str, list[tuple[int, Line]]]:
     """The text, and the number of each line of all bodies in it."""
-    segment, args = made.segment, made.args
     body = [*made.body, *(line for last in made.helpers for line in last.body)]
     used = set(re.findall(r"[a-z_]\w*", "\n".join(line.code for line in body)))
     text = [f'"""{segment.scheduler}: {segment.reason}."""', ""]

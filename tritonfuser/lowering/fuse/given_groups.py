@@ -91,14 +91,17 @@ class GivenGroups(Placement):
             reason = why_not_launched(piece.params, self.device)
             if reason is not None:
                 raise ParamsError(f"{where}.params: {reason}")
-            alone = piece.scheduler not in ("expr_eval", "no_op") and not piece.finishes
+            alone = piece.scheduler not in ("expr_eval", "no_op") and not piece.launched_by
             if not self.segments[place].overlap and not alone:
                 raise ParamsError(f"{where}.overlap: expected true: the segment has no kernel")
             self._refuse_idle(piece, where)
 
     def _refuse_idle(self, piece: Segment, where: str) -> None:
-        """Refuse names that change nothing."""
+        """Refuse names, and a launch to share, that change nothing."""
         given = self.segments[self._places[_name_of(piece)][0]]
+        if given.beside and not piece.beside:
+            why = f"{piece.finishes} finishes it" if piece.finishes else "it has no kernel"
+            raise ParamsError(f"{where}.beside: expected false: {why}")
         found = segment_schedule(piece)
         inputs = {value.name for value in piece.inputs}
         for at, name in enumerate(given.loads):
@@ -132,7 +135,26 @@ class GivenGroups(Placement):
         if first is None or reason is not None:
             why = reason or "no kernel before it makes what it reads"
             raise ParamsError(f"segments[{place}].finishes: expected false: {why}")
-        return in_launch_of(first, last)
+        return replace(in_launch_of(first, last), finishes=first.name)
+
+    def beside(
+        self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
+    ) -> Segment:
+        """As the schedule says.
+
+        Raises
+        ------
+        ParamsError
+            It cannot share the launch before it.
+        """
+        piece = segments[place]
+        at = self._places[_name_of(piece)][0]
+        if not self.segments[at].beside:
+            return piece
+        if first is None or reason is not None:
+            why = reason or "no kernel comes directly before it"
+            raise ParamsError(f"segments[{at}].beside: expected false: {why}")
+        return replace(in_launch_of(segments[first], piece), beside=segments[first].name)
 
     def _segment_of(self, group: FusionGroup) -> int:
         if group.library is not None:

@@ -9,7 +9,7 @@ from itertools import islice
 from ...device import DeviceProperties
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem
-from ...heuristics.programs import Finishing
+from ...heuristics.programs import Finishing, Sharing
 from ...ir import Fusion, Value
 from ...symbolic.queries import known_divisor
 from ..access.bytes_moved import held_bytes
@@ -76,7 +76,28 @@ class Grouper(Placement):
         params = questions.finishing(facts)
         if params is None:
             return last
-        return in_launch_of(first, replace(last, params=params))
+        made = in_launch_of(first, replace(last, params=params))
+        return replace(made, finishes=first.name)
+
+    def beside(
+        self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
+    ) -> Segment:
+        """Where the launch that is saved is worth it."""
+        piece = segments[place]
+        if first is None or reason is not None:
+            return piece
+        one = segments[first]
+        sharing = [s for s in segments[first:place] if one.name in (s.name, s.beside)]
+        moved = [s.bytes_read + s.bytes_written for s in (*sharing, piece)]
+        facts = Sharing(
+            launch=one.kernel_params,
+            other=piece.kernel_params,
+            moved=sum(moved),
+            device=self.device,
+        )
+        if not questions.shares_launch(facts):
+            return piece
+        return replace(in_launch_of(one, piece), beside=one.name)
 
     def _place_reducer(self, anchor: Anchor) -> None:
         """Place a reduction or scan. What it reads is stored box by box before where that pays."""

@@ -111,6 +111,24 @@ class Placement(ABC):
             Why that kernel cannot. None where it can.
         """
 
+    @abstractmethod
+    def beside(
+        self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
+    ) -> Segment:
+        """A segment in the launch of another one, or in one of its own.
+
+        Parameters
+        ----------
+        segments : sequence of Segment
+            All.
+        first : int or None
+            The place of the segment whose launch it could share. None for none.
+        place : int
+            Its place.
+        reason : str or None
+            Why it cannot share that launch. None where it can.
+        """
+
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group."""
         return problem_of(group, self.maker, self.facts, self.device, self.partial)

@@ -16,7 +16,14 @@ from ...heuristics import schedulers
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
-from ...heuristics.programs import Finishing, finishing_params, leaves_idle, programs_of
+from ...heuristics.programs import (
+    Finishing,
+    Sharing,
+    finishing_params,
+    leaves_idle,
+    programs_of,
+    saves_by_sharing,
+)
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
@@ -169,6 +176,11 @@ def finishing(facts: Finishing) -> KernelParams | None:
     """The params by which the last programs of a kernel compute a segment. None for not."""
     env = env_of(facts.problem) or env_among(facts.counters)
     return choose(env, finishing_params, facts)
+
+
+def shares_launch(facts: Sharing) -> bool:
+    """Whether segments that need nothing of one another share a launch."""
+    return choose(env_among(facts.moved), saves_by_sharing, facts)
 
 
 def env_of(problem: Problem) -> ShapeEnv | None:

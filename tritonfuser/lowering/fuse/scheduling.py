@@ -14,7 +14,7 @@ from ..access.read_footprint import ReadFootprint, is_scatter
 from ..access.traffic import order_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
-from ..legality.finishing import kernel_before, why_not_finished
+from ..legality.finishing import kernel_before, why_not_beside, why_not_finished
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .placement import Placement
@@ -45,6 +45,7 @@ def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion
         for n in order
     ]
     segments = _finished(placed, segments, [footprints[n] for n in order])
+    segments = _beside(placed, segments)
     if placed.device.overlaps_launches:
         segments = _overlapped(segments)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
@@ -68,12 +69,26 @@ def _finished(
     return found
 
 
+def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+    """The same, where segments share a launch that need nothing of one another."""
+    found = list(segments)
+    first: int | None = None
+    for place, piece in enumerate(segments):
+        if piece.scheduler == "no_op" or piece.finishes:
+            continue
+        reason = None if first is None else why_not_beside(found, first, place)
+        found[place] = placed.beside(found, first, place, reason)
+        if not found[place].beside:
+            first = None if piece.scheduler == "expr_eval" else place
+    return found
+
+
 def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
     """The same, where a kernel that directly follows another starts before that one ends."""
     found = list(segments)
     kernel: int | None = None
     for place, piece in enumerate(segments):
-        if piece.scheduler == "no_op" or piece.finishes:
+        if piece.scheduler == "no_op" or piece.launched_by:
             continue
         runs = piece.scheduler != "expr_eval"
         if runs and piece.overlap and kernel is not None:

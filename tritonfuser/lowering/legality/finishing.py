@@ -37,7 +37,7 @@ def why_not_finished(
     reason = why_no_tiles(one)
     if reason is not None:
         return f"{one.name} has no programs for it: {reason}"
-    if one.finishes:
+    if one.launched_by or any(piece.beside == one.name for piece in segments):
         return f"{one.name}, whose results it reads, has no kernel of its own"
     reason = why_no_tiles(other)
     if reason is not None:
@@ -48,24 +48,32 @@ def why_not_finished(
         return "elements are scattered into a buffer"
     if any(isinstance(as_call(node).op.form, Random) for node in other.nodes):
         return "it draws random numbers"
-    late = _late(segments, first, other)
+    late = _late(segments, first, other, meets=True)
     if late is not None:
         return late
     return _why_not_at(one, reads)
 
 
-def _late(segments: Sequence[Segment], first: int, other: Segment) -> str | None:
-    """What it reads that is not there when the first kernel starts."""
+def _late(
+    segments: Sequence[Segment], first: int, other: Segment, meets: bool = False
+) -> str | None:
+    """What it reads that is not there when the first kernel starts.
+
+    Parameters
+    ----------
+    meets : bool
+        Whether it may read what that kernel makes.
+    """
     places = {value: n for n, piece in enumerate(segments) for value in piece.outputs}
     names = {piece.name: n for n, piece in enumerate(segments)}
     for value in other.inputs:
         place = places.get(value)
-        if place is None or place == first:
+        if place is None or (place == first and meets):
             continue
         maker = segments[place]
-        runs = names[maker.finishes] if maker.finishes else place
+        runs = names[maker.launched_by] if maker.launched_by else place
         if runs >= first:
-            return f"it also reads {value.name}, which is made in {maker.name}"
+            return f"it reads {value.name}, which is made in {maker.name}"
     return None
 
 
@@ -82,6 +90,31 @@ def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
     return None
 
 
+def why_not_beside(segments: Sequence[Segment], first: int, other: int) -> str | None:
+    """None, or why the programs of a launch cannot be divided among two segments, and those that
+    share it already.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        All, in their order.
+    first, other : int
+        The places of the segment that has a launch, and of the other one.
+    """
+    one, piece = segments[first], segments[other]
+    for segment in (one, piece):
+        reason = why_no_tiles(segment)
+        if reason is not None:
+            return f"{segment.name} cannot share a launch: {reason}"
+    if piece.finishes:
+        return f"{piece.finishes} finishes it"
+    if any(s.finishes == one.name for s in segments):
+        return f"the last programs of {one.name} finish another segment"
+    if any(store.scatter is not None for store in piece.stores):
+        return "elements are scattered into a buffer"
+    return _late(segments, first, piece)
+
+
 def in_launch_of(first: Segment, last: Segment) -> Segment:
     """A segment as another kernel computes it: with the warps and registers of its launch."""
     params = replace(
@@ -89,4 +122,4 @@ def in_launch_of(first: Segment, last: Segment) -> Segment:
         num_warps=first.kernel_params.num_warps,
         max_registers=first.kernel_params.max_registers,
     )
-    return replace(last, params=params, finishes=first.name)
+    return replace(last, params=params)

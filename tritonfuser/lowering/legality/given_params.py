@@ -32,7 +32,7 @@ def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -
     return replace(
         made,
         segments=tuple(
-            in_launch_of(named[piece.finishes], piece) if piece.finishes else piece
+            in_launch_of(named[piece.launched_by], piece) if piece.launched_by else piece
             for piece in made.segments
         ),
     )

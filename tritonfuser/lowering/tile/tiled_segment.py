@@ -42,6 +42,8 @@ class TiledSegment:
         Whether positions need 64 bits.
     finishing : tuple of (TiledSegment, Arrivals)
         The segments that the last programs of its kernel compute, and which programs those are.
+    beside : tuple of TiledSegment
+        The segments that share its launch.
     """
 
     segment: Segment
@@ -50,6 +52,7 @@ class TiledSegment:
     outputs: Strides
     wide_index: bool
     finishing: tuple[tuple[TiledSegment, Arrivals], ...] = ()
+    beside: tuple[TiledSegment, ...] = ()
 
 
 def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
@@ -69,11 +72,10 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     for tile in nest.tiles:
         if tile.block is not None:
             assume_equal(tile.axis.extent, 1)
-    finishing = tuple(
-        (tile_segment(segmented, last), arrivals(segment, last))
-        for last in segmented.finishing(segment)
-    )
-    return TiledSegment(segment, nest, inputs, outputs, wide, finishing)
+    others = [(tile_segment(segmented, p), p) for p in segmented.launched_with(segment)]
+    finishing = tuple((made, arrivals(segment, piece)) for made, piece in others if piece.finishes)
+    beside = tuple(made for made, piece in others if piece.beside)
+    return TiledSegment(segment, nest, inputs, outputs, wide, finishing, beside)
 
 
 def _strides(segmented: SegmentedFusion, value: Value) -> tuple[int, ...]:

@@ -1,0 +1,137 @@
+"""A segment as a function of the number of its tile, which the kernel of a launch calls.
+
+What kernels and such functions are given, and what they are called by, is here too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...ir import Value
+from ...ops.builder import as_call
+from ...ops.table import View
+from ...symbolic.shape_env import ShapeEnv
+from ...symbolic.size_text import atoms_in
+from ..access.index_dims import indexes
+from ..kernel_source import passed_dtype
+from ..passes.random_seeds import Seeds
+from ..segments import Segment
+from ..tile.tiled_segment import TiledSegment
+from ..tile.vector_width import unvectorized
+from .expressions import triton_name
+from .kernel_body import KernelBody
+from .kernel_writers import KernelFacts
+from .lines import Line
+from .unused_lines import without_unused
+
+PROGRAM = "program"
+"""The parameter that is the number of the tile to compute."""
+
+
+def argument_name(value: Value) -> str:
+    """A value as an argument of a kernel: ``tv0_ptr``, or the name of a number."""
+    return f"{value.name}_ptr" if value.is_tensor else value.name
+
+
+def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
+    """The numbers that the kernel is given, in their types; what a run draws with is fetched."""
+    drawn = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
+    fetched = {value for pair in seeds for value in pair}
+    given = [v for v in segment.inputs if not v.is_tensor and v not in fetched]
+    typed = ((v.name, triton_name(passed_dtype(v))) for v in given)
+    return [
+        *(Line(f"{pair} = drawn({pair})") for pair in drawn),
+        *(Line(f"{name} = scalar({name}, {dtype})") for name, dtype in typed),
+    ]
+
+
+def telling_ops(segment: Segment) -> list[str]:
+    """The first few ops that say what a segment computes."""
+    ops = [n.op for n in segment.nodes if not isinstance(as_call(n).op.form, View)]
+    return list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentFunction:
+    """A segment as a function that the kernel of another one calls, or of several.
+
+    Attributes
+    ----------
+    segment : Segment
+        What it computes.
+    values : tuple of Value
+        What it loads, takes and stores.
+    parameters : tuple of str
+        Those without the block sizes.
+    blocks : tuple of str
+        The block sizes in the function.
+    constants : tuple of (str, int)
+        The block sizes as constants of the kernel.
+    body : tuple of Line
+        Its lines.
+    narrow : frozenset of Value
+        Tensors whose loads must not be vectorized.
+    """
+
+    segment: Segment
+    values: tuple[Value, ...]
+    parameters: tuple[str, ...]
+    blocks: tuple[str, ...]
+    constants: tuple[tuple[str, int], ...]
+    body: tuple[Line, ...]
+    narrow: frozenset[Value]
+
+    @property
+    def name(self) -> str:
+        """``s1_reduction_sum``."""
+        return "_".join([self.segment.name, self.segment.scheduler, *telling_ops(self.segment)])
+
+    def call(self, program: str) -> str:
+        """The call that computes one tile."""
+        given = (*self.parameters[1:], *(name for name, _ in self.constants))
+        return f"{self.name}({', '.join([program, *given])})"
+
+
+def segment_function(
+    launch: KernelFacts,
+    tiled: TiledSegment,
+    seeds: Seeds,
+    env: ShapeEnv | None,
+    fresh: frozenset[Value] = frozenset(),
+) -> SegmentFunction:
+    """The function of a segment.
+
+    Parameters
+    ----------
+    launch : KernelFacts
+        Of the segment whose kernel calls it.
+    fresh : frozenset of Value
+        What other programs of the launch have stored.
+    """
+    segment = tiled.segment
+    if launch.check_bounds and any(map(indexes, segment.nodes)):
+        segment = replace(segment, params=replace(segment.kernel_params, num_stages=1))
+    facts = replace(
+        launch,
+        segment=segment,
+        stored=tiled.inputs,
+        outputs=tiled.outputs,
+        wide_index=tiled.wide_index,
+        fresh=fresh,
+        program=PROGRAM,
+        launch_stages=launch.segment.kernel_params.num_stages,
+    )
+    writer = KernelBody(facts, tiled.nest)
+    body = without_unused([*numbers(segment, seeds), *writer.write()]) or [Line("pass")]
+    values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
+    text = "\n".join(line.code for line in body)
+    sizes = () if env is None else tuple(atom.name for atom in atoms_in(env, text))
+    return SegmentFunction(
+        segment=segment,
+        values=values,
+        parameters=(PROGRAM, *map(argument_name, values), *sizes),
+        blocks=tuple(name for name, _ in tiled.nest.constants),
+        constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
+        body=tuple(body),
+        narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
+    )
