@@ -8,6 +8,7 @@ compiled for sm_90.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -164,6 +165,13 @@ def _parse() -> argparse.Namespace:
         metavar="JSON",
         help="files of --json: what they have is shown and not run again",
     )
+    parser.add_argument(
+        "--render",
+        nargs="+",
+        type=Path,
+        metavar="JSON",
+        help="run nothing: the tables of files of --json, later ones replacing earlier ones",
+    )
     return parser.parse_args()
 
 
@@ -178,6 +186,12 @@ def _write(results: Sequence[Result], about: dict[str, Any], options: argparse.N
 def main() -> None:
     """Parse the command line, run, print and write the tables."""
     options = _parse()
+    if options.render:
+        about = json.loads(options.render[0].read_text())["run"]
+        results = earlier(options.render)
+        _write(results, about, options)
+        print(rendered(results, about))
+        return
     limits, known = limits_of(options), earlier(options.resume)
     done = {result.name for result in known}
     entries = [entry for entry in chosen(options) if entry.name not in done]

@@ -273,7 +273,7 @@ def test_sentences_over_families_count_what_is_large_enough():
     assert "15 us of traffic or more: 1 of 2 at half of their bound or more" in text
 
 
-def test_a_run_goes_on_where_another_ended(half_done, tmp_path, monkeypatch):
+def test_a_run_goes_on_where_another_ended(half_done, tmp_path, monkeypatch, capsys):
     first = tmp_path / "first.json"
     before = [result("hf-bert", 8, 1, ours=1, eager=2), result("hf-bert", 9, 1, eager=2)]
     save_json(first, {"definitions": [dataclasses.asdict(r) for r in before]})
@@ -287,6 +287,14 @@ def test_a_run_goes_on_where_another_ended(half_done, tmp_path, monkeypatch):
     assert half_done["names"] == ["nanogpt-3"]
     names = [item["name"] for item in json.loads(last.read_text())["definitions"]]
     assert names == ["hf-bert-8", "nanogpt-3"]
+    capsys.readouterr()
+    whole = tmp_path / "whole.json"
+    words = ["--render", str(last), str(first), "--json", str(whole)]
+    monkeypatch.setattr(sys, "argv", ["definitions_run", *words])
+    definitions_run.main()
+    text = capsys.readouterr().out
+    assert text.index("hf-bert-8 ") < text.index("nanogpt-3 ")
+    assert len(json.loads(whole.read_text())["definitions"]) == 2
 
 
 def chosen(monkeypatch, *words):
