@@ -119,6 +119,16 @@ def _variance(line: Line, name: str) -> str:
     return f"torch.{name}({line['arg']}, {tuple_text(line.attr('dims'))}, {options})"
 
 
+def _topk(line: Line) -> str:
+    given = ", ".join(f"{name}={line.attr(name)}" for name in ("dim", "largest", "sorted"))
+    return f"torch.topk({line['arg']}, {line['k']}, {given})"
+
+
+def _argsort(line: Line) -> str:
+    given = ", ".join(f"{name}={line.attr(name)}" for name in ("dim", "descending", "stable"))
+    return f"torch.argsort({line['arg']}, {given})"
+
+
 def _cumsum(line: Line) -> str:
     dtype = line.node.out.dtype
     if dtype is DataType.Bool:
@@ -177,6 +187,7 @@ def _linear(line: Line) -> str:
 
 
 FORMS: Mapping[str, Form] = {
+    "argsort": _argsort,
     "broadcast": _broadcast,
     "cat": lambda line: f"torch.cat({line['tensors']}, {line.attr('dim')})",
     "cumsum": _cumsum,
@@ -202,6 +213,7 @@ FORMS: Mapping[str, Form] = {
     "sum": _sum,
     "scatter": _scatter,
     "take_along_axis": _take_along_axis,
+    "topk": _topk,
     "uniform": _uniform,
     "var": lambda line: _variance(line, "var"),
     "var_mean": lambda line: _variance(line, "var_mean"),

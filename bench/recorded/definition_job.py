@@ -146,7 +146,8 @@ class DefinitionJob:
     def _errors(self, ir: Fusion) -> dict[str, float]:
         """The largest error of each contender; torch.compile draws other random numbers."""
         try:
-            expected = Evaluation(ir, self._inputs(), double=True).outputs
+            evaluated = Evaluation(ir, self._inputs(), double=True).outputs
+            expected = [x.to(self.device) for x in evaluated]  # made on a CPU without inputs
         except torch.OutOfMemoryError as error:
             self._failures[DOUBLE] = brief(error)
             return {}

@@ -52,7 +52,7 @@ class Summary:
 
     def ratio(self, peer: str) -> float | None:
         """Time of the peer's kernels in a step over the time of tritonfuser's."""
-        if peer not in self.steps:
+        if peer not in self.steps or self.steps[OURS].seconds == 0:
             return None
         return self.steps[peer].seconds / self.steps[OURS].seconds
 
@@ -90,7 +90,7 @@ def _summary(model: str, results: Sequence[Result], who: Sequence[str]) -> Summa
     share = None
     if None not in traffic:
         copied = sum(r.calls * (r.traffic or 0.0) for r in results)
-        share = copied / steps[OURS].seconds
+        share = copied / steps[OURS].seconds if steps[OURS].seconds else None
     return Summary(model, results[0].held_out, len(results), steps, means, share)
 
 

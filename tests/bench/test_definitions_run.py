@@ -259,6 +259,15 @@ def test_held_out_models_have_a_step_and_no_line_of_a_definition():
     assert "kernels 4, compile's 8" in text
 
 
+def test_a_definition_of_views_has_no_kernel_and_no_ratio():
+    views = result("a", 0, 1, ours=0, compile=0)
+    assert (views.ratio(COMPILED), views.share, views.share_of_bound) == (None, None, None)
+    assert "a-0" in rendered([views], {})
+    both = [views, result("a", 1, 1, ours=20, compile=30)]
+    assert summaries(both)[0].means == {COMPILED: pytest.approx(1.5)}
+    assert "geometric mean 1.50x" in rendered(both, {})
+
+
 def test_sentences_over_families_count_what_is_large_enough():
     made = functools.partial(dataclasses.replace, bandwidth=1e11)  # 10 us of traffic
     found = [
