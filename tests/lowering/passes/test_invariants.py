@@ -200,11 +200,11 @@ def test_the_kernel_over_all_elements_computes_no_sine(tmp_path):
 
 
 def test_it_is_part_of_the_schedule():
-    shape = (2, 4, 8, 16)
+    shape = (2, 4, 8, 64)
     fd = big_rotary((16, 32, 1024, 128))
     data = json.loads(str(fd.schedule(meta((64,), (16, 32, 1024, 128)), arch="sm_90")))
     assert len(data["invariants"]) == 2 and len(data["segments"]) == 2
-    given = [noise(8), noise(*shape)]
+    given = [noise(32), noise(*shape)]
     small = record(rotary([shape]), given)
     (wanted,) = small.run(given)
     (found,) = small.run(given, schedule=data)

@@ -61,6 +61,59 @@ def test_tanh_near_0_stays_exact(body) -> None:
     assert "tanh" in ops(body, noise(4, 5))
 
 
+# --- 1 / (1 + exp(-x)) ---------------------------------------------------------------------------
+
+
+def power(fd, x):
+    return fd.ops.add(1.0, fd.ops.exp(fd.ops.neg(x)))
+
+
+SIGMOIDS = [
+    lambda fd, x: fd.ops.reciprocal(power(fd, x)),
+    lambda fd, x: fd.ops.div(1.0, power(fd, x)),
+    lambda fd, x: fd.ops.mul(x, fd.ops.reciprocal(fd.ops.add(fd.ops.exp(fd.ops.neg(x)), 1.0))),
+    lambda fd, x: fd.ops.reciprocal(fd.ops.add(1.0, fd.ops.exp(x))),
+]
+
+
+@pytest.mark.parametrize("body", SIGMOIDS)
+def test_a_sigmoid_written_out_is_one_function(body) -> None:
+    found = ops(body, noise(4, 5))
+    assert found.count("sigmoid") == 1 and not {"exp", "reciprocal", "div"} & set(found)
+    narrow = ops(lambda fd, x: halved(fd, fd.ops.mul(body(fd, x), 3.0)), noise(4, 5))
+    assert "coarse_sigmoid" in narrow
+    ends = torch.tensor(
+        [0.0, -0.0, math.inf, -math.inf, math.nan, 88.0, -88.0, -100.0, 104.0, 1e-30]
+    )
+    for x in (torch.linspace(-90, 90, 4001), ends):
+        with FusionDefinition() as fd:
+            fd.add_output(body(fd, fd.from_pytorch(x)))
+        (out,) = fd.run([x])
+        exact = expected_sigmoid(body, x)
+        torch.testing.assert_close(out.double(), exact, rtol=1e-6, atol=1e-36, equal_nan=True)
+
+
+def expected_sigmoid(body, x):
+    """In float64, by torch."""
+    below = torch.sigmoid(-x.double() if body is SIGMOIDS[3] else x.double())
+    return x.double() * below if body is SIGMOIDS[2] else below
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda fd, x: (power(fd, x), fd.ops.reciprocal(power(fd, x))),
+        lambda fd, x: fd.ops.mul(power(fd, x), fd.ops.reciprocal(power(fd, x))),
+        lambda fd, x: fd.ops.reciprocal(fd.ops.add(2.0, fd.ops.exp(x))),
+        lambda fd, x: fd.ops.div(2.0, power(fd, x)),
+        lambda fd, x: fd.ops.div(power(fd, x), 1.0),
+        lambda fd, x: fd.ops.reciprocal(power(fd, fd.ops.cast(x, D.Double))),
+    ],
+)
+def test_what_is_no_sigmoid_or_needs_its_parts_stays(body) -> None:
+    assert "sigmoid" not in ops(body, noise(4, 5))
+
+
 # --- x / 8 ---------------------------------------------------------------------------------------
 
 

@@ -13,10 +13,11 @@ from .rewriting import adds_one, is_float, rewritten, with_number
 def reduce_strength(fusion: Fusion) -> Fusion:
     """All rewrites of this kind, in order.
 
-    ``1 + tanh(x)`` -> ``one_plus_tanh(x)``; ``x / 8`` -> ``x * 0.125``; ``uniform(0, 1) < 0.5``
-    -> ``random_word() - 2147483520 < 64``.
+    ``1 + tanh(x)`` -> ``one_plus_tanh(x)``; ``1 / (1 + exp(-x))`` -> ``sigmoid(x)``; ``x / 8``
+    -> ``x * 0.125``; ``uniform(0, 1) < 0.5`` -> ``random_word() - 2147483520 < 64``.
     """
-    for rewrite in (join_one_plus_tanh, multiply_by_reciprocal, compare_random_words):
+    rewrites = join_one_plus_tanh, join_sigmoid, multiply_by_reciprocal, compare_random_words
+    for rewrite in rewrites:
         fusion = rewrite(fusion)
     return fusion
 
@@ -61,6 +62,47 @@ def _is_square_below_one(fusion: Fusion, node: Node) -> bool:
     pairs = [with_number(user, ("sub",)) for user in fusion.consumers.get(node.out, ())]
     subtracted = all(pair is not None and pair[1:] == (1.0, True) for pair in pairs)
     return subtracted and node.out not in fusion.returned
+
+
+# --- 1 / (1 + exp(-x)) ---------------------------------------------------------------------------
+
+
+def join_sigmoid(fusion: Fusion) -> Fusion:
+    """``1 / (1 + exp(-x))`` -> ``sigmoid(x)``, the same without a division rounded to the last bit.
+
+    So tracers write sigmoids and swishes.
+    """
+
+    def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
+        total = _only_use(fusion, _inverted(node), node)
+        if total is None or not adds_one(total) or not is_float(node):
+            return None
+        power = _only_use(fusion, next(v for v in total.operands() if v.is_tensor), total)
+        if power is None or power.op != "exp" or not is_float(power):
+            return None
+        (exponent,) = power.operands()
+        below = fusion.producers.get(exponent)
+        negated = below is not None and below.op == "neg" and is_float(below)
+        x = below.args[0] if below is not None and negated else builder.call("neg", exponent)
+        made: Value = builder.call("sigmoid", x)
+        return made
+
+    return rewritten(fusion, rewrite)
+
+
+def _inverted(node: Node) -> Value | None:
+    """The value that a node computes the reciprocal of."""
+    if node.op == "reciprocal":
+        return next(node.operands(), None)
+    found = with_number(node, ("div", "truediv"))
+    return found[0] if found is not None and found[1:] == (1.0, True) else None
+
+
+def _only_use(fusion: Fusion, value: Value | None, user: Node) -> Node | None:
+    """The node that computes a value which nothing but ``user`` needs."""
+    if value is None or value in fusion.returned or fusion.consumers[value] != (user,):
+        return None
+    return fusion.producers.get(value)
 
 
 # --- x / 8 ---------------------------------------------------------------------------------------
