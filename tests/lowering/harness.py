@@ -101,6 +101,10 @@ def planned(found: Lowered, inputs: Sequence[Any], facts: DeviceProperties = H20
     return make_plan(found, inputs, torch.device("cpu"), facts)
 
 
+NARROW = replace(small(1), max_threads_per_sm=32)
+"""A device that few elements fill."""
+
+
 @contextmanager
 def poisoned() -> Iterator[None]:
     """New buffers start as nan, so that what no kernel writes shows."""

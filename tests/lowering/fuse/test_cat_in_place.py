@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.lowering.harness import check, schedulers, small, texts
+from tests.lowering.harness import NARROW, check, schedulers, small, texts
 
 
 def random(*shape: int) -> torch.Tensor:
@@ -21,21 +21,21 @@ def joined(dim: int) -> Any:
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_parts_of_one_size_are_stored_side_by_side(dim: int) -> None:
     inputs = [random(4, 6, 16) for _ in range(3)]
-    found = check(joined(dim), *inputs)
+    found = check(joined(dim), *inputs, facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     (text,) = texts(found)
     assert "tl.where" not in text and text.count("tl.store") == 3
 
 
 def test_parts_of_other_sizes_are_cut_into_equal_ones() -> None:
-    found = check(joined(0), random(40, 8), random(16, 8), random(0, 8))
+    found = check(joined(0), random(40, 8), random(16, 8), random(0, 8), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     (text,) = texts(found)
     assert "tl.where" not in text and text.count("tl.store") == 7
 
 
 def test_a_part_that_equal_ones_do_not_make_up_rides_along() -> None:
-    found = check(joined(0), random(3, 8), random(40, 8))
+    found = check(joined(0), random(3, 8), random(40, 8), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     (text,) = texts(found)
     assert "tl.where" not in text and text.count("tl.store") == 2

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.e2e.opened import check_open, compile_open
-from tests.lowering.harness import H200, check, lowered, record, schedulers, small, texts
+from tests.lowering.harness import NARROW, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.lowering.pipeline import Lowered, lower
@@ -79,7 +79,7 @@ def test_halves_of_a_rotary_backward_are_computed_apart() -> None:
         return rotated_back(fd, grad, cos, sin, [2, 3, 8, 64])
 
     inputs = noise(2, 3, 8, 64, dtype=torch.bfloat16), noise(8, 64), noise(8, 64)
-    found = check(body, *inputs)
+    found = check(body, *inputs, facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     assert not chooses(found) and stores(found) == 2
     # Each element is loaded once.
@@ -88,14 +88,14 @@ def test_halves_of_a_rotary_backward_are_computed_apart() -> None:
 
 def test_merged_gradients_and_their_transpose_are_one_kernel_of_boxes() -> None:
     heads = (4, 4, 4)
-    found = check(merged(heads, 8, 96), *gradients(heads, 8, 96))
+    found = check(merged(heads, 8, 96), *gradients(heads, 8, 96), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     assert not chooses(found) and stores(found) == 6
 
 
 def test_fewer_heads_of_keys_cut_the_queries_too() -> None:
     heads = (8, 2, 2)
-    found = check(merged(heads, 8, 64), *gradients(heads, 8, 64))
+    found = check(merged(heads, 8, 64), *gradients(heads, 8, 64), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     assert not chooses(found) and stores(found) == 12
     assert len(set(re.findall(r"tl\.load\((.*?)\)", texts(found)[0]))) == 2 * (4 + 1 + 1) + 4
@@ -105,7 +105,7 @@ def test_a_result_beside_boxes_is_cut_like_them() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         return fd.ops.exp(x), fd.ops.cat([fd.ops.slice(x, [0, 0], [64, 16]), y], 1)
 
-    found = check(body, noise(64, 32), noise(64, 16))
+    found = check(body, noise(64, 32), noise(64, 16), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     assert not chooses(found) and stores(found) == 4
 
@@ -114,7 +114,7 @@ def test_a_result_of_other_sizes_beside_boxes_is_cut_into_as_many() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         return fd.ops.exp(x), fd.ops.cat([y, fd.ops.neg(y)], 1)
 
-    found = check(body, noise(8, 16, 16), noise(64, 16))
+    found = check(body, noise(8, 16, 16), noise(64, 16), facts=NARROW)
     assert schedulers(found) == ["pointwise"]
     assert not chooses(found) and stores(found) == 4
 
@@ -124,12 +124,14 @@ def test_boxes_of_less_than_two_sectors_are_not_stored_apart() -> None:
         pairs = [fd.ops.broadcast(v, [False, False, True]) for v in (x, y)]
         return fd.ops.reshape(fd.ops.cat(pairs, 2), [32, 128])
 
-    found = check(body, noise(32, 64), noise(32, 64))
+    found = check(body, noise(32, 64), noise(32, 64), facts=NARROW)
     assert stores(found) == 1
 
 
 def test_a_border_is_chosen_where_boxes_take_more_instructions() -> None:
-    found = check(lambda fd, x: fd.ops.pad(fd.ops.exp(x), [1, 1, 1, 1], 0.5), noise(3, 40, 40))
+    found = check(
+        lambda fd, x: fd.ops.pad(fd.ops.exp(x), [1, 1, 1, 1], 0.5), noise(3, 40, 40), facts=NARROW
+    )
     assert stores(found) == 1
 
 
@@ -187,10 +189,10 @@ def test_boxes_of_varying_sizes() -> None:
         values = [fd.define_tensor(shape=[-1, -1, -1], dtype=FLOAT) for _ in range(2)]
         fd.add_output(body(fd, *values))
     given = [[noise(3, n, 64), noise(3, n, 64)] for n in (6, 9, 20, 2)]
-    made = compile_open(fd, given[0], given[1:], H200)
+    made = compile_open(fd, given[0], given[1:], NARROW)
     assert made is not None
     (step,) = made.plan.steps
     assert step.source is not None and "tl.where" not in step.source.text
-    assert check_open(fd, given, H200) == (3, True)
+    assert check_open(fd, given, NARROW) == (3, True)
     apart = [[noise(3, n, 64), noise(3, n + m, 64)] for n, m in ((6, 2), (9, 11), (20, 3))]
-    assert check_open(fd, apart, H200)[1]
+    assert check_open(fd, apart, NARROW)[1]

@@ -12,6 +12,7 @@ from ...heuristics.problem import Problem
 from ...heuristics.programs import Finishing, Sharing
 from ...ir import Fusion, Value
 from ...symbolic.queries import known_divisor
+from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -138,7 +139,7 @@ class Grouper(Placement):
         """Place a stored value: box by box where that pays."""
         whole = self.maker.store(value)
         parts = self.maker.parts(value)
-        if not parts:
+        if not parts or self._is_quick(whole):
             self._place(whole)
             return
         before = self.graph, self.cuts
@@ -147,6 +148,11 @@ class Grouper(Placement):
         self.graph, self.cuts = before
         if not questions.pays_in_boxes(as_whole, self._tried(parts), self.device):
             self.graph, self.cuts = placed
+
+    def _is_quick(self, whole: Anchor) -> bool:
+        """Whether boxes of a value save nothing: all of its elements are computed at once."""
+        threads = self.device.sm_count * self.device.max_threads_per_sm
+        return hint(whole.loops.row_extent) <= threads and not whole.footprint.reducers
 
     def _tried(self, anchors: Sequence[Anchor]) -> StoreWork:
         """Place anchors of one value in a copy of the graph; what kernels do for them."""

@@ -39,14 +39,17 @@ class StoreWork:
     total_bytes: int
     kernels: int
 
-    @property
-    def instructions(self) -> int:
-        """Instructions in all."""
-        return sum(positions * count for positions, count in self.nests)
+    def instructions(self, device: DeviceProperties) -> int:
+        """Instructions in the time of all: a kernel of few positions takes as long as one of more.
+
+        That many threads are resident at once; each then waits for its own instructions.
+        """
+        full = device.sm_count * device.max_threads_per_sm
+        return sum(max(positions, full) * count for positions, count in self.nests)
 
     def seconds(self, device: DeviceProperties) -> float:
         """How long that takes: instructions or bytes, whichever takes longer, and launches."""
-        computing = self.instructions / device.instructions_per_s
+        computing = self.instructions(device) / device.instructions_per_s
         moving = self.total_bytes / device.bandwidth_bytes_per_s
         return max(computing, moving) + LAUNCH_S * self.kernels
 
@@ -58,7 +61,8 @@ def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
     """
     whole, boxes, device = facts
     if boxes.kernels <= whole.kernels:
-        return boxes.kernels < whole.kernels or boxes.instructions < MARGIN * whole.instructions
+        fewer = boxes.instructions(device) < MARGIN * whole.instructions(device)
+        return fewer or boxes.kernels < whole.kernels
     return boxes.seconds(device) < whole.seconds(device)
 
 

@@ -31,9 +31,9 @@ from .instruction_counts import Operands, instructions
 MOST_REGIONS = 32
 """A value is cut into this many boxes at most. One kernel may compute all of them."""
 
-MOST_EVEN = 16
-"""Parts of different lengths along an axis are cut into this many equal ones at most, so that one
-loop nest holds them all."""
+MOST_EVEN = 5
+"""Parts of different lengths along an axis are cut into equal ones, at most so many for each, so
+that one loop nest holds them all."""
 
 
 LEAST_RUN_BYTES = 2 * SECTOR_BYTES
@@ -161,18 +161,20 @@ class RegionFinder:
 
     def _atoms_of(self, read: Read, axes: tuple[Axis, ...]) -> dict[Axis, Affine] | None:
         """The axes as those of a value that is read once at each of their positions."""
-        found: dict[Axis, Affine] = {}
-        sizes = read.value.tensor.sizes
-        for item, home, size in zip(read.index, self.axes.index(read.value), sizes, strict=True):
-            if is_known_equal(size, 1):
-                continue
+        places: dict[Axis, int] = {}
+        for place, (item, size) in enumerate(zip(read.index, read.value.tensor.sizes, strict=True)):
             axis = next(iter(item.axes()), None)
-            if axis is None or axis in found or item != digit(axis):
+            if axis is None and is_known_equal(size, 1):
+                continue
+            if axis is None or axis in places or item != digit(axis):
                 return None
             if not is_known_equal(axis.extent, size):
                 return None
-            found[axis] = home
-        return found if set(found) == set(axes) else None
+            places[axis] = place
+        if set(places) != set(axes):
+            return None
+        home = self.axes.index(read.value)
+        return {axis: home[place] for axis, place in places.items()}
 
 
 class _Search:
@@ -247,7 +249,8 @@ def _even(points: tuple[int, ...], whole: int) -> tuple[int, ...]:
     if any(is_size(end) for end in ends):
         return ends
     part = gcd(*(stop - start for start, stop in pairwise(ends)))
-    return tuple(range(0, whole + 1, part)) if whole // part <= MOST_EVEN else ends
+    few = whole // part <= MOST_EVEN * (len(points) + 1)
+    return tuple(range(0, whole + 1, part)) if few else ends
 
 
 def _pieced(fusion: Fusion) -> frozenset[Value]:
