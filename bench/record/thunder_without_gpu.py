@@ -16,12 +16,15 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 import tritonfuser.compat
 
 DEVICE = torch.device("cuda", 0)
+_CONVOLUTIONS = (torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default)
 _NAMED_TENSORS = ("align_as", "align_to", "has_names", "refine_names", "rename")
 """Methods that Thunder 0.2.6 lists and newer versions of torch do not have."""
 
@@ -42,6 +45,30 @@ class _RandomState:
 
     def item(self) -> int:
         return 0
+
+
+class _ChannelsLast(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Convolutions of which an operand is channels last give such results, as cuDNN's do."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        found = function(*args, **(kwargs or {}))
+        if function in _CONVOLUTIONS and any(map(_is_channels_last, args)):
+            return tree_map(_as_channels_last, found)
+        return found
+
+
+def _is_channels_last(x: Any) -> bool:
+    if not isinstance(x, torch.Tensor) or x.ndim != 4:
+        return False
+    return suggest_memory_format(x) is torch.channels_last
+
+
+def _as_channels_last(x: Any) -> Any:
+    if not isinstance(x, torch.Tensor) or x.ndim != 4:
+        return x
+    return torch.empty_like(x, memory_format=torch.channels_last)
 
 
 @cache
@@ -104,7 +131,7 @@ def as_if_on_gpu(connect: Callable[..., None]) -> Iterator[FakeTensorMode]:
         (FakeTensor, "copy_", lambda self, source, non_blocking=False: self),
         (module, "connect_to_autograd", connect),
     ]
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _ChannelsLast():  # type: ignore[no-untyped-call]
         for place, name, value in patches:
             mock.patch.object(place, name, value, create=True).start()
         try:

@@ -10,7 +10,7 @@ import torch
 from bench.families.family import is_held_out
 from bench.families.index import FAMILIES
 from bench.record import __main__ as command
-from bench.record.thunder_without_gpu import _sliced
+from bench.record.thunder_without_gpu import _ChannelsLast, _sliced
 from bench.recorded.corpus import corpus
 
 by_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.name)
@@ -70,3 +70,13 @@ def test_slices_of_fake_tensors():
     assert torch.equal(_sliced(x, (..., slice(None, 2, None))), x[..., :2])
     with pytest.raises(NotImplementedError, match="expected an index of slices"):
         _sliced(x, (slice(None), 1))
+
+
+def test_convolutions_of_channels_last_weights_give_such_results():
+    image = torch.empty(2, 4, 6, 6, device="meta")
+    weight = torch.empty(8, 4, 3, 3, device="meta")
+    with _ChannelsLast():
+        plain = torch.conv2d(image, weight)
+        turned = torch.conv2d(image, weight.contiguous(memory_format=torch.channels_last))
+    assert plain.stride() == (128, 16, 4, 1)
+    assert turned.stride() == (128, 1, 32, 8)
