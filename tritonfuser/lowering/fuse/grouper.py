@@ -25,7 +25,7 @@ from . import questions
 from .joining import Joining
 from .placement import Placement
 from .product_facts import ProductFacts
-from .region_work import StoreWork, store_work, whole_work
+from .region_work import StoreWork, store_work, threads_at_once, whole_work
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""
@@ -151,8 +151,8 @@ class Grouper(Placement):
 
     def _is_quick(self, whole: Anchor) -> bool:
         """Whether boxes of a value save nothing: all of its elements are computed at once."""
-        threads = self.device.sm_count * self.device.max_threads_per_sm
-        return hint(whole.loops.row_extent) <= threads and not whole.footprint.reducers
+        at_once = hint(whole.loops.row_extent) <= threads_at_once(self.device)
+        return at_once and not whole.footprint.reducers
 
     def _tried(self, anchors: Sequence[Anchor]) -> StoreWork:
         """Place anchors of one value in a copy of the graph; what kernels do for them."""

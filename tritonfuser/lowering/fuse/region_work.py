@@ -21,6 +21,11 @@ MARGIN = 0.8
 box has an address of its own."""
 
 
+def threads_at_once(device: DeviceProperties) -> int:
+    """Threads that are resident on all multiprocessors together."""
+    return device.sm_count * device.max_threads_per_sm
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWork:
     """What kernels do to store a value, beside what they do anyway.
@@ -44,7 +49,7 @@ class StoreWork:
 
         That many threads are resident at once; each then waits for its own instructions.
         """
-        full = device.sm_count * device.max_threads_per_sm
+        full = threads_at_once(device)
         return sum(max(positions, full) * count for positions, count in self.nests)
 
     def seconds(self, device: DeviceProperties) -> float:
