@@ -8,9 +8,11 @@ memory of the models: tensors are fake ones.
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 
+from ..families.family import Family
 from ..families.index import FAMILIES
 from ..recorded.corpus import save
 from .recorder import pairs
@@ -19,22 +21,44 @@ from .recorder import pairs
 def main() -> None:
     """Parse the command line and record; a failure of one family does not end the others."""
     parser = argparse.ArgumentParser(prog="python -m bench.record", description=__doc__)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="families (default: all)")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="families, or Family objects as package.module:NAME (default: all families)",
+    )
     parser.add_argument("--list", action="store_true", help="print the families and exit")
     options = parser.parse_args()
     if options.list:
         print("\n".join(FAMILIES))
         return
-    unknown = [name for name in options.models if name not in FAMILIES]
-    if unknown:
-        parser.error(f"expected some of {', '.join(FAMILIES)}, got {', '.join(unknown)}")
-    failed = [name for name in options.models or FAMILIES if not _recorded(name)]
+    try:
+        families = [_family(name) for name in options.models or FAMILIES]
+    except ValueError as error:
+        parser.error(str(error))
+    failed = [family.name for family in families if not _recorded(family)]
     if failed:
         sys.exit(f"not recorded: {', '.join(failed)}")
 
 
-def _recorded(name: str) -> bool:
-    family, begun = FAMILIES[name], time.monotonic()
+def _family(name: str) -> Family:
+    if ":" not in name:
+        if name not in FAMILIES:
+            known = ", ".join(FAMILIES)
+            raise ValueError(f"expected some of {known}, or package.module:NAME, got {name}")
+        return FAMILIES[name]
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name}: expected a Family of a module, got {error}") from error
+    if not isinstance(found, Family):
+        raise ValueError(f"{name}: expected a Family, got {type(found).__name__}")
+    return found
+
+
+def _recorded(family: Family) -> bool:
+    name, begun = family.name, time.monotonic()
     try:
         found = {
             size: pairs(family.build, table, family.reduced[size])

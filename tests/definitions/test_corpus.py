@@ -38,6 +38,13 @@ def test_values_at_reduced_size(entry):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("entry", [*sampled()])
+def test_values_on_the_gpu_at_reduced_size(entry):
+    check(entry, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", corpus(), ids=lambda e: e.name)
 def test_values_on_the_gpu(entry):
     check(entry, "cuda")

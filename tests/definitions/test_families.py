@@ -64,6 +64,23 @@ def test_a_failure_does_not_end_the_others(monkeypatch, capsys):
     assert "expected some of llama" in capsys.readouterr().err
 
 
+def test_families_of_other_modules(monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr(command, "_recorded", lambda family: seen.append(family) or True)
+    monkeypatch.setattr(sys, "argv", ["record", "bench.families.decoders:PHI", "dit"])
+    command.main()
+    assert seen == [FAMILIES["phi"], FAMILIES["dit"]]
+    for name, text in [
+        ("bench.families.decoders:NOBODY", "expected a Family of a module"),
+        ("bench.nowhere:PHI", "expected a Family of a module"),
+        ("bench.families.decoders:Sizes", "expected a Family, got type"),
+    ]:
+        monkeypatch.setattr(sys, "argv", ["record", name])
+        with pytest.raises(SystemExit):
+            command.main()
+        assert text in capsys.readouterr().err
+
+
 def test_slices_of_fake_tensors():
     x = torch.arange(60).reshape(3, 4, 5)
     assert torch.equal(_sliced(x, (slice(None), slice(1, 3))), x[:, 1:3])
