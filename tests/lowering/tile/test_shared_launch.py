@@ -171,3 +171,36 @@ def test_it_can_be_searched():
     inputs = [torch.empty(64, n, device="meta") for n in (64, 32, 16)]
     space = fd.search_space(inputs, arch="sm_90")
     assert [piece.beside for piece in space.segments] == [(False,), (True, False), (True, False)]
+
+
+def many(count, inputs_each=1):
+    """Sums of tensors of as many extents."""
+    with FusionDefinition() as fd:
+        for _ in range(count):
+            given = [fd.define_tensor([-1, -1], contiguity=True) for _ in range(inputs_each)]
+            total = given[0]
+            for other in given[1:]:
+                total = fd.ops.add(total, other)
+            fd.add_output(fd.ops.sum(total, [0]))
+    shapes = [(64, 16 + n) for n in range(count) for _ in range(inputs_each)]
+    return fd, [torch.randn(shape) for shape in shapes]
+
+
+def test_a_launch_has_not_too_many_segments():
+    fd, inputs = many(40)
+    data = exported(fd, inputs)
+    kernels = fd.kernels(inputs, schedule=data)
+    assert [k.name.count("_and_") for k in kernels] == [15, 15, 7]
+    torch.testing.assert_close(fd.run(inputs, schedule=data), [x.sum(0) for x in inputs])
+    data["segments"][16]["beside"] = True
+    assert fd.is_legal(data, inputs).reason == (
+        "segments[16].beside: expected false: 16 segments share the launch of s0 already"
+    )
+
+
+def test_a_launch_has_not_too_many_arguments():
+    fd, inputs = many(4, 80)
+    meta = [torch.empty_like(x, device="meta") for x in inputs]
+    counts = [len(kernel.args) for kernel in fd.kernels(meta, arch="sm_90")]
+    assert 162 < max(counts) <= 250 and len(counts) > 1
+    assert all(report.spill_bytes == 0 for report in fd.compile_for("sm_90", meta))

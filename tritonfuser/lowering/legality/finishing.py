@@ -112,7 +112,27 @@ def why_not_beside(segments: Sequence[Segment], first: int, other: int) -> str |
         return f"the last programs of {one.name} finish another segment"
     if any(store.scatter is not None for store in piece.stores):
         return "elements are scattered into a buffer"
-    return _late(segments, first, piece)
+    return _late(segments, first, piece) or _why_too_many(segments, one, piece)
+
+
+MOST_SEGMENTS = 16
+"""Segments of a launch. Each is one branch deeper in its kernel: Triton compiles by recursion."""
+
+MOST_ARGUMENTS = 250
+"""Tensors and numbers of a launch of several segments: half of the 4 KiB that CUDA passes (CUDA C++
+programming guide, limits of kernel parameters)."""
+
+
+def _why_too_many(segments: Sequence[Segment], one: Segment, piece: Segment) -> str | None:
+    """Whether a launch would have more segments, or more arguments, than one can have."""
+    sharing = [s for s in segments if one.name in (s.name, s.beside)]
+    if len(sharing) >= MOST_SEGMENTS:
+        return f"{len(sharing)} segments share the launch of {one.name} already"
+    pieces = (*sharing, piece)
+    values = {value for s in pieces for value in (*s.inputs, *s.outputs)}
+    if len(values) > MOST_ARGUMENTS:
+        return f"the kernel would have {len(values)} arguments, more than {MOST_ARGUMENTS}"
+    return None
 
 
 def in_launch_of(first: Segment, last: Segment) -> Segment:
