@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -68,13 +69,14 @@ class DefinitionJob:
     _written: TorchFunction | None = field(default=None, repr=False)
     _runs: dict[str, Run] = field(default_factory=dict, repr=False)
     _failures: dict[str, str] = field(default_factory=dict, repr=False)
+    _first: dict[str, float] = field(default_factory=dict, repr=False)
 
     def prepare(self, context: JobContext) -> None:
         """Compile tritonfuser and torch.compile, by a run; eager runs where it is measured."""
         if self.device == "cuda":
             tune_exclusively(context.gpu_lock)
         self._fd = fd = record(self.entry)
-        fd.run(self._inputs())
+        self._timed(OURS, partial(fd.run, self._inputs()))
         self._runs[OURS] = lambda *inputs: fd.run(inputs)
         if EAGER in self.peers:
             self._try(EAGER, lambda function: function, run_now=False)
@@ -96,10 +98,16 @@ class DefinitionJob:
             self._written = self._written or write(ir, self.device)
             run = make(self._written.load(self.entry.name))
             if run_now:
-                run(*self._written.arguments(self._inputs()))
+                self._timed(who, partial(run, *self._written.arguments(self._inputs())))
             self._runs[who] = run
         except Exception as error:
             self._failures[who] = brief(error)
+
+    def _timed(self, who: str, call: Callable[[], Any]) -> None:
+        """The seconds of a first call, whose kernels may still run."""
+        begun = time.perf_counter()
+        call()
+        self._first[who] = time.perf_counter() - begun
 
     def measure(self) -> Result:
         """Check tritonfuser and the compiled function, then measure the kernels of all three."""
@@ -124,6 +132,7 @@ class DefinitionJob:
             compiled_error=errors.get(COMPILED),
             times=times,
             failures=self._failures,
+            first_calls=self._first,
         )
 
     def _times(self, inputs: Sequence[Any]) -> dict[str, KernelTimes]:

@@ -37,6 +37,8 @@ class Result:
         The size of the model that it was recorded at.
     held_out : bool
         Whether the model is held out: lines of its definitions are not shown.
+    first_calls : dict
+        On a GPU: seconds of the first call by contender, beside those of other processes.
     kernels : int
         Number of tritonfuser's kernels.
     bytes : int
@@ -84,6 +86,7 @@ class Result:
     spilled: int | None = None
     size: str = ""
     held_out: bool = False
+    first_calls: dict[str, float] = field(default_factory=dict)
 
     def ratio(self, peer: str) -> float | None:
         """Time of the peer's kernels over the time of tritonfuser's; None where one has none."""

@@ -110,7 +110,7 @@ def family_lines(results: Sequence[Result]) -> list[str]:
         steps = [s for s in summaries(found) if s.model != "all"]
         if steps:
             lines += [f"{len({r.model for r in found})} {who}, {len(found)} definitions:"]
-            lines += [f"  {line}" for line in (*_means(steps), *_shares(found))]
+            lines += [f"  {line}" for line in (*_means(steps), *_shares(found), *_first(found))]
     return lines
 
 
@@ -148,6 +148,17 @@ def _shares(results: Sequence[Result]) -> list[str]:
             f"half of their bound or more"
         )
     return lines
+
+
+def _first(results: Sequence[Result]) -> list[str]:
+    both = [r.first_calls for r in results if {OURS, COMPILED} <= set(r.first_calls)]
+    ours, theirs = (sum(first[who] for first in both) for who in (OURS, COMPILED))
+    if not ours:
+        return []
+    return [
+        f"first calls: {seconds_text(ours)}, compile's {seconds_text(theirs)}, "
+        f"{human_ratio(theirs / ours)} as long"
+    ]
 
 
 def rendered(results: Sequence[Result], about: dict[str, Any], code: str = "") -> str:

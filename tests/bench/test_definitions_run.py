@@ -65,6 +65,8 @@ def test_a_job_checks_and_times_all_three(one_graph, name):
     assert found.compiled_error < 1e-5
     assert found.kernels >= 1
     assert found.bytes >= found.least > 0
+    assert set(found.first_calls) == {OURS, COMPILED}
+    assert min(found.first_calls.values()) > 0
     assert found.bound >= found.least / 1e12
     assert found.share_of_bound == pytest.approx(found.bound / 2e-6)
     assert found.row()["limited by"] == found.limit != "launch"
@@ -249,7 +251,9 @@ def test_held_out_models_have_a_step_and_no_line_of_a_definition():
         dataclasses.replace(result("b", 0, 1, ours=20, compile=10), held_out=True),
         dataclasses.replace(result("b", 1, 1, ours=20, compile=50), held_out=True),
     ]
+    found[0].first_calls.update({OURS: 2.0, COMPILED: 5.0})
     text = rendered(found, {})
+    assert "first calls: 2 s, compile's 5 s, 2.50x as long" in text
     assert "a-0" in text
     assert "b-0" not in text
     assert [s.model for s in summaries(found)] == ["a", "b", "all"]

@@ -45,8 +45,9 @@ def test_values_on_the_gpu_at_reduced_size(entry):
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", corpus(), ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", corpus()[::10], ids=lambda e: e.name)
 def test_values_on_the_gpu(entry):
+    """A tenth of them; ``python -m bench.definitions_run`` compares all."""
     check(entry, "cuda")
 
 
