@@ -202,6 +202,32 @@ def test_one_plus_erf_for_16_bits() -> None:
     assert "one_plus_erf" not in ops(gelu_with_erf, noise(4, 5))
 
 
+def gelu_with_scaled_erf(fd, x, first=0.5):
+    half = fd.ops.mul(0.5, fd.ops.erf(fd.ops.mul(x, 0.7071067811865476)))
+    return fd.ops.mul(x, fd.ops.add(first, half))
+
+
+def test_one_plus_erf_that_is_scaled() -> None:
+    """As a tracer writes a gelu: the half of erf is added to a half."""
+    assert "one_plus_erf" in ops(lambda fd, x: halved(fd, gelu_with_scaled_erf(fd, x)), noise(4, 5))
+    assert "one_plus_erf" not in ops(gelu_with_scaled_erf, noise(4, 5))
+    other = ops(lambda fd, x: halved(fd, gelu_with_scaled_erf(fd, x, 0.25)), noise(4, 5))
+    assert "one_plus_erf" not in other
+
+    def shown(fd, x):
+        half = fd.ops.mul(0.5, fd.ops.erf(x))
+        return halved(fd, fd.ops.add(0.5, half)), halved(fd, fd.ops.mul(half, x))
+
+    assert "one_plus_erf" not in ops(shown, noise(4, 5))
+    x = torch.cat([torch.linspace(-12, 12, 3001), torch.tensor([math.inf, -math.inf, math.nan])])
+    with FusionDefinition() as fd:
+        fd.add_output(halved(fd, gelu_with_scaled_erf(fd, fd.from_pytorch(x))))
+    (out,) = fd.run([x])
+    wide = x.double()
+    wanted = wide * (0.5 + 0.5 * torch.erf(wide * 0.7071067811865476))
+    torch.testing.assert_close(out.double(), wanted, rtol=2**-7, atol=2**-15, equal_nan=True)
+
+
 # --- masks ---------------------------------------------------------------------------------------
 
 

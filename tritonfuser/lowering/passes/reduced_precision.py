@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dtypes import Category, DataType
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder
-from .rewriting import adds_one, is_copy, is_float, rewritten
+from .rewriting import adds_one, is_copy, is_float, rewritten, with_number
 
 _APPROXIMATIONS = {
     "exp": "coarse_exp",
@@ -27,7 +27,8 @@ _DISCONTINUOUS = frozenset(
 def reduce_precision(fusion: Fusion) -> Fusion:
     """Functions that only 16-bit results depend on, as approximations.
 
-    ``cast(exp(x), Half)`` -> ``cast(coarse_exp(x), Half)``; ``1 + erf(x)`` -> ``one_plus_erf(x)``.
+    ``cast(exp(x), Half)`` -> ``cast(coarse_exp(x), Half)``; ``1 + erf(x)`` -> ``one_plus_erf(x)``;
+    ``0.5 + 0.5 * erf(x)`` -> ``0.5 * one_plus_erf(x)``.
     """
     rounded = rounded_to_half(fusion)
 
@@ -39,6 +40,8 @@ def reduce_precision(fusion: Fusion) -> Fusion:
             made = builder.call(_APPROXIMATIONS[node.op], *node.args)
         elif adds_one(node) and (erf := _erf_in_sums(fusion, next(node.operands()))) is not None:
             made = builder.call("one_plus_erf", erf.args[0])
+        elif (found := _scaled_erf(fusion, node)) is not None:
+            made = builder.call("mul", builder.call("one_plus_erf", found[0].args[0]), found[1])
         return made
 
     return rewritten(fusion, rewrite)
@@ -61,6 +64,24 @@ def _erf_in_sums(fusion: Fusion, value: Value) -> Node | None:
     if node is None or node.op != "erf" or not is_float(node) or value in fusion.returned:
         return None
     return node if all(map(adds_one, fusion.consumers[value])) else None
+
+
+def _scaled_erf(fusion: Fusion, node: Node) -> tuple[Node, float] | None:
+    """The erf and the number in ``number + number * erf(x)``, if nothing else needs that erf."""
+    total = with_number(node, ("add",))
+    scaled = None if total is None else fusion.producers.get(total[0])
+    if total is None or scaled is None or not _has_one_use(fusion, total[0]):
+        return None
+    part = with_number(scaled, ("mul",))
+    if part is None or part[1] != total[1] or not is_float(scaled):
+        return None
+    erf = fusion.producers.get(part[0])
+    alone = erf is not None and erf.op == "erf" and is_float(erf) and _has_one_use(fusion, part[0])
+    return (erf, total[1]) if erf is not None and alone else None
+
+
+def _has_one_use(fusion: Fusion, value: Value) -> bool:
+    return value not in fusion.returned and len(fusion.consumers[value]) == 1
 
 
 def rounded_to_half(fusion: Fusion) -> frozenset[Value]:
