@@ -25,7 +25,8 @@ from .options import add_workers, limits_of
 from .processes.jobs import Outcome
 from .processes.progress import Progress
 from .processes.workers import Limits, forget, run_jobs
-from .recorded.definition_job import DefinitionJob, brief, outline, shown
+from .recorded.definition_job import DefinitionJob, brief, shown
+from .recorded.definition_outline import outline
 from .recorded.definition_results import ALL, Result
 from .recorded.definition_tables import rendered, summaries
 from .recorded.definitions import RecordedDefinition, make_inputs, record

@@ -15,7 +15,7 @@ from .definitions_run import ARCH, run_on_cpu, run_on_gpu
 from .measure.errors import max_error
 from .measure.timing import copy_bandwidth
 from .processes.workers import PROCESSES, Limits
-from .recorded.definition_job import segment_lines
+from .recorded.definition_outline import segment_lines
 from .recorded.definitions import RecordedDefinition, load, make_inputs, of_model, record
 from .tables.formatting import table
 
