@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import (
@@ -19,7 +20,7 @@ from ...heuristics.params import (
     TransposeParams,
 )
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, substitute
-from ...symbolic.queries import assume_at_most, assume_less
+from ...symbolic.queries import assume_at_most, assume_less, is_known_equal, is_known_multiple
 from ...symbolic.sizes import is_size
 from ..segments import Segment, Share
 from .alignment import Alignment
@@ -45,8 +46,9 @@ MAX_PROGRAMS_Y = 65535
 
 def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     others = tuple(a for a in segment.parallel if a not in segment.crossing)
-    y, y_axes = tile_over("y", segment.crossing, params.block_y)
-    x, x_axes = tile_over("x", others, params.block_x, 1)
+    place = 0 if _has_hidden_runs(segment, others) else 1
+    y, y_axes = tile_over("y", segment.crossing, params.block_y, 1 - place)
+    x, x_axes = tile_over("x", others, params.block_x, place)
     grid = [
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
@@ -56,6 +58,31 @@ def _transpose(segment: Segment, params: TransposeParams) -> Nest:
     constants = (("XBLOCK", params.block_x), ("YBLOCK", params.block_y))
     maps = RowMaps(AxisMap({**y_axes, **x_axes}))
     return Nest((y, x), None, tuple(grid), maps, constants)
+
+
+def _has_hidden_runs(segment: Segment, others: tuple[Axis, ...]) -> bool:
+    """Whether Triton does not see that memory lies along x, where it sees that along y.
+
+    It gives neighbouring threads the elements of the axis with the longest run that it can prove,
+    and those of dim 0 where no run is longer than 1. Of ``x % 3025`` it proves none.
+
+    Parameters
+    ----------
+    others : tuple of Axis
+        The axes along x. Those behind the crossing one are a run of memory.
+    """
+    if len(segment.crossing) != 1:
+        return False
+    place = segment.parallel.index(segment.crossing[0])
+    run = segment.parallel[place + 1 :]
+    divided = any(not is_known_equal(axis.extent, 1) for axis in others if axis not in run)
+    return divided and _is_hidden(prod(axis.extent for axis in run))
+
+
+def _is_hidden(run: int) -> bool:
+    """Whether neighbours in runs of so many elements are not seen to be; 0 is for one run."""
+    known = is_known_equal(run, 0) or is_known_equal(run, 1)
+    return not known and not is_known_multiple(run, 2)
 
 
 SHORTEST = 2
