@@ -335,7 +335,7 @@ def long(row, item_bytes=2, loads=1, stores=1, **changes):
         (long(36864, accumulators=2, draws_random=True), 8192),
         (long(73728, item_bytes=8), 0),
         (long(36864), 0),
-        (long(73728, row_varies=True), 0),
+        (long(73728, row_varies=True), 32768),
         (long(73728, loads=3, stores=2), 0),
         (long(73729, draws_random=True), 0),
     ],

@@ -18,7 +18,7 @@ from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
-from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, first_reason
+from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART, first_reason
 from .row_tiling import row_alignment, tile_row
 
 REGISTER_ELEMENTS = 36 * 1024
@@ -54,7 +54,7 @@ def reject_reason(problem: Problem) -> str | None:
         return "it does not reduce over rows"
     if not problem.parallel or not problem.reduced:
         return "there are no elements to reduce"
-    reason = first_reason(problem, NO_SCAN, ROWS_ALONG_MEMORY)
+    reason = first_reason(problem, NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART)
     if reason is not None:
         return reason
     if problem.on_cpu:

@@ -24,10 +24,14 @@ from .requirements import (
     NO_OUTER_REDUCTION,
     NO_SCAN,
     ROWS_ALONG_MEMORY,
+    ROWS_APART,
     first_reason,
     normalization_reason,
 )
 from .row_tiling import loop_tails, max_tails, row_alignment, tile_row, warps_of_rows
+
+REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY, ROWS_APART)
+"""What a problem needs whatever its sizes are."""
 
 SHORT_TILE_ELEMENTS = 1024
 """Elements of a tile up to which a program takes several short rows."""
@@ -38,7 +42,7 @@ MAX_CO_REDUCED_WARPS = 8
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
-    reason = first_reason(problem, HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
+    reason = first_reason(problem, *REQUIREMENTS)
     return reason or normalization_reason(problem, problem.parallel)
 
 

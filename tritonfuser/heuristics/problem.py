@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import DeviceProperties
+from ..device import LAUNCH_S, SECTOR_BYTES, DeviceProperties
+
+L2_SPEEDUP = 2
+"""Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's
+multiprocessors, and what it copies)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,6 +208,21 @@ class Problem:
         along_r = sum(s.total_bytes for s in full if s.r_stride == 1)
         along_x = sum(s.total_bytes for s in full if s.x_stride == 1)
         return along_r >= along_x
+
+    @property
+    def crosses(self) -> bool:
+        """Whether a large tensor is contiguous along the other axis than most of the bytes.
+
+        A program with one row would fetch a sector for each of its elements, from the L2 cache
+        where other programs want its other elements. Tensors for which that takes less time than a
+        launch do not count.
+        """
+        if self.on_cpu:
+            return False
+        steps = ((s, s.x_stride if self.inner else s.r_stride) for s in self.large_streams)
+        across = [s for s, step in steps if step == 1]
+        fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in across)
+        return fetched > L2_SPEEDUP * self.device.bandwidth_bytes_per_s * LAUNCH_S
 
     @property
     def full_streams(self) -> list[Stream]:

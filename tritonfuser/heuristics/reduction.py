@@ -8,6 +8,7 @@ columns come from ``column_sums``.
 
 from __future__ import annotations
 
+from ..device import SECTOR_BYTES
 from .column_sums import column_stages, column_sum_tile, interleaved_parts, parts_of_columns
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
@@ -48,6 +49,12 @@ LONG_ROW_ELEMENTS = 16384
 
 TILE_ELEMENTS = 2048
 """Elements of a tile that has several short rows."""
+
+RUN_BYTES = 2 * SECTOR_BYTES
+"""Bytes of the runs of a tensor that lies across rows, as pairs of sectors are fetched together."""
+
+CROSSING_ELEMENTS = 4096
+"""Elements of a tile that tensors lie along both axes of."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -111,6 +118,8 @@ def _rows(problem: Problem) -> ReductionParams:
 
 def _row_tile(problem: Problem) -> tuple[int, int, int]:
     """(block_x, block_r, num_warps) of rows along memory."""
+    if problem.crosses:
+        return _crossing_tile(problem)
     sms = problem.device.sm_count
     alone = problem.parallel < sms // 8
     one_load = problem.accumulators == 1 and len(problem.full_loads) == 1
@@ -123,9 +132,17 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
     return block_x, block_r, warps_for(block_x * block_r, 8, most=16 if alone or long else 8)
 
 
+def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
+    """The same where a tensor lies across the rows: both axes have runs of several sectors."""
+    run = RUN_BYTES // min(s.item_bytes for s in problem.large_streams)
+    block_x = min(next_power_of_2(problem.parallel), run)
+    block_r = min(next_power_of_2(problem.reduced), CROSSING_ELEMENTS // block_x)
+    return block_x, block_r, warps_for(block_x * block_r, 16, most=8)
+
+
 def _keeps_aligned_rows(problem: Problem) -> bool:
     """Whether rows that begin inside of vectors are kept whole, in tiles that begin at vectors."""
-    fills = problem.parallel >= problem.device.sm_count
+    fills = problem.parallel >= problem.device.sm_count and not problem.crosses
     return fills and problem.reduced <= MAX_REGISTER_ROW and row_alignment(problem) > 1
 
 

@@ -32,6 +32,10 @@ FLAT = Requirement(lambda p: not (p.reduction_depth or p.outer_members), "it has
 ROWS_ALONG_MEMORY = Requirement(lambda p: p.inner, "rows lie across memory")
 ROWS_ACROSS_MEMORY = Requirement(lambda p: not p.inner, "rows lie along memory")
 
+ROWS_APART = Requirement(
+    lambda p: not (p.inner and p.crosses), "a large tensor lies across the rows of a program"
+)
+
 
 def first_reason(problem: Problem, *requirements: Requirement) -> str | None:
     """The reason of the first requirement that a problem does not meet, or None."""

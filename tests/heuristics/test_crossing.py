@@ -1,0 +1,69 @@
+"""Tensors that lie across the rows of a kernel: tiles of both axes, and programs of several rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import check, lowered, record, schedulers, small, texts
+from tritonfuser.heuristics.params import ReductionParams
+
+
+def channels(fd: Any, x: Any, y: Any) -> Any:
+    """Sums of channels, of one tensor with channels first and one with channels last."""
+    made = fd.ops.mul(x, fd.ops.permute(y, [0, 2, 1]))
+    return fd.ops.sum(made, [0, 2]), made
+
+
+def normed(fd: Any, x: Any, y: Any) -> Any:
+    made = fd.ops.mul(x, fd.ops.permute(y, [0, 2, 1]))
+    return fd.ops.sub(made, fd.ops.max(made, [2], keepdim=True))
+
+
+@pytest.mark.parametrize("body", [channels, normed])
+@pytest.mark.parametrize(("images", "count", "area"), [(3, 40, 49), (2, 64, 100), (1, 33, 257)])
+def test_the_numbers(body: Any, images: int, count: int, area: int) -> None:
+    check(body, noise(images, count, area), noise(images, area, count), facts=small(2))
+
+
+@pytest.mark.parametrize("body", [channels, normed])
+def test_a_reduction_has_several_rows_in_a_tile(body: Any) -> None:
+    given = noise(8, 192, 784), noise(8, 784, 192)
+    found = lowered(record(body, given), given)
+    assert "inner_persistent" not in schedulers(found)
+    params = found.segmented.segments[0].params
+    assert isinstance(params, ReductionParams)
+    assert params.block_x >= 16 and params.block_r >= 16
+
+
+def test_rows_that_all_tensors_lie_along_are_kept() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        made = fd.ops.mul(x, y)
+        return fd.ops.sub(made, fd.ops.max(made, [2], keepdim=True))
+
+    given = noise(8, 192, 784), noise(8, 192, 784)
+    assert schedulers(lowered(record(body, given), given)) == ["inner_persistent"]
+
+
+@pytest.mark.parametrize(("area", "place"), [(3025, "None, :"), (3024, ":, None")])
+def test_an_axis_with_odd_runs_is_dim_0(area: int, place: str) -> None:
+    """Triton gives neighbouring threads the elements along dim 0 where it sees no longer run."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.neg(fd.ops.permute(x, [0, 2, 1]))
+
+    x = noise(2, area, 64)
+    found = lowered(record(body, [x]), [x])
+    assert schedulers(found) == ["transpose"]
+    assert f"y = tl.program_id(1) * YBLOCK + tl.arange(0, YBLOCK)[{place}]" in texts(found)[0]
+
+
+@pytest.mark.parametrize("area", [55, 63, 64, 121])
+def test_transposes_with_odd_runs(area: int) -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.add(fd.ops.permute(x, [0, 2, 1]), y)
+
+    found = check(body, noise(3, area, 40), noise(3, 40, area))
+    assert schedulers(found) == ["transpose"]
