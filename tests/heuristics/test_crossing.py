@@ -1,4 +1,4 @@
-"""Tensors that lie across the rows of a kernel: tiles of both axes, and programs of several rows."""
+"""Tensors that lie across the rows of a kernel: tiles of both axes, programs of several rows."""
 
 from __future__ import annotations
 

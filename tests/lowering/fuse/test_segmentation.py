@@ -198,7 +198,7 @@ PATTERNS = {
     "sums folded": (folded_sum, [ROWS], ["reduction", "pointwise"], None),
     "sums gathered": (
         of_a_sum(lambda fd, t: fd.ops.cat([t, t], 0)),
-        [ROWS],
+        [(16, 64)],
         ["reduction"],
         None,
     ),

@@ -139,11 +139,13 @@ class Grouper(Placement):
         """Place a stored value: box by box where that pays."""
         whole = self.maker.store(value)
         parts = self.maker.parts(value)
-        if not parts or self._is_quick(whole):
+        if not parts:
             self._place(whole)
             return
         before = self.graph, self.cuts
         as_whole = self._tried([whole])
+        if not as_whole.kernels and self._is_quick(whole):
+            return
         placed = self.graph, self.cuts
         self.graph, self.cuts = before
         if not questions.pays_in_boxes(as_whole, self._tried(parts), self.device):
