@@ -292,12 +292,15 @@ def test_masks_are_those_of_the_numbers(op: str, turned: bool) -> None:
 
 @pytest.mark.parametrize("dtype", [D.BFloat16, D.Half])
 @pytest.mark.parametrize("op", COMPARED)
-def test_masks_are_those_of_numbers_of_16_bits(op: str, dtype: D) -> None:
-    """As they are recorded of models in these dtypes: drawn, widened, compared."""
+@pytest.mark.parametrize("widened", [False, True])
+@pytest.mark.parametrize("number", [0.90234375, 0.9])
+def test_masks_are_those_of_numbers_of_16_bits(op, dtype, widened, number) -> None:
+    """As they are recorded of models in these dtypes: drawn, widened or not, compared."""
 
     def body(fd, x):
         unit = fd.ops.uniform(0.0, 1.0, [70, 33], rng_seed=5, rng_offset=3, dtype=dtype)
-        mask = getattr(fd.ops, op)(fd.ops.cast(unit, D.Float), 0.90234375)
+        unit = fd.ops.cast(unit, D.Float) if widened else unit
+        mask = getattr(fd.ops, op)(unit, number)
         return fd.ops.mul(x, fd.ops.cast(mask, D.Float))
 
     x = torch.ones(70, 33)
@@ -306,7 +309,18 @@ def test_masks_are_those_of_numbers_of_16_bits(op: str, dtype: D) -> None:
         fd.add_output(body(fd, fd.from_pytorch(x)))
     unit = philox.round_below(philox.uniform((70, 33), 5, 3), 1.0, dtype.info.torch)
     assert (unit == 0.90234375).any()
-    expected = COMPARED[op](unit.float().numpy(), np.float32(0.90234375))
+
+    def kept(fd, x):  # the same with numbers that are used, and so drawn
+        unit = fd.ops.uniform(0.0, 1.0, [70, 33], rng_seed=5, rng_offset=3, dtype=dtype)
+        wide = fd.ops.cast(unit, D.Float)
+        mask = getattr(fd.ops, op)(wide if widened else unit, number)
+        return fd.ops.cast(mask, D.Float), wide
+
+    with FusionDefinition() as drawn:
+        for result in kept(drawn, None):
+            drawn.add_output(result)
+    assert torch.equal(fd.run([x])[0], drawn.run([], device="cpu")[0])
+    expected = COMPARED[op](unit.float().numpy(), np.float32(number))
     assert torch.equal(fd.run([x])[0], torch.from_numpy(expected).float())
 
 

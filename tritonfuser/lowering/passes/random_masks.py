@@ -16,7 +16,8 @@ import torch
 from ...dtypes import DataType
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Library
+from ...ops.table import Library, Pointwise
+from ...ops.typing_rules import operand_types
 from .rewriting import is_copy, rewritten, with_number
 
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
@@ -59,8 +60,10 @@ def compare_random_words(fusion: Fusion) -> Fusion:
 
 
 def _only_compared(fusion: Fusion, node: Node) -> tuple[Value, ...]:
-    """Numbers from [0, 1) as Floats that are only compared with numbers in there: drawn so, or
-    widened. Empty where there are others."""
+    """Numbers from [0, 1) that are only compared with numbers in there: as drawn, and widened.
+
+    Empty where there are other uses.
+    """
     if node.op != "uniform" or node.out.dtype not in _DRAWN or node.out in fusion.returned:
         return ()
     low, high = node.args[:2]
@@ -68,16 +71,13 @@ def _only_compared(fusion: Fusion, node: Node) -> tuple[Value, ...]:
         return ()
     if (low.value, high.value) != (0, 1) or as_call(node).arg("rng_seed") is None:
         return ()
-    floats: tuple[Value, ...] = (node.out,)
-    if node.out.dtype is not DataType.Float:
-        casts = fusion.consumers.get(node.out, ())
-        if not all(is_copy(n) and n.out.dtype is DataType.Float for n in casts):
-            return ()
-        floats = tuple(n.out for n in casts)
-    users = [user for value in floats for user in fusion.consumers.get(value, ())]
-    drawn = dict.fromkeys(floats, node)
+    users = fusion.consumers.get(node.out, ())
+    casts = tuple(n.out for n in users if is_copy(n) and n.out.dtype is DataType.Float)
+    users = tuple(n for n in users if n.out not in casts)
+    users += tuple(user for value in casts for user in fusion.consumers.get(value, ()))
+    drawn = dict.fromkeys((node.out, *casts), node)
     compared = all(_comparison(user, drawn) for user in users)
-    return floats if compared and fusion.returned.isdisjoint(floats) else ()
+    return tuple(drawn) if compared and fusion.returned.isdisjoint(drawn) else ()
 
 
 def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, float] | None:
@@ -86,6 +86,11 @@ def _comparison(node: Node, drawn: Mapping[Value, Node]) -> tuple[str, Value, fl
     if found is None or found[0] not in drawn:
         return None
     value, number, first = found
+    call = as_call(node)
+    assert isinstance(call.op.form, Pointwise)
+    given = [arg for arg in node.args if isinstance(arg, Value | Const)]
+    if set(call.op.form.typing(operand_types(given)).operands) != {DataType.Float}:
+        return None
     number = float(np.float32(number))
     if not 0 < number < largest(drawn[value].out.dtype):
         return None
