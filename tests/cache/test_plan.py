@@ -27,7 +27,7 @@ def chained(fd, x):
 
 
 def test_buffers_go_when_nothing_needs_them():
-    inputs = [noise(3, 4, 5)]
+    inputs = [noise(9, 10, 11)]
     text = planned(lowered(chained, inputs, CPU), inputs, CPU).text
     lines = [line.strip() for line in text.splitlines()]
     freed = [line for line in lines if line.startswith("del ")]

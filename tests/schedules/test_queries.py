@@ -49,7 +49,7 @@ def test_a_space_is_plain_data_and_what_is_drawn_runs(body):
 
 
 def test_other_schedulers_of_a_segment():
-    fd, inputs = columns(8)
+    fd, inputs = columns(12)
     (piece,) = fd.search_space(inputs, arch="sm_90").segments
     assert piece.scheduler == "reduction"
     assert {s.scheduler for s in piece.spaces} == {

@@ -17,22 +17,27 @@ def row_sum(dtype):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "multiple", "width"),
+    ("dtype", "multiple", "align"),
     [
-        (torch.bfloat16, 8, 16),
-        (torch.bfloat16, 16, 16),
+        (torch.bfloat16, 8, 1),
+        (torch.bfloat16, 16, 1),
         (torch.bfloat16, 4, 8),
-        (torch.bfloat16, 1, 2),
-        (torch.float32, 4, 16),
-        (torch.float32, 8, 16),
+        (torch.bfloat16, 1, 8),
+        (torch.float32, 4, 1),
+        (torch.float32, 8, 1),
+        (torch.float32, 1, 4),
     ],
 )
-def test_rows_of_multiples_begin_at_vectors(dtype, multiple, width):
+def test_rows_of_multiples_begin_at_vectors(dtype, multiple, align):
+    """Rows of other lengths are in tiles that begin at vectors."""
     fd = row_sum(dtype)
 
     def inputs(columns):
         return [torch.empty(1024, columns * multiple, dtype=dtype, device="meta")]
 
-    (kernel,) = fd.kernels(inputs(2003), arch="sm_90", varying=[inputs(1999), inputs(2001)])
+    earlier = [inputs(1999), inputs(2001)]
+    (kernel,) = fd.kernels(inputs(2003), arch="sm_90", varying=earlier)
     assert "size0" in kernel.text
-    assert report(kernel, "reduction", "sm_90", (True, True)).max_load_bytes == width
+    (piece,) = fd.segments(inputs(2003), arch="sm_90", varying=earlier).segments
+    assert piece.params.align == align
+    assert report(kernel, "reduction", "sm_90", (True, True)).max_load_bytes == 16
