@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.conditions import Conditions
 from tritonfuser.cache.keys.open_sizes import KeyReader, Opened, Split, opened
 from tritonfuser.cache.keys.signature import key_maker, signature
+from tritonfuser.cache.keys.vectors import Vectors
 from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
 from tritonfuser.device import DeviceProperties, of
 from tritonfuser.errors import TritonFuserError
@@ -43,14 +45,18 @@ class Open:
 def open_signature(
     fd: FusionDefinition, inputs: Sequence[Any], others: Sequence[Sequence[Any]]
 ) -> Opened | None:
-    """The signature of inputs, open in what differs in others; None where nothing can be."""
+    """The signature of inputs, open in what differs in others; None where nothing can be.
+
+    Nothing is counted on for the sake of vectors, so that the kernels take as many sizes as can be.
+    """
     fusion = fd.fusion.ir
     key, reader = key_maker(fusion), KeyReader(fusion)
     split = reader.split(key(inputs))
     found = [reader.split(key(other)) for other in others]
     seen = [other.numbers for other in found if other.family == split.family]
     facts = signature(fusion, inputs, CPU)
-    return opened(fusion, facts, [*seen, split.numbers], reader.scalars(split))
+    with mock.patch.object(Vectors, "multiples", lambda self, symbols: [1] * len(symbols)):
+        return opened(fusion, facts, [*seen, split.numbers], reader.scalars(split))
 
 
 def compile_open(

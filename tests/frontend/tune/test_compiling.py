@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.frontend.tune.fakes import compiler_for, softmax
+from tritonfuser import FusionDefinition
 from tritonfuser.cache.dry_run import lower_for
 from tritonfuser.frontend.tune import compiling
 from tritonfuser.frontend.tune.candidates import neighbours
@@ -54,3 +55,24 @@ def test_what_the_compiler_refuses_is_a_reason(compiler, monkeypatch):
 
     monkeypatch.setattr(compiling, "compiled", fails)
     assert compiler(compiler.heuristics()) == "IndexError: pass failed"
+
+
+def test_what_is_tried_is_what_its_kernels_are(monkeypatch):
+    """A segment in the launch of another has its warps, whatever was proposed."""
+
+    def lowered(fusion, inputs, options):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"))
+
+    monkeypatch.setattr(compiling, "lower_for", lowered)
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0]))
+    compiler = compiler_for(fd, [torch.empty(4096, 512)])
+    chosen = compiler.heuristics()
+    first, last = chosen.segments
+    assert first.params.num_warps != last.params.num_warps
+    joined = replace(chosen, segments=(first, replace(last, finishes=True)))
+    found = compiler.prepared(joined).schedule
+    assert found != joined
+    assert found == compiler.prepared(found).schedule
+    assert found.segments[1].params.num_warps == first.params.num_warps

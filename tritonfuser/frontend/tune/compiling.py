@@ -88,4 +88,5 @@ class Compiler:
                     f"{device.shared_bytes_per_block} for a program"
                 )
         keys = tuple(kernel_key(source) for source, _ in wanted)
-        return Prepared(schedule, lowered.segmented, keys)
+        # As its kernels say it: a segment in another's launch has the warps of that.
+        return Prepared(schedule_of(lowered.segmented), lowered.segmented, keys)

@@ -85,9 +85,8 @@ def _is_hidden(run: int) -> bool:
     return not known and not is_known_multiple(run, 2)
 
 
-SHORTEST = 2
-"""The block of a row that varies over the shortest row in it. Shorter ones get a block of theirs,
-and what is sure to be in a row needs no mask."""
+SHORTEST = 8
+"""A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
 
 _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams
 

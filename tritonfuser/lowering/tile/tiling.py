@@ -13,6 +13,7 @@ from ...symbolic.queries import (
     assume_less,
     assume_max,
     assume_min,
+    is_known_equal,
     is_known_multiple,
 )
 from .axis_map import AxisMap, RowMaps
@@ -98,11 +99,17 @@ def peel_row(
     begin = start
     for name, size in zip(PEELED_NAMES, tails, strict=False):
         if assume_less(begin, end):
-            masked = not assume_at_most(begin + size, end)
+            masked = not _fills(begin + size, end)
             tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", masked, size)
             found.append(replace(tile, start=begin, place=place))
             begin += size
     return replace(r, masked=False, stop=start), found
+
+
+def _fills(tile_end: int, end: int) -> bool:
+    """Whether a tile ends before a row does. Of a row that varies no exact end is assumed, which
+    would be that of one length."""
+    return assume_less(tile_end, end) or is_known_equal(tile_end, end)
 
 
 def aligned_tiles(
@@ -120,7 +127,7 @@ def aligned_tiles(
     start = 0
     for name, size in zip(("r", *PEELED_NAMES), (block, *middle), strict=False):
         tile, _ = tile_over(name, (Axis(name, most),), size, place)
-        masked = not assume_at_most(start + size, least)
+        masked = not _fills(start + size, least)
         found.append(replace(tile, masked=masked, start=start, stop=assume_min(start + size, most)))
         start += size
     name = PEELED_NAMES[len(middle)]
