@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 
+from tests.lowering.graphs import noise
 from tritonfuser import (
     ArgumentError,
     DataType,
@@ -38,7 +39,7 @@ def product():
     return fd
 
 
-X = torch.randn(64, 48)
+X = noise(64, 48)
 
 
 def expected(x):
@@ -47,7 +48,8 @@ def expected(x):
 
 def check(fd, data, x=X):
     for out, wanted in zip(fd.run([x], schedule=data), expected(x), strict=True):
-        torch.testing.assert_close(out, wanted)
+        # Sums of up to 1024 numbers of a variance of 1, in any order.
+        torch.testing.assert_close(out, wanted, rtol=1e-5, atol=1e-4)
 
 
 def exported(fd, x=X, **options):
@@ -121,7 +123,7 @@ def test_sizes_stay_open():
     fd = two_results()
     data = exported(fd)
     for rows in (64, 128, 256, 512, 1024):
-        check(fd, data, torch.randn(rows, 48))
+        check(fd, data, noise(rows, 48))
     assert len(fd.explain_recompiles()) <= 3
 
 
@@ -261,7 +263,7 @@ def test_a_large_result_rides_in_a_larger_kernel():
         x, y = (fd.define_tensor([-1], contiguity=True) for _ in "ab")
         fd.add_output(fd.ops.exp(x))
         fd.add_output(fd.ops.neg(y))
-    given = [torch.randn(1 << 20), torch.randn(1 << 19)]
+    given = [noise(1 << 20), noise(1 << 19)]
     data = fd.schedule(given).to_dict()
     assert len(data["segments"]) == 2
     one, other = data["segments"]
@@ -339,7 +341,7 @@ def test_rows_that_begin_inside_vectors(row):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
         fd.add_output(fd.ops.sum(fd.ops.exp(x), [1]))
-    given = torch.randn(6, row)
+    given = noise(6, row)
     data = fd.schedule([given]).to_dict()
     tile = {"block_x": 8, "block_r": 16, "persistent": True, "tails": [32], "align": 8}
     first(data)["params"] = tile
