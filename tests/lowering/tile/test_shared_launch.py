@@ -7,8 +7,11 @@ import json
 import pytest
 import torch
 
+from tests.lowering.graphs import noise
+from tests.lowering.harness import check
 from tests.lowering.tile.test_finished_by_last import define, drawn, same
 from tritonfuser import DataType, FusionDefinition, ParamsError
+from tritonfuser.device import known
 
 
 def three_sums(fd, x, y, z):
@@ -72,7 +75,8 @@ def test_it_compiles(name, arch):
     fd = define(BODIES[name], 2, 2, 2, dtype="bf16")
     inputs = [torch.empty(s, device="meta", dtype=torch.bfloat16) for s in SHAPES["small"]]
     data = exported(fd, inputs, arch)
-    assert any(beside(data))
+    # Where launches do not overlap, last programs finish sums, and have their launches.
+    assert any(beside(data)) or any(piece["finishes"] for piece in data["segments"])
     for report in fd.compile_for(arch, inputs, schedule=data):
         assert report.spill_bytes == 0
 
@@ -204,3 +208,16 @@ def test_a_launch_has_not_too_many_arguments():
     counts = [len(kernel.args) for kernel in fd.kernels(meta, arch="sm_90")]
     assert 162 < max(counts) <= 250 and len(counts) > 1
     assert all(report.spill_bytes == 0 for report in fd.compile_for("sm_90", meta))
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "gfx942"])
+@pytest.mark.parametrize("rows", [0, 1, 64])
+def test_a_segment_that_others_finish_has_its_launch(rows, arch):
+    """Its last programs finish another one: they are no part of a third kernel's launch."""
+
+    def body(fd, x, y):
+        total = fd.ops.sum(x, [0, 1], keepdim=True)
+        columns = fd.ops.sum(fd.ops.add(x, total), [0])
+        return fd.ops.sub(y, fd.ops.min(y, [0])), columns, fd.ops.min(y, [0])
+
+    check(body, noise(rows, 65), noise(7), facts=known(arch))

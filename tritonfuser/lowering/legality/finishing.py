@@ -108,8 +108,9 @@ def why_not_beside(segments: Sequence[Segment], first: int, other: int) -> str |
             return f"{segment.name} cannot share a launch: {reason}"
     if piece.finishes:
         return f"{piece.finishes} finishes it"
-    if any(s.finishes == one.name for s in segments):
-        return f"the last programs of {one.name} finish another segment"
+    for segment in (one, piece):
+        if any(s.finishes == segment.name for s in segments):
+            return f"the last programs of {segment.name} finish another segment"
     if any(store.scatter is not None for store in piece.stores):
         return "elements are scattered into a buffer"
     return _late(segments, first, piece) or _why_too_many(segments, one, piece)
