@@ -220,11 +220,14 @@ class Reduction:
         Triton expression that combines two partial results: ``"{a} + {b}"``.
     across : str
         Triton expression that reduces a tile along an axis: ``"tl.sum({x}, {axis})"``.
+    pairwise : str
+        The op on two operands that it repeats: ``"add"``.
     """
 
     identity: str
     combine: str
     across: str
+    pairwise: str
 
 
 @dataclass(frozen=True, slots=True)

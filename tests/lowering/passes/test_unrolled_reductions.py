@@ -10,7 +10,11 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
 from tritonfuser import DataType
-from tritonfuser.lowering.passes.unrolled_reductions import MOST_UNROLLED, PAIRWISE
+from tritonfuser.lowering.passes.unrolled_reductions import MOST_UNROLLED
+from tritonfuser.ops.registry import OPS
+from tritonfuser.ops.table import Reduction
+
+REDUCTIONS = [op.name for op in OPS.values() if isinstance(op.form, Reduction)]
 
 
 def reduced(name: str, *dims: int) -> Any:
@@ -19,11 +23,11 @@ def reduced(name: str, *dims: int) -> Any:
 
 def is_unrolled(body: Any, *inputs: torch.Tensor) -> bool:
     found = lowered(record(body, inputs), inputs)
-    return not any(n.op in PAIRWISE for s in found.segmented.segments for n in s.nodes)
+    return not any(n.op in REDUCTIONS for s in found.segmented.segments for n in s.nodes)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int32])
-@pytest.mark.parametrize("name", PAIRWISE)
+@pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize(
     ("shape", "dims"),
     [
@@ -48,7 +52,7 @@ def test_the_same_numbers(
             assert torch.equal(found, expected(x, dims))
 
 
-@pytest.mark.parametrize("name", PAIRWISE)
+@pytest.mark.parametrize("name", REDUCTIONS)
 def test_special_numbers(name: str) -> None:
     inf, nan = float("inf"), float("nan")
     x = torch.tensor([[inf, -inf, nan, -0.0, 1.0, inf], [1.0, 2.0, 3.0, -0.0, nan, -inf]])

@@ -14,7 +14,7 @@ from math import prod
 from ...dtypes import compute_dtype
 from ...ir import Fusion, Node, Value
 from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Factory, Pointwise, View
+from ...ops.table import Factory, Pointwise, Reduction, View
 from ...symbolic.sizes import hint, is_size
 from .rewriting import rewritten
 from .split_factors import reduced_extents
@@ -22,9 +22,6 @@ from .split_factors import reduced_extents
 MOST_UNROLLED = 8
 """Elements of the longest reduction that is unrolled. A thread has them in registers as it has the
 elements of a vector; a longer one is a tile of its own."""
-
-PAIRWISE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
-"""Reduction -> the op on two operands that it repeats."""
 
 
 def unroll_reductions(fusion: Fusion) -> Fusion:
@@ -43,13 +40,14 @@ def unroll_reductions(fusion: Fusion) -> Fusion:
 
 def _unrolled(node: Node, builder: GraphBuilder) -> Value:
     call = as_call(node)
-    operand, dims = call.value("arg"), sorted(call.dims())
+    form, operand, dims = call.op.form, call.value("arg"), sorted(call.dims())
+    assert isinstance(form, Reduction)
     wide = compute_dtype(operand.dtype)
     made: Value | None = None
     for place in product(*(range(operand.tensor.sizes[dim]) for dim in dims)):
         part = _element(operand, dict(zip(dims, place, strict=True)), builder)
         part = part if part.dtype is wide else builder.call("cast", part, wide)
-        made = part if made is None else builder.call(PAIRWISE[node.op], made, part)
+        made = part if made is None else builder.call(form.pairwise, made, part)
     assert made is not None
     return made if made.dtype is node.out.dtype else builder.call("cast", made, node.out.dtype)
 
@@ -65,7 +63,7 @@ def _element(operand: Value, places: dict[int, int], builder: GraphBuilder) -> V
 
 
 def _is_unrolled(fusion: Fusion, node: Node) -> bool:
-    if node.op not in PAIRWISE:
+    if not isinstance(as_call(node).op.form, Reduction):
         return False
     extents = reduced_extents(node)
     if any(is_size(extent) for extent in extents) or not 2 <= prod(extents) <= MOST_UNROLLED:

@@ -226,7 +226,7 @@ ROWS: tuple[Op, ...] = (
     _reduction(
         "sum",
         "Sum over dims; Int for bools and integers; half is accumulated in Float.",
-        Reduction("zero", "{a} + {b}", "tl.sum({x}, {axis})"),
+        Reduction("zero", "{a} + {b}", "tl.sum({x}, {axis})", "add"),
         _sum,
         _summed,
         repeated="mul",
@@ -235,7 +235,7 @@ ROWS: tuple[Op, ...] = (
     _reduction(
         "prod",
         "Product over dims; Int for bools and integers; half is accumulated in Float.",
-        Reduction("one", "{a} * {b}", "reduce_prod({x}, {axis})"),
+        Reduction("one", "{a} * {b}", "reduce_prod({x}, {axis})", "mul"),
         _prod,
         _summed,
         repeated="pow",
@@ -248,6 +248,7 @@ ROWS: tuple[Op, ...] = (
             "lowest",
             "tl.maximum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
             "reduce_max({x}, {axis})",
+            "maximum",
         ),
         partial(_extremum, largest=True),
         _chosen,
@@ -259,6 +260,7 @@ ROWS: tuple[Op, ...] = (
             "highest",
             "tl.minimum({a}, {b}, propagate_nan=tl.PropagateNan.ALL)",
             "reduce_min({x}, {axis})",
+            "minimum",
         ),
         partial(_extremum, largest=False),
         _chosen,
