@@ -14,7 +14,7 @@ PACKAGE = "tritonfuser"
 
 HOUSE = (
     {"errors", "options", "dtypes", "device"},
-    {"pickling"},
+    {"lazy", "pickling"},
     {"symbolic"},
     {"ir"},
     {"shapes"},

@@ -11,11 +11,11 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Union
 
 from .dtypes import DataType, of_python
 from .errors import SourceLoc
+from .lazy import cached_property
 from .symbolic.extents import Extent as Extent
 from .symbolic.sizes import integer, is_integer, is_size
 

@@ -200,6 +200,11 @@ def as_call(node: Node) -> Call:
     return Call(registry.get(node.op), node.args, dict(node.attrs))
 
 
+def op_of(node: Node) -> Op:
+    """The op's row of a node."""
+    return registry.get(node.op)
+
+
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
     """Match arguments to parameters and convert them; Python numbers become constants."""
     given = _match(op, list(args), dict(kwargs))

@@ -11,11 +11,11 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from math import prod
 from typing import Union
 
 from ..errors import SourceLoc
+from ..lazy import cached_property
 from .queries import (
     assume_max,
     common_factor,
@@ -204,6 +204,8 @@ class Affine:
     def __add__(self, other: Affine | int) -> Affine:
         if not isinstance(other, Affine):
             return Affine(self.terms, self.const + other)
+        if not self.terms or not other.terms:  # both are in normal form
+            return Affine(self.terms or other.terms, self.const + other.const)
         sums = dict(self.terms)
         for digit, coefficient in other.terms:
             sums[digit] = sums.get(digit, 0) + coefficient
@@ -215,6 +217,8 @@ class Affine:
     def __mul__(self, factor: int) -> Affine:
         if is_known_equal(factor, 0):
             return Affine()
+        if not self.terms or is_known_equal(factor, 1):
+            return Affine(self.terms, self.const * factor)
         return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
 
     def __floordiv__(self, n: int) -> Affine:
@@ -346,12 +350,15 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
             terms[item] = terms.get(item, 0) + coefficient * factor
             if is_known_equal(terms[item], 0):
                 del terms[item]
-    ordered = sorted(terms.items(), key=lambda item: item[0].order)
-    return Affine(tuple(ordered), const)
+    if len(terms) > 1:
+        return Affine(tuple(sorted(terms.items(), key=lambda item: item[0].order)), const)
+    return Affine(tuple(terms.items()), const)
 
 
 def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
     """A pair (high, low) that makes up one digit."""
+    if len(terms) < 2:
+        return None
     for low, factor in terms.items():
         if low.mod is None:
             continue

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ...ir import Fusion, Node, Value
-from ...ops.builder import as_call
+from ...lazy import cached_property
+from ...ops.builder import as_call, op_of
 from ...ops.table import (
     Contraction,
     Library,
@@ -59,32 +59,32 @@ class Read:
 
 def is_reducer(node: Node) -> bool:
     """Whether a kernel computes a node at one index only: reductions, scans, products."""
-    return isinstance(as_call(node).op.form, Reduction | Moments | Scan | Contraction)
+    return isinstance(op_of(node).form, Reduction | Moments | Scan | Contraction)
 
 
 def is_library(node: Node) -> bool:
     """Whether torch runs a node, between kernels."""
-    return isinstance(as_call(node).op.form, Library)
+    return isinstance(op_of(node).form, Library)
 
 
 def is_scatter(node: Node) -> bool:
     """Whether two kernels write a node's result: a copy, and then elements stored into it."""
-    return isinstance(as_call(node).op.form, Scatter)
+    return isinstance(op_of(node).form, Scatter)
 
 
 def is_materialize(node: Node) -> bool:
     """Whether a node stores its operand in memory, for later kernels."""
-    return isinstance(as_call(node).op.form, Materialize)
+    return isinstance(op_of(node).form, Materialize)
 
 
 def ends_kernel(node: Node) -> bool:
     """Whether only later kernels can use a node's results, from memory."""
-    return isinstance(as_call(node).op.form, Library | Scatter | Materialize)
+    return isinstance(op_of(node).form, Library | Scatter | Materialize)
 
 
 def target_of(node: Node, read: Read) -> Target:
     """The place where a scatter stores the element at an index of its index tensor."""
-    form = as_call(node).op.form
+    form = op_of(node).form
     assert isinstance(form, Scatter)
     return form.push(as_call(node), Pull(read.index, _reader(node, read)))
 
@@ -113,9 +113,10 @@ def _reader(node: Node, read: Read) -> Callable[[Value, Index, Indexed], Affine]
 
 def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
     """The sources of a view's element, without those whose guards never hold."""
-    form = as_call(node).op.form
+    call = as_call(node)
+    form = call.op.form
     assert isinstance(form, View)
-    found = form.pull(as_call(node), Pull(read.index, _reader(node, read)))
+    found = form.pull(call, Pull(read.index, _reader(node, read)))
     kept: list[Source] = []
     for source in found:
         guards = tuple(g for g in source.guards if not g.always)
@@ -143,7 +144,7 @@ def merge_guards(outer: Guards, inner: Guards) -> Guards:
 
 def reads(node: Node, read: Read) -> Iterator[Read]:
     """The elements of operands that one element of a node needs."""
-    form = as_call(node).op.form
+    form = op_of(node).form
     if isinstance(form, View):
         for source in sources_of(node, read):
             guards = merge_guards(read.guards, source.guards)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 from ...ir import Value
+from ...lazy import cached_property
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, Digit, unbound
 from ...symbolic.queries import assume_equal

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...ir import Value
-from ...ops.builder import as_call
+from ...ops.builder import op_of
 from ...ops.table import View
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
@@ -47,7 +47,7 @@ def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
 
 def telling_ops(segment: Segment) -> list[str]:
     """The first few ops that say what a segment computes."""
-    ops = [n.op for n in segment.nodes if not isinstance(as_call(n).op.form, View)]
+    ops = [n.op for n in segment.nodes if not isinstance(op_of(n).form, View)]
     return list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
 
 

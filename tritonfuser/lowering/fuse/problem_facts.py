@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem, Product, Stream
 from ...ir import Value
-from ...ops.builder import as_call
+from ...ops.builder import as_call, op_of
 from ...ops.mma import product_sizes
 from ...ops.table import Moments, Random
 from ...symbolic.choices import choose, env_among
@@ -93,7 +93,7 @@ def _published(group: FusionGroup) -> int:
 
 
 def _draws(group: FusionGroup) -> bool:
-    return any(isinstance(as_call(node).op.form, Random) for node in group.nodes)
+    return any(isinstance(op_of(node).form, Random) for node in group.nodes)
 
 
 def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
@@ -105,7 +105,7 @@ def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
 
 
 def _accumulators(member: Member) -> int:
-    return 2 if isinstance(as_call(member.node).op.form, Moments) else 1
+    return 2 if isinstance(op_of(member.node).form, Moments) else 1
 
 
 def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) -> Product | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from ...ir import Node, Operand, Value
+from ...lazy import cached_property
 from ...ops.builder import as_call
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, extent

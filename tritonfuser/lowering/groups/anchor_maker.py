@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
 
 from ...ir import Fusion, Node, Value
+from ...lazy import cached_property
 from ...ops.builder import as_call
 from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan

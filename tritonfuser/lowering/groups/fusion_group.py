@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from ...ir import Node, Value
+from ...lazy import cached_property
 from ...shapes import Index
 from ...symbolic.index_expr import Axis, extent
 from ..access.read_footprint import Read

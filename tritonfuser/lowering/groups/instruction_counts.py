@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 
 from ...ir import Fusion, Node
-from ...ops.builder import as_call
+from ...ops.builder import op_of
 from ...ops.table import Factory, Random, View
 from ..access.read_footprint import Read, sources_of
 from ..passes.invariants.counts import MOVED, instructions_of
@@ -37,7 +37,7 @@ def instructions(
             continue
         if node is None or read.value in places:
             count += LOAD_INSTRUCTIONS
-        elif isinstance(as_call(node).op.form, View):
+        elif isinstance(op_of(node).form, View):
             count += MOVED * sum(bool(source.guards) for source in sources_of(node, read))
         else:
             count += instructions_of(node)
@@ -52,7 +52,7 @@ def _varying(
     found: dict[Read, None] = {}
     for read in reads:
         node = fusion.producers.get(read.value)
-        form = None if node is None else as_call(node).op.form
+        form = None if node is None else op_of(node).form
         counts = isinstance(form, Factory) and "{i0}" in form.triton
         loaded = node is None or read.value in places
         if counts or isinstance(form, Random) or (loaded and read.value.is_tensor):

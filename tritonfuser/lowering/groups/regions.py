@@ -15,7 +15,7 @@ from math import gcd
 
 from ...device import SECTOR_BYTES
 from ...ir import Fusion, Node, Value
-from ...ops.builder import as_call
+from ...ops.builder import op_of
 from ...ops.table import Random, View
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent, substitute
@@ -86,7 +86,7 @@ class RegionFinder:
         before: one kernel can then have both.
         """
         start = Read(value, self.axes.index(value))
-        if any(isinstance(as_call(node).op.form, Random) for node, _ in self.met(start)):
+        if any(isinstance(op_of(node).form, Random) for node, _ in self.met(start)):
             return ()  # neighbours in memory draw their numbers together
         if value not in self.pieced:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
@@ -216,7 +216,7 @@ class _Search:
         """Where guards begin and end to hold: across whole axes first, then in digits of them."""
         found: list[Cut] = []
         for node, read in self.finder.met(Read(self.value, index)):
-            if isinstance(as_call(node).op.form, View):
+            if isinstance(op_of(node).form, View):
                 guards = (g for source in sources_of(node, read) for g in source.guards)
                 found += [cut for cut in map(cut_of, guards) if cut is not None]
         return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
@@ -257,7 +257,7 @@ def _pieced(fusion: Fusion) -> frozenset[Value]:
     """The values whose elements come from several places, each a range of positions."""
     found: set[Value] = set()
     for node in fusion.nodes:
-        form = as_call(node).op.form
+        form = op_of(node).form
         if is_reducer(node) or ends_kernel(node):
             continue
         if (isinstance(form, View) and form.pieces) or not found.isdisjoint(node.operands()):

@@ -12,7 +12,7 @@ from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...errors import SchedulingError
 from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder, OpNamespace, as_call
+from ...ops.builder import GraphBuilder, OpNamespace, as_call, op_of
 from ...ops.table import Contraction, Library, View
 from ...symbolic.queries import assume_empty
 from ..product_policy import ProductPolicy
@@ -24,7 +24,7 @@ _DTYPES = frozenset({DataType.Half, DataType.BFloat16})
 
 def is_product(node: Node) -> bool:
     """Whether a node is a matrix product that a generated kernel computes."""
-    return isinstance(as_call(node).op.form, Contraction)
+    return isinstance(op_of(node).form, Contraction)
 
 
 def candidates(
@@ -39,7 +39,7 @@ def candidates(
     """
     found: set[Value] = set()
     for node in fusion.nodes:
-        form = as_call(node).op.form
+        form = op_of(node).form
         if not isinstance(form, Library) or form.product is None:
             continue
         refused = _reject_reason(node, device)
@@ -75,8 +75,8 @@ def _can_fuse(fusion: Fusion, node: Node, device: DeviceProperties) -> bool:
     after = fusion.consumers.get(node.out, ())
     before = [fusion.producers.get(value) for value in node.operands()]
     near = [*after, *(made for made in before if made is not None)]
-    return any(not isinstance(as_call(other).op.form, Library | View) for other in near) or any(
-        isinstance(as_call(other).op.form, View) for other in after
+    return any(not isinstance(op_of(other).form, Library | View) for other in near) or any(
+        isinstance(op_of(other).form, View) for other in after
     )
 
 

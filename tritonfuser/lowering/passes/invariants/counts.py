@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ....ir import Const, Fusion, Node, Value
-from ....ops.builder import as_call
+from ....ops.builder import op_of
 from ....ops.table import Factory, Pointwise, Random, View
 from ....symbolic.sizes import hint
 
@@ -28,12 +28,12 @@ WIDE = 2
 
 def is_fused(node: Node) -> bool:
     """Whether every kernel that needs the node computes it."""
-    return isinstance(as_call(node).op.form, Pointwise | View | Factory | Random)
+    return isinstance(op_of(node).form, Pointwise | View | Factory | Random)
 
 
 def is_shift(node: Node) -> bool:
     """Whether a view has elements at another index than its operand, or of several operands."""
-    form = as_call(node).op.form
+    form = op_of(node).form
     if not isinstance(form, View):
         return False
     operand = node.args[0]
@@ -43,13 +43,13 @@ def is_shift(node: Node) -> bool:
 
 
 def _is_pieced(node: Node) -> bool:
-    form = as_call(node).op.form
+    form = op_of(node).form
     return isinstance(form, View) and form.pieces
 
 
 def instructions_of(node: Node) -> int:
     """Instructions of one element, about."""
-    form = as_call(node).op.form
+    form = op_of(node).form
     if isinstance(form, View):
         return MOVED if is_shift(node) else 0
     if isinstance(form, Factory):
