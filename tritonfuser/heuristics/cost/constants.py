@@ -39,6 +39,10 @@ class Constants:
         Clocks of the L1 cache for each line of 128 bytes that a load or store touches.
     issue : float
         Share of the issue rate that the warps of a full multiprocessor reach.
+    latent_warps : float
+        Warps of a multiprocessor with which it reaches half of that rate.
+    masked : float
+        Instructions of an element behind the end of its row, as a share of those of others.
     serial_clocks : float
         Clocks from one instruction of a warp to its next.
     sfu_clocks : float
@@ -102,45 +106,47 @@ class Constants:
         For the address of each tensor that is loaded.
     """
 
-    launch_s: float = 2.52e-06
-    kernel_s: float = 1.51e-06
-    start_s: float = 5.44e-07
-    latency_s: float = 2.53e-07
-    second_latency: float = 0.485
-    bandwidth: float = 1.08
-    sm_bytes: float = 32.9
-    line_clocks: float = 1.84
-    issue: float = 1.04
-    serial_clocks: float = 1.43
-    sfu_clocks: float = 0.918
-    code_misses: float = 0.522
-    program_clocks: float = 135.0
-    warp_clocks: float = 8.21
-    step_instructions: float = 17.9
-    program_instructions: float = 29.7
-    access_instructions: float = 6.98
-    load_instructions: float = 0.872
-    element_instructions: float = 2.55
-    draw_instructions: float = 19.9
-    exchange_instructions: float = 3.45
-    row_exchange_instructions: float = 3.87
-    reduction_clocks: float = 89.7
-    barrier_clocks: float = 41.8
-    unrolled: float = 5.63
-    l2_share_bytes: float = 43.4e6
+    launch_s: float = 2.5e-06
+    kernel_s: float = 1.45e-06
+    start_s: float = 4.75e-07
+    latency_s: float = 2.78e-07
+    second_latency: float = 0.49
+    bandwidth: float = 1.1
+    sm_bytes: float = 37.1
+    line_clocks: float = 1.88
+    issue: float = 0.886
+    latent_warps: float = 5.26
+    masked: float = 0.377
+    serial_clocks: float = 1.24
+    sfu_clocks: float = 0.904
+    code_misses: float = 0.561
+    program_clocks: float = 137.0
+    warp_clocks: float = 8.17
+    step_instructions: float = 16.1
+    program_instructions: float = 31.1
+    access_instructions: float = 6.08
+    load_instructions: float = 0.796
+    element_instructions: float = 1.96
+    draw_instructions: float = 13.7
+    exchange_instructions: float = 3.05
+    row_exchange_instructions: float = 4.18
+    reduction_clocks: float = 98.3
+    barrier_clocks: float = 42.8
+    unrolled: float = 5.72
+    l2_share_bytes: float = 42400000.0
     drift: float = 0.314
-    refetched: float = 0.4
-    spill_traffic: float = 3.97
-    registers: float = 7.84
-    registers_element: float = 0.601
-    registers_flat: float = 1.46
-    registers_kept: float = 0.486
-    registers_accumulator: float = 1.06
-    registers_column: float = 1.96
-    registers_word: float = 0.183
+    refetched: float = 0.402
+    spill_traffic: float = 4.13
+    registers: float = 7.81
+    registers_element: float = 0.598
+    registers_flat: float = 1.42
+    registers_kept: float = 0.487
+    registers_accumulator: float = 1.07
+    registers_column: float = 2.01
+    registers_word: float = 0.188
     registers_result: float = 1.2
-    registers_op: float = 1.61
-    registers_pipeline: float = 9.45
+    registers_op: float = 1.63
+    registers_pipeline: float = 9.4
     registers_load: float = 1.11
 
 

@@ -109,6 +109,9 @@ def kernel_time(
     clock = device.clock_hz
 
     instructions = _instructions(n, c, spilled, m)
+    # Warps wait for their own last instruction, so that few of them do not fill the pipes.
+    busy_warps = m.maximum(m.minimum(resident, on_sm), 1.0) * n.warps
+    waits = 1 + c.latent_warps / busy_warps
     slower = 1 + c.code_misses * m.maximum(m.log2(instructions / n.steps / CODE_INSTRUCTIONS), 0.0)
     warps = on_sm * n.warps
     spill_bytes = 4 * spilled * n.threads * visits * n.programs * c.spill_traffic
@@ -125,7 +128,7 @@ def kernel_time(
         "memory": memory_bytes / (device.bandwidth_bytes_per_s * c.bandwidth),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L1 cache": on_sm * n.lines * visits * c.line_clocks / clock,
-        "instructions": warps * instructions * slower / (issue * c.issue) / clock,
+        "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
         "special functions": elements * n.special * c.sfu_clocks / special / clock,
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
         "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
@@ -141,7 +144,8 @@ def _instructions(n: Counts, c: Constants, spilled: Number, m: Numbers) -> Numbe
         n.instructions * c.element_instructions + c.load_instructions * n.loads * n.passes + apart
     )
     accesses = n.accesses / n.warps * c.access_instructions
-    step = n.elements * element + n.passes * (accesses + c.step_instructions + spilled)
+    there = n.valid + c.masked * (1 - n.valid)
+    step = n.elements * there * element + n.passes * (accesses + c.step_instructions + spilled)
     step = step + c.row_exchange_instructions * n.row_values
     exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
     reduced = c.exchange_instructions * n.reductions * n.results * exchange
