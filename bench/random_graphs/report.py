@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..recorded.definition_results import COMPILED, Result
+from ..recorded.definition_results import COMPILED, TOLERATED, Result
 from ..tables.formatting import geomean, human_ratio, table
 from ..tables.records import OURS
 
@@ -13,8 +13,6 @@ WORST = 25
 MEAN, FIRST = 1.2, 0.8
 """Targets: geometric mean and first percentile of torch.compile's time over ours."""
 _PERCENTILES = (1, 5, 10, 50)
-_TOLERATED = 2e-2
-"""Largest error that needs no comparison with torch.compile's."""
 
 
 def rendered(results: Sequence[Result]) -> str:
@@ -44,8 +42,10 @@ def _shown(error: float | None) -> str:
 
 def is_doubtful(result: Result) -> bool:
     """Whether our results are further from float64 than rounding explains."""
-    if result.error is None or result.error <= _TOLERATED:
+    if result.error is None or result.error <= TOLERATED:
         return False
+    if result.explained is not None:
+        return not result.explained
     return result.compiled_error is None or result.error > 2 * result.compiled_error
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition
-from tritonfuser.frontend.inspect.oracle import Evaluation
+from tritonfuser.frontend.inspect.oracle import Evaluation, NoReferenceError
+from tritonfuser.frontend.inspect.tolerances import ValidationError
 from tritonfuser.ir import Fusion
 from tritonfuser.ops import registry
 from tritonfuser.ops.table import Random
@@ -25,7 +26,7 @@ from ..measure.timing import free
 from ..processes.jobs import JobContext
 from ..tables.records import OURS, SKIPPED
 from .definition_outline import outline
-from .definition_results import COMPILED, EAGER, Result
+from .definition_results import COMPILED, EAGER, TOLERATED, Result
 from .definitions import RecordedDefinition, make_inputs, record
 
 DOUBLE = "float64"
@@ -129,6 +130,7 @@ class DefinitionJob:
             limit=least.limit,
             error=errors.get(OURS),
             compiled_error=errors.get(COMPILED),
+            explained=self._explained(errors.get(OURS)),
             times=times,
             failures=self._failures,
             first_calls=self._first,
@@ -166,6 +168,23 @@ class DefinitionJob:
                 actual = self._runs[who](*self._arguments(who, self._inputs()))
                 found[who] = max_error(actual, shown(ir, expected))
         return found
+
+    def _explained(self, error: float | None) -> bool | None:
+        """Whether rounding explains a large error; None for a small one, or without memory.
+
+        Of a comparison either side of rounding gives another element: of ``u < 0.9`` where ``u`` is
+        0.9 in float32, float32 and float64 differ.
+        """
+        assert self._fd is not None
+        if error is None or error <= TOLERATED:
+            return None
+        try:
+            self._fd.validate(self._inputs())
+        except ValidationError:
+            return False
+        except (NoReferenceError, torch.OutOfMemoryError):
+            return None
+        return True
 
     def _inputs(self) -> list[Any]:
         """Fresh inputs, since some definitions write into them."""

@@ -13,6 +13,8 @@ from ..tables.records import OURS
 
 EAGER, COMPILED = "eager", "compile"
 ALL = (OURS, EAGER, COMPILED)
+TOLERATED = 2e-2
+"""Largest error that needs no error analysis."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,9 @@ class Result:
         Largest error of tritonfuser.
     compiled_error : float, optional
         Largest error of the compiled function; None for definitions with random numbers.
+    explained : bool, optional
+        Whether rounding explains an error above ``TOLERATED``, element by element: what
+        ``fd.validate`` says. None where the error is smaller, or the analysis has no memory.
     times : dict
         Number and time of kernels by contender: ours, eager, compile.
     failures : dict
@@ -79,6 +84,7 @@ class Result:
     limit: str = ""
     error: float | None = None
     compiled_error: float | None = None
+    explained: bool | None = None
     times: dict[str, KernelTimes] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     first_call: float | None = None
