@@ -38,12 +38,13 @@ MAX_FAILURES = 3
 """Lowerings with open sizes in a row that failed, or made all of them constant, before a family has
 constant sizes."""
 
-MAX_FRUITLESS = 16
-"""Open variants in a row that served one signature each, before a family has constant sizes: sizes
-over a range of 1,000x have nearly as many schedules."""
+MAX_VARIANTS = 96
+"""Open variants kept for each family: rows over a range of 1,000x are in eight blocks, of four
+lengths each, and begin at vectors of three widths."""
 
-MAX_VARIANTS = 32
-"""Open variants kept for each family."""
+MAX_FRUITLESS = 32
+"""Open variants in a row that served one signature each, before a family has constant sizes. Of
+lengths drawn from ``MAX_VARIANTS`` schedules so many in a row differ once in 300 times."""
 
 MAX_FAMILIES = 64
 """Families kept."""

@@ -117,7 +117,7 @@ def lower(
         segmented = with_params(segmented, options.params)
     if env is not None and (options.params is not None or device.is_cpu):
         # Given params are chosen for all sizes; the interpreter is not there for its speed.
-        env.choices.clear()
+        env.keep_schedule()
     check(segmented.fusion)
     dump("segment", segmented)
     log("segment", segmented.summary())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import gcd, lcm, prod
 
 from .polynomials import Monomial, Polynomial, added, in_order
-from .shape_env import Atom, Guard, ShapeEnv
+from .shape_env import Atom, Guard, Relation, ShapeEnv
 
 
 def size_text(env: ShapeEnv, p: Polynomial) -> str:
@@ -73,3 +73,50 @@ def atoms_in(env: ShapeEnv, text: str) -> list[Atom]:
     """The atoms whose names are words of a text, in their order."""
     words = set(re.findall(r"\bsize\d+\b", text))
     return [atom for atom in env.atoms if atom.name in words]
+
+
+def bounds_text(env: ShapeEnv, names: Iterable[str], least: int, most: int) -> list[str]:
+    """What is known of some atoms, and of products of them: ``["size0 >= 385", "size0 <= 448"]``.
+
+    Parameters
+    ----------
+    least, most : int
+        Lower bounds from ``least`` on are told, and upper ones to ``most``. Products are told of
+        only where they are at most ``most``, so that none overflows.
+    """
+    known = set(names)
+    found: list[str] = []
+    for atom in env.atoms:
+        if atom.name not in known:
+            continue
+        low, high = atom.low * atom.multiple, atom.high * atom.multiple
+        found += [f"{atom.name} >= {low}"] if low >= least else []
+        found += [f"{atom.name} <= {high}"] if high <= most else []
+    return [*found, *_product_bounds(env, known, least, most)]
+
+
+def _product_bounds(env: ShapeEnv, known: set[str], least: int, most: int) -> list[str]:
+    """Those that guards give of products: ``["size0 * size1 >= 385", "size0 * size1 <= 448"]``."""
+    lows: dict[Monomial, int] = {}
+    highs: dict[Monomial, int] = {}
+    for guard in env.guards:
+        p = dict(guard.terms)
+        constant = p.pop((), 0)
+        ((monomial, coefficient),) = p.items() if len(p) == 1 else (((), 0),)
+        if len(monomial) < 2 or guard.relation is not Relation.AT_LEAST_ZERO:
+            continue
+        if not all(env.atoms[place].name in known for place in monomial):
+            continue
+        unit = prod(env.atoms[place].multiple for place in monomial)
+        if coefficient > 0:
+            lows[monomial] = max(lows.get(monomial, 0), -(constant // coefficient) * unit)
+        else:
+            bound = constant // -coefficient * unit
+            highs[monomial] = min(highs.get(monomial, bound), bound)
+    found: list[str] = []
+    for monomial, high in highs.items():
+        if high <= most:
+            text, low = " * ".join(env.atoms[n].name for n in monomial), lows.get(monomial, 0)
+            found += [f"{text} >= {low}"] if low >= least else []
+            found += [f"{text} <= {high}"]
+    return found

@@ -11,7 +11,7 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Fusion, Value
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.size_text import atoms_in
+from ...symbolic.size_text import atoms_in, bounds_text
 from ..access.index_dims import indexes
 from ..device_lib import functions
 from ..kernel_source import (
@@ -97,7 +97,7 @@ def emit(
     sizes = _sizes([*found.body, *helping], wide, env)
     memory = tuple(item for item in (found.workspace, found.arrivals) if item is not None)
     passed = (*args, *sizes, *memory)
-    body = [*_least(sizes, env), *_multiples(sizes), *found.body]
+    body = [*_bounds(sizes, env), *_multiples(sizes), *found.body]
     text, placed = _module(replace(found, body=body), segment, passed, env)
     narrow = found.narrow.union(*(function.narrow for function in found.helpers))
     return KernelSource(
@@ -211,6 +211,9 @@ ARGUMENT_MULTIPLE = 16
 LEAST_TOLD = NVIDIA_WARP_SIZE
 """A bound below this tells of no register that all its lanes have an element."""
 
+MOST_TOLD = 1 << 16
+"""A bound above this tells of no register that it is behind the end: no tile is as long."""
+
 
 def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
     """Sizes that are multiples of less than that, in a form that Triton reads it off.
@@ -221,11 +224,12 @@ def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
     return [Line(f"{name} = {name} // {by} * {by}") for name, by in known if by > 1]
 
 
-def _least(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
-    """What sizes are at least: elements before that need no mask, as Triton then tells."""
-    atoms = () if env is None else atoms_in(env, " ".join(size.name for size in sizes))
-    known = [(atom.name, atom.low * atom.multiple) for atom in atoms]
-    return [Line(f"tl.assume({name} >= {low})") for name, low in known if low >= LEAST_TOLD]
+def _bounds(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
+    """What sizes are at least and at most, as Triton then tells: elements before that need no mask,
+    and those behind it are not there."""
+    names = [size.name for size in sizes]
+    known = () if env is None else bounds_text(env, names, LEAST_TOLD, MOST_TOLD)
+    return [Line(f"tl.assume({condition})") for condition in known]
 
 
 def _args(segment: Segment, helpers: Iterable[SegmentFunction]) -> tuple[KernelArg, ...]:

@@ -19,9 +19,9 @@ from ...heuristics.params import (
     ScanParams,
     TransposeParams,
 )
+from ...symbolic.choices import env_among
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, substitute
 from ...symbolic.queries import assume_at_most, assume_less, is_known_equal, is_known_multiple
-from ...symbolic.sizes import is_size
 from ..segments import Segment, Share
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
@@ -30,6 +30,7 @@ from .nest import Nest
 from .product_nest import product_nest
 from .tile import Tile
 from .tiling import aligned_tiles, peel_row, row_maps, sides, spread, tile_over
+from .varying_rows import assume_length
 
 
 def _flat(segment: Segment, params: PointwiseParams) -> Nest:
@@ -85,9 +86,6 @@ def _is_hidden(run: int) -> bool:
     return not known and not is_known_multiple(run, 2)
 
 
-SHORTEST = 8
-"""A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
-
 _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanParams
 
 
@@ -101,7 +99,7 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     place = 0 if lone else 1
     tiling = params.row_tiling
     r, peeled = peel_row(segment.reduced, params.block_r, tiling.tails, place=place)
-    whole = _is_whole(tiling, r.end)
+    whole = _is_whole(segment, params, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.co_reduced or blocks <= 1
     found = Nest(
@@ -116,13 +114,15 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     return _aligned(found, segment, params.row_tiling, place)
 
 
-def _is_whole(tiling: RowTiling, row: int) -> bool:
-    """Whether a row fits a block; one that varies may be short, where its kernel has a loop."""
-    if is_size(row):
-        if not tiling.in_registers:
-            return False
-        assume_at_most(tiling.block, SHORTEST * row)
-    return assume_at_most(row, tiling.block)
+def _is_whole(segment: Segment, params: _Rows, row: int) -> bool:
+    """Whether a row fits a block. Where one kernel is for all sizes, a loop may be of one step."""
+    tiling, env = params.row_tiling, env_among(row)
+    if env is not None and env.one_schedule and not tiling.in_registers:
+        return False
+    fits = assume_at_most(row, tiling.block)
+    if fits:
+        assume_length(row, tiling.block, params.block_x, params.num_warps, segment.problem)
+    return fits
 
 
 def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
@@ -131,8 +131,8 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     row = segment.reduced_extent
     fits = assume_at_most(row, params.block_r + sum(params.tails))
     assert fits, f"a row of {row} in blocks of {params.block_r}"
-    if is_size(row):
-        assume_at_most(params.block_r, SHORTEST * row)
+    if not params.tails:
+        assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
     shares = segment.shares
     parts = tuple(share.part for share in shares[:1])
     s, s_axes = tile_over("s", (*segment.batch_axes, *parts), None)
