@@ -86,7 +86,7 @@ def test_few_rows_of_many_columns_fill_a_program():
     assert params["persistent"] and params["block_x"] * params["block_r"] >= 1024
 
 
-@pytest.mark.parametrize(("columns", "tensors", "hints"), [(8192, 1, False), (512, 1, True)])
+@pytest.mark.parametrize(("columns", "tensors", "hints"), [(8448, 1, False), (128, 1, True)])
 def test_loops_over_columns_ask_the_cache_to_keep_what_it_can(columns, tensors, hints):
     read = [matrix(16384, columns) for _ in range(tensors)]
     again = replace(summed(16384, columns, 2, *read), reduction_depth=1, dependent_outputs=True)
@@ -241,3 +241,13 @@ def test_only_what_is_read_counts_and_only_where_its_rows_are_known():
     for stream in (vector, elsewhere, store):
         problem = replace(aligned, streams=(*aligned.streams, stream))
         assert proposed(problem)[0] == "outer_persistent"
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(50176, 512), (50176, 128), (12544, 1024)])
+def test_few_columns_of_many_rows_are_summed_in_parts(rows, columns):
+    """Images with channels last: a program of a vector of channels would read part of a sector."""
+    problem = normalised(rows, columns, depth=1)
+    refused = schedulers.reject_reason(problem)
+    assert refused is not None and "columns reach" in refused
+    cpu = replace(problem, device=known("cpu"))
+    assert proposed(cpu)[0] == "outer_persistent"

@@ -46,7 +46,7 @@ KINDS = {
         parallel=4096, reduced=4096, reduction_depth=1, streams=(ROW,), device=H200
     ),
     "inner_persistent": norm(4096, 4096),
-    "outer_persistent": norm(4096, 4096, streams=(COLUMN,)),
+    "outer_persistent": norm(1 << 15, 4096, streams=(COLUMN,)),
     "inner_outer_persistent": norm(4096, 4096, outer_members=2),
     "scan": norm(4096, 4096, scans=True),
     "no_op": Problem(parallel=0, streams=(FLAT,), device=H200),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
+from ..device import CACHE_LINE_BYTES, LAUNCH_S, SECTOR_BYTES, VECTOR_BYTES
 from .column_tiles import (
     REGISTER_BYTES_PER_THREAD,
     ColumnFacts,
@@ -69,6 +69,35 @@ def _bandwidth_share(problem: Problem, facts: ColumnFacts, block_x: int) -> floa
     contiguous = max(min(block_x * facts.narrowest_bytes, CACHE_LINE_BYTES), VECTOR_BYTES)
     programs = max(ceil_div(problem.parallel, block_x), 1)
     return BANDWIDTH_SHARES[contiguous] * min(programs / problem.device.sm_count, 1.0)
+
+
+APART_SHARE = 0.9
+"""Share of the bandwidth of full loops that kernels of one pass each reach. H200, backward of a
+softmax over the columns of 8192 x 8192: loops of 128 programs took 161 us, torch.compile's kernels
+155."""
+
+
+def few_loops_reason(problem: Problem) -> str | None:
+    """Why loops over columns lose to reductions in parts and a pointwise kernel, or None.
+
+    A reduction in parts is two launches, and gives each SM work however few the columns are. Loops
+    take the time of all their bytes by the bandwidth that so many programs reach, with tiles as
+    narrow as those are.
+    """
+    facts = column_facts(problem)
+    if problem.on_cpu or facts.is_launch_bound or register_tile(problem) is not None:
+        return None
+    stored = problem.parallel * problem.reduced * sum(s.item_bytes for s in problem.full_stores)
+    passes = 1 + problem.reduction_depth
+    looped = (2 if problem.online_softmax else passes) * facts.total_bytes + stored
+    block_x = loop_tile(problem).block_x
+    share = _bandwidth_share(problem, facts, block_x)
+    launches = 2 * problem.reduction_depth * LAUNCH_S * problem.device.bandwidth_bytes_per_s
+    apart = (passes * facts.total_bytes + stored) / APART_SHARE + launches
+    if looped <= share * apart:
+        return None
+    programs = ceil_div(problem.parallel, block_x)
+    return f"loops of {programs} programs over {block_x} columns reach {share:.0%} of the bandwidth"
 
 
 def hints_pay(problem: Problem, block_x: int) -> bool:

@@ -9,6 +9,7 @@ that fit.
 from __future__ import annotations
 
 from .column_norms import (
+    few_loops_reason,
     hints_pay,
     least_columns,
     loop_tile,
@@ -40,7 +41,8 @@ def reject_reason(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     programs = ceil_div(problem.parallel, least_columns(problem))
-    return normalization_reason(problem, programs) or partial_lines_reason(problem)
+    reason = normalization_reason(problem, programs)
+    return reason or partial_lines_reason(problem) or few_loops_reason(problem)
 
 
 def propose(problem: Problem) -> HeuristicParams:

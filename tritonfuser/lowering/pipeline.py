@@ -21,6 +21,7 @@ from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
 from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
+from .passes.memory_orders import keep_memory_orders
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
@@ -96,7 +97,7 @@ def lower(
     fusion = check(concretize(fusion, signature))
     misaligned = _misaligned(fusion, signature)
     dump("concretize", fusion)
-    fusion = simplify(fusion)
+    fusion = keep_memory_orders(simplify(fusion))
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fusion))

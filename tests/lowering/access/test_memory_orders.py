@@ -1,0 +1,182 @@
+"""Results have the memory order of what they are computed from, as nvFuser's and torch's have."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+
+from tests.lowering.graphs import noise
+from tests.lowering.harness import H200, check, lowered, planned, record, schedulers, small
+from tritonfuser import FusionDefinition
+from tritonfuser.lowering.access.memory_orders import memory_orders
+
+SHAPE = (2, 8, 5, 6)
+LAST = torch.channels_last
+
+
+def images(*shape: int) -> torch.Tensor:
+    made = noise(*(shape or SHAPE))
+    made.view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -0.0, 0.0])
+    return made.contiguous(memory_format=LAST)
+
+
+def ran(body: Any, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    found = lowered(record(body, inputs), inputs)
+    return planned(found, inputs).run(list(inputs))
+
+
+LIKE_TORCH: dict[str, tuple[Any, Any]] = {
+    "pointwise": (lambda fd, x: fd.ops.relu(x), lambda x: x.relu()),
+    "two": (lambda fd, x: fd.ops.add(x, fd.ops.neg(x)), lambda x: x - x),
+    "cast": (lambda fd, x: fd.ops.gt(x, 0.0), lambda x: x > 0),
+    "permuted": (
+        lambda fd, x: fd.ops.neg(fd.ops.permute(x, [0, 2, 3, 1])),
+        lambda x: -x.permute(0, 2, 3, 1),
+    ),
+    "a permuted result": (
+        lambda fd, x: fd.ops.permute(fd.ops.neg(x), [1, 0, 2, 3]),
+        lambda x: (-x).permute(1, 0, 2, 3),
+    ),
+    "channels": (
+        lambda fd, x: fd.ops.cat([fd.ops.relu(x), x], 1),
+        lambda x: torch.cat([x.relu(), x], 1),
+    ),
+    "padded": (
+        lambda fd, x: fd.ops.pad(x, [1, 1, 2, 0]),
+        lambda x: torch.nn.functional.pad(x, (1, 1, 2, 0)),
+    ),
+    "reshaped": (
+        lambda fd, x: fd.ops.neg(fd.ops.reshape(x, [2, 8, 30])),
+        lambda x: -x.reshape(2, 8, 30),
+    ),
+    "merged across memory": (
+        lambda fd, x: fd.ops.neg(fd.ops.reshape(x, [16, 30])),
+        lambda x: -x.reshape(16, 30),
+    ),
+    "a view": (lambda fd, x: fd.ops.reshape(x, [2, 2, 4, 30]), lambda x: x.view(2, 2, 4, 30)),
+}
+
+
+@pytest.mark.parametrize("name", LIKE_TORCH)
+def test_strides_are_those_of_torch(name: str) -> None:
+    body, wanted = LIKE_TORCH[name]
+    x = images()
+    check(body, x)
+    (found,) = ran(body, x)
+    assert found.stride() == wanted(x).stride()
+
+
+def test_reductions_and_scans_keep_the_order_of_the_dims_that_are_left() -> None:
+    """As nvFuser's do. torch's are row-major."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.max(x, [3]), fd.ops.sum(x, [0]), fd.ops.cumsum(x, 2)
+
+    check(body, images())
+    strides = [out.stride() for out in ran(body, images())]
+    assert strides == [(40, 1, 8), (1, 48, 8), (240, 1, 48, 8)]
+
+
+def test_a_normalization_keeps_channels_last() -> None:
+    def body(fd: Any, x: Any, w: Any) -> Any:
+        var, mean = fd.ops.var_mean(x, [0, 2, 3], correction=0, keepdim=True)
+        scale = fd.ops.mul(fd.ops.rsqrt(fd.ops.add(var, 1e-5)), w)
+        return fd.ops.mul(fd.ops.sub(x, mean), scale)
+
+    given = noise(4, 16, 5, 6).contiguous(memory_format=LAST), noise(1, 16, 1, 1)
+    found = check(body, *given, facts=small(4))
+    assert "transpose" not in schedulers(found)
+    assert ran(body, *given)[0].is_contiguous(memory_format=LAST)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_any_order(order: tuple[int, ...]) -> None:
+    x = torch.empty_strided((3, 4, 5), strides_of((3, 4, 5), order)).copy_(noise(3, 4, 5))
+
+    def body(fd: Any, x: Any) -> Any:
+        asked = fd.ops.stride_order(fd.ops.neg(x), [0, 2, 1])
+        return fd.ops.exp(x), asked, fd.ops.add(asked, 1.0)
+
+    check(body, x)
+    plain, asked, added = ran(body, x)
+    assert plain.stride() == x.stride()
+    assert asked.stride() == strides_of((3, 4, 5), (0, 2, 1))
+    assert added.stride() == x.stride()
+
+
+def strides_of(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [0] * len(shape), 1
+    for place in range(len(shape)):
+        dim = order.index(place)
+        strides[dim], step = step, step * shape[dim]
+    return tuple(strides)
+
+
+def test_the_tensor_with_the_most_dims_decides_and_of_two_the_first() -> None:
+    def body(fd: Any, x: Any, y: Any, bias: Any) -> Any:
+        return fd.ops.add(bias, x), fd.ops.add(x, y), fd.ops.add(y, x), fd.ops.add(bias, y)
+
+    bias = noise(1, 8, 5, 1).permute(0, 1, 3, 2).contiguous().permute(0, 1, 3, 2)
+    biased, first, second, rows = ran(body, images(), noise(*SHAPE), bias)
+    assert biased.is_contiguous(memory_format=LAST)
+    assert first.is_contiguous(memory_format=LAST)
+    assert second.is_contiguous() and rows.is_contiguous()
+
+
+def test_row_major_tensors_give_row_major_ones() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.neg(fd.ops.permute(x, [1, 0])), fd.ops.add(y, 1.0)
+
+    given = noise(4, 6), noise(1, 6, 1).permute(2, 1, 0)
+    assert all(out.is_contiguous() for out in ran(body, *given))
+    assert memory_orders(lowered(record(body, given), given).segmented.fusion) == {}
+
+
+def test_an_order_that_is_declared_counts_whatever_the_strides_are() -> None:
+    """So the program alone says how results lie."""
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([-1, -1], [False, False])))
+    (found,) = fd.run([noise(6, 4).t()])
+    assert found.is_contiguous()
+
+
+def test_a_view_of_an_input_stays_one_beside_a_copy_of_it() -> None:
+    x = noise(4, 6, 5).transpose(1, 2).contiguous().transpose(1, 2)
+
+    def body(fd: Any, x: Any) -> Any:
+        turned = fd.ops.permute(x, [0, 2, 1])
+        return turned, fd.ops.reshape(x, [24, 5]), fd.ops.reshape(turned, [20, 6])
+
+    check(body, x)
+    turned, copied, view = ran(body, x)
+    assert turned.data_ptr() == x.data_ptr() == view.data_ptr()
+    assert copied.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_numbers(dtype: torch.dtype) -> None:
+    x = torch.complex(images(), images()).to(dtype)
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.mul(x, x), fd.ops.abs(x)
+
+    product, size = ran(body, x)
+    assert product.is_contiguous(memory_format=LAST) and size.is_contiguous(memory_format=LAST)
+    torch.testing.assert_close(size, x.abs(), equal_nan=True)
+
+
+def test_empty_images_and_images_of_one_pixel() -> None:
+    for shape in ((2, 0, 3, 4), (2, 8, 1, 1), (1, 8, 1, 1)):
+        x = noise(*shape).contiguous(memory_format=LAST)
+        (found,) = ran(lambda fd, x: fd.ops.neg(x), x)
+        assert torch.equal(found, -x)
+        assert found.is_contiguous(memory_format=LAST) or found.is_contiguous()
+
+
+def test_kernels_read_and_write_along_channels() -> None:
+    x, y = (noise(16, 64, 20, 20).contiguous(memory_format=LAST) for _ in range(2))
+    found = lowered(record(lambda fd, x, y: fd.ops.relu(fd.ops.add(x, y)), (x, y)), (x, y), H200)
+    assert schedulers(found) == ["pointwise"]

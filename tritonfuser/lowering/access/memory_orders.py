@@ -1,0 +1,184 @@
+"""The memory order that a computed tensor takes from the tensor that it is computed from.
+
+nvFuser's rule (``preseg_passes/allocation_order_inference.cpp``): the reference is the input with
+the most dims that are no broadcast ones, and a result has its dims in the order in which the memory
+of the reference has them. torch's elementwise ops do alike (``TensorIterator``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...ir import Fusion, Node, TensorType, Value
+from ...ops.builder import as_call
+from ...ops.table import Call, Materialize, Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...shapes import Index, strides_for_order
+from ...symbolic.index_expr import Affine, Axis, Digit, digit, substitute
+from ...symbolic.queries import is_known_equal
+from ...symbolic.sizes import hint
+from .read_footprint import Read, read_as, sources_of
+from .traffic import offset_of
+
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The input whose memory order a value takes.
+
+    Attributes
+    ----------
+    tensor : TensorType
+        The type of the input.
+    index : Index
+        Its element that an element of the value is computed from, as a function of the value's
+        ``_marks``.
+    turned : bool
+        Whether it, or an input that could be the reference as well, is not row-major.
+    """
+
+    tensor: TensorType
+    index: Index
+    turned: bool
+
+    @cached_property
+    def steps(self) -> dict[int, int]:
+        """For each dim of the value that runs along the input, elements of memory for a step.
+
+        The input is taken as dense in its declared order. A dim that merges dims of the input which
+        are not neighbours in memory does not run along it.
+        """
+        strides = strides_for_order(self.tensor.sizes, _declared(self.tensor))
+        found: dict[str, list[tuple[Digit, int]]] = {}
+        for term, step in offset_of(self.index, strides).terms:
+            if isinstance(term.base, Axis):
+                found.setdefault(term.base.name, []).append((term, step))
+        return {
+            int(name): hint(terms[0][1])
+            for name, terms in found.items()
+            if name.isdigit() and len(terms) == 1 and _is_whole(terms[0][0])
+        }
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """What decides between references: dims in common, dims of the input."""
+        return len(self.steps), sum(not dim.is_broadcast for dim in self.tensor.dims)
+
+
+def memory_orders(fusion: Fusion) -> dict[Value, Order]:
+    """The memory orders of computed tensors, for those that are not row-major.
+
+    Where all inputs are row-major, so is all that is computed from them. A value has another order
+    where each of its dims of more than one element runs along a dim of its reference. Dims of one
+    element are outermost.
+
+    Returns
+    -------
+    dict of Value to tuple of int
+        For each dim its place in memory, 0 the fastest, as of ``stride_order``.
+    """
+    if not any(_is_turned(value.tensor) for value in fusion.inputs if value.is_tensor):
+        return {}
+    references = {
+        value: _Reference(value.tensor, _marks(value.tensor), _is_turned(value.tensor))
+        for value in fusion.inputs
+        if value.is_tensor
+    }
+    found: dict[Value, Order] = {}
+    for node in fusion.nodes:
+        for out in node.outs:
+            reference = _best(node, out, references) if out.is_tensor else None
+            if reference is not None:
+                references[out] = reference
+                order = _order(reference, out.tensor)
+                if reference.turned and order not in (None, _row_major(out.tensor.rank)):
+                    found[out] = order
+    return found
+
+
+def _best(node: Node, out: Value, references: dict[Value, _Reference]) -> _Reference | None:
+    """The reference of a result: of its operands' that with the highest rank, the first of them."""
+    candidates: list[_Reference] = []
+    for read in _reads(node, _marks(out.tensor)):
+        given = references.get(read.value)
+        if given is not None:
+            marks = {Axis(str(d), n): at for d, (n, at) in enumerate(_sized(read))}
+            index = tuple(substitute(item, marks) for item in given.index)
+            candidates.append(replace(given, index=index))
+    if not candidates:
+        return None
+    best = max(candidates, key=lambda reference: reference.rank)
+    return replace(best, turned=any(c.turned for c in candidates if c.rank == best.rank))
+
+
+def _reads(node: Node, index: Index) -> Iterator[Read]:
+    """The elements of tensors that an element of a result is made of."""
+    call = as_call(node)
+    form = call.op.form
+    if isinstance(form, Pointwise):
+        yield from (read_as(v, Read(node.out, index)) for v in node.operands() if v.is_tensor)
+    elif isinstance(form, View):
+        for source in sources_of(node, Read(node.out, index)):
+            if isinstance(source.operand, Value) and source.operand.is_tensor:
+                yield Read(source.operand, source.index)
+    elif isinstance(form, Reduction | Moments):
+        yield _reduced(call, index)
+    elif isinstance(form, Scan | Scatter | Materialize):
+        yield Read(call.value("arg"), index)
+
+
+def _reduced(call: Call, index: Index) -> Read:
+    """The element that is reduced, along axes that no result has."""
+    arg, kept = call.value("arg"), iter(index)
+    sizes = enumerate(arg.tensor.sizes)
+    dims = call.dims()
+    at = (digit(Axis(f"r{d}", n)) if d in dims else next(kept) for d, n in sizes)
+    return Read(arg, tuple(at))
+
+
+def _sized(read: Read) -> Iterator[tuple[int, Affine]]:
+    yield from zip(read.value.tensor.sizes, read.index, strict=True)
+
+
+def _is_whole(digit: Digit) -> bool:
+    """Whether consecutive positions of an axis have consecutive values, all along it."""
+    assert isinstance(digit.base, Axis)
+    return is_known_equal(digit.div, 1) and (
+        digit.mod is None or is_known_equal(digit.mod, digit.base.extent)
+    )
+
+
+def _marks(type_: TensorType) -> Index:
+    """An axis for each dim, named by its number."""
+    return tuple(digit(Axis(str(d), n)) for d, n in enumerate(type_.sizes))
+
+
+def _order(reference: _Reference, type_: TensorType) -> Order | None:
+    """The places of a value's dims in memory; None where a dim does not run along the reference."""
+    steps = reference.steps
+    single = [d for d, n in enumerate(type_.sizes) if is_known_equal(n, 1)]
+    if len(steps) + len(single) != type_.rank:
+        return None
+    inside_out = [*sorted(steps, key=lambda d: (steps[d], -d)), *reversed(single)]
+    if sorted(steps, reverse=True) == inside_out[: len(steps)]:
+        return _row_major(type_.rank)
+    return tuple(inside_out.index(d) for d in range(type_.rank))
+
+
+def _declared(type_: TensorType) -> Order:
+    """The memory order that an input is declared with."""
+    declared = () if type_.layout is None else type_.layout.stride_order
+    return declared or _row_major(type_.rank)
+
+
+def _is_turned(type_: TensorType) -> bool:
+    """Whether a tensor is not row-major, dims of one element aside."""
+    order = _declared(type_)
+    places = [p for p, n in zip(order, type_.sizes, strict=True) if not is_known_equal(n, 1)]
+    return places != sorted(places, reverse=True)
+
+
+def _row_major(rank: int) -> Order:
+    return tuple(reversed(range(rank)))
