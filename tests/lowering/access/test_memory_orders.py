@@ -9,7 +9,17 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import H200, check, lowered, planned, record, schedulers, small
+from tests.lowering.harness import (
+    H200,
+    NARROW,
+    check,
+    lowered,
+    planned,
+    record,
+    schedulers,
+    small,
+    texts,
+)
 from tritonfuser import FusionDefinition
 from tritonfuser.lowering.access.memory_orders import memory_orders
 
@@ -180,3 +190,27 @@ def test_kernels_read_and_write_along_channels() -> None:
     x, y = (noise(16, 64, 20, 20).contiguous(memory_format=LAST) for _ in range(2))
     found = lowered(record(lambda fd, x, y: fd.ops.relu(fd.ops.add(x, y)), (x, y)), (x, y), H200)
     assert schedulers(found) == ["pointwise"]
+
+
+def test_results_that_ride_along_are_at_positions_in_memorys_order() -> None:
+    """Neighbours in the kernel are neighbours in memory, and no index is divided."""
+
+    def body(fd: Any, x: Any, count: Any, w: Any, y: Any) -> Any:
+        return fd.ops.relu(x), fd.ops.add(count, 1), fd.ops.neg(w), fd.ops.neg(y)
+
+    x, y = images(), images(2, 8, 6, 5)
+    given = x, torch.tensor(3), noise(8), y
+    check(body, *given, facts=small(2))
+    found = lowered(record(body, given), given, H200)
+    (text,) = texts(found)
+    assert "//" not in text and "%" not in text
+
+
+def test_boxes_of_images_lie_as_the_images_do() -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.cat([fd.ops.exp(x), fd.ops.sin(y), fd.ops.neg(x)], 1)
+
+    given = images(), images()
+    check(body, *given, facts=NARROW)
+    (found,) = ran(body, *given)
+    assert found.is_contiguous(memory_format=LAST)

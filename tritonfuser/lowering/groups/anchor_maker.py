@@ -24,7 +24,7 @@ from ..access.read_footprint import (
     reads,
     walk,
 )
-from ..access.traffic import Traffic, offset_of
+from ..access.traffic import Traffic, offset_of, order_axes
 from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
@@ -187,14 +187,13 @@ class AnchorMaker:
         return found if anchor.scatter is None else found.needing(anchor.value)
 
     def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor:
-        """The anchor over a group's axes. Positions correspond in row-major order.
+        """The anchor over a group's axes. Positions correspond in row-major order; in a flat kernel
+        in that of memory, so that a program's neighbours are neighbours there too.
 
         A value of fewer elements is computed at the first positions.
         """
-        position = _position(group.parallel)
-        index = (
-            unravel(position, anchor.sizes) if anchor.part is None else _in_box(anchor, position)
-        )
+        position = _position(self._flat_axes(group))
+        index = self._at(anchor, position)
         guard = Guard(position, 0, extent(anchor.parallel))
         member = None
         if anchor.member is not None:
@@ -213,6 +212,24 @@ class AnchorMaker:
             guards=() if guard.always else (guard,),
         )
         return replace(anchor, footprint=self._footprint(anchor, {**self.places, **group.places}))
+
+    def _flat_axes(self, group: FusionGroup) -> tuple[Axis, ...]:
+        """A group's axes of results, of a flat kernel in the order of its memory."""
+        if group.reduced or len(group.parallel) < 2:
+            return group.parallel
+        return order_axes(group.parallel, self.traffic(group.reads, group.stores))
+
+    def _at(self, anchor: Anchor, position: Affine) -> Index:
+        """The element that an anchor computes at a position; of a stored value as memory lies."""
+        if anchor.member is not None or anchor.scatter is not None:
+            return unravel(position, anchor.sizes)
+        if anchor.part is not None:
+            stored = self._move(anchor.value, anchor.index, True)
+            return _in_box(anchor, order_axes(anchor.parallel, [stored]), position)
+        strides = buffer_strides(self.fusion, anchor.value)
+        dims = sorted(range(len(strides)), key=lambda d: -hint(strides[d]))
+        places = unravel(position, tuple(anchor.sizes[d] for d in dims))
+        return tuple(places[dims.index(d)] for d in range(len(dims)))
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
         """Loads and stores of tensors as functions of the axes, in the values' order."""
@@ -249,13 +266,12 @@ def across_dims(node: Node) -> tuple[int, ...]:
     return call.dims()
 
 
-def _in_box(anchor: Anchor, position: Affine) -> Index:
-    """The element of its value that an anchor over a box computes at a position of it."""
-    places = unravel(position, tuple(axis.extent for axis in anchor.parallel))
+def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
+    """The element of its value that an anchor over a box computes at a position of its axes."""
+    places = unravel(position, tuple(axis.extent for axis in axes))
     # A guard keeps the first axis to its extent where a kernel has more positions.
     at = {
-        axis: digit(Bounded(place, axis.extent))
-        for axis, place in zip(anchor.parallel, places, strict=True)
+        axis: digit(Bounded(place, axis.extent)) for axis, place in zip(axes, places, strict=True)
     }
     return tuple(substitute(item, at) for item in anchor.index)
 
