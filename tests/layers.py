@@ -54,8 +54,9 @@ ROOMS = {
         {"cost"},
         {"schedule"},
         {"programs"},
-        {"column_tiles", "interpreter_tiles", "requirements", "row_tiling"},
+        {"column_tiles", "interpreter_tiles", "row_tiling"},
         {"column_norms", "column_sums", "cooperative_rows", "long_rows"},
+        {"requirements"},
         {
             "inner_outer_persistent",
             "inner_persistent",

@@ -80,7 +80,7 @@ def test_those_before_it_say_why_not():
         (norm(4096, 0, outer_members=1), "there are no elements to reduce"),
         (norm(4096, 4096, outer_members=1, scans=True), "it has a scan"),
         (norm(1, 1 << 20), "leave 132 SMs idle"),
-        (norm(8, 1 << 20, streams=(COLUMN,)), "leave 132 SMs idle"),
+        (norm(8, 1 << 20, streams=(COLUMN,)), "of the bandwidth"),
     ],
 )
 def test_refused_by_all(problem, reason):

@@ -33,7 +33,7 @@ def register_tile(problem: Problem) -> ColumnTile | None:
     column = next_power_of_2(problem.reduced)
     room = facts.elements(8, REGISTER_BYTES_PER_THREAD)
     fewest = facts.sector // 2 if facts.is_launch_bound else facts.sector
-    block_x = min(next_power_of_2(problem.parallel), facts.line)
+    block_x = facts.widest_tile
     sms = problem.device.sm_count
     while block_x > fewest and (
         block_x * column > room or ceil_div(problem.parallel, block_x) < sms
@@ -59,7 +59,7 @@ def loop_tile(problem: Problem) -> ColumnTile:
 
 def _widths(problem: Problem, facts: ColumnFacts) -> list[int]:
     """Numbers of columns that a tile may have, the most first: from a line down to a vector."""
-    most = min(next_power_of_2(problem.parallel), facts.line)
+    most = facts.widest_tile
     least = min(max(VECTOR_BYTES // facts.narrowest_bytes, 1), most)
     return [most >> n for n in range(most.bit_length()) if most >> n >= least]
 

@@ -84,7 +84,7 @@ def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     """Tensors of middling size: one line by 4 warps, or two where rows begin inside lines."""
     if not _is_one_wave(problem, facts):
         return None
-    columns = next_power_of_2(problem.parallel)
+    columns = next_power_of_2(facts.run)
     step = facts.elements(8, STEP_BYTES)
     if _parts_start_at_lines(problem, facts):
         block_x = min(columns, facts.line)
@@ -145,14 +145,15 @@ RULES: tuple[Callable[[Problem, ColumnFacts], ColumnTile | None], ...] = (
 
 def long_run(problem: Problem) -> int:
     """Columns of a tile of long runs. 0 where these would not fill the device."""
-    run = LONG_RUN_BYTES // column_facts(problem).narrowest_bytes
-    fills = 20 * (problem.parallel // run) >= 19 * problem.device.sm_count
+    facts = column_facts(problem)
+    run = LONG_RUN_BYTES // facts.narrowest_bytes
+    fills = 20 * (facts.run // run) >= 19 * problem.device.sm_count
     return run if problem.accumulators == 1 and fills else 0
 
 
 def _columns(problem: Problem, facts: ColumnFacts) -> int:
     """Columns of a cache line; fewer for launch-bound tensors that would leave SMs idle."""
-    block_x = min(next_power_of_2(problem.parallel), facts.line)
+    block_x = facts.widest_tile
     while (
         facts.is_launch_bound
         and block_x > MIN_COLUMNS
@@ -214,8 +215,11 @@ def interleaved_parts(problem: Problem) -> int:
     rows.
 
     Interleaved parts take rows in turn. All parts together then read whole rows in a step. Parts of
-    neighbouring rows lie apart, and begin inside vectors where rows do.
+    neighbouring rows lie apart, and begin inside vectors where rows do. Where a row has less than a
+    line, the rows of a step lie together, and interleaved parts would be many, each of one number.
     """
+    if problem.parallel < column_facts(problem).line:
+        return 0
     rows = rows_between_aligned(problem, CACHE_LINE_BYTES)
     return rows if rows > 1 else 0
 

@@ -48,12 +48,21 @@ class ColumnFacts:
         Bytes of an element of the narrowest of them. 1 to 16.
     vector_elements : int
         Elements that one load takes in every row, of the tensor where these are fewest.
+    run : int
+        Columns that lie together in every row of the tensors that are read. A tile of more would
+        have columns of several parts.
     """
 
     total_bytes: int
     read_bytes: int
     narrowest_bytes: int
     vector_elements: int
+    run: int
+
+    @property
+    def widest_tile(self) -> int:
+        """Columns of a cache line, or of a whole run where that is shorter."""
+        return min(next_power_of_2(self.run), self.line)
 
     @property
     def line(self) -> int:
@@ -93,6 +102,10 @@ def column_facts(problem: Problem) -> ColumnFacts:
         read_bytes=read_bytes,
         narrowest_bytes=min(narrowest, VECTOR_BYTES),
         vector_elements=min((_vector_elements(s) for s in large), default=VECTOR_BYTES // 4),
+        run=min(
+            (s.contiguous_run or problem.parallel for s in loads if s.x_stride == 1),
+            default=problem.parallel,
+        ),
     )
 
 

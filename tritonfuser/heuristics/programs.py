@@ -22,7 +22,13 @@ def leaves_idle(problem: Problem, programs: int) -> bool:
     """
     if problem.on_cpu or moved_bytes(problem) < IDLE_BYTES:
         return False
-    return 4 * programs < 3 * problem.device.sm_count
+    return share_of_bandwidth(problem, programs) < 1
+
+
+def share_of_bandwidth(problem: Problem, programs: int) -> float:
+    """The share of the bandwidth of memory that so many programs reach: three quarters of the SMs
+    reach all of it."""
+    return min(4 * max(programs, 1) / (3 * problem.device.sm_count), 1.0)
 
 
 def programs_of(problem: Problem, params: HeuristicParams) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..device import SECTOR_BYTES
 from .column_sums import column_stages, column_sum_tile, interleaved_parts, parts_of_columns
+from .column_tiles import column_facts
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import MAX_REGISTER_ROW
@@ -135,7 +136,7 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
 def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
     """The same where a tensor lies across the rows: both axes have runs of several sectors."""
     run = RUN_BYTES // min(s.item_bytes for s in problem.large_streams)
-    block_x = min(next_power_of_2(problem.parallel), run)
+    block_x = min(next_power_of_2(column_facts(problem).run), run)
     block_r = min(next_power_of_2(problem.reduced), CROSSING_ELEMENTS // block_x)
     return block_x, block_r, warps_for(block_x * block_r, 16, most=8)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..device import LAUNCH_S
+from .long_rows import MAX_REGISTER_ROW
 from .problem import Problem
+from .programs import share_of_bandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,9 @@ def first_reason(problem: Problem, *requirements: Requirement) -> str | None:
 MAX_CO_REDUCED = 64
 """Rows that one program may reduce together. Of more, a step has less than a cache line each."""
 
-LONG_ROW_ELEMENTS = 1 << 16
-"""Elements of a row from which separate kernels beat a few programs: a pass takes one SM some 3 us
-(H200)."""
+PASSES_APART = 1.5
+"""Bytes that separate kernels for the reductions and for what follows move, over those of one: the
+rows are read twice."""
 
 
 def normalization_reason(problem: Problem, programs: int) -> str | None:
@@ -61,7 +64,20 @@ def normalization_reason(problem: Problem, programs: int) -> str | None:
     if together > MAX_CO_REDUCED:
         return f"{together} rows are too many to reduce together"
     programs, row = programs // together, problem.reduced * together
-    sms = problem.device.sm_count
-    if not problem.on_cpu and programs * 4 < sms * 3 and row > LONG_ROW_ELEMENTS:
+    if problem.inner and not problem.on_cpu and _long_rows_lose(problem, programs, row):
+        sms = problem.device.sm_count
         return f"{programs} programs of {row} elements a row leave {sms} SMs idle"
     return None
+
+
+def _long_rows_lose(problem: Problem, programs: int, row: int) -> bool:
+    """Whether separate kernels for the reductions and for what follows take less time.
+
+    They read rows that lie along memory twice, by all SMs. One kernel reads rows that fit in
+    registers once, by as many SMs as it has programs.
+    """
+    items = sum(stream.item_bytes for stream in problem.streams if stream.along_r)
+    once = problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s
+    passes = 1.0 if row <= MAX_REGISTER_ROW else PASSES_APART
+    alone = passes * once / share_of_bandwidth(problem, programs)
+    return alone > PASSES_APART * once + 2 * LAUNCH_S

@@ -58,7 +58,7 @@ def test_images_are_read_once(shape, facts):
 
 @pytest.mark.parametrize("shape", [(8, 4, 2, 128, 128), (8, 4, 3, 100, 110)])
 def test_long_rows_are_walked_over_side_by_side(shape):
-    found = backward(shape)
+    found = backward(shape, FEW)
     assert schedulers(found) == TWO
     assert found.segmented.segments[0].params.persistent is False
 

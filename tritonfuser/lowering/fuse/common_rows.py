@@ -20,6 +20,7 @@ from ..access.read_footprint import Read, is_reducer
 from ..groups.fusion_group import FusionGroup
 from ..passes.split_factors import Parts
 from ..segments import Member
+from . import questions
 from .grouper import Grouper
 
 
@@ -71,7 +72,7 @@ def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> Splits:
             continue
         members = [m for g in (host, group) if shared != g.loops.inner for m in g.members]
         parts: dict[Value, Parts] = {m.node.out: _second_steps(grouper, m, shared) for m in members}
-        if all(parts.values()):
+        if all(parts.values()) and not _loses(grouper, host, group, shared):
             return Splits(parts, _reduced_in_kernel(host, parts), cuts)
     return Splits()
 
@@ -97,6 +98,20 @@ def _runs_over(read: Read, axes: frozenset[Axis]) -> bool:
     """Whether what is read is a tensor that lies along all of the axes."""
     met = frozenset(axis for item in read.index for axis in item.axes())
     return read.value.is_tensor and axes <= met
+
+
+def _loses(
+    grouper: Grouper, host: FusionGroup, group: FusionGroup, shared: frozenset[Axis]
+) -> bool:
+    """Whether the common rows, or the results, are too few for the device.
+
+    Neither step is split once more.
+    """
+    axes = (host.loops.rows | host.loops.inner) - shared
+    first = prod(axis.extent for axis in axes)
+    results = [g.loops.row_extent for g in (host, group) if shared != g.loops.inner]
+    problem = grouper.problem(host)
+    return any(questions.steps_lose(problem, first, number) for number in results)
 
 
 def _reduced_in_kernel(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
-from ...device import DeviceProperties
+from ...device import CACHE_LINE_BYTES, LAUNCH_S, DeviceProperties
 from ...heuristics import schedulers
+from ...heuristics.integers import ceil_div
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
@@ -21,8 +22,10 @@ from ...heuristics.programs import (
     Sharing,
     finishing_params,
     leaves_idle,
+    moved_bytes,
     programs_of,
     saves_by_sharing,
+    share_of_bandwidth,
 )
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
@@ -47,6 +50,9 @@ from .region_work import StoreWork, pays
 MAX_ROW_SHORTFALL = 4
 """Factor by which rows may have fewer shares than wanted, for reductions over them to share the
 kernel of those along them. Kernels of their own would read the rows once more."""
+
+FIRST_RESULT_BYTES = 4
+"""Bytes of a partial result."""
 
 MOST_PARTS = 1 << 24
 """No reduction is split into more parts: far more programs than run at a time."""
@@ -96,6 +102,20 @@ def _may_differ(problem: Problem, member: Member) -> bool:
     extents = reduced_extents(member.node)
     of_one = len(extents) == 1 and isinstance(as_call(member.node).op.form, Reduction)
     return of_one and env_of(problem) is None and not problem.on_cpu
+
+
+def steps_lose(problem: Problem, rows: int, results: int) -> bool:
+    """Whether either step of a reduction in two steps loses what one read of the data saves.
+
+    Parameters
+    ----------
+    rows : int
+        Results of the first step, each of a row of the problem's data.
+    results : int
+        Results of the second step.
+    """
+    env = env_of(problem) or env_among(rows, results)
+    return choose(env, steps_are_slow, (problem, rows, results))
 
 
 def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Parts:
@@ -239,6 +259,22 @@ def proposed(problem: Problem) -> HeuristicParams:
 def parts(problem: Problem) -> tuple[int, int]:
     """In how many parts the reductions should be done, and what that should be a multiple of."""
     return schedulers.split(problem), schedulers.interleave(problem)
+
+
+def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
+    """Whether two steps take longer than one kernel more, which reads the data once more.
+
+    The programs of each step, of a row or a line of columns each, may be too few for the device.
+    """
+    problem, rows, results = facts
+    bandwidth = problem.device.bandwidth_bytes_per_s
+    columns = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
+    once = moved_bytes(problem) / bandwidth
+    first = once / share_of_bandwidth(problem, ceil_div(rows, columns))
+    partial = FIRST_RESULT_BYTES * rows * problem.accumulators / bandwidth
+    line = CACHE_LINE_BYTES // FIRST_RESULT_BYTES
+    second = partial / share_of_bandwidth(problem, ceil_div(results, line))
+    return first + second > 2 * once + LAUNCH_S
 
 
 def are_shared(rows: Rows) -> bool:
