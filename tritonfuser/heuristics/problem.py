@@ -15,6 +15,30 @@ L2_SPEEDUP = 2
 multiprocessors, and what it copies)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """How a tensor's offset moves with one axis of a kernel: a tensor has one or more.
+
+    A position ``p`` of the axis adds ``step * (p // div % extent)`` elements.
+
+    Attributes
+    ----------
+    axis : int
+        The place of the axis among ``Problem.axes``.
+    div : int
+        Positions of the axis for one step.
+    extent : int
+        Steps before it begins anew.
+    step : int
+        Elements of memory from one step to the next.
+    """
+
+    axis: int
+    div: int
+    extent: int
+    step: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
     """One tensor that a kernel reads or writes.
@@ -39,6 +63,10 @@ class Stream:
         of them are.
     total_bytes : int
         Bytes of all its elements.
+    legs : tuple of Leg
+        Its offset in a flat kernel, leg by leg. What is read at an index of another tensor is
+        anywhere: its legs are too far apart to share sectors. Of a sum that is divided they are
+        nearly right.
     """
 
     item_bytes: int
@@ -49,6 +77,7 @@ class Stream:
     is_store: bool = False
     contiguous_run: int = 0
     total_bytes: int = 1
+    legs: tuple[Leg, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,8 +177,13 @@ class Problem:
     co_reduced : int
         Neighbouring rows whose results are reduced once more, so that one program must hold them
         all. 1 for none.
+    axes : tuple of int
+        The extents of the axes of a flat kernel, outermost first. Empty of others.
+    across : tuple of int
+        The places among ``axes`` of those that are the second side of a flat kernel's tiles, in the
+        order of memory of the tensors that lie along them (a transpose). Empty for none.
     crossing : int
-        Extent of a second axis along which some tensors are contiguous (a transpose). 1 for none.
+        Positions of the axes of ``across``. 1 for none.
     streams : tuple of Stream
         The tensors that are read and written.
     ops_per_element : int
@@ -184,6 +218,8 @@ class Problem:
     rows_split: bool = False
     may_split: bool = True
     co_reduced: int = 1
+    axes: tuple[int, ...] = ()
+    across: tuple[int, ...] = ()
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
     ops_per_element: int = 1

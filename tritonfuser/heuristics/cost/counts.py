@@ -11,10 +11,16 @@ from typing import Any, NamedTuple
 
 from ...device import MAX_REGISTERS_PER_THREAD
 from ..integers import next_power_of_2
-from ..params import InnerOuterPersistentParams, KernelParams
+from ..params import (
+    InnerOuterPersistentParams,
+    KernelParams,
+    PointwiseParams,
+    TransposeParams,
+)
 from ..problem import ElementWork, Problem
+from .flat_traffic import flat_traffic
 from .tiles import KernelTile, tile_of
-from .traffic import traffic_of
+from .traffic import Traffic, traffic_of
 
 Number = Any
 """A float, or an array of them with an entry for each kernel."""
@@ -41,7 +47,7 @@ class Counts(NamedTuple):
     valid : float
         Share of the elements of all tiles that exist.
     moved_bytes : float
-        Bytes of the tensors, each element once.
+        Bytes of the tensors, each element once, and of flat kernels those fetched in vain.
     loaded_bytes, stored_bytes : float
         Bytes of a tile of a program, in a step.
     sector_bytes : float
@@ -124,7 +130,7 @@ def counts_of(problem: Problem, params: KernelParams, work: ElementWork) -> Coun
     """What a kernel of these params counts. Not for matrix products."""
     tile = tile_of(problem, params)
     threads = params.num_warps * problem.device.warp_size
-    traffic = traffic_of(problem, params, tile, threads)
+    traffic, vain = _traffic(problem, params, tile, threads)
     size = tile.x * tile.r
     spread = _spread(problem, tile, threads, work)
     columns = problem.outer_members
@@ -140,7 +146,7 @@ def counts_of(problem: Problem, params: KernelParams, work: ElementWork) -> Coun
         stages=float(params.num_stages if tile.loops else 1),
         elements=max(size / threads, 1.0),
         valid=min(problem.parallel * reduced / max(tile.programs * tile.steps * size, 1), 1.0),
-        moved_bytes=float(sum(s.total_bytes for s in problem.streams)),
+        moved_bytes=float(sum(s.total_bytes for s in problem.streams)) + vain,
         loaded_bytes=traffic.loaded_bytes,
         stored_bytes=traffic.stored_bytes,
         sector_bytes=traffic.sector_bytes,
@@ -165,6 +171,16 @@ def counts_of(problem: Problem, params: KernelParams, work: ElementWork) -> Coun
         register_limit=float(_register_limit(problem, params, threads)),
         waiting_s=_waiting(params, tile.steps),
     )
+
+
+def _traffic(
+    problem: Problem, params: KernelParams, tile: KernelTile, threads: int
+) -> tuple[Traffic, float]:
+    """Loads and stores of a step of a program, and bytes that the kernel fetches in vain."""
+    if not problem.axes or not isinstance(params, PointwiseParams | TransposeParams):
+        return traffic_of(problem, params, tile, threads), 0.0
+    *found, vain = flat_traffic(problem, params, tile.programs, threads)
+    return Traffic(*found), vain
 
 
 def _spread(

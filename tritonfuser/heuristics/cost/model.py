@@ -55,9 +55,19 @@ class KernelTime:
     register_limit: Number
 
     @property
+    def busy(self) -> Number:
+        """Seconds without those of its start and end."""
+        return busy_seconds(self.resources)
+
+    @property
     def may_spill(self) -> bool:
         """Whether its registers may not suffice: their number is an estimate."""
         return bool(self.registers > FILLED * self.register_limit)
+
+
+def busy_seconds(resources: dict[str, Number]) -> Number:
+    """The time of resources that work at the same time."""
+    return sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
 
 
 def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
@@ -133,7 +143,7 @@ def kernel_time(
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
         "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
     }
-    busy = sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
+    busy = busy_seconds(resources)
     return KernelTime(resources, busy + start + c.kernel_s, registers, n.register_limit)
 
 

@@ -95,13 +95,3 @@ def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ..
         return axes
     place = {axis: i for i, axis in enumerate(axes)}
     return tuple(sorted(axes, key=lambda a: (-abs(hint(best.steps.get(a, 1 << 62))), place[a])))
-
-
-def fast_axes(traffic: list[Traffic]) -> dict[Axis, int]:
-    """For each axis that is the fastest of some tensor, the bytes of those tensors at all sizes."""
-    found: dict[Axis, int] = {}
-    for item in traffic:
-        axis = item.fastest
-        if axis is not None:
-            found[axis] = found.get(axis, 0) + item.open_bytes
-    return found

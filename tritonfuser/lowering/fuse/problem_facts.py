@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem, Product, Stream
@@ -10,17 +10,18 @@ from ...ir import Value
 from ...ops.builder import as_call, op_of
 from ...ops.mma import product_sizes
 from ...ops.table import Moments, Random
-from ...symbolic.choices import choose, env_among
 from ...symbolic.index_expr import Affine, Axis, extent
 from ...symbolic.queries import assume_constant
 from ...symbolic.sizes import hint, is_size
-from ..access.traffic import Traffic, fast_axes, order_axes
+from ..access.legs import legs_of
+from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..legality.row_sharing import why_not_published
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
+from .patches import with_patch
 from .product_facts import ProductFacts
 
 
@@ -43,7 +44,7 @@ def problem_of(
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
-    return Problem(
+    found = Problem(
         parallel=extent(parallel),
         reduced=extent(reduced),
         reduction_depth=group.depth,
@@ -55,7 +56,7 @@ def problem_of(
         rows_split=rows_split,
         may_split=partial is None,
         co_reduced=extent(group.co_reduced),
-        crossing=extent(crossing_axes(group, traffic)),
+        axes=() if reduced else tuple(axis.extent for axis in parallel),
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
@@ -67,6 +68,7 @@ def problem_of(
         product=_product(group, traffic, facts),
         device=device,
     )
+    return found if group.reduced else with_patch(found)
 
 
 def _vector(
@@ -133,60 +135,6 @@ def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
     return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
 
 
-CROSSING_SHARE = 0.15
-"""Share of the bytes that must be contiguous along a second axis for a kernel to use 2D tiles."""
-
-MIN_CROSSING = 8
-"""Elements of both axes from which on a kernel uses 2D tiles."""
-
-
-def crossing_axes(group: FusionGroup, traffic: list[Traffic]) -> tuple[Axis, ...]:
-    """The axis along which many bytes are contiguous, other than the kernel's fastest one."""
-    if group.reduced or not group.parallel:
-        return ()
-    fastest = order_axes(group.parallel, traffic)[-1]
-    found = fast_axes(traffic)
-    others = [axis for axis in found if axis != fastest]
-    facts = _Crossing(
-        fastest.extent,
-        tuple(axis.extent for axis in others),
-        tuple(found[axis] for axis in others),
-        sum(found.values()),
-    )
-    env = env_among(facts.along, *facts.extents, *facts.bytes, facts.total)
-    place = choose(env, crossing_place, facts)
-    return () if place is None else (others[place],)
-
-
-@dataclass(frozen=True)
-class _Crossing:
-    """Axes that are the fastest of some tensor, other than the kernel's fastest one.
-
-    Attributes
-    ----------
-    along : int
-        The extent of the kernel's fastest axis.
-    extents, bytes : tuple of int
-        Of each other axis.
-    total : int
-        Bytes along all axes.
-    """
-
-    along: int
-    extents: tuple[int, ...]
-    bytes: tuple[int, ...]
-    total: int
-
-
-def crossing_place(facts: _Crossing) -> int | None:
-    """Which of the axes is a second axis of the kernel's tiles, if one is."""
-    places = [place for place, size in enumerate(facts.extents) if size >= MIN_CROSSING]
-    best = max(places, key=lambda place: facts.bytes[place], default=None)
-    if best is None or facts.along < MIN_CROSSING:
-        return None
-    return best if facts.bytes[best] >= CROSSING_SHARE * facts.total else None
-
-
 def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:
     return Stream(
         item_bytes=item.item_bytes,
@@ -197,6 +145,7 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
         total_bytes=item.open_bytes,
+        legs=() if reduced else legs_of(item.offset, parallel),
     )
 
 

@@ -208,13 +208,15 @@ def env_of(problem: Problem) -> ShapeEnv | None:
     p = problem
     sizes = chain.from_iterable(map(_sizes, p.streams))
     product = () if p.product is None else (p.product.batch, p.product.m)
-    extents = (p.parallel, p.reduced, p.outer_batch, p.co_reduced, p.crossing)
+    extents = (p.parallel, p.reduced, p.outer_batch, p.co_reduced, p.crossing, *p.axes)
     return env_among(*extents, *sizes, *product)
 
 
 def _sizes(stream: Stream) -> tuple[int, ...]:
     steps = (stream.x_stride, stream.r_stride)
-    return (*(s for s in steps if s is not None), stream.contiguous_run, stream.total_bytes)
+    legs = chain.from_iterable((leg.div, leg.extent, leg.step) for leg in stream.legs)
+    known = (s for s in steps if s is not None)
+    return (*known, stream.contiguous_run, stream.total_bytes, *legs)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from ..groups.loaded_values import footprint_of
 from ..legality.finishing import kernel_before, why_not_beside, why_not_finished
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
+from .patches import crossing_axes
 from .placement import Placement
-from .problem_facts import crossing_axes
 from .reasons import reason_of, with_names
 
 _RESULTS = -1
@@ -171,6 +171,7 @@ def _segment(
     stores = (*group.stores, *wanted)
     nodes = _nodes(placed, footprint, members, stores)
     traffic = placed.maker.traffic(footprint.loads, stores)
+    moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     reduced = order_axes(group.reduced, traffic)
     return Segment(
@@ -184,7 +185,7 @@ def _segment(
         reduced=group.reduced if group.scans else reduced,
         batch_axes=group.batch_axes,
         co_reduced=order_axes(group.co_reduced, traffic),
-        crossing=crossing_axes(group, traffic),
+        crossing=crossing_axes(problem, order_axes(group.parallel, moved)),
         members=members,
         stores=stores,
         params=params,

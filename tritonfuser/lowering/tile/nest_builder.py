@@ -70,12 +70,10 @@ def _has_hidden_runs(segment: Segment, others: tuple[Axis, ...]) -> bool:
     Parameters
     ----------
     others : tuple of Axis
-        The axes along x. Those behind the crossing one are a run of memory.
+        The axes along x. Those behind all of y are a run of memory.
     """
-    if len(segment.crossing) != 1:
-        return False
-    place = segment.parallel.index(segment.crossing[0])
-    run = segment.parallel[place + 1 :]
+    last = max(segment.parallel.index(axis) for axis in segment.crossing)
+    run = segment.parallel[last + 1 :]
     divided = any(not is_known_equal(axis.extent, 1) for axis in others if axis not in run)
     return divided and _is_hidden(prod(axis.extent for axis in run))
 

@@ -1,0 +1,170 @@
+"""A tensor's legs and a tile in, the runs of memory and the sectors that the tile touches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil, gcd, prod
+from typing import NamedTuple
+
+from ...device import SECTOR_BYTES
+from ..problem import Leg, Stream
+
+Tile = tuple[float, ...]
+"""Positions along each axis of a problem that a tile has; at least 1 each."""
+
+
+class Footprint(NamedTuple):
+    """Memory of a tensor that a tile touches.
+
+    Attributes
+    ----------
+    elements : float
+        Elements, each once.
+    runs : float
+        Pieces of memory, with gaps between them in which a sector, or what is asked for, fits.
+    span : float
+        Elements from the first of a run to its last, smaller gaps among them.
+    is_even : bool
+        Whether all runs begin at sectors.
+    """
+
+    elements: float
+    runs: float
+    span: float
+    is_even: bool
+
+
+def tile_over(
+    extents: Sequence[int], sides: Iterable[tuple[Sequence[int], float]]
+) -> tuple[float, ...]:
+    """Positions along each axis of a tile.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of all axes.
+    sides : iterable of (sequence of int, float)
+        The axes of each side, outermost first, and the positions along it: neighbours along the
+        last axis, and where that ends along the one before it.
+    """
+    found = [1.0] * len(extents)
+    for places, count in sides:
+        left = float(count)
+        for place in reversed(places):
+            found[place] = max(min(left, float(extents[place])), 1.0)
+            left /= found[place]
+    return tuple(found)
+
+
+def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
+    """What a tile touches of a tensor.
+
+    Parameters
+    ----------
+    granule : int
+        Bytes of the pieces that memory is moved in.
+    """
+    gap = granule // stream.item_bytes
+    runs, span, elements, is_even = 1.0, 1.0, 1.0, True
+    for leg in sorted(stream.legs, key=_step):
+        count, step = _count(leg, tile), abs(leg.step)
+        if step % gap and step >= gap:
+            is_even = False
+        if count <= 1:
+            continue
+        elements *= count
+        if runs == 1 and step < span + gap:
+            span += (count - 1) * step
+        else:
+            runs *= count
+    # Legs of one axis, and of indices from memory, may meet.
+    most = prod(tile[axis] for axis in {leg.axis for leg in stream.legs})
+    elements, runs = min(elements, most), min(runs, most)
+    return Footprint(elements, runs, min(span, gap * elements / runs), is_even)
+
+
+def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
+    """Bytes of the sectors, or of other pieces of ``granule`` bytes, that a footprint is in."""
+    run = max(found.span, 1.0) * stream.item_bytes
+    pieces = float(ceil(run / granule))
+    if not found.is_even or granule > SECTOR_BYTES:
+        pieces = (run + granule - stream.item_bytes) / granule
+    return found.runs * max(pieces, 1.0) * granule
+
+
+def chain(stream: Stream) -> list[int]:
+    """The axes that a tensor lies along, the fastest first: each goes on where the one before it
+    ends. Neighbours are contiguous, or share sectors at least."""
+    found: list[int] = []
+    span = 0
+    for leg in sorted(stream.legs, key=_step):
+        step = abs(leg.step)
+        fits = step == span if found else step * stream.item_bytes < SECTOR_BYTES
+        if not fits or leg.div != 1:
+            break
+        found.append(leg.axis)
+        span = step * leg.extent
+    return found
+
+
+def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> int:
+    """Positions along a side that are neighbours in memory too. 0 for all of them.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of all axes.
+    places : sequence of int
+        The axes of the side, outermost first.
+    """
+    whole = {leg.axis: leg.step for leg in stream.legs if leg.div == 1}
+    run = 1
+    for place in reversed(places):
+        if whole.get(place) != run:
+            return run
+        run *= extents[place]
+    return 0
+
+
+def has_hidden_runs(extents: Sequence[int], across: Sequence[int]) -> bool:
+    """Whether Triton does not see that memory lies along the first side of a tile of two.
+
+    It gives neighbouring threads the elements of the axis with the longest run that it can prove,
+    and those of dim 0 where no run is longer than 1. Of ``x % 3025`` it proves none.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of all axes.
+    across : sequence of int
+        The axes of the other side. Those behind them are a run of memory.
+    """
+    last = max(across)
+    run = prod(extents[last + 1 :])
+    divided = any(n > 1 for place, n in enumerate(extents[:last]) if place not in across)
+    return divided and run > 1 and run % 2 == 1
+
+
+def vector_elements(stream: Stream, run: int, most: int) -> int:
+    """Elements of a vectorized load along a side: a power of two.
+
+    Parameters
+    ----------
+    run : int
+        As ``run_along`` has it.
+    """
+    if run == 1:
+        return 1
+    found = gcd(most, run)
+    for leg in stream.legs:
+        inside = leg.div == 1 and leg.step > 0 and (run == 0 or leg.step < run)
+        found = found if inside else gcd(found, abs(leg.step))
+    return max(found, 1)
+
+
+def _step(leg: Leg) -> int:
+    return abs(leg.step)
+
+
+def _count(leg: Leg, tile: Tile) -> float:
+    return min(float(leg.extent), max(tile[leg.axis] / leg.div, 1.0))

@@ -1,0 +1,114 @@
+"""Facts of a flat kernel in, the axes of the second side of its tiles out, where two are faster.
+
+A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
+contiguous along others it touches a sector for each element. A second side runs along those: as
+many neighbours in memory as fill sectors. What is faster is the cost model's to say, which counts
+the sectors of each tensor in each tile, those of small tensors that are read again and again too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+
+from ...device import SECTOR_BYTES, known
+from ...heuristics import pointwise, transpose
+from ...heuristics.cost.flat_traffic import flat_tile
+from ...heuristics.cost.footprint import chain, footprint, run_along, touched_bytes
+from ...heuristics.cost.kernels import predicted
+from ...heuristics.params import HeuristicParams, KernelParams
+from ...heuristics.problem import ElementWork, Problem, Stream
+from ...symbolic.choices import choose
+from ...symbolic.index_expr import Axis
+from .questions import env_of
+
+GAIN = 0.97
+"""Share of the time of tiles with one side, below which tiles have two: what the model's times are
+worth."""
+
+SIDE_BYTES = 128
+"""Bytes of neighbours along the second side: more axes join it until they are as many."""
+
+MOST_SIDES = 4
+"""Second sides that are compared, those of the tensors with most sectors first."""
+
+
+def with_patch(problem: Problem) -> Problem:
+    """The same, with the axes of the second side of its tiles."""
+    if not problem.axes:
+        return problem
+    across = choose(env_of(problem), patch_of, problem)
+    return _across(problem, across) if across else problem
+
+
+def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """The axes of the second side, of the axes that the problem was made of."""
+    return tuple(axes[place] for place in problem.across)
+
+
+@lru_cache(maxsize=256)
+def patch_of(problem: Problem) -> tuple[int, ...]:
+    """The places of the axes of the second side, outermost first. Empty for tiles of one side."""
+    if not problem.parallel:
+        return ()
+    if problem.on_cpu:  # as on a GPU: the interpreter runs the same kernels
+        problem = replace(problem, device=known("sm_90"))
+    one = pointwise.propose(problem)
+    assert isinstance(one, KernelParams)
+    sides = _second_sides(problem, one)
+    if not sides:
+        return ()
+    best: tuple[int, ...] = ()
+    least = GAIN * _seconds(problem, one)
+    for side in sides:
+        given = _across(problem, side)
+        seconds = _seconds(given, transpose.propose(given))
+        if seconds < least:
+            best, least = side, seconds
+    return best
+
+
+def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
+    return replace(problem, across=places, crossing=prod(problem.axes[p] for p in places))
+
+
+def _seconds(problem: Problem, params: HeuristicParams) -> float:
+    found = predicted(problem, params, ElementWork(before=float(problem.ops_per_element)))
+    assert found is not None
+    return float(found.busy)
+
+
+def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...]]:
+    """The sides to compare, for each tensor that lies across tiles of one side."""
+    tile = flat_tile(problem, params)
+    every = range(len(problem.axes))
+    wasted: dict[tuple[int, ...], float] = {}
+    for stream, times in Counter(problem.streams).items():
+        if run_along(stream, problem.axes, every) != 1:
+            continue
+        found = footprint(stream, tile)
+        touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
+        for side in _sides_along(problem, stream):
+            wasted[side] = wasted.get(side, 0.0) + touched * times
+    return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
+
+
+def _sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
+    """Sides along the memory of a tensor: from its fastest axis on, and behind those of x."""
+    axes = chain(stream)
+    shared = 0
+    inner = [place for place, size in enumerate(problem.axes) if size > 1][::-1]
+    while shared < min(len(axes), len(inner)) and axes[shared] == inner[shared]:
+        shared += 1
+    found = []
+    for first in {0, shared}:
+        side: list[int] = []
+        for axis in axes[first:]:
+            side.insert(0, axis)
+            if len(side) < len(inner):
+                found.append(tuple(side))
+            if prod(problem.axes[p] for p in side) * stream.item_bytes >= SIDE_BYTES:
+                break
+    return list(dict.fromkeys(found))
