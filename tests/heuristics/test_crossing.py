@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
@@ -67,3 +68,34 @@ def test_transposes_with_odd_runs(area: int) -> None:
 
     found = check(body, noise(6, area, 160), noise(6, 160, area))
     assert schedulers(found) == ["transpose"]
+
+
+def test_results_lie_along_the_other_tensors_axis_in_parts_too() -> None:
+    """Rows lie along one tensor in any order, so they are in the order of the other."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.sum(fd.ops.mul(x, y), [0, 2, 3])
+
+    x = noise(64, 128, 28, 28)
+    y = x.contiguous(memory_format=torch.channels_last)
+    found = lowered(record(body, (x, y)), (x, y))
+    problem = found.segmented.segments[0].problem
+    assert problem is not None and problem.crosses
+    assert {(s.x_stride == 1, s.r_stride == 1) for s in problem.full_streams} == {
+        (True, False),
+        (False, True),
+    }
+
+
+def test_a_tensor_that_lies_across_both_axes_stays_out() -> None:
+    """Sums over images of [t, c] do not store what lies along t."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        made = fd.ops.mul(x, 2.0)
+        turned = fd.ops.mul(fd.ops.permute(made, [0, 2, 1]), y)
+        return fd.ops.sum(made, [0]), turned
+
+    given = noise(8, 1500, 1024), noise(8, 1024, 1500)
+    found = lowered(record(body, given), given)
+    assert schedulers(found) == ["reduction", "transpose"]
+    check(body, noise(3, 20, 33), noise(3, 33, 20), facts=small(2))

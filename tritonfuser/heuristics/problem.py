@@ -256,8 +256,22 @@ class Problem:
         if self.on_cpu:
             return False
         steps = ((s, s.x_stride if self.inner else s.r_stride) for s in self.large_streams)
-        across = [s for s, step in steps if step == 1]
-        fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in across)
+        return self._takes_a_launch([s for s, step in steps if step == 1])
+
+    @property
+    def scatters(self) -> bool:
+        """Whether a large tensor is contiguous along neither axis, but along one further out.
+
+        Any tile of the two axes fetches a sector for each of its elements. As for ``crosses``,
+        tensors for which that takes less time than a launch do not count.
+        """
+        known = [s for s in self.large_streams if s.x_stride and s.r_stride]
+        apart = [s for s in known if 1 not in (s.x_stride, s.r_stride)]
+        return not self.on_cpu and self._takes_a_launch(apart)
+
+    def _takes_a_launch(self, streams: list[Stream]) -> bool:
+        """Whether fetching a sector for each element of tensors takes longer than a launch."""
+        fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
         return fetched > L2_SPEEDUP * self.device.bandwidth_bytes_per_s * LAUNCH_S
 
     @property

@@ -84,14 +84,21 @@ def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
     return unbound(total)
 
 
+LARGE = 4
+"""A tensor of at least this part of the bytes of the largest one is large."""
+
+
 def order_axes(axes: tuple[Axis, ...], traffic: list[Traffic]) -> tuple[Axis, ...]:
-    """The axes sorted by stride, outermost first, for the tensor that moves the most bytes."""
-    best = max(
-        (t for t in traffic if t.runs_along(axes)),
-        key=lambda t: (t.bytes, t.is_store, -t.rank),
-        default=None,
-    )
-    if best is None:
+    """The axes sorted by stride, outermost first, for the tensor that moves the most bytes.
+
+    Where some of a kernel's axes are asked for, those large tensors count that are contiguous
+    along one of them: others are so along the rest, in any order of these.
+    """
+    moved = [t for t in traffic if t.runs_along(axes)]
+    if not moved:
         return axes
+    most = max(t.bytes for t in moved)
+    along = [t for t in moved if LARGE * t.bytes >= most and t.fastest in axes]
+    best = max(along or moved, key=lambda t: (t.bytes, t.is_store, -t.rank))
     place = {axis: i for i, axis in enumerate(axes)}
     return tuple(sorted(axes, key=lambda a: (-abs(hint(best.steps.get(a, 1 << 62))), place[a])))

@@ -67,7 +67,8 @@ class Joining:
         grown = grown_with(anchor, group, nesting, self.maker, graph)
         if isinstance(grown, str):
             return grown
-        return self._why_not_scheduled(anchor, grown, nesting) or grown
+        reason = self._why_not_scheduled(anchor, grown, nesting)
+        return reason or self._why_scattered(group, grown) or grown
 
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
         """Bytes of the largest result of fewer positions that may join a flat kernel; None for any.
@@ -113,6 +114,13 @@ class Joining:
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
         return refused
+
+    def _why_scattered(self, group: FusionGroup, grown: FusionGroup) -> str | None:
+        """None, or why an anchor brings in a tensor that no tile of the kernel is contiguous in."""
+        if not grown.reduced or not questions.scatters(self.problem(grown)):
+            return None
+        before = questions.scatters(self.problem(group))
+        return None if before else "a large tensor lies across both axes of the kernel's tiles"
 
 
 def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:

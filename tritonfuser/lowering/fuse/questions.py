@@ -77,6 +77,16 @@ def propose(problem: Problem) -> HeuristicParams:
     return choose(env_of(problem), proposed, problem)
 
 
+def scatters(problem: Problem) -> bool:
+    """Whether a large tensor lies along neither axis of the problem's tiles."""
+    return choose(env_of(problem), is_scattered, problem)
+
+
+def is_scattered(problem: Problem) -> bool:
+    """The same, at the sizes of a run."""
+    return problem.scatters
+
+
 def split(problem: Problem) -> tuple[int, int]:
     """In how many parts the reductions should be done, and what that should be a multiple of."""
     return choose(env_of(problem), parts, problem)
