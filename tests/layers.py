@@ -68,7 +68,8 @@ ROOMS = {
             "scan",
             "transpose",
         },
-        {"product_gain", "schedulers", "search"},
+        {"product_gain", "schedulers"},
+        {"search"},
     ),
     "lowering": (
         {"access", "device_lib", "kernel_source", "product_policy", "run_options"},

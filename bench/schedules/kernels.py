@@ -17,7 +17,7 @@ from tritonfuser.heuristics.cost.counts import Counts, counts_of
 from tritonfuser.heuristics.params import HeuristicParams, KernelParams
 from tritonfuser.heuristics.problem import ElementWork, Stream
 from tritonfuser.heuristics.problem import Problem as Facts
-from tritonfuser.lowering.cost import element_work
+from tritonfuser.lowering.cost import segment_element_work
 from tritonfuser.lowering.segments import Segment
 
 from .problems import Problem
@@ -129,7 +129,7 @@ def facts_of(data: dict[str, Any]) -> Facts:
 
 def _works(problem: dict[str, Any]) -> list[ElementWork]:
     """The instructions of the kernels of a problem, which all of its schedules have alike."""
-    return [element_work(piece) for piece in _segments(problem)]
+    return [segment_element_work(piece) for piece in _segments(problem)]
 
 
 def _segments(problem: dict[str, Any]) -> tuple[Segment, ...]:

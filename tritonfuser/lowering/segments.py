@@ -187,6 +187,9 @@ class Segment:
         For ``expr_eval``: where the tensors that torch is given lie, in the node's order.
     refusals : tuple of str
         Why each scheduler before the chosen one does not take it.
+    overruled : str
+        By what the cost model chose other params than the scheduler proposes. Empty where it did
+        not.
     cut : str
         Why the kernels before it did not take it in. Empty where there were none.
     bytes_read, bytes_written : int
@@ -228,6 +231,7 @@ class Segment:
     co_reduced: tuple[Axis, ...] = ()
     operands: tuple[BufferView, ...] = ()
     refusals: tuple[str, ...] = ()
+    overruled: str = ""
     cut: str = ""
     bytes_read: int = 0
     bytes_written: int = 0

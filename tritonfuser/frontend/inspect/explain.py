@@ -39,6 +39,9 @@ class SegmentReport:
         Why the schedulers before it do not: ``"scan: it has no scan"``.
     reason : str
         What is in it.
+    overruled : str
+        By what the cost model chose other params than the scheduler proposes; empty where it did
+        not.
     cut : str
         Why it is not in a kernel before it; empty where there is no other to be in.
     ops : tuple of str
@@ -72,6 +75,7 @@ class SegmentReport:
     scheduler: str
     refusals: tuple[str, ...]
     reason: str
+    overruled: str
     cut: str
     ops: tuple[str, ...]
     lines: tuple[SourceLoc, ...]
@@ -190,6 +194,7 @@ def explain_lowered(
                 scheduler=piece.scheduler,
                 refusals=piece.refusals,
                 reason=piece.reason,
+                overruled=piece.overruled,
                 cut=piece.cut,
                 ops=tuple(node.op for node in piece.nodes),
                 lines=_lines(piece),
@@ -283,6 +288,8 @@ def _model_text(found: KernelTime) -> str:
 
 def _details(segment: SegmentReport) -> str:
     lines = [f"why: {segment.reason}", f"params: {segment.params}"]
+    if segment.overruled:
+        lines.append(f"why params: {segment.overruled}")
     if segment.bound.limit:
         lines.append(f"at least: {_bound_text(segment.bound)}")
     if segment.model is not None:

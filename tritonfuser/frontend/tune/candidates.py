@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 from ...cache.schedule_queries import segment_space
-from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import ReductionSplit, Schedule, SegmentSchedule
+from ...heuristics.search.near import params_near, replaced
 from ...heuristics.search.schedule_space import LAUNCH_FIELDS, with_launch
 from ...heuristics.search.space import SearchSpace
 from ...heuristics.search.spaces import SPACES
@@ -118,43 +118,6 @@ def _with_segment(schedule: Schedule, place: int, params: HeuristicParams) -> Sc
     return replace(schedule, segments=tuple(segments))
 
 
-def params_near(space: SearchSpace, params: HeuristicParams) -> Iterator[HeuristicParams]:
-    """Params that differ in one choice, by the value before or behind.
-
-    Params need not be in the space: then its values next to theirs are taken.
-    """
-    for alternative in space.alternatives:
-        if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
-            continue
-        names = [name for choice in alternative.choices for name in choice.fields]
-        now = {name: getattr(params, name) for name in names}
-        for choice in alternative.choices:
-            for values in _beside(choice.values, tuple(now[name] for name in choice.fields)):
-                changed = dict(zip(choice.fields, values, strict=True))
-                if alternative.has({**now, **changed}):
-                    yield from _replaced(params, changed)
-
-
-def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    if now in values:
-        place = values.index(now)
-        yield from values[max(place - 1, 0) : place]
-        yield from values[place + 1 : place + 2]
-        return
-    below = [value for value in values if value < now]
-    above = [value for value in values if value > now]
-    yield from [max(below)] if below else []
-    yield from [min(above)] if above else []
-
-
-def _replaced(params: HeuristicParams, changed: dict[str, Any]) -> Iterator[HeuristicParams]:
-    """The changed params, where the limits of any kernel allow them."""
-    try:
-        yield replace(params, **changed)
-    except ParamsError:
-        return
-
-
 # --- what to try next ----------------------------------------------------------------------------
 
 
@@ -199,7 +162,7 @@ def _joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
     for other in moved:
         for place, (was, now) in enumerate(zip(best.segments, other.segments, strict=True)):
             fields = _changes(was.params, now.params)
-            for params in _replaced(segments[place].params, fields) if fields else ():
+            for params in replaced(segments[place].params, fields) if fields else ():
                 segments[place] = replace(segments[place], params=params)
         for place, (old, new) in enumerate(
             zip(best.rewrites.splits, other.rewrites.splits, strict=True)

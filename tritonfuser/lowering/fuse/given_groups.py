@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...device import DeviceProperties
 from ...errors import ParamsError
-from ...heuristics.params import HeuristicParams
+from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.schedule import SegmentSchedule
 from ...ir import Fusion, Node, Value
@@ -23,7 +23,7 @@ from ..legality.params import why_not_params
 from ..legality.scheduler import why_not_scheduler
 from ..schedules import segment_schedule
 from ..segments import Segment
-from .placement import Placement
+from .placement import Placement, Scheduled
 from .product_facts import ProductFacts
 
 
@@ -56,9 +56,7 @@ class GivenGroups(Placement):
         self._refuse_left()
         self._link_loads()
 
-    def scheduled(
-        self, group: FusionGroup, problem: Problem
-    ) -> tuple[HeuristicParams, tuple[str, ...]]:
+    def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
         """The schedule's params."""
         place = self._segment_of(group)
         params = self.segments[place].params
@@ -67,7 +65,7 @@ class GivenGroups(Placement):
             raise ParamsError(
                 f"segments[{place}].scheduler: {params.scheduler} cannot be: {reason}"
             )
-        return params, ()
+        return Scheduled(params)
 
     def refuse_unfit(self, made: Iterable[Segment]) -> None:
         """Refuse what the segments of the schedule cannot be, or are not though it says so.

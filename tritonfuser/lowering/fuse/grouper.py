@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from ...device import DeviceProperties
-from ...heuristics.params import HeuristicParams
+from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.programs import Finishing, Sharing
 from ...ir import Fusion, Value
@@ -23,7 +23,7 @@ from ..segments import Segment
 from ..tile.arrivals import arrivals
 from . import questions
 from .joining import Joining
-from .placement import Placement
+from .placement import Placement, Scheduled
 from .product_facts import ProductFacts
 from .region_work import StoreWork, store_work, threads_at_once, whole_work
 
@@ -54,11 +54,11 @@ class Grouper(Placement):
         self.joining = Joining(self.maker, self.problem, co_reduced, device)
         self.place_all()
 
-    def scheduled(
-        self, group: FusionGroup, problem: Problem
-    ) -> tuple[HeuristicParams, tuple[str, ...]]:
-        """What the first scheduler that takes the group proposes."""
-        return questions.propose(problem), tuple(questions.refusals(problem))
+    def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
+        """What the first scheduler that takes the group proposes, or the cost model instead."""
+        params = questions.propose(problem, work)
+        overruled = questions.why_overruled(problem, work, params)
+        return Scheduled(params, tuple(questions.refusals(problem)), overruled)
 
     def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
         """By the other kernel where that saves time."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...device import DeviceProperties
+from ...heuristics.cost.work import KernelWork
 from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import Problem
 from ...ir import Node, Value
@@ -30,6 +32,24 @@ from ..passes.contract_to_mma import is_product
 from ..segments import Segment
 from .problem_facts import problem_of
 from .product_facts import ProductFacts
+
+
+class Scheduled(NamedTuple):
+    """The params of a kernel, and how they were found.
+
+    Attributes
+    ----------
+    params : HeuristicParams
+        The params.
+    refusals : tuple of str
+        Why the schedulers before its own refuse it.
+    overruled : str
+        By what the cost model chose other params than the rules propose. Empty where it did not.
+    """
+
+    params: HeuristicParams
+    refusals: tuple[str, ...] = ()
+    overruled: str = ""
 
 
 class Placement(ABC):
@@ -78,15 +98,15 @@ class Placement(ABC):
         return self.graph.listed
 
     @abstractmethod
-    def scheduled(
-        self, group: FusionGroup, problem: Problem
-    ) -> tuple[HeuristicParams, tuple[str, ...]]:
-        """The params of a group's kernel, and why the schedulers before its own refuse it.
+    def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
+        """The params of a group's kernel.
 
         Parameters
         ----------
         problem : Problem
             That of the group.
+        work : KernelWork
+            What it computes.
         """
 
     def rank(self, number: int) -> int:

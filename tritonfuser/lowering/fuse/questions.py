@@ -13,6 +13,7 @@ from math import prod
 
 from ...device import CACHE_LINE_BYTES, LAUNCH_S, DeviceProperties
 from ...heuristics import schedulers
+from ...heuristics.cost.work import KernelWork, element_work
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import Problem, Product, Stream
@@ -27,6 +28,7 @@ from ...heuristics.programs import (
     saves_by_sharing,
     share_of_bandwidth,
 )
+from ...heuristics.search.choice import chosen, difference
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
@@ -72,9 +74,21 @@ def refusals(problem: Problem) -> list[str]:
     return schedulers.refusals(hinted(env_of(problem), problem))
 
 
-def propose(problem: Problem) -> HeuristicParams:
-    """The params of the scheduler that takes the problem; errors as ``schedulers.propose``."""
-    return choose(env_of(problem), proposed, problem)
+def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
+    """The params of a kernel; errors as ``schedulers.propose``.
+
+    Parameters
+    ----------
+    work : KernelWork
+        What it computes.
+    """
+    return choose(_env_of(problem, work), proposed, Worked(problem, work))
+
+
+def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -> str:
+    """By what the cost model chose other params than the rules propose; empty where it did not."""
+    problem, work = hinted(_env_of(problem, work), (problem, work))
+    return difference(problem, element_work(work, problem), params)
 
 
 def scatters(problem: Problem) -> bool:
@@ -222,6 +236,10 @@ def env_of(problem: Problem) -> ShapeEnv | None:
     return env_among(*extents, *sizes, *product)
 
 
+def _env_of(problem: Problem, work: KernelWork) -> ShapeEnv | None:
+    return env_of(problem) or env_among(*(node.elements for node in work.nodes))
+
+
 def _sizes(stream: Stream) -> tuple[int, ...]:
     steps = (stream.x_stride, stream.r_stride)
     legs = chain.from_iterable((leg.div, leg.extent, leg.step) for leg in stream.legs)
@@ -255,6 +273,14 @@ class Rows:
     moments: bool = False
 
 
+@dataclass(frozen=True)
+class Worked:
+    """A problem, and what its kernel computes."""
+
+    problem: Problem
+    work: KernelWork
+
+
 # --- the questions, in plain numbers -------------------------------------------------------------
 
 
@@ -263,9 +289,9 @@ def is_refused(problem: Problem) -> bool:
     return schedulers.reject_reason(problem) is not None
 
 
-def proposed(problem: Problem) -> HeuristicParams:
-    """The params of the scheduler that takes the problem."""
-    return schedulers.propose(problem)
+def proposed(kernel: Worked) -> HeuristicParams:
+    """The params of a kernel."""
+    return chosen(kernel.problem, element_work(kernel.work, kernel.problem))
 
 
 def parts(problem: Problem) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from ...heuristics.params import ExprEvalParams
 from ...ir import Node, Value
 from ..access.aliases import buffer_strides
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
+from ..access.element_work import kernel_work
 from ..access.read_footprint import ReadFootprint, is_scatter
 from ..access.traffic import order_axes
 from ..groups.fusion_group import FusionGroup
@@ -164,19 +165,19 @@ def _segment(
     if group.library is not None:
         return _library_segment(placed, group.library, name)
     problem = placed.problem(group)
-    params, refusals = placed.scheduled(group, problem)
     members = _members(placed, group)
     outs = ((member, out) for member in members for out in member.node.outs)
     wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
     stores = (*group.stores, *wanted)
     nodes = _nodes(placed, footprint, members, stores)
+    found = placed.scheduled(group, problem, kernel_work(nodes))
     traffic = placed.maker.traffic(footprint.loads, stores)
     moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     reduced = order_axes(group.reduced, traffic)
     return Segment(
         name=name,
-        scheduler=params.scheduler,
+        scheduler=found.params.scheduler,
         nodes=nodes,
         inputs=tuple(dict.fromkeys(r.value for r in ordered)),
         loads=_loads_instead(placed, group, footprint),
@@ -188,10 +189,11 @@ def _segment(
         crossing=crossing_axes(problem, order_axes(group.parallel, moved)),
         members=members,
         stores=stores,
-        params=params,
+        params=found.params,
         problem=problem,
         reason=reason_of(group, len(nodes), stores),
-        refusals=refusals,
+        refusals=found.refusals,
+        overruled=found.overruled,
         depth=group.depth,
         overlap=placed.overlaps(group),
         row_start=row_start(traffic, group.parallel, reduced),

@@ -1,0 +1,225 @@
+"""Where the cost model overrules the rules for params, and what it may choose then."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.heuristics.test_schedulers import CPU, H200, KINDS, norm
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
+from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.registers import most_registers
+from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
+from tritonfuser.heuristics.params import InnerOuterPersistentParams, ReductionParams
+from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.search import choice
+from tritonfuser.heuristics.search.choice import GAIN, chosen, difference
+
+WORK = ElementWork(before=4, reducing=1, reductions=1, carried=1)
+
+COLUMNS = Problem(
+    parallel=1 << 16,
+    reduced=512,
+    reduction_depth=1,
+    streams=(Stream(item_bytes=2, x_stride=1, r_stride=1 << 16, total_bytes=2 << 25),),
+    device=H200,
+)
+POOR = ReductionParams(block_x=1, block_r=32, persistent=False, num_warps=4)
+"""For sums over columns: a sector is read for each element."""
+
+
+def seconds(problem, params, work=WORK):
+    return predicted(problem, params, work).seconds
+
+
+def poor(problem):
+    """Rules that propose poor params for reductions."""
+    found = schedulers.propose(problem)
+    return POOR if isinstance(found, ReductionParams) else found
+
+
+@contextmanager
+def poor_rules():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(choice, "propose", poor)
+        chosen.cache_clear()
+        yield
+    chosen.cache_clear()
+
+
+def test_far_from_the_bound_the_model_chooses():
+    with poor_rules():
+        params = chosen(COLUMNS, WORK)
+        said = difference(COLUMNS, WORK, params)
+    before, after = seconds(COLUMNS, POOR), seconds(COLUMNS, params)
+    assert after < GAIN * before and after < 1.5 * seconds(COLUMNS, schedulers.propose(COLUMNS))
+    assert params.block_x * 2 >= 32
+    assert f"{1e6 * after:.3g} us" in said and str(POOR) in said
+
+
+def test_where_instructions_are_the_limit_the_rules_choose():
+    heavy = replace(WORK, before=400)
+    with poor_rules():
+        assert chosen(COLUMNS, heavy) == POOR
+
+
+def kept(problem, work=WORK):
+    rules = schedulers.propose(problem)
+    assert difference(problem, work, rules) == ""
+    return chosen(problem, work) == rules
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_near_the_bound_the_rules_choose(name):
+    assert kept(KINDS[name])
+
+
+def copies(rows, columns, **changes):
+    """A normalization in bfloat16."""
+    row = Stream(item_bytes=2, x_stride=columns, total_bytes=2 * rows * columns)
+    return norm(rows, columns, streams=(row, replace(row, is_store=True)), **changes)
+
+
+@pytest.mark.parametrize("columns", [64, 1000, 1024, 4096, 8193, 20480, 36864, 73728])
+@pytest.mark.parametrize("rows", [512, 16384])
+def test_norms_that_were_measured_are_the_rules(rows, columns):
+    work = ElementWork(before=2, after=4, reducing=2, reductions=2, carried=2)
+    assert kept(copies(rows, columns), work)
+
+
+def test_rows_of_several_passes_stay_where_the_rules_have_them():
+    heavy = ElementWork(before=60, after=60, reducing=2, reductions=2, carried=2)
+    for columns in (4096, 12544, 16384, 20480, 36864):
+        problem = copies(16384, columns, accumulators=2)
+        assert chosen(problem, heavy).persistent == schedulers.propose(problem).persistent
+
+
+def test_what_hangs_together_is_left_as_it_is():
+    together = copies(1 << 14, 3249, co_reduced=4)
+    slow = ElementWork(before=200, after=200, reducing=2, reductions=4, carried=4)
+    assert kept(together, slow)
+    shared = norm(16384, 20480, outer_members=2, outer_batch=64, rows_split=True, published_sums=2)
+    rules = schedulers.propose(shared)
+    assert isinstance(rules, InnerOuterPersistentParams) and rules.parts > 1
+    assert kept(shared, slow)
+
+
+def test_the_interpreter_has_the_rules():
+    with poor_rules():
+        assert chosen(replace(COLUMNS, device=CPU), WORK) == POOR
+
+
+# --- whatever the problem is ---------------------------------------------------------------------
+
+SIZES = st.sampled_from([1, 7, 32, 100, 961, 4096, 28_000, 200_000])
+
+
+@st.composite
+def streams(draw, rows, row):
+    item = draw(st.sampled_from([1, 2, 4, 8]))
+    along = draw(st.sampled_from(["both", "x", "r", "across", "broken"]))
+    x, r = along != "r", along != "x"
+    strides = {"across": (1, rows), "broken": (None, 17), "x": (1, 0), "r": (0, 1)}
+    x_step, r_step = strides.get(along, (row, 1))
+    total = item * (rows if x else 1) * (row if r else 1)
+    store = draw(st.booleans())
+    return Stream(
+        item_bytes=item,
+        along_x=x,
+        along_r=r,
+        x_stride=x_step,
+        r_stride=r_step,
+        is_store=store,
+        contiguous_run=0 if x_step == 1 else 1,
+        total_bytes=total,
+    )
+
+
+@st.composite
+def problems(draw):
+    rows, row = draw(SIZES), draw(SIZES)
+    tensors = draw(st.lists(streams(rows, row), min_size=1, max_size=6))
+    depth = draw(st.integers(0, 2))
+    return Problem(
+        parallel=rows,
+        reduced=row if depth else 1,
+        reduction_depth=depth,
+        dependent_outputs=depth > 0 and draw(st.booleans()),
+        full_outputs=draw(st.booleans()),
+        row_varies=draw(st.booleans()),
+        may_split=False,
+        streams=tuple(tensors),
+        device=H200,
+    )
+
+
+WORKS = st.builds(
+    ElementWork,
+    before=st.floats(0, 100),
+    after=st.floats(0, 100),
+    reducing=st.floats(0, 8),
+    reductions=st.integers(1, 4),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(problems(), WORKS, st.booleans())
+def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_poor):
+    if schedulers.reject_reason(problem) is not None:
+        return
+    with poor_rules() if are_poor else nullcontext():
+        rules, params = choice.propose(problem), chosen(problem, work)
+        chosen.cache_clear()
+        assert chosen(problem, work) == params
+    if params == rules:
+        return
+    assert type(params) is type(rules)
+    before, after = (predicted(problem, each, work) for each in (rules, params))
+    launch = H200_CONSTANTS.launch_s
+    assert after.seconds + launch <= GAIN * (before.seconds + launch)
+    assert not after.may_spill
+    assert most_registers(problem, params, after.registers) <= after.register_limit
+    tiling = params.row_tiling
+    if tiling is not None and tiling.in_registers:
+        assert tiling.block + sum(tiling.tails) >= problem.reduced
+    elif tiling is not None and tiling.tails:
+        assert sum(tiling.tails) >= problem.reduced % tiling.block
+
+
+# --- registers and instructions ------------------------------------------------------------------
+
+
+def test_elements_with_addresses_of_their_own_take_registers():
+    params = ReductionParams(block_x=4, block_r=1024, persistent=False, num_warps=8)
+    row = Stream(item_bytes=4, x_stride=4096, total_bytes=4 << 24)
+    straight = Problem(parallel=4096, reduced=4096, reduction_depth=1, streams=(row,), device=H200)
+    broken = replace(straight, streams=(replace(row, x_stride=64),))
+    repeated = replace(straight, streams=(replace(row, total_bytes=4 << 20),))
+    elements = 16
+    assert most_registers(straight, params, 20) == 20 + elements
+    assert most_registers(broken, params, 20) == 20 + 3 * elements
+    assert most_registers(repeated, params, 20) == 20 + 3 * elements
+    # What is written has no place of its own before it is computed.
+    written = replace(straight, streams=(row, replace(row, is_store=True)))
+    assert most_registers(written, params, 20) == 20 + elements
+
+
+def test_what_has_fewer_elements_counts_by_its_share():
+    work = KernelWork(
+        nodes=(
+            NodeWork(elements=1 << 20, before=3, special_before=1),
+            NodeWork(elements=1 << 10, before=8, after=16, special_after=4),
+            NodeWork(elements=1 << 24, after=2),
+        ),
+        reducing=1,
+        reductions=1,
+    )
+    found = element_work(work, norm(1 << 10, 1 << 10))
+    assert (found.before, found.after) == (3 + 8 / 1024, 2 + 16 / 1024)
+    assert (found.special_before, found.special_after) == (1, 4 / 1024)
+    assert (found.reducing, found.reductions) == (1, 1)

@@ -1,0 +1,75 @@
+"""What a kernel computes: instructions of its nodes, by how many elements these have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..problem import ElementWork, Problem
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeWork:
+    """Instructions of all nodes of a kernel that have as many elements.
+
+    Attributes
+    ----------
+    elements : int
+        Elements of each of these nodes.
+    before, after : float
+        Instructions for an element of what needs no result of the kernel's reductions, and of what
+        does.
+    special_before, special_after : float
+        Those of them that the pipe of special functions takes.
+    """
+
+    elements: int
+    before: float = 0.0
+    after: float = 0.0
+    special_before: float = 0.0
+    special_after: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelWork:
+    """What a kernel computes. Sizes that vary are open in it.
+
+    Attributes
+    ----------
+    nodes : tuple of NodeWork
+        Its nodes without reductions, scans and random numbers.
+    reducing : float
+        Instructions of the reductions and scans for an element.
+    reductions, carried, draws : int
+        As in ``ElementWork``.
+    """
+
+    nodes: tuple[NodeWork, ...] = ()
+    reducing: float = 0.0
+    reductions: int = 0
+    carried: int = 0
+    draws: int = 0
+
+
+def element_work(work: KernelWork, problem: Problem) -> ElementWork:
+    """The instructions for each element of a kernel's loop nest.
+
+    What has fewer elements, as the mean of a row, counts by its share of them.
+    """
+    positions = max(problem.parallel * max(problem.reduced, 1), 1)
+    before = after = special_before = special_after = 0.0
+    for node in work.nodes:
+        share = min(node.elements / positions, 1.0)
+        before += node.before * share
+        after += node.after * share
+        special_before += node.special_before * share
+        special_after += node.special_after * share
+    return ElementWork(
+        before=before,
+        after=after,
+        reducing=work.reducing,
+        special_before=special_before,
+        special_after=special_after,
+        reductions=work.reductions,
+        carried=work.carried,
+        draws=work.draws,
+    )

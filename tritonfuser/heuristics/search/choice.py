@@ -1,0 +1,198 @@
+"""The params of a kernel: what the rules propose, or what the cost model finds much faster.
+
+The rules were measured on what they are for, and near to their choices the model is rougher than
+they are. Elsewhere they may be far off, and there the model sees it: it is asked where it predicts
+a time far above the bound of the problem, and decides where it predicts a gain that its own error
+does not explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from ..cost.constants import H200_CONSTANTS
+from ..cost.kernels import predicted
+from ..cost.model import FILLED, KernelTime
+from ..cost.registers import most_registers
+from ..cost.tiles import tile_of
+from ..params import HeuristicParams, KernelParams, MatmulParams, ReductionParams
+from ..problem import ElementWork, Problem
+from ..schedulers import propose
+from .near import params_near
+from .space import Alternative, Choice, SearchSpace
+from .spaces import SPACES
+
+FAR = 1.5
+"""How many times the bound of a problem the rules' params have to take for others to be looked at.
+
+The bound is what no params change: bytes and instructions once, the launch, the start and the end
+of a kernel. What is near to it leaves less to gain than the model errs."""
+
+GAIN = 0.7
+"""Share of the time of the rules' params, with a launch, that others have to be predicted to take
+at most. Half of all predictions of random definitions are within 0.6 and 1.4 of the time that was
+measured (H200), and those for params of one kernel err alike."""
+
+INSTRUCTIONS = "instructions"
+"""The resource that the model knows least. Where it limits the rules' params they are kept.
+
+H200: the backward of an rmsnorm of 8192 x 2560 with a residual took 68 us with another kernel, 88
+alone by the model. Sectors and lines of memory, and programs for a device, are counted."""
+
+STEPS = 4
+"""Steps from the fastest of the coarse sample at most."""
+
+MOST_WARPS = 16
+"""Warps of a program at most. A thread of more has 64 registers, of which any estimate is rough."""
+
+CHANGED = ("num_warps", "block_x", "block_y", "block_m", "block_r")
+"""Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
+the model."""
+
+LAUNCH_S = H200_CONSTANTS.launch_s
+"""Seconds of a launch, which no params change."""
+
+
+@lru_cache(maxsize=4096)
+def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
+    """The params of a kernel.
+
+    Raises
+    ------
+    SchedulingError
+        No scheduler takes the problem.
+    """
+    rules = propose(problem)
+    if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
+        return rules
+    first = predicted(problem, rules, work)
+    if first is None or first.seconds + LAUNCH_S <= FAR * _least(problem, work):
+        return rules
+    if max(first.resources, key=lambda name: float(first.resources[name])) == INSTRUCTIONS:
+        return rules
+    found = _fastest(problem, rules, work)
+    if found is None or found[1].seconds + LAUNCH_S > GAIN * (first.seconds + LAUNCH_S):
+        return rules
+    return found[0]
+
+
+def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> str:
+    """What the model says of params that are not the rules': empty where they are."""
+    rules = propose(problem)
+    if params == rules:
+        return ""
+    before, after = (predicted(problem, each, work) for each in (rules, params))
+    if before is None or after is None:
+        return ""
+    times = f"{1e6 * after.seconds:.3g} us by the cost model, {1e6 * before.seconds:.3g} us"
+    return f"{times} by the rules' {rules}"
+
+
+def _can_vary(problem: Problem, params: KernelParams) -> bool:
+    """Whether fields can be changed one by one. Those of matrix products hang together, as do those
+    of rows that several programs share, or that one program has to have together."""
+    apart = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
+    return apart and not isinstance(params, MatmulParams)
+
+
+def _least(problem: Problem, work: ElementWork) -> float:
+    """Seconds below which no params are predicted: bytes and instructions once, start and end."""
+    c, device = H200_CONSTANTS, problem.device
+    moved = sum(stream.total_bytes for stream in problem.streams)
+    memory = moved / (device.bandwidth_bytes_per_s * c.bandwidth)
+    elements = problem.parallel * max(problem.reduced, 1)
+    instructions = (work.before + work.after + work.reducing) * c.element_instructions
+    issued = elements * instructions / (device.instructions_per_s * c.issue)
+    special = elements * (work.special_before + work.special_after) * c.sfu_clocks
+    pipe = special / (device.rates.sfu * device.sm_count * device.clock_hz)
+    busy = max(memory, issued, pipe)
+    return LAUNCH_S + c.kernel_s + c.start_s + c.latency_s + busy
+
+
+def _fastest(
+    problem: Problem, rules: KernelParams, work: ElementWork
+) -> tuple[HeuristicParams, KernelTime] | None:
+    """The fastest of a coarse sample, and then of what is beside it step by step. None where all
+    may spill registers."""
+    space = _alternatives(SPACES[rules.scheduler](problem), rules)
+    best = _first(problem, work, iter(_coarse(space, rules)))
+    for _ in range(STEPS if best else 0):
+        assert best is not None
+        beside = _first(problem, work, params_near(space, best[0], CHANGED))
+        if beside is None or beside[1].seconds >= best[1].seconds:
+            break
+        best = beside
+    return best
+
+
+def _first(
+    problem: Problem, work: ElementWork, params: Iterator[HeuristicParams]
+) -> tuple[HeuristicParams, KernelTime] | None:
+    """The params that are predicted to be fastest, the first of several that are alike."""
+    best: tuple[HeuristicParams, KernelTime] | None = None
+    for each in params:
+        time = _time(problem, each, work)
+        if time is not None and (best is None or time.seconds < best[1].seconds):
+            best = each, time
+    return best
+
+
+def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> KernelTime | None:
+    """The time of a kernel. None where its registers or its shared memory may not suffice."""
+    if not isinstance(params, KernelParams):
+        return None
+    tile = tile_of(problem, params)
+    if params.num_warps > MOST_WARPS:
+        return None
+    if params.num_stages > 1 and params.num_stages > problem.max_stages(tile.x * tile.r):
+        return None
+    found = predicted(problem, params, work)
+    if found is None or found.may_spill:
+        return None
+    most = most_registers(problem, params, found.registers)
+    return found if most <= FILLED * found.register_limit else None
+
+
+# --- a coarse sample of a search space -----------------------------------------------------------
+
+
+def _coarse(space: SearchSpace, rules: KernelParams) -> SearchSpace:
+    """Every second value of sizes and warps, and the rules' values of all other fields."""
+    return replace(space, alternatives=tuple(_thinned(a, rules) for a in space.alternatives))
+
+
+def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
+    """Rows that are gone through several times stay in registers, or in loops, as the rules say.
+
+    What a later pass finds in caches is what the model knows least: it takes rows of layer norms
+    that are read twice for twice as slow as they are.
+    """
+    if isinstance(rules, ReductionParams):
+        return space
+    kept = (a for a in space.alternatives if _is_alike(a, rules))
+    return replace(space, alternatives=tuple(kept))
+
+
+def _is_alike(alternative: Alternative, rules: KernelParams) -> bool:
+    return all(getattr(rules, name) == value for name, value in alternative.fixed.items())
+
+
+def _thinned(alternative: Alternative, rules: KernelParams) -> Alternative:
+    choices = tuple(_values(choice, rules) for choice in alternative.choices)
+    return replace(alternative, choices=choices)
+
+
+def _values(choice: Choice, rules: KernelParams) -> Choice:
+    own = tuple(getattr(rules, name) for name in choice.fields)
+    if len(choice.fields) > 1:
+        # Tiles of whole rows. That these may begin at vectors is the rules' to say.
+        align = rules.row_tiling.align if rules.row_tiling else 1
+        place = choice.fields.index("align") if "align" in choice.fields else None
+        tiles = (v for v in choice.values if place is None or v[place] in (1, align))
+        return replace(choice, values=tuple(tiles))
+    if choice.fields[0] in CHANGED:
+        return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))
+    kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]
+    return replace(choice, values=tuple(dict.fromkeys(kept)))

@@ -1,0 +1,57 @@
+"""Params one step from others in a search space."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...errors import ParamsError
+from ..params import HeuristicParams
+from .space import SearchSpace
+
+
+def params_near(
+    space: SearchSpace, params: HeuristicParams, fields: Collection[str] = ()
+) -> Iterator[HeuristicParams]:
+    """Params that differ in one choice, by the value before or behind.
+
+    Params need not be in the space: then its values next to theirs are taken.
+
+    Parameters
+    ----------
+    fields : collection of str
+        The fields of which one is changed. Empty for all of them.
+    """
+    for alternative in space.alternatives:
+        if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
+            continue
+        names = [name for choice in alternative.choices for name in choice.fields]
+        now = {name: getattr(params, name) for name in names}
+        for choice in alternative.choices:
+            if fields and choice.fields[0] not in fields:
+                continue
+            for values in _beside(choice.values, tuple(now[name] for name in choice.fields)):
+                changed = dict(zip(choice.fields, values, strict=True))
+                if alternative.has({**now, **changed}):
+                    yield from replaced(params, changed)
+
+
+def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if now in values:
+        place = values.index(now)
+        yield from values[max(place - 1, 0) : place]
+        yield from values[place + 1 : place + 2]
+        return
+    below = [value for value in values if value < now]
+    above = [value for value in values if value > now]
+    yield from [max(below)] if below else []
+    yield from [min(above)] if above else []
+
+
+def replaced(params: HeuristicParams, changed: dict[str, Any]) -> Iterator[HeuristicParams]:
+    """The changed params, where the limits of any kernel allow them."""
+    try:
+        yield replace(params, **changed)
+    except ParamsError:
+        return

@@ -1,0 +1,73 @@
+"""The nodes of a kernel in, what it computes for an element out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...heuristics.cost.work import KernelWork, NodeWork
+from ...ir import Node, Value
+from ...ops.builder import op_of
+from ...ops.table import Moments, Random, Reduction, Scan
+from .instructions import instructions_of
+
+
+def kernel_work(nodes: Iterable[Node]) -> KernelWork:
+    """What the nodes of a kernel compute, in recording order."""
+    after: set[Value] = set()
+    found = _Total()
+    for node in nodes:
+        form = op_of(node).form
+        depends = any(value in after for value in node.operands())
+        if isinstance(form, Moments | Reduction | Scan):
+            found.reducing += instructions_of(node).issued
+            found.reductions += 1
+            found.carried += isinstance(form, Reduction)
+            after.update(node.outs)
+            continue
+        if depends:
+            after.update(node.outs)
+        if isinstance(form, Random):
+            found.draws += 1
+            continue
+        found.add(node, depends)
+    return found.work()
+
+
+class _Total:
+    """Instructions so far."""
+
+    def __init__(self) -> None:
+        self.elements: dict[str, int] = {}
+        self.counts: dict[str, list[float]] = {}
+        self.reducing = 0.0
+        self.reductions = self.carried = self.draws = 0
+
+    def add(self, node: Node, depends: bool) -> None:
+        """A node that is computed before or after the reductions."""
+        elements = node.out.tensor.numel if node.out.is_tensor else 1
+        # By their text: to compare sizes that vary could ask for a guard.
+        name = repr(elements)
+        self.elements[name] = elements
+        counts = self.counts.setdefault(name, [0.0] * 4)
+        instructions = instructions_of(node)
+        counts[depends] += instructions.issued
+        counts[2 + depends] += instructions.sfu
+
+    def work(self) -> KernelWork:
+        nodes = (
+            NodeWork(
+                elements=self.elements[name],
+                before=before,
+                after=after,
+                special_before=special_before,
+                special_after=special_after,
+            )
+            for name, (before, after, special_before, special_after) in self.counts.items()
+        )
+        return KernelWork(
+            nodes=tuple(nodes),
+            reducing=self.reducing,
+            reductions=self.reductions,
+            carried=self.carried,
+            draws=self.draws,
+        )
