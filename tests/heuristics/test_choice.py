@@ -15,7 +15,11 @@ from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.registers import most_registers
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
-from tritonfuser.heuristics.params import InnerOuterPersistentParams, ReductionParams
+from tritonfuser.heuristics.params import (
+    InnerOuterPersistentParams,
+    InnerPersistentParams,
+    ReductionParams,
+)
 from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, chosen, difference
@@ -223,3 +227,41 @@ def test_what_has_fewer_elements_counts_by_its_share():
     assert (found.before, found.after) == (3 + 8 / 1024, 2 + 16 / 1024)
     assert (found.special_before, found.special_after) == (1, 4 / 1024)
     assert (found.reducing, found.reductions) == (1, 1)
+
+
+# --- rows in pieces ------------------------------------------------------------------------------
+
+
+def piecewise(run, rows=96, row=57015):
+    """An rmsnorm in float32 of rows of which ``run`` elements lie together, with weights and
+    biases of one run."""
+    x = Stream(item_bytes=4, x_stride=run, total_bytes=4 * rows * row)
+    weight = Stream(item_bytes=4, along_x=False, x_stride=None, total_bytes=4 * min(run, row))
+    streams = (x, weight, weight, replace(x, is_store=True))
+    return norm(rows, row, reduction_depth=1, streams=streams)
+
+
+KEPT_END = InnerPersistentParams(
+    block_x=1, block_r=8192, tails=(32768,), persistent=False, num_warps=32
+)
+"""Compiled for sm_90: 64 registers and 3,628 bytes spilled with runs of 1629, none in one piece."""
+
+
+def test_ends_of_rows_in_pieces_are_predicted_to_spill():
+    work = ElementWork(before=1, after=3, reducing=1, reductions=1, carried=1)
+    broken, whole = (predicted(piecewise(n), KEPT_END, work) for n in (1629, 57015))
+    assert broken.registers > broken.register_limit
+    assert not whole.may_spill and broken.seconds > 3 * whole.seconds
+    # Pieces that begin at vectors have an address for each vector.
+    aligned = predicted(piecewise(1632, row=57120), KEPT_END, work)
+    assert whole.registers < aligned.registers < broken.registers
+
+
+def test_rows_in_pieces_keep_no_end_that_spills():
+    work = ElementWork(before=1, after=3, reducing=1, reductions=1, carried=1)
+    problem = piecewise(1629)
+    assert schedulers.propose(problem) == KEPT_END
+    params = chosen(problem, work)
+    found = predicted(problem, params, work)
+    assert not params.tails and not found.may_spill
+    assert chosen(piecewise(57015), work) == schedulers.propose(piecewise(57015))

@@ -78,6 +78,10 @@ class Counts(NamedTuple):
         Partial results of columns for each thread, which they exchange. 0 where they do not.
     columns : float
         Reductions over rows.
+    addresses : float
+        Addresses of a thread's loads of a step that are no offsets from one another.
+    held : float
+        Elements of a thread of the end of a row, which it keeps while a loop reads the rest.
     kept_tensors : float
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
@@ -118,6 +122,8 @@ class Counts(NamedTuple):
     row_lanes: Number
     row_values: Number
     columns: Number
+    addresses: Number
+    held: Number
     kept_tensors: Number
     accumulators: Number
     words: Number
@@ -164,6 +170,8 @@ def counts_of(problem: Problem, params: KernelParams, work: ElementWork) -> Coun
         row_lanes=spread[2],
         row_values=spread[3],
         columns=float(columns),
+        addresses=traffic.addresses,
+        held=tile.kept / threads,
         kept_tensors=float(len(problem.full_loads)) if kept else 0.0,
         accumulators=_accumulators(problem, work) if tile.loops else 0.0,
         words=sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads),

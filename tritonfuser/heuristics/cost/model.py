@@ -83,6 +83,7 @@ def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
     return (
         c.registers
         + n.elements * element
+        + c.registers_address * n.addresses * (1 + n.held / n.elements)
         + c.registers_result * n.results
         + c.registers_op * m.log2(1 + n.instructions)
         + c.registers_pipeline * (n.stages > 1)

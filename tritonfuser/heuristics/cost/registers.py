@@ -6,6 +6,7 @@ from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem, Stream
 from .tiles import KernelTile, tile_of
+from .traffic import is_linear
 
 WORD_BYTES = 4
 """Bytes of a register."""
@@ -33,7 +34,7 @@ def most_registers(problem: Problem, params: KernelParams, wanted: float) -> flo
     for stream in problem.streams:
         if not stream.is_store:
             words = ceil_div(stream.item_bytes, WORD_BYTES)
-            words += 0 if _is_linear(problem, stream) else ADDRESS_WORDS
+            words += 0 if is_linear(problem, stream) else ADDRESS_WORDS
             loaded += words * min(elements, _positions(stream, tile))
     return wanted + loaded
 
@@ -42,19 +43,3 @@ def _positions(stream: Stream, tile: KernelTile) -> float:
     """Elements of a tensor in a tile."""
     along_x, along_r = stream.along_x, stream.along_r
     return float((tile.x if along_x else 1) * (tile.r if along_r else 1))
-
-
-def _is_linear(problem: Problem, stream: Stream) -> bool:
-    """Whether elements are at ``x * x_stride + r * r_stride``: all are apart, and one axis lies
-    within a step of the other."""
-    rows = problem.parallel if stream.along_x else 1
-    row = problem.reduced if stream.along_r else 1
-    if stream.total_bytes < rows * row * stream.item_bytes:
-        return False
-    x_step = stream.x_stride if rows > 1 else 0
-    r_step = stream.r_stride if row > 1 else 0
-    if x_step is None or r_step is None:
-        return False
-    if rows == 1 or row == 1:
-        return max(x_step, r_step) <= 1
-    return (r_step == 1 and x_step >= row) or (x_step == 1 and r_step >= rows)

@@ -32,6 +32,8 @@ class KernelTile(NamedTuple):
         Whether there is a loop.
     keeps_rows : bool
         Whether rows are whole in registers.
+    kept : int
+        Elements of the end of a row that stay in registers while a loop reads the rest.
     """
 
     programs: int
@@ -41,6 +43,7 @@ class KernelTile(NamedTuple):
     r: int
     loops: bool = False
     keeps_rows: bool = False
+    kept: int = 0
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -82,4 +85,5 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     if not isinstance(params, ReductionParams) and not problem.scans:
         depth = 1 if problem.online_softmax else problem.reduction_depth
         passes = max(depth + problem.dependent_outputs, 1)
-    return KernelTile(programs, steps, passes, tiling.rows, tiling.block, loops=True)
+    kept = tiling.rows * tails if passes > 1 else 0
+    return KernelTile(programs, steps, passes, tiling.rows, tiling.block, loops=True, kept=kept)

@@ -15,7 +15,7 @@ FETCHED_BYTES = 2 * SECTOR_BYTES
 
 
 class Traffic(NamedTuple):
-    """What a step of a program loads and stores: see ``Counts``."""
+    """What a step of a program loads and stores, addresses of a thread: see ``Counts``."""
 
     loaded_bytes: float = 0.0
     stored_bytes: float = 0.0
@@ -23,6 +23,7 @@ class Traffic(NamedTuple):
     lines: float = 0.0
     accesses: float = 0.0
     extra_bytes: float = 0.0
+    addresses: float = 0.0
 
 
 class _Run(NamedTuple):
@@ -35,7 +36,7 @@ class _Run(NamedTuple):
 
 def traffic_of(problem: Problem, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
     """The loads and stores of all tensors in a step."""
-    loaded = stored = sectors = lines = accesses = extra = 0.0
+    loaded = stored = sectors = lines = accesses = extra = addresses = 0.0
     positions = tile.programs * tile.steps * tile.x * tile.r
     valid = min(problem.parallel * max(problem.reduced, 1) / max(positions, 1), 1.0)
     flat = isinstance(params, PointwiseParams | TransposeParams)
@@ -57,9 +58,28 @@ def traffic_of(problem: Problem, params: KernelParams, tile: KernelTile, threads
             rest = max(FETCHED_BYTES / run_bytes, 1.0) - 1.0
             extra += rest * moved * (2 if stream.is_store else 1)
         accesses += count / width / NVIDIA_WARP_SIZE
+        if not stream.is_store and not is_linear(problem, stream):
+            whole = max(gcd(stream.total_bytes, VECTOR_BYTES) // item, 1)
+            addresses += max(count / min(width, whole) / threads, 1.0)
         touched = _lines(run, run_bytes, NVIDIA_WARP_SIZE * width * item)
         lines += count / width / NVIDIA_WARP_SIZE * touched * (valid if is_full else 1.0)
-    return Traffic(loaded, stored, sectors, lines, accesses, extra)
+    return Traffic(loaded, stored, sectors, lines, accesses, extra, addresses)
+
+
+def is_linear(problem: Problem, stream: Stream) -> bool:
+    """Whether elements are at ``x * x_stride + r * r_stride``: all are apart, and one axis lies
+    within a step of the other."""
+    rows = problem.parallel if stream.along_x else 1
+    row = problem.reduced if stream.along_r else 1
+    if stream.total_bytes < rows * row * stream.item_bytes:
+        return False
+    x_step = stream.x_stride if rows > 1 else 0
+    r_step = stream.r_stride if row > 1 else 0
+    if x_step is None or r_step is None:
+        return False
+    if rows == 1 or row == 1:
+        return max(x_step, r_step) <= 1
+    return (r_step == 1 and x_step >= row) or (x_step == 1 and r_step >= rows)
 
 
 def _run(problem: Problem, params: KernelParams, tile: KernelTile, stream: Stream) -> _Run:
