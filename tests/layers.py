@@ -80,6 +80,7 @@ ROOMS = {
         {"legality"},
         {"fuse"},
         {"cost"},
+        {"refine"},
         {"emit"},
         {"backend"},
         {"interpreter"},

@@ -120,8 +120,8 @@ class Rewrites:
     recomputed : tuple of str
         Values that such kernels compute again from those.
     invariants : tuple of str
-        Values that do not run along all axes of the kernels that use them, and are read from
-        memory by all of those.
+        Values that are read from memory by all kernels that use them, as those are that do not run
+        along all of their axes; inputs that are copied into the order of their dims.
     products : tuple of str
         The matrix products that generated kernels compute. Torch runs the others.
     tile_splits : tuple of ReductionSplit

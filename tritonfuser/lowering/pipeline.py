@@ -13,7 +13,7 @@ from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
-from .fuse.segmentation import segment, segment_as
+from .fuse.segmentation import HEURISTIC, Choice, segment, segment_as
 from .kernel_source import KernelSource
 from .legality.given_params import with_params
 from .legality.held_dtypes import refuse_unheld
@@ -28,6 +28,7 @@ from .passes.simplify import simplify
 from .passes.split_complex import Part, split_complex
 from .passes.strength_reduction import reduce_strength
 from .passes.unrolled_reductions import unroll_reductions
+from .refine.search import refined
 from .run_options import DEFAULT, RunOptions
 from .segments import Segment, SegmentedFusion
 from .tile.tiled_segment import TiledSegment, tile_segment
@@ -110,7 +111,7 @@ def lower(
     if check_bounds:
         assume_index_dims(fusion)
     if options.schedule is None:
-        segmented = segment(fusion, device, options.two_steps, options.products, misaligned)
+        segmented = _chosen(fusion, device, options, misaligned, env)
     else:
         segmented = segment_as(fusion, device, options.schedule, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
@@ -132,6 +133,21 @@ def lower(
         if source is not None:
             dump("kernel", source.text)
     return Lowered(segmented, sources, seeds, split.parts, env, options.origin)
+
+
+def _chosen(
+    fusion: Fusion,
+    device: DeviceProperties,
+    options: RunOptions,
+    misaligned: frozenset[Value],
+    env: ShapeEnv | None,
+) -> SegmentedFusion:
+    """A simplified fusion as kernels. What would hold for one size alone is not tried."""
+
+    def make(choice: Choice) -> SegmentedFusion:
+        return segment(fusion, device, options.two_steps, options.products, misaligned, choice)
+
+    return refined(fusion, device, make) if env is None else make(HEURISTIC)
 
 
 def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:

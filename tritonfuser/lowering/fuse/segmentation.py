@@ -14,7 +14,7 @@ result of the one before:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
 from ...heuristics.schedule import Schedule
@@ -34,7 +34,26 @@ from .reasons import split_reasons
 from .rewriting import chosen_rewrites, contracted_as, materialized_as, with_invariants
 from .scheduling import schedule
 from .slow_products import slow_products
-from .split_policy import choose_splits, tile_parts
+from .split_policy import CommonRows, choose_splits, tile_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is decided before kernels are grouped; None for what heuristics decide.
+
+    Attributes
+    ----------
+    kept : tuple of str or None
+        The values that all kernels but the first to compute them read from memory.
+    rows : CommonRows or None
+        Whether reductions are split to share the rows of other kernels.
+    """
+
+    kept: tuple[str, ...] | None = None
+    rows: CommonRows | None = None
+
+
+HEURISTIC = Choice()
 
 
 def segment(
@@ -43,6 +62,7 @@ def segment(
     two_steps: bool = True,
     products: ProductPolicy = ProductPolicy.AUTO,
     misaligned: frozenset[Value] = frozenset(),
+    choice: Choice = HEURISTIC,
 ) -> SegmentedFusion:
     """Cut a simplified, concrete fusion into kernels for a device.
 
@@ -66,9 +86,13 @@ def segment(
         Who computes matrix products.
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
+    choice : Choice, optional
+        What is decided before kernels are grouped.
     """
     fusion, reread = materialize_shared(fusion)
-    invariants = choose_invariants(fusion, device)
+    invariants = choice.kept
+    if invariants is None:
+        invariants = choose_invariants(fusion, device)
     fusion = materialize_invariants(fusion, invariants)
     chosen = candidates(fusion, device, products)
     fuse_all = products is not ProductPolicy.AUTO
@@ -103,10 +127,12 @@ def segment(
 
     if not two_steps:
         return scheduled(Splits())
-    splits = choose_splits(grouper, cut_rows=True)
+    if choice.rows is not None:
+        return scheduled(choose_splits(grouper, choice.rows))
+    splits = choose_splits(grouper, CommonRows.CUT)
     if not splits.cuts_rows:
         return scheduled(splits)
-    whole_rows = choose_splits(grouper, cut_rows=False)
+    whole_rows = choose_splits(grouper, CommonRows.WHOLE)
     return min(scheduled(whole_rows), scheduled(splits), key=cost)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum, auto
 
 from ...heuristics import matmul
 from ...ir import Value
@@ -16,22 +17,41 @@ from .common_rows import Splits, common_rows
 from .grouper import Grouper
 
 
-def choose_splits(grouper: Grouper, cut_rows: bool) -> Splits:
+class CommonRows(Enum):
+    """Whether reductions of the same data share the first of two steps.
+
+    Attributes
+    ----------
+    APART
+        They do not: reductions are split over programs alone.
+    WHOLE
+        With a kernel whose own reductions are done in one step.
+    CUT
+        With any kernel: its own reductions may be split for that.
+    """
+
+    APART = auto()
+    WHOLE = auto()
+    CUT = auto()
+
+
+def choose_splits(grouper: Grouper, rows: CommonRows) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
     Parameters
     ----------
     grouper : Grouper
         Of the fusion before they are split.
-    cut_rows : bool
-        Whether a kernel's own reductions may be split, for reductions of other groups to share
-        their first step.
+    rows : CommonRows
+        Whether reductions of other groups share the first step of a kernel's.
     """
     found = Splits()
     for group in grouper.groups:
         if group.library is not None or any(m.node.out in found.parts for m in group.members):
             continue
-        splits = common_rows(grouper, group, cut_rows)
+        splits = Splits()
+        if rows is not CommonRows.APART:
+            splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
             splits = Splits(_over_programs(grouper, group))
         found = found.joined(splits)

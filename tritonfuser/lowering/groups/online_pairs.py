@@ -17,17 +17,25 @@ def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value,
     for out, member in members.items():
         if member.node.op != "sum":
             continue
-        power = fusion.producers.get(next(member.node.operands()))
-        top = None if power is None or power.op != "exp_below" else _top(fusion, power, members)
+        gap = _gap(fusion, member)
+        top = None if gap is None else _top(fusion, gap, members)
         if top is not None and top.across == member.across and _same_rows(fusion, member, top):
             found[out] = top
     return found
 
 
-def _top(fusion: Fusion, power: Node, members: Mapping[Value, Member]) -> Member | None:
-    """The member that is the maximum in ``exp_below(x - max(x))``."""
-    assert isinstance(power.args[0], Value)
-    value = fusion.producers[power.args[0]].args[1]
+def _gap(fusion: Fusion, total: Member) -> Node | None:
+    """The difference in a sum of ``exp_below(x - max(x))``; None where that is read from memory."""
+    power = fusion.producers.get(next(total.node.operands()))
+    if power is None or power.op != "exp_below" or not isinstance(power.args[0], Value):
+        return None
+    gap = fusion.producers.get(power.args[0])
+    return gap if gap is not None and gap.op == "sub" else None
+
+
+def _top(fusion: Fusion, gap: Node, members: Mapping[Value, Member]) -> Member | None:
+    """The member that is the maximum in a difference ``x - max(x)``."""
+    value = gap.args[1]
     while isinstance(value, Value) and value not in members:
         node = fusion.producers.get(value)
         value = None if node is None else node.args[0]
@@ -36,9 +44,9 @@ def _top(fusion: Fusion, power: Node, members: Mapping[Value, Member]) -> Member
 
 def _same_rows(fusion: Fusion, total: Member, top: Member) -> bool:
     """Whether the sum reads the maximum and its operand at the index at which the maximum does."""
-    power = fusion.producers[next(total.node.operands())]
-    assert isinstance(power.args[0], Value)
-    x, shift = fusion.producers[power.args[0]].args
+    gap = _gap(fusion, total)
+    assert gap is not None
+    x, shift = gap.args
     read = Read(shift, total.operand_index) if isinstance(shift, Value) else None
     while read is not None and read.value != top.node.out:
         maker = fusion.producers[read.value]

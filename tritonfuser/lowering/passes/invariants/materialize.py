@@ -10,8 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ....device import DeviceProperties
+from ....errors import SourceLoc
 from ....ir import Fusion, Node, Value
-from ....ops.builder import GraphBuilder
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.table import View
 from ....symbolic.choices import choose, env_among
 from ....symbolic.sizes import hint
 from ..redundant_nodes import drop_dead
@@ -31,6 +33,9 @@ def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ..
         The device that kernels are for. The interpreter gains nothing.
     """
     dear = {} if device.is_cpu else candidates(fusion)
+    if dear:
+        possible = can_be_kept(fusion)
+        dear = {value: count for value, count in dear.items() if value.name in possible}
     if not dear:
         return ()
     budget = device.instructions_per_s / device.bandwidth_bytes_per_s
@@ -80,9 +85,29 @@ def is_gain(question: _Question) -> bool:
 
 
 def can_be_kept(fusion: Fusion) -> frozenset[str]:
-    """The names of the values that ``materialize_invariants`` takes."""
-    made = (node.out for node in fusion.nodes if is_fused(node))
-    return frozenset(value.name for value in made if value.is_tensor)
+    """The names of the values that ``materialize_invariants`` takes.
+
+    Inputs are copied into the order of their dims. Results stay views of what they are views of:
+    neither those nor what lies between is taken.
+    """
+    seen = _seen(fusion)
+    inputs = (v for v in fusion.inputs if v in fusion.consumers and v not in fusion.written)
+    made = (node.out for node in fusion.nodes if is_fused(node) and not _is_view(node, seen))
+    found = (*(v for v in inputs if v not in seen), *made)
+    return frozenset(value.name for value in found if value.is_tensor)
+
+
+def _is_view(node: Node, seen: Collection[Value]) -> bool:
+    return node.out in seen and isinstance(as_call(node).op.form, View)
+
+
+def _seen(fusion: Fusion) -> frozenset[Value]:
+    """The results, and what they are views of, back to what is computed."""
+    found = set(fusion.returned)
+    for node in reversed(fusion.nodes):
+        if isinstance(as_call(node).op.form, View) and node.out in found:
+            found.update(node.operands())
+    return frozenset(found)
 
 
 def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
@@ -97,10 +122,16 @@ def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
         return fusion
     builder = GraphBuilder(*next_free(fusion))
     values = Substitution()
+
+    def keep(value: Value, loc: SourceLoc | None) -> None:
+        builder.loc = loc
+        values.set(value, builder.call("materialize", value))
+
+    for value in fusion.inputs:
+        if value.name in names:
+            keep(value, fusion.consumers[value][0].loc)
     for node in fusion.nodes:
         builder.nodes.append(values.node(node))
         if is_fused(node) and node.out.name in names:
-            kept = builder.new_value(node.out.type)
-            builder.nodes.append(Node("materialize", (node.out,), (), (kept,), node.loc))
-            values.set(node.out, kept)
+            keep(node.out, node.loc)
     return drop_dead(rebuilt(fusion, builder.nodes, values))

@@ -1,0 +1,167 @@
+"""Where the cost model says kernels are slow, values go to memory or reductions are split anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.lowering.graphs import group_norm_backward, noise
+from tests.lowering.harness import CPU, H200, check, lowered, planned, record, texts
+from tritonfuser import DataType
+from tritonfuser.cache.keys.signature import signature
+from tritonfuser.heuristics.schedule import Schedule
+from tritonfuser.lowering import pipeline
+from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
+from tritonfuser.lowering.fuse.split_policy import CommonRows
+from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
+from tritonfuser.lowering.pipeline import lower
+from tritonfuser.lowering.refine.priced import priced
+from tritonfuser.lowering.run_options import RunOptions
+from tritonfuser.lowering.schedules import schedule_of
+
+SLOW = replace(
+    H200,
+    sm_count=4,
+    clock_hz=H200.clock_hz / 1000,
+    bandwidth_bytes_per_s=H200.bandwidth_bytes_per_s / 30000,
+    l2_bytes=H200.l2_bytes // 30000,
+)
+"""A device that small sizes keep busy as large ones do a GPU."""
+
+
+def crossed(*sizes, seed=1):
+    """Noise whose last two dims lie in memory the other way around."""
+    *outer, rows, columns = sizes
+    return noise(*outer, columns, rows, seed=seed).transpose(-1, -2)
+
+
+def kept(found):
+    return found.segmented.rewrites.invariants
+
+
+def plain(monkeypatch, body, inputs, facts=SLOW):
+    """The kernels that the heuristics alone make."""
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "refined", lambda fusion, device, make: make(HEURISTIC))
+        return lowered(body, inputs, facts)
+
+
+def seconds(found, facts=SLOW):
+    return priced(found.segmented, facts).seconds
+
+
+def distance(fd, x, y):
+    gap = fd.ops.sub(x, y)
+    return fd.ops.sum(fd.ops.mul(gap, gap), [0, 1, 2])
+
+
+def attention(fd, x, y, mask):
+    """A softmax of scores, and its transpose."""
+    scores = fd.ops.mul(fd.ops.add(x, y), 0.125)
+    scores = fd.ops.where(fd.ops.gt(mask, 0.0), scores, -10.0)
+    top = fd.ops.broadcast(fd.ops.max(scores, [2]), [False, False, True])
+    powers = fd.ops.exp(fd.ops.sub(scores, top))
+    total = fd.ops.broadcast(fd.ops.sum(powers, [2]), [False, False, True])
+    return fd.ops.permute(fd.ops.div(powers, total), [0, 2, 1])
+
+
+CASES = {
+    "a copy": (distance, lambda: [noise(12, 24, 70), crossed(12, 24, 70)]),
+}
+CASE = pytest.mark.parametrize("case", CASES)
+
+
+@CASE
+def test_what_is_slow_to_read_or_to_compute_again_is_in_memory(case, monkeypatch):
+    body, drawn = CASES[case]
+    inputs = drawn()
+    found = check(body, *inputs, facts=SLOW)
+    before = plain(monkeypatch, body, inputs)
+    assert kept(found) and not kept(before)
+    assert seconds(found) < 0.75 * seconds(before)
+
+
+@CASE
+def test_a_device_that_is_not_kept_busy_gets_the_kernels_of_the_heuristics(case, monkeypatch):
+    body, drawn = CASES[case]
+    for facts in (H200, CPU):
+        assert texts(lowered(body, drawn(), facts)) == texts(
+            plain(monkeypatch, body, drawn(), facts)
+        )
+
+
+@CASE
+def test_as_a_given_schedule(case):
+    body, drawn = CASES[case]
+    inputs = drawn()
+    found = lowered(body, inputs, SLOW)
+    given = Schedule.from_dict(schedule_of(found.segmented).to_dict())
+    ir = record(body, inputs).fusion.ir
+    spec = signature(ir, inputs, torch.device("cpu"))
+    assert texts(lower(ir, spec, SLOW, RunOptions(schedule=given))) == texts(found)
+
+
+def test_results_stay_views_of_inputs():
+    def body(fd, x, y):
+        return distance(fd, x, y), fd.ops.permute(y, [0, 2, 1])
+
+    inputs = [noise(12, 24, 70), crossed(12, 24, 70)]
+    found = lowered(body, inputs, SLOW)
+    assert "tv1" not in kept(found)
+    _, turned = planned(found, inputs).run(inputs)
+    assert turned.data_ptr() == inputs[1].data_ptr() and turned.stride() == (24 * 70, 24, 1)
+
+
+def test_inputs_that_are_written_are_not_copied():
+    def body(fd, x, y):
+        total = distance(fd, x, y)
+        fd.add_output(fd.ops.add(y, 1.0), alias_input=y)
+        return total
+
+    inputs = [noise(12, 24, 70), crossed(12, 24, 70)]
+    wanted = ((inputs[0].double() - inputs[1].double()) ** 2).sum()
+    after = inputs[1] + 1
+    found = lowered(body, inputs, SLOW)
+    assert "tv1" not in kept(found)
+    (total,) = planned(found, inputs).run(inputs)
+    torch.testing.assert_close(total.double(), wanted, rtol=1e-5, atol=0)
+    torch.testing.assert_close(inputs[1], after)
+
+
+@pytest.mark.parametrize("rows", CommonRows)
+def test_reductions_of_the_same_data_apart_and_together(rows, monkeypatch):
+    n, g, c, h, w = shape = (8, 4, 2, 8, 16)
+    x, grad, weight = noise(n, g * c, h, w), noise(n, g * c, h, w, seed=1), noise(g * c)
+    wide = x.reshape(n, g, c * h * w)
+    mean = wide.mean(2)
+    inputs = [x, grad, weight, mean, 1 / ((wide**2).mean(2) - mean**2 + 1e-5).sqrt()]
+    monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(Choice(rows=rows)))
+    found = check(group_norm_backward(shape), *inputs, tolerance=2e-4)
+    together = any(piece.co_reduced for piece in found.segmented.segments)
+    assert together == (rows is CommonRows.CUT)
+
+
+@pytest.mark.parametrize("halves", [False, True])
+def test_any_value_can_be_in_memory(halves, monkeypatch):
+    def body(fd, *given):
+        wide = [fd.ops.cast(x, DataType.Float) for x in given]
+        return attention(fd, *wide)
+
+    inputs = [noise(2, 5, 40), crossed(2, 5, 40), noise(2, 5, 40, seed=2)]
+    inputs = [x.half() for x in inputs] if halves else inputs
+    names = set()
+
+    def note(fusion, device, make):
+        names.update(can_be_kept(fusion))
+        return make(HEURISTIC)
+
+    monkeypatch.setattr(pipeline, "refined", note)
+    lowered(body, inputs)
+    assert {"tv0", "tv1", "tv2"} < names
+    for name in sorted(names):
+        choice = Choice(kept=(name,))
+        monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make, c=choice: make(c))
+        found = check(body, *inputs)
+        assert kept(found) == (name,)

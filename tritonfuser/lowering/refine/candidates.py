@@ -1,0 +1,89 @@
+"""Kernels and their time in, the values out that could be in memory, each with what that may save.
+
+Those are the waists of the graph: where a chain of ops is narrowest before a reduction or a view,
+and behind a value that several ops use. Inputs that do not lie in the order of their dims are among
+them: a copy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...device import LEAST_KERNEL_S, DeviceProperties
+from ...ir import Fusion, Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Pointwise, View
+from ...shapes import contiguous_strides
+from ...symbolic.sizes import hint
+from ..access.aliases import buffer_strides
+from ..access.read_footprint import is_reducer
+from ..passes.invariants.counts import is_fused
+from ..passes.invariants.materialize import can_be_kept
+from .priced import Priced
+
+
+def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:
+    """For each value that could be in memory the most seconds that it may save, if that is any.
+
+    It saves at most what the kernels that compute or load it take beyond the time of their bytes.
+    It costs a kernel, and its own bytes, written once and read once. Of values that are alike in
+    both the first and the last are taken: what lies between differs little.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        In which values are put into memory.
+    now : Priced
+        The kernels without those values in memory.
+    """
+    apart = can_be_kept(fusion)
+    alike: dict[tuple[float, ...], list[str]] = {}
+    for value in dict.fromkeys(_waists(fusion)):
+        if value.name in apart:
+            users = (each.seconds for each in now.excesses if value.name in each.values)
+            cost = LEAST_KERNEL_S + 2 * _held_bytes(value) / device.bandwidth_bytes_per_s
+            alike.setdefault((cost, *users), []).append(value.name)
+    found: dict[str, float] = {}
+    for (cost, *seconds), names in alike.items():
+        if sum(seconds) > cost:
+            found.update(dict.fromkeys((names[0], names[-1]), sum(seconds) - cost))
+    return found
+
+
+def _waists(fusion: Fusion) -> Iterator[Value]:
+    for value in fusion.inputs:
+        if value.is_tensor and value in fusion.consumers:
+            strides = buffer_strides(fusion, value)
+            if strides != contiguous_strides(value.tensor.sizes):
+                yield value
+    for node in fusion.nodes:
+        is_view = isinstance(as_call(node).op.form, View)
+        if is_view or is_reducer(node):
+            yield from (_narrowest(fusion, v) for v in node.operands() if v.is_tensor)
+        branches = len(fusion.consumers.get(node.out, ())) > 1
+        if is_fused(node) and node.out.is_tensor and (is_view or branches):
+            yield _narrowest(fusion, node.out)
+
+
+def _narrowest(fusion: Fusion, value: Value) -> Value:
+    """The one of least bytes of a value and those that it is computed of alone, in its shape."""
+    best = value
+    while (operand := _only_operand(fusion.producers.get(value), value)) is not None:
+        value = operand
+        if _held_bytes(value) < _held_bytes(best):
+            best = value
+    return best
+
+
+def _only_operand(node: Node | None, value: Value) -> Value | None:
+    """What a value is computed of element by element, if that is one tensor that is computed."""
+    if node is None or not isinstance(as_call(node).op.form, Pointwise):
+        return None
+    tensors = [v for v in node.operands() if v.is_tensor and hint(v.tensor.numel) > 1]
+    if len(tensors) != 1 or tensors[0].tensor.sizes != value.tensor.sizes:
+        return None
+    return tensors[0]
+
+
+def _held_bytes(value: Value) -> int:
+    return hint(value.tensor.numel) * value.dtype.info.bytes

@@ -1,0 +1,109 @@
+"""A fusion in, its kernels out: as the heuristics cut it, or in less time by the cost model.
+
+Rules cut a fusion by legality and by bytes. They do not see that a kernel reads one tensor along
+another axis than the rest, a sector for each element, or computes a value again for each of its
+uses. Where the model says that kernels take much longer than their bytes, other ways to cut are
+tried: with one more value in memory, or one less, and with reductions split in another way. The one
+of the least time is taken, and changed further, as long as a change saves more than the model errs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...device import DeviceProperties
+from ...ir import Fusion
+from ..fuse.segmentation import HEURISTIC, Choice
+from ..fuse.split_policy import CommonRows
+from ..passes.materialization import materialize_shared
+from ..segments import SegmentedFusion
+from .candidates import candidates
+from .priced import SLOW, Priced, moved_bytes, priced
+
+GAIN = 0.25
+"""Share of the time that a change has to save: what the model errs by, about, where tensors lie
+across (of 125 random definitions half are within 40%)."""
+
+WORTH_S = 3e-5
+"""Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
+tried for some tenths of a second, which 10,000 calls win back."""
+
+LEAST_S = 2e-6
+"""Kernels whose bytes take less together are not looked at."""
+
+MOST_TRIED = 8
+"""Ways to cut that are tried for a change."""
+
+MOST_CHANGES = 4
+"""Changes that are made."""
+
+
+def refined(
+    fusion: Fusion, device: DeviceProperties, make: Callable[[Choice], SegmentedFusion]
+) -> SegmentedFusion:
+    """The kernels of a fusion whose sizes do not vary.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        Simplified.
+    device : DeviceProperties
+        The device to schedule for.
+    make : callable
+        Cuts the fusion by a choice.
+    """
+    first, bandwidth = make(HEURISTIC), device.bandwidth_bytes_per_s
+    if device.is_cpu or sum(map(moved_bytes, first.segments)) < LEAST_S * bandwidth:
+        return first
+    best, choice = priced(first, device), Choice(kept=first.rewrites.invariants)
+    base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
+    for _ in range(MOST_CHANGES):
+        found = _changed(base, device, make, best, choice) if _is_slow(best) else None
+        if found is None:
+            break
+        best, choice = found
+    return best.segmented
+
+
+def _is_slow(now: Priced) -> bool:
+    """Whether there is much to gain."""
+    return now.excess > max(WORTH_S, (1 - 1 / SLOW) * now.seconds)
+
+
+def _changed(
+    base: Fusion,
+    device: DeviceProperties,
+    make: Callable[[Choice], SegmentedFusion],
+    now: Priced,
+    choice: Choice,
+) -> tuple[Priced, Choice] | None:
+    """The change that saves most; None if none saves enough.
+
+    What may save most is tried first, and nothing that may save no more than was saved.
+    """
+    best, saved = None, GAIN * now.seconds
+    possible = _possible(base, device, now, choice)
+    for each in sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]:
+        if possible[each] > saved:
+            found = priced(make(each), device)
+            if now.seconds - found.seconds > saved:
+                best, saved = (found, each), now.seconds - found.seconds
+    return best
+
+
+def _possible(
+    base: Fusion, device: DeviceProperties, now: Priced, choice: Choice
+) -> dict[Choice, float]:
+    """Other choices, each with the most seconds that it may save."""
+    found: dict[Choice, float] = {}
+    if now.segmented.rewrites.splits:
+        others = (rows for rows in CommonRows if rows is not choice.rows)
+        found.update((replace(choice, rows=rows), now.excess) for rows in others)
+    for name in choice.kept or ():
+        fewer = tuple(other for other in choice.kept or () if other != name)
+        found[replace(choice, kept=fewer)] = now.excess
+    for name, saved in candidates(base, now, device).items():
+        if name not in (choice.kept or ()):
+            found[replace(choice, kept=(*(choice.kept or ()), name))] = saved
+    return found
