@@ -40,10 +40,13 @@ variance of the columns of 8192 x 8193 took 45 us by these steps, 53 by shorter 
 MIN_COLUMNS = 16
 """Columns of a tile of a launch-bound tensor, at least."""
 
-WHOLE_TILE_ELEMENTS = 4096
-"""Most elements of whole columns that a program of a launch-bound tensor takes at once, 16 a
-thread. H200, sums of 256 x 1024 partial results of a layer norm's backward: a tenth less time than
-by tiles of 8 columns."""
+WHOLE_TILE_ELEMENTS = 16384
+"""Most elements of whole columns that a program of a launch-bound tensor takes at once, of all sums
+together, so that all of its loads are in flight: 16 a thread, 32 of 16 warps. H200, sums of 256 x
+1024 partial results of a layer norm's backward: a tenth less time than by tiles of 8 columns."""
+
+MIN_SHORT_COLUMNS = 8
+"""Columns of such a tile, at least: a sector of float32."""
 
 HALF_STEP_BYTES = 700 << 20
 """Most bytes of 16-bit tensors for which steps of 4 warps are better than of 8. H200, sums of the
@@ -99,9 +102,12 @@ def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     """Small tensors of short columns: whole columns at once, by many programs."""
     block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
     few = ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count
-    if not facts.is_launch_bound or not few or block_x * column > WHOLE_TILE_ELEMENTS:
+    most = WHOLE_TILE_ELEMENTS // max(problem.accumulators, 1)
+    while block_x > MIN_SHORT_COLUMNS and block_x * column > most:
+        block_x //= 2
+    if not facts.is_launch_bound or not few or block_x * column > most:
         return None
-    return ColumnTile(block_x, column, warps_for(block_x * column, 16, most=8))
+    return ColumnTile(block_x, column, warps_for(block_x * column, 16, most=16))
 
 
 def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:

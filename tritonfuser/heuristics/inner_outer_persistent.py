@@ -13,8 +13,9 @@ from math import gcd
 
 from ..device import MAX_BLOCK_ELEMENTS
 from .cooperative_rows import cooperative_params, cooperative_split
-from .integers import next_power_of_2, warps_for
+from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
+from .looped_rows import programs_for, step_of
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
@@ -24,28 +25,12 @@ from .row_tiling import row_alignment, tile_row
 REGISTER_ELEMENTS = 36 * 1024
 """Elements of a program's row and of its partial results together that stay in registers."""
 
-STEP_BYTES = 16384
-"""Bytes that a program reads of the widest tensor in a step."""
-
-MAX_STAGES = 3
-"""Pipeline stages. H200: a loop without a pipeline took 25% longer."""
-
 MIN_ROWS_PER_PROGRAM = 2
 """Rows that a program should have at least. With fewer, partial results cost more than they
 save."""
 
-MAX_SINGLE_ROWS = 4
-"""Rows of a program up to which a step has one. H200, backward of a layer norm of 512 x 1024 in
-float32: 10.0 us with one row a step, 15.0 with all four."""
-
 MIN_ROWS = 64
 """Rows of a problem from which one kernel is faster than several."""
-
-ONE_PROGRAM_ROW = 2048
-"""Elements of a row from which an SM has one program. It has two for shorter rows."""
-
-WIDE_BLOCK = 8192
-"""Elements of a block without tails from which a program may have 16 warps."""
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -93,7 +78,7 @@ def split(problem: Problem) -> int:
     if not _fits(problem):
         chosen = cooperative_split(problem)
         return 1 if chosen is None else chosen.groups // batch
-    programs = problem.device.sm_count * (1 if problem.reduced > ONE_PROGRAM_ROW else 2)
+    programs = programs_for(problem, *tile_row(problem, row_alignment(problem)))
     shares = min(programs // batch, problem.parallel // batch // MIN_ROWS_PER_PROGRAM)
     return max(shares, 2 if batch == 1 else 1)
 
@@ -123,37 +108,15 @@ def propose(problem: Problem) -> HeuristicParams:
     # Only rows of a share begin at the same place of a vector.
     align = row_alignment(problem) if problem.rows_split else 1
     block, tails = tile_row(problem, align)
-    block_m, stages = _rows_and_stages(problem, rows, block, tails)
-    most_warps = 8 if tails or block < WIDE_BLOCK else 16
+    step = step_of(problem, rows, block, tails)
     return InnerOuterPersistentParams(
-        block_m=block_m,
+        block_m=step.rows,
         block_r=block,
         tails=tails,
         align=align,
-        num_warps=warps_for(block_m * block, 16, most=most_warps, least=4),
-        num_stages=stages,
+        num_warps=step.warps,
+        num_stages=step.stages,
     )
-
-
-def _rows_and_stages(
-    problem: Problem, rows: int, block: int, tails: tuple[int, ...]
-) -> tuple[int, int]:
-    """Rows of a step, and the pipeline stages that then fit in shared memory.
-
-    With tails a step has one row: they are loaded a step ahead, and need no reduction over the rows
-    of a tile.
-    """
-    widest = max((s.item_bytes for s in problem.full_loads), default=2)
-    block_m = max(1, min(next_power_of_2(rows), STEP_BYTES // (block * widest)))
-    if tails or rows <= MAX_SINGLE_ROWS:
-        block_m = 1
-    row, stages = block + sum(tails), MAX_STAGES
-    while stages > problem.max_stages(block_m * row):
-        if block_m > 1:
-            block_m //= 2
-        else:
-            stages -= 1
-    return block_m, stages
 
 
 def _fits(problem: Problem) -> bool:

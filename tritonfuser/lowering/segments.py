@@ -30,12 +30,15 @@ class Share:
         The axis that is shared out. Part ``i`` has the positions from ``i * length`` on.
     length : int
         Positions of all parts but the last, which may have fewer.
+    inside : tuple of Axis
+        The further axes that are reduced, which each part has as a whole.
     """
 
     source: Value
     part: Axis
     rows: Axis
     length: int
+    inside: tuple[Axis, ...] = ()
 
     @property
     def way(self) -> tuple[Axis, int, int]:

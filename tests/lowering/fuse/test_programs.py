@@ -202,7 +202,7 @@ def test_rows_are_not_padded_where_programs_are_enough():
     assert [s.scheduler for s in found.segmented.segments] == ["reduction"]
 
 
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("batch", [1, 2])
 def test_uneven_shares_of_rows_that_begin_inside_vectors(batch):
     """A share has neighbouring rows, which begin at different places of a vector."""
     body, shapes = adaptive_norm_backward((batch, 67, 513))

@@ -48,6 +48,14 @@ from ..passes.split_factors import (
 )
 from ..segments import Member
 from .region_work import StoreWork, pays
+from .uneven_shares import (
+    UNALIGNED_GAIN,
+    UNEVEN_GAIN,
+    busiest_rows,
+    programs_of_shares,
+    rows_of_busiest,
+    uneven_shares,
+)
 
 MAX_ROW_SHORTFALL = 4
 """Factor by which rows may have fewer shares than wanted, for reductions over them to share the
@@ -115,17 +123,21 @@ def shares_rows(problem: Problem, member: Member) -> bool:
         A reduction over the rows.
     """
     extents = reduced_extents(member.node)
-    if _may_differ(problem, member):
-        return True
     rows = Rows(problem, extents, known_divisors(extents), False)
-    return choose(env_of(problem), are_shared, rows)
+    if choose(env_of(problem), are_shared, rows):
+        return True
+    found = _uneven(problem, member, split(problem)[0])
+    if found is None:
+        return False
+    return not leaves_idle(problem, programs_of_shares(extents, found) * problem.outer_batch)
 
 
-def _may_differ(problem: Problem, member: Member) -> bool:
-    """Whether the last share may have fewer rows than the others: of one dim of known extent."""
-    extents = reduced_extents(member.node)
-    of_one = len(extents) == 1 and isinstance(as_call(member.node).op.form, Reduction)
-    return of_one and env_of(problem) is None and not problem.on_cpu
+def _uneven(problem: Problem, member: Member, count: int) -> Padded | None:
+    """How to share rows out where the last share may have fewer: of sums, and of known extents."""
+    sums = isinstance(as_call(member.node).op.form, Reduction)
+    if not sums or env_of(problem) is not None or problem.on_cpu:
+        return None
+    return uneven_shares(problem, reduced_extents(member.node), count)
 
 
 def steps_lose(problem: Problem, rows: int, results: int) -> bool:
@@ -182,13 +194,13 @@ def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
     """How to share rows out for reductions over them: evenly where that gives shares enough."""
     extents = reduced_extents(member.node)
     exact = exact_parts(extents, count, of)
-    enough = exact > 1 and are_shared(Rows(problem, extents, known_divisors(extents), False))
-    # Programs that share rows are more than the shares.
-    shares, wanted = (n * problem.outer_batch for n in (exact, count))
-    idle = leaves_idle(problem, shares) and not leaves_idle(problem, wanted)
-    if _may_differ(problem, member) and (idle or not enough):
-        # As a number, parts that divide the rows would do.
-        return Padded(0, count) if exact > 1 else count
+    found = _uneven(problem, member, count)
+    if found is not None:
+        rows = busiest_rows(problem, exact, prod(extents) // exact)
+        # Shares that are uneven have neighbouring rows, which do not begin alike.
+        gain = UNALIGNED_GAIN if of > 1 else UNEVEN_GAIN
+        if gain * rows_of_busiest(problem, extents, found) <= rows:
+            return found
     return Interleaved(exact, of) if of else exact
 
 

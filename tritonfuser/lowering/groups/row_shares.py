@@ -21,9 +21,9 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
     cut = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
     padded = None if cut is None or cut.op != "reshape" else as_call(cut).value("arg")
     pad = None if padded is None else fusion.producers.get(padded)
-    if cut is None or pad is None or pad.op != "pad" or len(call.dims()) != 1:
+    if cut is None or pad is None or pad.op != "pad" or not call.dims():
         return None
-    source, inner = pad.args[0], call.dims()[0]
+    source, (inner, *others) = pad.args[0], call.dims()
     assert isinstance(source, Value)
     dim = inner - 1
     sizes, parts = source.tensor.sizes, cut.out.tensor.sizes
@@ -38,9 +38,10 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
     rows, part = axes.atoms(source)[dim], axes.atoms(node.out)[dim]
     if len(rows) != 1 or len(part) != 1:
         return None
-    (along,) = (axes.axis(atom) for atom in rows)
-    share = Share(source, axes.axis(part[0]), along, parts[inner])
-    return Member(node, axes.index(node.out), axes.index(source), (along,), share=share)
+    along = axes.axis(rows[0])
+    inside = tuple(axes.axis(atom) for d in others for atom in axes.atoms(source)[d - 1])
+    share = Share(source, axes.axis(part[0]), along, parts[inner], inside)
+    return Member(node, axes.index(node.out), axes.index(source), (along, *inside), share=share)
 
 
 def _is_neutral(node: Node, pad: Node, place: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ...heuristics.integers import divisors
@@ -61,13 +61,19 @@ class Padded:
         The parts. They may vary with the sizes of a run.
     interleaved : bool
         Whether part ``i`` of ``n`` has elements ``i, i + n, ...``; else neighbouring ones.
+    apart : bool
+        Whether the second step reduces the dims before it, each as a whole: every position of
+        those has parts of its own. Else the first step does.
     """
 
     place: int
     count: int
     interleaved: bool = False
+    apart: bool = False
 
     def __str__(self) -> str:
+        if self.apart:
+            return f"{self.count} parts of dim {self.place} for each position before it"
         return f"as many as fill the device, of dim {self.place}"
 
 
@@ -189,7 +195,10 @@ def split_factors(
     if isinstance(wanted, Padded):
         # One more than fits at least, so that there is padding at all sizes.
         part = extents[wanted.place] // wanted.count + 1
-        return _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
+        found = _padded_to(dims, dims[wanted.place], wanted.count, part, wanted.interleaved)
+        before = extents[: wanted.place] if wanted.apart else ()
+        whole = dict(zip(dims, before, strict=False))
+        return replace(found, factors={**found.factors, **whole})
     if isinstance(wanted, tuple):
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
     paddable = isinstance(as_call(node).op.form, Reduction | Moments)

@@ -49,6 +49,9 @@ class Nest:
         Whether loads in a loop have eviction policies for the L2 cache.
     row_split : RowSplit or None
         How several programs share each row; None where one program has it whole.
+    rows_of_threads : bool
+        Whether a thread has the same columns of all rows of a step of a loop over rows. Then it
+        needs one accumulator a column, and not one an element.
     """
 
     tiles: tuple[Tile, ...]
@@ -60,6 +63,7 @@ class Nest:
     backwards: bool = False
     evict_hints: bool = True
     row_split: RowSplit | None = None
+    rows_of_threads: bool = False
 
     @property
     def loop_tile(self) -> Tile | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
+from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import (
     HeuristicParams,
@@ -148,8 +149,21 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         ((s, s.axis.extent),),
         row_maps({**s_axes, **m_axes}, segment.reduced, (r, *peeled)),
         sides(m, r, *peeled),
+        rows_of_threads=_has_rows_of_threads(segment, params),
     )
     return _aligned(found, segment, params.row_tiling, place)
+
+
+def _has_rows_of_threads(segment: Segment, params: InnerOuterPersistentParams) -> bool:
+    """Whether the lanes of a program lie along one row, each with the elements of a vector.
+
+    Triton lays lanes along memory first. A row of more lanes takes all of them.
+    """
+    widths = [s.value.dtype.info.bytes for s in segment.stores]
+    widths += [v.dtype.info.bytes for v in segment.inputs if v.is_tensor]
+    vector = VECTOR_BYTES // min(widths, default=VECTOR_BYTES)
+    lanes = params.num_warps * NVIDIA_WARP_SIZE
+    return all(lanes * vector <= width for width in (params.block_r, *params.tails))
 
 
 def _part_of_rows(
@@ -157,10 +171,11 @@ def _part_of_rows(
 ) -> tuple[Tile, dict[Axis, Affine]]:
     """The rows of one part, of which the last may have fewer, and where the parts are."""
     share, part = shares[0], programs[shares[0].part]
-    m, _ = tile_over("m", (Axis("m", share.length),), block)
-    m = replace(m, masked=block is not None, part=part, whole=share.rows.extent)
-    rows = digit(Bounded(part * share.length + digit(m.axis), share.rows.extent))
-    return m, {share.rows: rows, **{other.part: part for other in shares}}
+    m, axes = tile_over("m", (rows := Axis("rows", share.length), *share.inside), block)
+    whole = share.rows.extent * prod(axis.extent for axis in share.inside)
+    m = replace(m, masked=block is not None, part=part, whole=whole)
+    axes[share.rows] = digit(Bounded(part * share.length + axes.pop(rows), share.rows.extent))
+    return m, {**axes, **{other.part: part for other in shares}}
 
 
 def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:

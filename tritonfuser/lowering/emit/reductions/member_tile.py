@@ -93,6 +93,12 @@ class MemberTile:
         """Whether it reduces along the axis that the kernel loops over."""
         return in_loop(self.context.nest, self.member)
 
+    @property
+    def joins_steps(self) -> bool:
+        """Whether the rows of a step are reduced before they join those of the steps before it."""
+        tile = self.tile
+        return self.context.nest.rows_of_threads and self.in_loop and tile.block is not None
+
     def identity(self, kind: str) -> str:
         """The neutral element of a kind of reduction, as text."""
         return literal(neutral(kind, compute_dtype(self.value.dtype)), self.dtype)

@@ -16,11 +16,15 @@ def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
         return None
     identity = tile.identity(form.identity)
     operand = tile.operand(identity)
-    total = tile.accumulator(tile.out, identity, operand.dims)
-    tile.writer.line(f"{total} = {form.combine.format(a=total, b=operand.text)}", tile.loc)
+    whole = not tile.joins_steps
+    step = operand if whole else replace(operand, text=_across(tile, form, operand.text))
+    dims = operand.dims if whole else tile.result_dims(operand)
+    total = tile.accumulator(tile.out, identity, dims)
+    tile.writer.line(f"{total} = {form.combine.format(a=total, b=step.text)}", tile.loc)
 
     def finish() -> None:
-        tile.bind(tile.out, _total_of(tile, form, replace(operand, text=total)))
+        found = replace(operand, text=total, dims=dims)
+        tile.bind(tile.out, _total_of(tile, form, found) if whole else found)
 
     return finish
 
@@ -33,17 +37,19 @@ def row_total(tile: MemberTile, form: Reduction, mark: str = "") -> Name:
 def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") -> Name:
     """A block reduced, joined with the peeled tiles of its rows."""
 
-    def across(text: str) -> str:
-        if tile.tile.block is None:  # one position at a time: there is no block of them
-            return text
-        return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
-
-    text = across(operand.text)
+    text = _across(tile, form, operand.text)
     rest = [t.operand(t.identity(form.identity)) for t in tile.peeled_tiles()]
     for peeled in rest:
-        text = form.combine.format(a=text, b=across(peeled.text))
+        text = form.combine.format(a=text, b=_across(tile, form, peeled.text))
     held = operand.held if form.identity in ("lowest", "highest") else None
     if text == operand.text and tile.in_loop:
         return Name(text, tile.dtype, tile.result_dims(operand), held=held)
     found = tile.define(tile.out, text, tile.result_dims(operand), mark)
     return replace(found, held=held)
+
+
+def _across(tile: MemberTile, form: Reduction, text: str) -> str:
+    """A block reduced along its axis, which it keeps."""
+    if tile.tile.block is None:  # one position at a time: there is no block of them
+        return text
+    return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
