@@ -15,6 +15,7 @@ from ..segments import Member
 from . import questions
 from .common_rows import Splits, common_rows
 from .grouper import Grouper
+from .kept_rows import kept_rows
 
 
 class CommonRows(Enum):
@@ -45,9 +46,11 @@ def choose_splits(grouper: Grouper, rows: CommonRows) -> Splits:
     rows : CommonRows
         Whether reductions of other groups share the first step of a kernel's.
     """
-    found = Splits()
+    found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
-        if group.library is not None or any(m.node.out in found.parts for m in group.members):
+        if group.library is not None or any(
+            m.node.out in found.parts for m in (*group.members, *group.outer)
+        ):
             continue
         splits = Splits()
         if rows is not CommonRows.APART:
