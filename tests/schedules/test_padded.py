@@ -7,6 +7,10 @@ import json
 import pytest
 import torch
 
+from tests.lowering.fuse.test_norm_backwards import UNEVEN, norm_backward
+from tests.lowering.fuse.test_programs import tensors
+from tests.lowering.harness import record
+from tests.schedules.test_round_trip import check_fixed
 from tritonfuser import FusionDefinition, ParamsError, Schedule
 
 LOOP = {"block_x": 16, "block_r": 64, "persistent": False}
@@ -87,4 +91,44 @@ def test_what_cannot_be_padded():
         fd.run([x], schedule=data)
     data["splits"][0] |= {"parts": 51, "padded": 0}
     with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected parts of the reduced"):
+        fd.run([x], schedule=data)
+
+
+@pytest.mark.parametrize("like", [*UNEVEN, (16, 9, 48)], ids=str)
+def test_a_schedule_of_shares_gives_the_same_kernels(like):
+    """Of sums over rows of two dims, and of one that keeps a dim of those."""
+    for sums in (("weight", "bias"), ("weight", "bias", 0)):
+        body, shapes = norm_backward(like, *sums)
+        inputs = tensors(shapes, torch.float32)
+        check_fixed(record(body, inputs), inputs)
+
+
+@pytest.mark.parametrize("interleave", [0, 1])
+def test_parts_for_each_position_of_the_dims_before(interleave):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1, -1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0, 1, 2]))
+    split = {"value": "tv1", "parts": [-1, 4, 1], "padded": 1, "interleave": interleave}
+    pieces = [
+        {"scheduler": "reduction", "computes": [name], "params": LOOP} for name in ("tv4", "tv1")
+    ]
+    data = {"version": 1, "splits": [split], "segments": pieces}
+    for shape in [(3, 100, 2, 33), (5, 130, 3, 7), (2, 50, 2, 16)]:
+        x = torch.randn(shape)
+        (found,) = fd.run([x], schedule=data)
+        torch.testing.assert_close(found, x.sum((0, 1, 2)), rtol=1e-4, atol=1e-4)
+        assert fd.schedule([x], schedule=data) == Schedule.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    ("parts", "padded"), [([-1, 1, 1], 1), ([2, 4, 1], 1), ([-1, 4, 2], 1), ([-1, 4, 1], 0)]
+)
+def test_parts_for_each_position_are_of_one_dim(parts, padded):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([4, 10, 2, 33], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0, 1, 2]))
+    x = torch.randn(4, 10, 2, 33)
+    data = fd.schedule([x]).to_dict()
+    data["splits"] = [{"value": "tv1", "parts": parts, "padded": padded}]
+    with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected -1 for each reduced dim"):
         fd.run([x], schedule=data)

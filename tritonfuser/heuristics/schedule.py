@@ -40,8 +40,9 @@ class ReductionSplit:
         ``n`` is a multiple of this where the extents allow it.
     padded : int
         The reduced dim, by its place among them, that is padded to hold ``parts`` whole parts,
-        whatever its extent; ``interleave`` is 1 where they are interleaved. -1: none, but for an
-        extent without divisors.
+        whatever its extent; ``interleave`` is 1 where they are interleaved. A list of ``parts`` is
+        then -1 for each dim before it, of which each position has parts of its own, and 1 for each
+        behind it. -1: none, but for an extent without divisors.
     """
 
     value: str

@@ -70,8 +70,10 @@ def _parts(
     """The parts of a split, in which each step has something to reduce."""
     node = fusion.producers[value]
     product = isinstance(as_call(node).op.form, Contraction)
-    if product or not isinstance(split.parts, int):
-        _refuse_fields(split, path)
+    if product or isinstance(split.parts, str):
+        _refuse_fields(split, path, "interleave", "padded")
+    elif isinstance(split.parts, tuple) and split.padded == -1:
+        _refuse_fields(split, path, "interleave")
     if isinstance(split.parts, str):
         return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
     if product:
@@ -97,9 +99,10 @@ def _has_two_steps(node: Node, wanted: SplitParts) -> bool:
     return bool(cut.first and cut.second)
 
 
-def _refuse_fields(split: ReductionSplit, path: str) -> None:
-    """Refuse what is read of a number of parts of a reduction alone."""
-    for name, unset in (("interleave", 0), ("padded", -1)):
+def _refuse_fields(split: ReductionSplit, path: str, *names: str) -> None:
+    """Refuse what is read of a number of parts of a reduction, or of a padded dim, alone."""
+    for name in names:
+        unset = {"interleave": 0, "padded": -1}[name]
         if getattr(split, name) != unset:
             raise ParamsError(
                 f"{path}.{name}: expected {unset} where parts are not a number of parts of a "
@@ -121,26 +124,46 @@ def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> int:
 def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     """The parts of a reduction as the pass takes them."""
     wanted, extents = split.parts, reduced_extents(node)
+    _refuse_padding(node, split, path)
     if isinstance(wanted, tuple):
         if len(wanted) != len(extents) or 0 in wanted:
             raise ParamsError(
                 f"{path}.parts: expected a factor for each of {len(extents)} reduced dims, not 0, "
                 f"got {list(wanted)}"
             )
+        if split.padded != -1:
+            return _parts_apart(wanted, split, path)
         pairs = zip(wanted, extents, strict=True)
         return tuple(_given_factor(n, extent, f"{path}.parts") for n, extent in pairs)
     assert isinstance(wanted, int)
     if wanted < 2:
         raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
     if split.padded != -1:
-        dims = len(extents) if isinstance(as_call(node).op.form, Reduction | Moments) else 0
-        if split.padded >= dims:
-            raise ParamsError(
-                f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "
-                f"be padded, got {split.padded}"
-            )
         return Padded(split.padded, wanted, bool(split.interleave))
     return Interleaved(wanted, split.interleave) if split.interleave else wanted
+
+
+def _refuse_padding(node: Node, split: ReductionSplit, path: str) -> None:
+    """Refuse to pad a dim that is not there, or the operand of an op without a neutral element."""
+    paddable = isinstance(as_call(node).op.form, Reduction | Moments)
+    dims = len(reduced_extents(node)) if paddable else 0
+    if split.padded >= dims:
+        raise ParamsError(
+            f"{path}.padded: expected -1, or the place of one of {dims} reduced dims that can "
+            f"be padded, got {split.padded}"
+        )
+
+
+def _parts_apart(wanted: tuple[int, ...], split: ReductionSplit, path: str) -> Padded:
+    """Parts of a padded dim, for each position of the dims before it."""
+    place, count = split.padded, wanted[split.padded]
+    behind = len(wanted) - place - 1
+    if count < 2 or wanted != (-1,) * place + (count,) + (1,) * behind:
+        raise ParamsError(
+            f"{path}.parts: expected -1 for each reduced dim before the padded one, 2 or more parts"
+            f" of that, and 1 for each behind it, got {list(wanted)}"
+        )
+    return Padded(place, count, bool(split.interleave), apart=True)
 
 
 def _given_factor(wanted: int, extent: int, path: str) -> int:

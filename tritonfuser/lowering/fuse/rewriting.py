@@ -56,8 +56,7 @@ def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
     if isinstance(wanted, Interleaved):
         return ReductionSplit(value=value.name, parts=wanted.count, interleave=wanted.multiple_of)
     if isinstance(wanted, Padded):
-        # As many as in this run: a schedule that is given does not choose.
-        parts, interleave = hint(wanted.count), int(wanted.interleaved)
+        parts, interleave = _padded_parts(fusion, value, wanted), int(wanted.interleaved)
         return ReductionSplit(
             value=value.name, parts=parts, interleave=interleave, padded=wanted.place
         )
@@ -67,6 +66,15 @@ def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
         pairs = zip(wanted, reduced_extents(fusion.producers[value]), strict=True)
         return ReductionSplit(value=value.name, parts=tuple(_factor(*pair) for pair in pairs))
     return ReductionSplit(value=value.name, parts=wanted)
+
+
+def _padded_parts(fusion: Fusion, value: Value, wanted: Padded) -> int | tuple[int, ...]:
+    """As many as in this run: a schedule that is given does not choose."""
+    count = hint(wanted.count)
+    if not wanted.apart:
+        return count
+    behind = len(reduced_extents(fusion.producers[value])) - wanted.place - 1
+    return (-1,) * wanted.place + (count,) + (1,) * behind
 
 
 def _factor(factor: int, extent: int) -> int:

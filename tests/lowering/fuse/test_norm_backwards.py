@@ -1,0 +1,111 @@
+"""Backwards of norms with sums over rows of several dims: how rows are shared out, and the numbers.
+
+Rows ``(n, t)`` are shared out over programs: all of them in a row, or those of each ``n`` apart
+where that leaves the busiest multiprocessor with fewer. A sum may keep ``t``, as the gradient of
+position embeddings does.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.lowering.fuse.test_programs import normalized, over_rows, tensors
+from tests.lowering.harness import check, record, schedulers, small
+
+
+def norm_backward(like, *sums):
+    """A layer norm's backward: its gradient, the sum over the rows of each kind, one that keeps a
+    dim where that is a number."""
+
+    def body(fd, g, x, mean, scale, weight):
+        hat = normalized(fd, x, mean, scale, like)
+        grad = fd.ops.mul(g, fd.ops.broadcast_in_dim(weight, list(like), [2]))
+        mean_of = lambda v: over_rows(fd, fd.ops.mul(fd.ops.sum(v, [2]), 1 / like[2]), like)  # noqa: E731
+        along = fd.ops.mul(hat, mean_of(fd.ops.mul(grad, hat)))
+        dx = fd.ops.mul(
+            fd.ops.sub(fd.ops.sub(grad, mean_of(grad)), along), over_rows(fd, scale, like)
+        )
+        whole = {"weight": fd.ops.mul(g, hat), "bias": g, "dx": dx}
+        found = [fd.ops.sum(whole[name], [0, 1]) for name in sums if isinstance(name, str)]
+        kept = [fd.ops.sum(dx, [dim]) for dim in sums if isinstance(dim, int)]
+        return dx, *found, *kept
+
+    return body, [like, like, like[:2], like[:2], like[2:]]
+
+
+def inputs_of(shapes, seed=0):
+    torch.manual_seed(seed)
+    return [torch.randn(shape) for shape in shapes]
+
+
+UNEVEN = {
+    # One of the dims, and the place of the padded one: with other dims inside, of steps of one row
+    # and of several, with peeled tiles, of rows that begin inside vectors.
+    (5, 37, 24): ((-1, 10), 1),
+    (61, 5, 1024): (16, 0),
+    (29, 5, 1100): (15, 0),
+    (2, 71, 513): ((-1, 15), 1),
+}
+"""Sizes -> parts and the place of the padded dim."""
+
+
+@pytest.mark.parametrize("like", UNEVEN, ids=str)
+def test_values_of_uneven_shares_of_several_dims(like):
+    body, shapes = norm_backward(like, "weight", "bias")
+    found = check(body, *inputs_of(shapes), facts=small(4), tolerance=1e-3)
+    assert schedulers(found) == ["inner_outer_persistent", "reduction"]
+    splits = found.segmented.rewrites.splits
+    assert [(s.parts, s.padded) for s in splits] == [UNEVEN[like]] * 2
+    first = found.segmented.segments[0]
+    assert {len(share.inside) for share in first.shares} == {1 - UNEVEN[like][1]}
+
+
+def test_rows_behind_the_last_share_do_not_count():
+    """Each row is counted once: a sum of ones is exact."""
+    like = (61, 5, 1024)
+    body, shapes = norm_backward(like, "bias")
+    ones = [torch.ones(shape) for shape in shapes]
+    found = check(body, *ones, facts=small(4), tolerance=0)
+    assert found.segmented.segments[0].shares
+
+
+def test_infinite_and_missing_numbers_stay_in_their_columns():
+    like = (5, 37, 24)
+    body, shapes = norm_backward(like, "bias")
+    g, *rest = inputs_of(shapes)
+    g[4, 36, 3], g[0, 0, 5], g[2, 20, 7] = float("inf"), float("nan"), float("-inf")
+    check(body, g, *rest, facts=small(4), tolerance=1e-3)
+
+
+def test_the_last_programs_rows_of_steps_are_masked_on_a_gpu_too():
+    like = (61, 5, 1024)
+    body, shapes = norm_backward(like, "weight", "bias")
+    given = tensors(shapes, torch.float32)
+    reports = record(body, given).compile_for("sm_90", given)
+    assert all(report.spill_bytes == 0 for report in reports)
+
+
+KEPT = [
+    ((16, 9, 48), ("weight", "bias", 0), 5),
+    ((6, 50, 1024), ("weight", 0), 4),
+    ((12, 7, 1100), ("weight", "dx", 0), 5),
+    ((5, 37, 24), ("bias", 0), 4),
+    ((5, 37, 24), (0,), 3),
+]
+
+
+@pytest.mark.parametrize(("like", "sums", "members"), KEPT)
+def test_sums_that_keep_a_dim_are_done_with_those_that_do_not(like, sums, members):
+    """The kernel of the rows has the two sums along them too."""
+    body, shapes = norm_backward(like, *sums)
+    found = check(body, *inputs_of(shapes), facts=small(4), tolerance=1e-3)
+    first, *rest = found.segmented.segments
+    assert first.scheduler == "inner_outer_persistent"
+    assert len(first.members) == members
+    assert all(piece.bytes_read < first.bytes_read for piece in rest)
+
+
+def test_sums_that_keep_different_dims():
+    body, shapes = norm_backward((12, 7, 110), "bias", 0, 1)
+    check(body, *inputs_of(shapes), facts=small(4), tolerance=1e-3)
