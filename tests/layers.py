@@ -56,7 +56,7 @@ ROOMS = {
         {"programs"},
         {"column_tiles", "interpreter_tiles", "row_tiling"},
         {"column_norms", "column_sums", "cooperative_rows", "long_rows"},
-        {"requirements"},
+        {"looped_rows", "requirements"},
         {
             "inner_outer_persistent",
             "inner_persistent",

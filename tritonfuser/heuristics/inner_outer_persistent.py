@@ -15,7 +15,7 @@ from ..device import MAX_BLOCK_ELEMENTS
 from .cooperative_rows import cooperative_params, cooperative_split
 from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
-from .looped_rows import programs_for, step_of
+from .looped_rows.steps import programs_for, step_of
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .problem import Problem
 from .programs import idle_reason, leaves_idle

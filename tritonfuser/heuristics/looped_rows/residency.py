@@ -1,0 +1,96 @@
+"""How many programs of a step a multiprocessor has room for: registers, threads, shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...device import VECTOR_BYTES
+from ..integers import TUNED_WARP_SIZE, ceil_div
+from ..problem import Problem
+
+STAGES = (3, 4)
+"""Pipeline stages: as a rule, and where fewer bytes are in flight. H200: a loop without a pipeline
+took 25% longer."""
+
+REGISTERS = 24.0
+"""Registers of a thread for addresses and counters. These figures are of kernels compiled for
+sm_90: backwards of layer norms with one to four sums over rows, two to four tensors."""
+
+REGISTERS_ELEMENT = 2.2
+"""For each element of a step, beside those that are loaded."""
+
+REGISTERS_LOAD = 0.3
+"""For each element of a step and each tensor that is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a program has in a step of its loop.
+
+    Attributes
+    ----------
+    rows : int
+        Rows.
+    warps : int
+        Warps of the program.
+    stages : int
+        Pipeline stages.
+    """
+
+    rows: int
+    warps: int
+    stages: int = STAGES[0]
+
+
+def resident(problem: Problem, step: Step, width: int) -> int:
+    """Programs that the registers and threads of a multiprocessor have room for, at least one.
+
+    Parameters
+    ----------
+    width : int
+        Elements of a row's tiles.
+    """
+    device, threads = problem.device, step.warps * problem.device.warp_size
+    registers = ceil_div(int(_registers(problem, step, width)), 8) * 8
+    by_registers = device.registers_per_sm // (registers * threads)
+    return max(1, min(by_registers, device.max_threads_per_sm // threads))
+
+
+def bytes_in_flight(problem: Problem, step: Step, width: int, here: int) -> int:
+    """Bytes in flight of a multiprocessor that has ``here`` programs."""
+    return (STAGES[0] - 1) * here * _step_bytes(problem, step, width)
+
+
+def has_room(problem: Problem, step: Step, width: int, here: int, stages: int) -> bool:
+    """Whether the stages of ``here`` programs fit in shared memory, with an eighth left for
+    reductions between lanes."""
+    wanted = (stages - 1) * _step_bytes(problem, step, width)
+    device = problem.device
+    alone = 8 * wanted <= 7 * device.shared_bytes_per_block
+    return alone and 8 * wanted * here <= 7 * device.shared_bytes_per_sm
+
+
+def elements_of(step: Step, width: int) -> int:
+    """Elements of a step that a thread has."""
+    return max(step.rows * width // (step.warps * TUNED_WARP_SIZE), 1)
+
+
+def vector_elements(problem: Problem) -> int:
+    """Elements that a thread loads at once of the narrowest tensor."""
+    return VECTOR_BYTES // min((s.item_bytes for s in problem.streams), default=VECTOR_BYTES)
+
+
+def _registers(problem: Problem, step: Step, width: int) -> float:
+    """Registers of a thread, about."""
+    elements = elements_of(step, width)
+    weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
+    lanes = step.warps * TUNED_WARP_SIZE
+    # Where a row has fewer lanes, threads have other columns of other rows.
+    along = lanes * vector_elements(problem) <= width
+    columns = max(width // lanes, 1) if along else elements
+    kept = REGISTERS_ELEMENT + REGISTERS_LOAD * len(problem.full_loads)
+    return REGISTERS + columns * (problem.outer_members + weights) + elements * kept
+
+
+def _step_bytes(problem: Problem, step: Step, width: int) -> int:
+    return step.rows * width * sum(s.item_bytes for s in problem.full_loads)

@@ -1,0 +1,119 @@
+"""How many programs loop over the rows, and what each has in a step.
+
+The lanes of a program lie along one row, each with the elements of a vector or more, so that a
+thread has the same columns of every row and carries one number for each of them. Steps of several
+rows give it independent work. All programs should be resident at once: those that are not begin
+when the others have ended.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from ..column_sums import MIN_SHORT_COLUMNS, WHOLE_TILE_ELEMENTS
+from ..integers import TUNED_WARP_SIZE, ceil_div
+from ..problem import Problem
+from .residency import (
+    STAGES,
+    Step,
+    bytes_in_flight,
+    elements_of,
+    has_room,
+    resident,
+    vector_elements,
+)
+
+THREAD_ELEMENTS = 16
+"""Elements of a step that a thread has where there are rows enough."""
+
+MOST_THREAD_ELEMENTS = 32
+"""Elements of a step of a thread, at most, where programs are few."""
+
+LANE_ELEMENTS = 8
+"""Elements of a row that a lane has at least. With fewer, more warps wait for one another in each
+reduction along the row. H200, backward of a layer norm in float32: of 8192 x 1024 29 us with these,
+30 with half; of 2048 x 1536 13.6 and 15.4; of 8100 x 1152 48 and 60."""
+
+WARPS_PER_SM = 16
+"""Warps of a multiprocessor that hide the latency of reductions along rows."""
+
+FLIGHT_BYTES = 48 << 10
+"""Bytes of loads of a multiprocessor that should be in flight (H200)."""
+
+MAX_SINGLE_ROWS = 4
+"""Rows of a program up to which a step has one. H200, backward of a layer norm of 512 x 1024 in
+float32: 10.0 us with one row a step, 15.0 with all four."""
+
+STEP_S = 0.7e-6
+"""Seconds that a program takes for a step when it waits for nothing but its own reductions."""
+
+JOIN_S = 1.2e-6
+"""Seconds of a step of the kernel that joins partial results, which come from the L2 cache."""
+
+WIDE_BLOCK = 8192
+"""Elements of a block without tails from which a program may have 16 warps."""
+
+
+def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> Step:
+    """The step of programs that are as many as the problem says.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a program.
+    block, tails : int, tuple of int
+        The tiles of a row.
+    """
+    warps, width = _warps(problem, block, tails), block + sum(tails)
+    programs = ceil_div(max(problem.outer_batch, 1), problem.device.sm_count)
+    here = min(programs, resident(problem, Step(1, warps), width))
+    found = Step(1, warps)
+    while not tails and rows > MAX_SINGLE_ROWS and 4 * found.rows <= rows:
+        larger = Step(2 * found.rows, warps)
+        elements = elements_of(larger, width)
+        flying = bytes_in_flight(problem, found, width, here)
+        enough = elements > THREAD_ELEMENTS and flying >= FLIGHT_BYTES
+        if enough or elements > MOST_THREAD_ELEMENTS or resident(problem, larger, width) < here:
+            break
+        found = larger
+    few = bytes_in_flight(problem, found, width, here) < FLIGHT_BYTES
+    stages = STAGES[few]
+    while stages > 1 and not has_room(problem, found, width, here, stages):
+        stages -= 1
+    return Step(found.rows, warps, stages)
+
+
+def programs_for(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
+    """Programs that rows should be shared out over.
+
+    With more of them each has fewer rows to go through, and there are more partial results to
+    write, to read again and to join: ``rows / programs * seconds of a row + programs * seconds of a
+    partial row`` is least at the square root.
+
+    Parameters
+    ----------
+    block, tails : int, tuple of int
+        The tiles of a row.
+    """
+    warps, width = _warps(problem, block, tails), block + sum(tails)
+    rows = 1 if tails else max(THREAD_ELEMENTS // max(width // (warps * TUNED_WARP_SIZE), 1), 1)
+    device = problem.device
+    here = min(resident(problem, Step(rows, warps), width), ceil_div(WARPS_PER_SM, warps))
+    best = int(sqrt(problem.parallel * STEP_S / rows / _partial_s(problem)))
+    most = here * device.sm_count
+    return min(most, max(best // device.sm_count, 1) * device.sm_count)
+
+
+def _partial_s(problem: Problem) -> float:
+    """Seconds that one program's partial results take: their bytes, and their share of the steps of
+    the kernel that joins them, whose programs have few columns each."""
+    members, bandwidth = problem.outer_members, problem.device.bandwidth_bytes_per_s
+    joined = WHOLE_TILE_ELEMENTS // MIN_SHORT_COLUMNS
+    return members * (8 * problem.reduced / bandwidth + JOIN_S / joined)
+
+
+def _warps(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
+    """Warps whose lanes make up one row."""
+    most = 8 if tails or block < WIDE_BLOCK else 16
+    lane = max(vector_elements(problem), LANE_ELEMENTS)
+    return max(1, min(most, block // (TUNED_WARP_SIZE * lane)))
