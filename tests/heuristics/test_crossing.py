@@ -97,3 +97,20 @@ def test_a_tensor_that_lies_across_both_axes_stays_out() -> None:
     found = lowered(record(body, given), given)
     assert schedulers(found) == ["reduction", "transpose"]
     check(body, noise(3, 20, 33), noise(3, 33, 20), facts=small(2))
+
+
+def mixed(fd: Any, *tensors: Any) -> Any:
+    """A norm of many tensors, of which the last lies across the rows."""
+    total, *others, across = tensors
+    for other in others:
+        total = fd.ops.add(total, other)
+    total = fd.ops.mul(total, fd.ops.permute(across, [1, 0]))
+    return fd.ops.sub(total, fd.ops.max(total, [1], keepdim=True))
+
+
+def test_a_row_kernel_may_cross_one_tensor_where_kernels_more_would_read_many() -> None:
+    shapes = [(16384, 4096)] * 7 + [(4096, 16384)]
+    given = [torch.empty(*shape, device="meta", dtype=torch.float32) for shape in shapes]
+    found = lowered(record(mixed, given), given)
+    assert "inner_persistent" in schedulers(found)
+    assert len(found.segmented.segments) <= 2

@@ -253,10 +253,18 @@ class Problem:
         where other programs want its other elements. Tensors for which that takes less time than a
         launch do not count.
         """
-        if self.on_cpu:
-            return False
+        return not self.on_cpu and self._takes_a_launch(self._crossing_streams())
+
+    @property
+    def crossing_loses(self) -> bool:
+        """Whether the sectors that such tensors take in a kernel with one row a program cost more
+        than kernels with other tiles, which read all tensors once more."""
+        fetched = _fetched(self._crossing_streams())
+        return self.crosses and fetched > L2_SPEEDUP * sum(s.total_bytes for s in self.streams)
+
+    def _crossing_streams(self) -> list[Stream]:
         steps = ((s, s.x_stride if self.inner else s.r_stride) for s in self.large_streams)
-        return self._takes_a_launch([s for s, step in steps if step == 1])
+        return [s for s, step in steps if step == 1]
 
     @property
     def scatters(self) -> bool:
@@ -271,8 +279,7 @@ class Problem:
 
     def _takes_a_launch(self, streams: list[Stream]) -> bool:
         """Whether fetching a sector for each element of tensors takes longer than a launch."""
-        fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
-        return fetched > L2_SPEEDUP * self.device.bandwidth_bytes_per_s * LAUNCH_S
+        return _fetched(streams) > L2_SPEEDUP * self.device.bandwidth_bytes_per_s * LAUNCH_S
 
     @property
     def full_streams(self) -> list[Stream]:
@@ -320,3 +327,8 @@ class Problem:
         room = self.device.shared_bytes_per_block * 7 // 8
         step = elements * sum(s.item_bytes for s in self.full_loads)
         return 1 + room // max(step, 1)
+
+
+def _fetched(streams: list[Stream]) -> int:
+    """Bytes of a sector for each element of tensors."""
+    return sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)

@@ -36,7 +36,7 @@ ROWS_ALONG_MEMORY = Requirement(lambda p: p.inner, "rows lie across memory")
 ROWS_ACROSS_MEMORY = Requirement(lambda p: not p.inner, "rows lie along memory")
 
 ROWS_APART = Requirement(
-    lambda p: not (p.inner and p.crosses), "a large tensor lies across the rows of a program"
+    lambda p: not (p.inner and p.crossing_loses), "a large tensor lies across the rows of a program"
 )
 
 
