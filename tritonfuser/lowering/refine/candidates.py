@@ -19,7 +19,7 @@ from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
 from ..passes.invariants.counts import is_fused
 from ..passes.invariants.materialize import can_be_kept
-from .priced import Priced
+from .priced import SMALL, Excess, Priced
 
 
 def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:
@@ -36,11 +36,11 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
     now : Priced
         The kernels without those values in memory.
     """
-    apart = can_be_kept(fusion)
+    apart, under = can_be_kept(fusion), _largest_under(fusion)
     alike: dict[tuple[float, ...], list[str]] = {}
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
-            users = (each.seconds for each in now.excesses if value.name in each.values)
+            users = (each.seconds for each in now.excesses if _is_much(value, under[value], each))
             cost = LEAST_KERNEL_S + 2 * _held_bytes(value) / device.bandwidth_bytes_per_s
             alike.setdefault((cost, *users), []).append(value.name)
     found: dict[str, float] = {}
@@ -48,6 +48,22 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
         if sum(seconds) > cost:
             found.update(dict.fromkeys((names[0], names[-1]), sum(seconds) - cost))
     return found
+
+
+def _largest_under(fusion: Fusion) -> dict[Value, int]:
+    """For each value the bytes of the largest tensor in memory that it is computed from."""
+    found = {v: _held_bytes(v) for v in fusion.inputs if v.is_tensor}
+    for node in fusion.nodes:
+        under = max((found.get(v, 0) for v in node.operands()), default=0)
+        for out in node.outs:
+            if out.is_tensor:
+                found[out] = under if is_fused(node) else _held_bytes(out)
+    return found
+
+
+def _is_much(value: Value, under: int, slow: Excess) -> bool:
+    """Whether a slow kernel has a value, and what it is computed from is no small tensor there."""
+    return value.name in slow.values and SMALL * under >= slow.largest
 
 
 def _waists(fusion: Fusion) -> Iterator[Value]:

@@ -44,6 +44,11 @@ class Excess:
         made = (out.name for node in self.piece.nodes for out in node.outs)
         return frozenset((*made, *(value.name for value in self.piece.inputs)))
 
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest tensor that it loads or stores."""
+        return _largest(self.piece)
+
 
 @dataclass(frozen=True, slots=True)
 class Priced:
@@ -90,7 +95,7 @@ def _without_small(piece: Segment) -> Segment:
     problem = piece.problem
     if problem is None or any(map(_indexes, piece.nodes)):
         return piece
-    most = max((hint(s.total_bytes) for s in problem.streams), default=0)
+    most = _largest(piece)
 
     def counts(stream: Stream) -> bool:
         along = 1 in (stream.x_stride, stream.r_stride)
@@ -98,6 +103,11 @@ def _without_small(piece: Segment) -> Segment:
 
     streams = tuple(stream for stream in problem.streams if counts(stream))
     return replace(piece, problem=replace(problem, streams=streams))
+
+
+def _largest(piece: Segment) -> int:
+    streams = () if piece.problem is None else piece.problem.streams
+    return max((hint(stream.total_bytes) for stream in streams), default=0)
 
 
 def _indexes(node: Node) -> bool:

@@ -97,8 +97,9 @@ def _possible(
 ) -> dict[Choice, float]:
     """Other choices, each with the most seconds that it may save."""
     found: dict[Choice, float] = {}
-    if now.segmented.rewrites.splits:
-        others = (rows for rows in CommonRows if rows is not choice.rows)
+    # Reductions that share a first step are split into factors of their dims.
+    if any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits):
+        others = (CommonRows.APART, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in others)
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
