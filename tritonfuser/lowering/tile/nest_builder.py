@@ -73,7 +73,7 @@ def _has_hidden_runs(segment: Segment, others: tuple[Axis, ...]) -> bool:
     others : tuple of Axis
         The axes along x. Those behind all of y are a run of memory.
     """
-    last = max(segment.parallel.index(axis) for axis in segment.crossing)
+    last = max((segment.parallel.index(axis) for axis in segment.crossing), default=-1)
     run = segment.parallel[last + 1 :]
     divided = any(not is_known_equal(axis.extent, 1) for axis in others if axis not in run)
     return divided and _is_hidden(prod(axis.extent for axis in run))
