@@ -120,3 +120,14 @@ def test_halves_of_a_result_that_lie_across() -> None:
     given = noise(4, 192, 160), noise(4, 160, 192)
     assert "transpose" in schedulers(lowered(record(body, given), given))
     check(body, *given)
+
+
+@pytest.mark.parametrize(("flips", "kernels"), [(True, 2), (False, 1)])
+def test_results_over_other_axes_share_a_kernel_where_memory_agrees(
+    flips: bool, kernels: int
+) -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.neg(x), fd.ops.relu(fd.ops.permute(y, [1, 0]) if flips else y)
+
+    given = [torch.empty(4096, 6000, device="meta"), torch.empty(3000, 8192, device="meta")]
+    assert len(record(body, given).segments(given, arch="sm_90").segments) == kernels

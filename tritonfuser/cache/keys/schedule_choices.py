@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
 from ...lowering.fuse import questions
-from ...lowering.fuse.patches import patch_of
+from ...lowering.fuse.patches import is_slower_joined, patch_of
 from ...symbolic.shape_env import Choice, ShapeEnv
 from ...symbolic.substitution import Atoms, substitution
 
@@ -111,5 +111,6 @@ _ABOUT: dict[Callable[[Any], Any], str] = {
     questions.parts: "the number of parts of a reduction, and what it is a multiple of,",
     questions.way_of: "how many parts a reduction has",
     questions.loses: "whether torch computes a product",
+    is_slower_joined: "whether flat kernels are one",
     patch_of: "the second side of tiles",
 }

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from ...device import LAUNCH_S, DeviceProperties
 from ...heuristics.problem import Problem
 from ...ir import Value
+from ...symbolic.choices import choose, env_among
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -19,6 +21,7 @@ from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.invariants.counts import instructions_of, is_fused
 from ..passes.split_factors import reduced_extents
 from . import questions
+from .patches import Kernels, is_slower_joined
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -68,7 +71,11 @@ class Joining:
         if isinstance(grown, str):
             return grown
         reason = self._why_not_scheduled(anchor, grown, nesting)
-        return reason or self._why_scattered(group, grown) or grown
+        if reason is None:
+            reason = self._why_scattered(group, grown)
+        if reason is None and nesting is Nesting.SAME_EXTENTS:
+            reason = self._why_apart(anchor, group, grown)
+        return reason or grown
 
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
         """Bytes of the largest result of fewer positions that may join a flat kernel; None for any.
@@ -121,6 +128,17 @@ class Joining:
             return None
         before = questions.scatters(self.problem(group))
         return None if before else "a large tensor lies across both axes of the kernel's tiles"
+
+    def _why_apart(self, anchor: Anchor, group: FusionGroup, grown: FusionGroup) -> str | None:
+        """None, or why two flat kernels take less time than one over the axes of the group."""
+        same = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
+        if grown.reduced or not same or self.device.is_cpu:
+            return None
+        alone = FusionGroup(group.number, anchor.parallel, ()).grown(anchor, False, frozenset())
+        kernels = Kernels(self.problem(grown), self.problem(group), self.problem(alone))
+        env = env_among(*(p.parallel for p in (kernels.joined, kernels.first, kernels.second)))
+        lies_across = choose(env, is_slower_joined, kernels)
+        return "its tensors lie across the axes of the kernel" if lies_across else None
 
 
 def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:

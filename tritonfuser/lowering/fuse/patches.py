@@ -9,11 +9,11 @@ the sectors of each tensor in each tile, those of small tensors that are read ag
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from ...device import SECTOR_BYTES, known
+from ...device import LAUNCH_S, SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
 from ...heuristics.cost.flat_traffic import flat_tile
 from ...heuristics.cost.footprint import chain, footprint, run_along, touched_bytes
@@ -68,6 +68,33 @@ def patch_of(problem: Problem) -> tuple[int, ...]:
         if seconds < least:
             best, least = side, seconds
     return best
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Facts of one flat kernel over the axes of another, of that other, and of one of its own."""
+
+    joined: Problem
+    first: Problem
+    second: Problem
+
+
+def is_slower_joined(kernels: Kernels) -> bool:
+    """Whether one kernel takes longer than two and a launch.
+
+    Positions of other axes correspond by their numbers alone, so that tensors may be read and
+    written in an order that is none of memory.
+    """
+    apart = _flat_seconds(kernels.first) + _flat_seconds(kernels.second)
+    return _flat_seconds(kernels.joined) > apart + LAUNCH_S
+
+
+def _flat_seconds(problem: Problem) -> float:
+    """Busy seconds of the kernel that takes a flat problem."""
+    if not problem.parallel or not problem.axes:
+        return 0.0
+    made = transpose if problem.across else pointwise
+    return _seconds(problem, made.propose(problem))
 
 
 def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
