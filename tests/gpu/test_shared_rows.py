@@ -23,7 +23,9 @@ def of_case(name, size, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("size", [(1024, 20480), (256, 73728), (64, 262144)])
+@pytest.mark.parametrize(
+    "size", [(1024, 20480), (256, 73728), (128, 262144), (1021, 20484), (1021, 25134), (397, 60001)]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_long_rows(name, size, dtype):
     fd, inputs = of_case(name, size, dtype)
@@ -33,14 +35,15 @@ def test_long_rows(name, size, dtype):
     rtol, atol = (2e-2, 5e-2) if dtype is torch.bfloat16 else (1e-4, 1e-3)
     expected = BY_NAME[name].reference(inputs)
     for one, true in zip(found, expected, strict=False):
-        torch.testing.assert_close(one.double(), true, rtol=rtol, atol=atol)
+        scale = true.square().mean().sqrt()  # sums over rows grow with the rows
+        torch.testing.assert_close(one.double() / scale, true / scale, rtol=rtol, atol=atol)
     for _ in range(20):
         for one, same in zip(found, fd.run(inputs), strict=True):
             assert torch.equal(one, same)
 
 
 def test_in_a_graph_and_on_two_streams_at_a_time():
-    fd, inputs = of_case("layernorm_bwd", (512, 20480), torch.bfloat16)
+    fd, inputs = of_case("layernorm_bwd", (1021, 25134), torch.bfloat16)
     expected = fd.run(inputs)
     plan = fd.plan(inputs)
     graph = plan.graph(inputs)
@@ -71,13 +74,16 @@ def test_a_nan_that_looks_like_nothing_told():
 
 
 def test_other_params():
-    inputs = [t.cuda() for t in inputs_of(1024, 1024, torch.float64)]
+    # 128 groups of 8 programs at most, of which 8 run on a multiprocessor at a time.
+    inputs = [t.cuda() for t in inputs_of(512, 1024, torch.float64)]
     fd = record(layer_norm, inputs)
     first, *rest = fd.heuristics(inputs)
     expected = fd.run(inputs)
-    for parts, stages, delay in ((2, 1, 1), (4, 2, 2), (8, 3, 4), (8, 1, 3)):
-        changes = {"parts": parts, "block_r": 1024 // parts, "tails": (), "delay": delay}
-        chosen = replace(first, block_m=1, num_stages=stages, **changes)
+    for parts, stages, delay in ((2, 1, 1), (4, 2, 2), (8, 3, 4), (8, 1, 3), (3, 2, 2), (7, 3, 1)):
+        block, tails = {3: (256, (128,)), 7: (128, (32,))}.get(parts, (1024 // parts, ()))
+        changes = {"parts": parts, "block_r": block, "tails": tails, "delay": delay}
+        changes |= {"block_m": 1, "num_stages": stages, "num_warps": 4, "max_registers": 64}
+        chosen = replace(first, **changes)
         for one, same in zip(fd.run(inputs, params=[chosen, *rest]), expected, strict=True):
             torch.testing.assert_close(one, same)
 
@@ -85,9 +91,6 @@ def test_other_params():
 def test_programs_that_do_not_fit_the_device():
     fd, inputs = of_case("rmsnorm_bwd", (4096, 20480), torch.bfloat16)
     first, *rest = fd.heuristics(inputs)
-    parts = first.parts * 4
-    width = 20480 // parts
-    chosen = replace(first, parts=parts, block_r=1024, tails=(256,), max_registers=0, num_warps=16)
-    assert width == 1280
+    chosen = replace(first, parts=16, block_r=1024, tails=(256,), max_registers=0, num_warps=16)
     with pytest.raises(LoweringError, match="programs wait for one another, and only"):
         fd.run(inputs, params=[chosen, *rest])

@@ -2,22 +2,25 @@
 
 A group of programs loops over its rows together. Each program reads its part of a row, sums it up
 and publishes the sums. Some rows later it reads the part again, from the L2 cache, and finishes it
-with the sums of all parts. So the data comes from memory once, where three kernels would read it
+with the sums of all parts. So the data comes from memory once, where several kernels would read it
 twice.
 
-The figures are of an H200 (backward of norms of 20480 to 262144 columns in bfloat16).
+Any split is possible whose parts fit in registers and whose programs all run at once. Of those the
+one is chosen that takes the least time (``_seconds``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import gcd
 
-from ..device import MAX_REGISTERS_PER_THREAD
-from .integers import divisors
-from .params import InnerOuterPersistentParams
-from .problem import Problem
-from .row_tiling import block_and_tails
+from ..device import LAUNCH_S, MAX_REGISTERS_PER_THREAD, VECTOR_BYTES
+from .integers import ceil_div
+from .params import MAX_TAILS, InnerOuterPersistentParams
+from .problem import L2_SPEEDUP, Problem
+from .row_tiling import block_and_tails, row_alignment
 
 WARPS = 4
 """Warps of a program: few, so that threads have the registers for all sums over rows."""
@@ -25,21 +28,46 @@ WARPS = 4
 PROGRAMS_PER_SM = 2
 """Programs of an SM: one works while the other waits for memory or for published sums."""
 
-MAX_PART_ELEMENTS = 5120
-"""Elements of a part. With two sums over rows they take 80 of a thread's 255 registers."""
-
-MIN_PART_ELEMENTS = 1024
-"""Elements of a part. Fewer do not fill the loads of four warps."""
-
-MAX_OUTER_REDUCTIONS = 2
-"""Reductions over rows whose sums fit in registers beside a part."""
-
 DELAY_ROWS = 2
-"""Rows between publishing a sum and using it. Publishing takes about 2 us, as long as a row or
-two."""
+"""Rows between publishing a sum and using it."""
+
+MAX_STAGES = 3
+"""Pipeline stages, where shared memory has room."""
+
+HOP_S = 3.2e-6
+"""Seconds from publishing a sum to its arrival at other programs (H200)."""
+
+STEP_S = 0.3e-6
+LOAD_S = 1.3e-6
+REDUCTION_S = 0.12e-6
+"""Seconds of a step of the loop, of a load that no pipeline stage hides, and of each reduction of a
+tile over the lanes of a program. H200, backward of layer norms, microseconds a step, and what its
+bytes take: 16384 x 20480 in bfloat16 1.62 of 0.75 with parts of 2048, 2.08 of 1.50 of 4096, 2.79 of
+1.90 of 4096 + 1024; 8192 x 20480 in float32 2.12 of 1.50 with parts of 2048, 2.83 of 2.24 of 2048 +
+1024, and 4.36 of 3.00 of 4096 with two stages, 5.48 of 3.80 of 4096 + 1024 with one."""
+
+SM_BYTES_PER_CLOCK = 33
+"""Bytes between the L2 cache and one multiprocessor in a clock (``sm_bytes`` of the cost model)."""
+
+WORKING_REGISTERS = 15
+"""Registers of a thread for addresses and the loop, beside those of its elements."""
 
 RESERVED_SHARED_BYTES = 4096
 """Bytes of shared memory of a program for reductions between lanes, and for CUDA itself."""
+
+NARROWEST = 4
+"""Parts are not narrower than this part of what a program has registers for: steps of less take
+hardly less time."""
+
+READ_SHARE = 0.75
+"""Share of the device's bandwidth that kernels reach which read long rows twice. H200, in float32
+and bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
+
+STAY = 1.25
+"""Factor by which rows that are shared out already may take longer than two reads of them."""
+
+EDGE_ELEMENTS = 16
+"""Elements of the tile of what lies beside whole vectors, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,62 +79,198 @@ class CooperativeSplit:
     groups : int
         Groups of programs, each with its share of the rows.
     parts : int
-        Programs of a group, each with one part of a row. A power of two.
-    width : int
-        Elements of a part.
+        Programs of a group, each with one part of a row.
+    block : int
+        Elements of a part in its whole block.
+    tails : tuple of int
+        Elements of a part in its tails.
+    align : int
+        Elements of a vector that parts begin at. 1 where rows begin at vectors.
     """
 
     groups: int
     parts: int
-    width: int
+    block: int
+    tails: tuple[int, ...]
+    align: int = 1
+
+    @property
+    def width(self) -> int:
+        """Elements of a part. The last one of a row may have fewer."""
+        return self.block + sum(self.tails)
 
 
 def cooperative_split(problem: Problem) -> CooperativeSplit | None:
-    """The split with the most programs that run at once; of those the longest parts. Or None."""
-    usable = problem.device.arch.startswith("sm_") and problem.outer_members <= MAX_OUTER_REDUCTIONS
-    if not problem.published_sums or not usable:
+    """The split that takes the least time. None where none is possible, or none takes less time
+    than to read the rows twice."""
+    if not problem.published_sums or not problem.device.arch.startswith("sm_"):
         return None
+    return _chosen(problem)
+
+
+@lru_cache(maxsize=1024)
+def _chosen(problem: Problem) -> CooperativeSplit | None:
+    found = min(_splits(problem), key=lambda s: _seconds(problem, s), default=None)
+    if found is None:
+        return None
+    # Of the first reductions alone, so that the answer is the same for what joins them: rows that
+    # were shared out for a kernel which is then refused would be read a third time.
+    loads = tuple(s for s in problem.streams if not s.is_store)
+    first = replace(problem, streams=loads, outer_members=1)
+    limit = _seconds_of_two_reads(first) * (STAY if problem.rows_split else 1)
+    return found if _seconds(first, found) < limit else None
+
+
+# --- what is possible ----------------------------------------------------------------------------
+
+
+def _splits(problem: Problem) -> Iterator[CooperativeSplit]:
+    """All splits whose programs run at once."""
     room = problem.device.sm_count * PROGRAMS_PER_SM
-    choices = [problem.outer_batch] if problem.rows_split else _groups(problem)
-    found = [
-        CooperativeSplit(groups, parts, problem.reduced // parts)
-        for groups in choices
-        for parts in _parts(problem.reduced)
-        if groups * parts <= room and problem.parallel // groups > DELAY_ROWS
-    ]
-    return max(found, key=lambda s: (s.groups * s.parts, s.width), default=None)
+    shared_out = problem.rows_split or problem.may_split
+    align = row_alignment(problem) if shared_out else 1  # else a group has rows as they come
+    for parts, block, tails in _parts(problem, align):
+        for groups in _groups(problem, room // parts, align):
+            yield CooperativeSplit(groups, parts, block, tails, align)
 
 
-def _groups(problem: Problem) -> list[int]:
-    """Numbers of groups that share the rows out evenly, more than one."""
+def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
+    """How many groups may share the rows. All rows of a group begin at the same place of a vector.
+
+    As many as run at once, and halves of that: fewer groups have fewer partial results. Of several
+    numbers that leave a group with as many rows it is the smallest.
+    """
     batch = problem.outer_batch
-    shares = divisors(problem.parallel // batch) if problem.may_split else [1]
-    return [batch * share for share in shares if batch * share > 1]
+    rows = problem.parallel // batch
+    if problem.rows_split or not problem.may_split:
+        if batch <= most:
+            yield batch
+        return
+    of = alike(problem, align)
+    shares = min(most // batch, rows) // of * of
+    while batch * shares > 1:
+        yield batch * (shares if of > 1 else ceil_div(rows, ceil_div(rows, shares)))
+        shares = shares // 2 // of * of
 
 
-def _parts(row: int) -> Iterator[int]:
-    """Powers of two that cut a row into parts which tiles fill, a multiple of 16 elements long."""
-    parts = 2
-    while row // parts >= MIN_PART_ELEMENTS:
-        width = row // parts
-        block, tails = block_and_tails(width)
-        exact = row % (16 * parts) == 0 and block + sum(tails) == width
-        if exact and width <= MAX_PART_ELEMENTS:
-            yield parts
-        parts *= 2
+def alike(problem: Problem, align: int) -> int:
+    """How many rows it takes for one to begin at the same place of a vector again."""
+    return align // gcd(align, problem.reduced)
+
+
+def _parts(problem: Problem, align: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """The ways to cut up a row: parts, the block and the tails of each.
+
+    A part has the elements that a thread has registers for, and fills the loads of all threads.
+    """
+    threads = WARPS * problem.device.warp_size
+    most = elements_per_thread(problem) * threads
+    row = problem.reduced // align * align
+    step = threads * max(VECTOR_BYTES // s.item_bytes for s in problem.full_loads)
+    seen = 0
+    for wanted in range(most // step * step, max(step, most // NARROWEST) - 1, -step):
+        parts = ceil_div(row, wanted)
+        block, tails = block_and_tails(ceil_div(row, parts), MAX_TAILS - (align > 1))
+        width = block + sum(tails)
+        if width <= most and width != seen and ceil_div(row, width) > 1:
+            seen = width
+            yield ceil_div(row, width), block, tails
+
+
+def elements_per_thread(problem: Problem) -> int:
+    """Elements of a part for which a thread has registers.
+
+    For each element it keeps the sums over the rows and the weights from step to step, and while it
+    works on a row what it has loaded, a random number and one result.
+    """
+    words = max(ceil_div(s.item_bytes, 4) for s in problem.full_loads)
+    weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
+    working = len(problem.full_loads) + problem.draws_random + 1
+    kept = problem.outer_members + weights + working
+    return (MAX_REGISTERS_PER_THREAD - WORKING_REGISTERS) // (kept * words)
+
+
+# --- what it takes -------------------------------------------------------------------------------
+
+
+def _seconds(problem: Problem, split: CooperativeSplit) -> float:
+    """Seconds of a kernel, and of the one that adds up what its groups found.
+
+    In a step all programs move their parts of a row; the loads of further steps are under way. No
+    step is shorter than a sum's way to the others, by the rows of the delay.
+    """
+    device = problem.device
+    programs = split.groups * split.parts
+    loaded, stored = _element_bytes(problem)
+    on_sm = ceil_div(programs, device.sm_count) * split.width
+    tiles = 1 + len(split.tails) + (split.align > 1)
+    moving = max(
+        programs * split.width * (loaded + stored) / device.bandwidth_bytes_per_s,
+        on_sm * (2 * loaded + stored) / (SM_BYTES_PER_CLOCK * device.clock_hz),
+    )
+    waiting = LOAD_S * (MAX_STAGES - _stages(problem, split)) / MAX_STAGES
+    reducing = REDUCTION_S * tiles * problem.published_sums
+    step = max(moving + reducing + waiting + STEP_S, HOP_S / DELAY_ROWS)
+    steps = ceil_div(problem.parallel, split.groups) + DELAY_ROWS
+    partial = 2 * 4 * split.groups * problem.reduced * problem.outer_members
+    return steps * step + partial / device.bandwidth_bytes_per_s + 2 * LAUNCH_S
+
+
+def _seconds_of_two_reads(problem: Problem) -> float:
+    """Seconds of a kernel along the rows, and of those over them, which read all of it again.
+
+    The first one reads a row twice that it does not keep in registers. What the L2 cache still has
+    is read at its speed.
+    """
+    device = problem.device
+    loaded, stored = _element_bytes(problem)
+    elements = problem.parallel * problem.reduced
+    moved = (loaded + stored) * elements + _read_again(problem, problem.parallel)
+    if PROGRAMS_PER_SM * problem.reduced * _words(problem) > device.registers_per_sm:
+        moved += _read_again(problem, PROGRAMS_PER_SM * device.sm_count)
+    return moved / (READ_SHARE * device.bandwidth_bytes_per_s) + 3 * LAUNCH_S
+
+
+def _read_again(problem: Problem, between: int) -> float:
+    """Bytes of a second read of all rows, of which the L2 cache gives some: half the time each.
+
+    Parameters
+    ----------
+    between : int
+        Rows that are read between the first and the second read of an element.
+    """
+    loaded, _ = _element_bytes(problem)
+    rows = min(between, problem.parallel)
+    kept = min(1.0, problem.device.l2_bytes / (loaded * rows * problem.reduced))
+    return loaded * problem.parallel * problem.reduced * (1 - kept + kept / L2_SPEEDUP)
+
+
+def _words(problem: Problem) -> int:
+    """Registers for an element of each tensor that is read along rows."""
+    return sum(ceil_div(s.item_bytes, 4) for s in problem.full_loads)
+
+
+def _element_bytes(problem: Problem) -> tuple[int, int]:
+    """Bytes that are loaded and stored for each element of the rows."""
+    loads, stores = problem.full_loads, problem.full_stores
+    return sum(s.item_bytes for s in loads), sum(s.item_bytes for s in stores)
+
+
+# --- the params ----------------------------------------------------------------------------------
 
 
 def cooperative_params(problem: Problem, chosen: CooperativeSplit) -> InnerOuterPersistentParams:
     """The params of a kernel with this split."""
-    block, tails = block_and_tails(chosen.width)
     threads = PROGRAMS_PER_SM * WARPS * problem.device.warp_size
     registers = problem.device.registers_per_sm // threads // 8 * 8
+    edges = (max(2 * chosen.align, EDGE_ELEMENTS),) if chosen.align > 1 else ()
     return InnerOuterPersistentParams(
         block_m=1,
-        block_r=block,
-        tails=tails,
+        block_r=chosen.block,
+        tails=(*chosen.tails, *edges),
         parts=chosen.parts,
         delay=DELAY_ROWS,
+        align=chosen.align,
         max_registers=min(MAX_REGISTERS_PER_THREAD, registers),
         num_warps=WARPS,
         num_stages=_stages(problem, chosen),
@@ -122,5 +286,5 @@ def _stages(problem: Problem, chosen: CooperativeSplit) -> int:
     stage = 2 * chosen.width * sum(s.item_bytes for s in problem.full_loads)
     room = problem.device.shared_bytes_per_sm // PROGRAMS_PER_SM - RESERVED_SHARED_BYTES
     if 2 * stage <= room:
-        return 3
+        return MAX_STAGES
     return 2 if 3 * stage <= 2 * room else 1

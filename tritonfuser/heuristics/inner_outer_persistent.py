@@ -9,10 +9,8 @@ pipeline stages; warps.
 
 from __future__ import annotations
 
-from math import gcd
-
 from ..device import MAX_BLOCK_ELEMENTS
-from .cooperative_rows import cooperative_params, cooperative_split
+from .cooperative_rows import alike, cooperative_params, cooperative_split
 from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .looped_rows.steps import programs_for, step_of
@@ -51,7 +49,7 @@ def reject_reason(problem: Problem) -> str | None:
             "do not fit in registers, and its programs cannot share rows"
         )
     rows = problem.parallel
-    if rows < MIN_ROWS:
+    if _fits(problem) and rows < MIN_ROWS:
         return f"{rows} rows are too few for partial results"
     return _idle_reason(problem)
 
@@ -89,9 +87,7 @@ def interleave(problem: Problem) -> int:
     With a multiple of it, all rows of a share begin at the same place of a vector.
     """
     vector = row_alignment(problem)
-    if vector == 1 or problem.on_cpu or not _fits(problem):
-        return 0
-    return vector // gcd(vector, problem.reduced)
+    return 0 if vector == 1 or problem.on_cpu else alike(problem, vector)
 
 
 def propose(problem: Problem) -> HeuristicParams:

@@ -19,6 +19,9 @@ from .plain_data.limits import AtMostItems, Within
 MAX_TAILS = 3
 """Most tail tiles of a row."""
 
+MAX_PARTS = 4096
+"""Most programs that share a row: more than any device runs at a time."""
+
 MAX_WARPS = 32
 """Most warps of one program: 1024 threads on NVIDIA."""
 
@@ -351,9 +354,9 @@ class InnerOuterPersistentParams(KernelParams):
     tails : tuple of int
         Elements of up to three smaller tiles for the rest of a row.
     parts : int
-        Programs that share a row, a power of two. 1 where a program has whole rows. Above 1, each
-        program reduces its part, publishes its sums to the others, and reads its part again to
-        finish the row.
+        Programs that share a row. 1 where a program has whole rows. Above 1, each program reduces
+        its part, publishes its sums to the others, and reads its part again to finish the row. The
+        block and the tails are a part; the last part may be shorter.
     delay : int
         Steps of the loop between the sums of a shared row and its results, 1 or more. The sums of
         the other programs arrive in that time. All programs must be resident at a time.
@@ -367,7 +370,7 @@ class InnerOuterPersistentParams(KernelParams):
     block_m: Side
     block_r: Side
     tails: Tails = ()
-    parts: Side = 1
+    parts: Annotated[int, Within(1, MAX_PARTS)] = 1
     delay: Annotated[int, Within(1)] = 1
     align: Side = 1
 

@@ -11,7 +11,7 @@ from ..heuristics.problem import Problem
 from ..heuristics.schedule import Rewrites
 from ..ir import Fusion, Node, Operand, Value
 from ..shapes import Guard, Index, Target
-from ..symbolic.index_expr import Affine, Axis
+from ..symbolic.index_expr import Affine, Axis, Bounded, digit
 from .access.aliases import BufferView
 from .access.read_footprint import Read, loaded_by, read_as, target_of
 
@@ -32,6 +32,9 @@ class Share:
         Positions of all parts but the last, which may have fewer.
     inside : tuple of Axis
         The further axes that are reduced, which each part has as a whole.
+    in_turn : bool
+        Part ``i`` of ``n`` has the positions ``i``, ``i + n``, ... instead. The last parts may have
+        one fewer than ``length``.
     """
 
     source: Value
@@ -39,11 +42,23 @@ class Share:
     rows: Axis
     length: int
     inside: tuple[Axis, ...] = ()
+    in_turn: bool = False
 
     @property
-    def way(self) -> tuple[Axis, int, int]:
+    def way(self) -> tuple[Axis, int, int, bool]:
         """What reductions in one kernel have in common."""
-        return self.rows, self.part.extent, self.length
+        return self.rows, self.part.extent, self.length, self.in_turn
+
+    @property
+    def places(self) -> dict[Axis, Affine]:
+        """Where ``rows`` is, by the part and the place within it."""
+        return {self.rows: self.place(digit(self.part), digit(Axis("m", self.length)))}
+
+    def place(self, part: Affine, within: Affine) -> Affine:
+        """Where along ``rows`` a position of a part is."""
+        if self.in_turn:
+            return digit(Bounded(within * self.part.extent + part, self.rows.extent))
+        return digit(Bounded(part * self.length + within, self.rows.extent))
 
 
 @dataclass(frozen=True)

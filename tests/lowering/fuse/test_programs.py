@@ -188,9 +188,9 @@ def test_a_schedule_with_uneven_shares_is_taken():
     fd, inputs = record(body, tensors(shapes, torch.bfloat16)), tensors(shapes, torch.bfloat16)
     given = fd.schedule(inputs, arch="sm_90")
     first = given.segments[0]
-    cooperative = replace(first, params=replace(first.params, block_m=1, block_r=512, parts=2))
+    cooperative = replace(first, params=replace(first.params, block_m=1, block_r=128, parts=2))
     wrong = replace(given, segments=(cooperative, *given.segments[1:]))
-    with pytest.raises(ParamsError, match="its rows are shared out unevenly"):
+    with pytest.raises(ParamsError, match="which 2 parts of 128 do not cut up"):
         fd.kernels(inputs, arch="sm_90", schedule=wrong)
     assert fd.kernels(inputs, arch="sm_90", schedule=given) == fd.kernels(inputs, arch="sm_90")
 
@@ -204,9 +204,10 @@ def test_rows_are_not_padded_where_programs_are_enough():
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_uneven_shares_of_rows_that_begin_inside_vectors(batch):
-    """A share has neighbouring rows, which begin at different places of a vector."""
+    """Shares take rows in turn, so that those of a share begin at the same place of a vector."""
     body, shapes = adaptive_norm_backward((batch, 67, 513))
     torch.manual_seed(0)
     found = check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)
-    assert found.segmented.segments[0].shares
-    assert found.segmented.segments[0].params.align == 1
+    first = found.segmented.segments[0]
+    assert all(share.in_turn for share in first.shares) and first.shares
+    assert first.params.align == 8

@@ -55,7 +55,7 @@ def inputs_of(rows, columns, dtype):
 @pytest.mark.parametrize("delay", [1, 2, 5])
 @pytest.mark.parametrize(
     ("parts", "block", "tails"),
-    [(2, 64, ()), (8, 16, ()), (2, 32, (32,)), (4, 16, (8, 8))],
+    [(2, 64, ()), (8, 16, ()), (2, 32, (32,)), (4, 16, (8, 8)), (3, 32, (16,)), (7, 16, (4,))],
 )
 @pytest.mark.parametrize("kind", BACKWARDS)
 def test_any_parts_give_the_same(kind, parts, block, tails, delay):
@@ -129,19 +129,21 @@ def test_a_norm_backward_of_long_rows_reads_them_once_from_memory():
     found = long_rows()
     walk, finish = found.segmented.segments
     assert walk.scheduler == "inner_outer_persistent" and finish.scheduler == "reduction"
-    assert walk.params.parts == 4
-    source = found.sources[0]
-    assert source.grid == (256, 1, 1)
-    assert source.workspace.count == 16384 * 2 * 4 and source.workspace.dtype is DataType.Int32
+    source, params, groups = found.sources[0], walk.params, walk.problem.outer_batch
+    assert params.parts > 1 and source.grid == (groups * params.parts, 1, 1)
+    rows = -(-16384 // groups)
+    assert source.workspace.count == groups * rows * 2 * params.parts
+    assert source.workspace.dtype is DataType.Int32
     policies = [line for line in source.text.splitlines() if "tv0 = tl.load" in line]
     assert all("evict_last" in line for line in policies)
 
 
 def test_the_kernel_says_how_it_is_launched():
-    text = long_rows().sources[0].text
-    launch = text[text.index("def launch") :]
+    source = long_rows().sources[0]
+    launch = source.text[source.text.index("def launch") :]
     assert "launch_cooperative_grid=True" in launch and "maxnreg=" in launch
-    assert "workspace = torch.full((131072,), -1, dtype=torch.int32" in launch
+    count = source.workspace.count
+    assert f"workspace = torch.full(({count},), -1, dtype=torch.int32" in launch
     assert "workspace" not in launch.partition("):")[0]
     assert all(len(line) <= 100 for line in launch.splitlines())
 
@@ -173,9 +175,11 @@ def test_sums_that_depend_on_one_another_are_not_shared():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parts": 2, "block_r": 32}, "rows of 96 elements, which are not 2 parts of 32"),
+        ({"parts": 2, "block_r": 32}, "rows of 96 elements, which 2 parts of 32 do not cut up"),
+        ({"parts": 4, "block_r": 32}, "rows of 96 elements, which 4 parts of 32 do not cut up"),
         ({"parts": 2, "block_r": 32, "tails": (16,), "block_m": 2}, "take one at a time"),
-        ({"parts": 3, "block_r": 32}, "parts: expected a power of two"),
+        ({"parts": 0, "block_r": 32}, "parts: expected 1 to 4096"),
+        ({"parts": 2, "block_r": 32, "tails": (16,), "align": 4}, "cannot begin at vectors of 4"),
         ({"parts": 2, "block_r": 32, "tails": (16,), "delay": 0}, "delay: expected 1 or more"),
         ({"max_registers": 8}, "max_registers: expected 0, or 16 to 255"),
     ],

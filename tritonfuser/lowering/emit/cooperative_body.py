@@ -17,6 +17,7 @@ from .eviction_hints import kept_until
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
 from .pass_plan import Pass, plan_passes
+from .prefetch import is_prefetched_row, prefetch_row
 from .reductions.forms import whole_row
 from .reductions.member_tile import in_loop, work_dtype
 from .reductions.reduce_tile import row_total
@@ -37,7 +38,7 @@ class CooperativeBody:
         self.index = facts.index_writer(nest)
         self.writer = self.index.writer
         self.axes = AxesWriter(self.index, nest)
-        self.writers = KernelWriters(facts, nest, self.index, self.axes.part, lambda _: None)
+        self.writers = KernelWriters(facts, nest, self.index, self.axes.part, self._prefetched)
         self.published = [m for m in facts.segment.members if not in_loop(nest, m)]
 
     @property
@@ -56,6 +57,14 @@ class CooperativeBody:
                 self.writers.stores.write(store, at)
         return self.writer.scopes[0].lines
 
+    def _prefetched(self, read: Read) -> Name | None:
+        nest, params = self.nest, self.segment.kernel_params
+        if is_prefetched_row(nest.early, nest, params, read):
+            return prefetch_row(self.writers.loads, nest, nest.early, read)
+        if is_prefetched_row(nest.late, nest, params, read):
+            return prefetch_row(self.writers.loads, nest, nest.late, read, nest.delay)
+        return None
+
     # -- the workspace ---------------------------------------------------------
 
     @property
@@ -68,6 +77,11 @@ class CooperativeBody:
     def _word(self) -> DataType:
         wide = work_dtype(next(self.published[0].node.operands())) is DataType.Double
         return DataType.Int if wide else DataType.Int32
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether there are more lanes than programs that publish."""
+        return self.nest.row_split.slots > self.nest.row_split.parts
 
     def _address(self, row: Tile, number: int, part: str) -> str:
         """Where a part's result for a row is: ``workspace_ptr + s * 8192 + m * 16 + part``."""
@@ -103,12 +117,13 @@ class CooperativeBody:
             end()
 
     def _rows_of_a_step(self) -> list[str]:
-        mask = f"m_mask = m < {self.nest.early.axis.extent}"
+        mask = f"m_mask = m < {self.nest.early.stop_text}"
         return [mask, f"n = m - {self.nest.delay}", "n_mask = n >= 0"]
 
     def _header(self) -> str:
         stages = self.segment.kernel_params.num_stages
-        steps = self.nest.early.axis.extent + self.nest.delay
+        early, delay = self.nest.early, self.nest.delay
+        steps = f"{early.stop_text} + {delay}" if early.part is not None else early.end + delay
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"
         return f"for m in range({steps}):"
@@ -116,7 +131,7 @@ class CooperativeBody:
     def _peek(self, number: int, member: Member) -> Name:
         """Load what is published by now, before it is needed: that takes as long as any load."""
         where = self._address(self.nest.late, number, "parts")
-        text = f"peek({where}, n_mask)"
+        text = f"peek({where}, n_mask{' & parts_mask' * self._has_gaps})"
         return self.writer.define(member.node.out, text, frozenset("n"), self._word, None, "_seen")
 
     def _publish(self, number: int, member: Member) -> None:
@@ -135,5 +150,8 @@ class CooperativeBody:
         tile = whole_row(self.writers.reductions, member, self.nest.late_maps)
         dims = frozenset("n")
         parts = tile.define(tile.out, f"wait_for({seen.text}, {where})", dims, "_parts")
+        if self._has_gaps and form.identity != "zero":  # what no program publishes is read as 0
+            text = f"tl.where(parts_mask, {parts.text}, {tile.identity(form.identity)})"
+            parts = tile.define(tile.out, text, dims, "_parts")
         text = form.across.format(x=parts.text, axis=0)
         tile.bind(tile.out, tile.define(tile.out, text, dims))

@@ -13,7 +13,8 @@ from ...symbolic.index_expr import Affine, digit, substitute
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from ..tile.nest import Nest
-from .expressions import load_text
+from ..tile.tile import Tile
+from .expressions import load_text, triton_name
 from .lines import Name
 from .loads import LoadWriter
 
@@ -26,15 +27,73 @@ def is_prefetched(nest: Nest, params: KernelParams, read: Read) -> bool:
     loop = nest.loop_tile
     if loop is None or loop.block is not None or params.num_stages < 2 or read.guards:
         return False
-    if loop.masked:  # a loop that finishes rows some steps after it reads them
-        return False
-    met = frozenset(axis.name for item in read.index for axis in item.axes())
-    widths = [t.width for t in nest.tiles if t.block is not None and t.name in met]
     size = read.value.dtype.info.bytes
+    width = _width(nest, read)
     least = ASYNC_COPY_BYTES * NVIDIA_WARP_SIZE * params.num_warps
-    narrow = bool(widths) and max(widths) * size < least
-    loaded = any(item.loaded() for item in read.index)
-    return loop.name in met and narrow and not loaded and size < ASYNC_COPY_BYTES
+    narrow = width > 0 and width * size < least
+    return _moves(loop, read) and narrow and size < ASYNC_COPY_BYTES
+
+
+def is_prefetched_row(row: Tile, nest: Nest, params: KernelParams, read: Read) -> bool:
+    """The same where several programs share rows, for the row of a step that is read or finished.
+
+    What a row has one of is loaded ahead too where it is too small for a copy of its own: the other
+    programs would wait with this one.
+    """
+    if params.num_stages < 2 or read.guards or not _moves(row, read):
+        return False
+    size = read.value.dtype.info.bytes
+    width = _width(nest, read)
+    least = ASYNC_COPY_BYTES * NVIDIA_WARP_SIZE * params.num_warps
+    return size < ASYNC_COPY_BYTES and (not width or width * size < least)
+
+
+def _moves(row: Tile, read: Read) -> bool:
+    """Whether a step ahead is known which element is read there."""
+    met = frozenset(axis.name for item in read.index for axis in item.axes())
+    return row.name in met and not any(item.loaded() for item in read.index)
+
+
+def _width(nest: Nest, read: Read) -> int:
+    """Elements of a tile that a read runs over; 0 for one element."""
+    met = frozenset(axis.name for item in read.index for axis in item.axes())
+    return max((t.width for t in nest.tiles if t.block is not None and t.name in met), default=0)
+
+
+def prefetch_row(loads: LoadWriter, nest: Nest, row: Tile, read: Read, delay: int = 0) -> Name:
+    """``prefetch`` in a loop that several programs share rows in.
+
+    Parameters
+    ----------
+    row : Tile
+        The row of a step that it is read of.
+    delay : int
+        Steps by which the row is behind the loop: in so many first steps there is none.
+    """
+    value = read.value
+    writer, index = loads.writer, loads.index
+    offset = offset_of(read.index, loads.stored[value])
+    dims = index.dims(offset)
+    named = index.mask_name(dims - {row.name})
+    masks = [named] if named else []
+    loads.loaded.append(read)
+
+    def load(step: Affine, *beside: str) -> str:
+        pointer = loads.address(value, substitute(offset, {row.axis: step}))
+        return load_text(pointer, " & ".join([*masks, *beside]))
+
+    coming = writer.fresh(f"{value.name}_next")
+    blocked = index.blocked(dims)
+    zeros = f"tl.full({index.shape(blocked) if blocked else '[]'}, 0, {triton_name(value.dtype)})"
+    writer.line_before_loop(f"{coming} = {zeros if delay else load(Affine())}", loads=value.name)
+    name = writer.define(value, coming, dims, value.dtype)
+    writer.bind(read, name)
+    loop = nest.loop_tile
+    assert loop is not None
+    last = f"{loop.stop_text} - 1" if loop.part is not None else loop.end - 1
+    there = [f"({row.name} < {last})", *[f"({row.name} >= -1)"] * (delay > 0)]
+    writer.line(f"{coming} = {load(digit(row.axis) + 1, *there)}", loads=value.name)
+    return name
 
 
 def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:

@@ -84,7 +84,9 @@ class AxesWriter:
         if self.nest.grid[0][0].axis.extent > 1:
             self._line(f"s = {program} // {split.parts}")
         self._line(f"part = {program} % {split.parts}")
-        self._line(f"parts = tl.arange(0, {split.parts})")
+        self._line(f"parts = tl.arange(0, {split.slots})")
+        if split.slots > split.parts:
+            self._line(f"parts_mask = parts < {split.parts}")
 
     def _program(self, number: int) -> str:
         """The program's place along an axis of the grid, or that of the tile that it is given."""
@@ -105,6 +107,10 @@ class AxesWriter:
 
     def _stop(self, tile: Tile, part: Affine) -> None:
         """Where the program's part of an axis ends: the last part may be shorter."""
+        if tile.turns:
+            left = self.index.text(Affine((), tile.whole + tile.turns - 1) - part)
+            self._line(f"{tile.stop_text} = ({left}) // {tile.turns}")
+            return
         left = self.index.text(Affine((), tile.whole) - part * tile.axis.extent)
         self._line(f"{tile.stop_text} = tl.minimum({left}, {tile.axis.extent})")
 
@@ -121,3 +127,8 @@ class AxesWriter:
         assert alignment is not None
         given = f"{self.index.range(tile)}, lead, stop, {alignment.row}, {alignment.vector}"
         self._line(f"{tile.name}, {tile.name}_mask = edges({given})")
+        split = self.nest.row_split
+        if split is not None:
+            # One program has them: that of the last part, which is shorter.
+            mask = f"{tile.name}_mask"
+            self._line(f"{mask} = {mask} & (part == {split.parts - 1})")

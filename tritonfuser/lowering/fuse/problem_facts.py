@@ -60,7 +60,7 @@ def problem_of(
         streams=tuple(_stream(t, parallel, reduced) for t in traffic),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
-        published_sums=0 if shares else _published(group),
+        published_sums=_published(group),
         draws_random=_draws(group),
         online_softmax=_online(group, maker),
         vector_elements=_vector(group, traffic, facts, reduced, rows_split),
@@ -81,8 +81,10 @@ def _vector(
     """Elements of a vector where tiles can begin at vectors though rows do not, else 1."""
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
-    if any(m.share is not None for m in group.outer):  # a share has neighbouring rows
-        return 1
+    shares = [m.share for m in group.outer if m.share is not None]
+    if shares:
+        apart = (*group.batch_axes, shares[0].part)
+        return vector_of_rows(traffic, group.parallel, reduced, apart, shares[0].places)
     # Before they are split, rows that begin alike can be put into the same share.
     apart = group.batch_axes if rows_split else ()
     return vector_of_rows(traffic, group.parallel, reduced, apart)

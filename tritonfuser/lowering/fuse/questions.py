@@ -25,6 +25,7 @@ from ...heuristics.programs import (
     leaves_idle,
     moved_bytes,
     programs_of,
+    programs_of_share,
     saves_by_sharing,
     share_of_bandwidth,
 )
@@ -49,8 +50,8 @@ from ..passes.split_factors import (
 from ..segments import Member
 from .region_work import StoreWork, pays
 from .uneven_shares import (
-    UNALIGNED_GAIN,
-    UNEVEN_GAIN,
+    UNALIGNED_LOSS,
+    UNEVEN_LOSS,
     busiest_rows,
     programs_of_shares,
     rows_of_busiest,
@@ -126,18 +127,20 @@ def shares_rows(problem: Problem, member: Member) -> bool:
     rows = Rows(problem, extents, known_divisors(extents), False)
     if choose(env_of(problem), are_shared, rows):
         return True
-    found = _uneven(problem, member, split(problem)[0])
+    count, of = split(problem)
+    found = _uneven(problem, member, count, of)
     if found is None:
         return False
-    return not leaves_idle(problem, programs_of_shares(extents, found) * problem.outer_batch)
+    shares = programs_of_shares(extents, found) * problem.outer_batch
+    return not leaves_idle(problem, shares * programs_of_share(schedulers.propose(problem)))
 
 
-def _uneven(problem: Problem, member: Member, count: int) -> Padded | None:
+def _uneven(problem: Problem, member: Member, count: int, of: int) -> Padded | None:
     """How to share rows out where the last share may have fewer: of sums, and of known extents."""
     sums = isinstance(as_call(member.node).op.form, Reduction)
     if not sums or env_of(problem) is not None or problem.on_cpu:
         return None
-    return uneven_shares(problem, reduced_extents(member.node), count)
+    return uneven_shares(problem, reduced_extents(member.node), count, of)
 
 
 def steps_lose(problem: Problem, rows: int, results: int) -> bool:
@@ -194,14 +197,17 @@ def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
     """How to share rows out for reductions over them: evenly where that gives shares enough."""
     extents = reduced_extents(member.node)
     exact = exact_parts(extents, count, of)
-    found = _uneven(problem, member, count)
-    if found is not None:
-        rows = busiest_rows(problem, exact, prod(extents) // exact)
-        # Shares that are uneven have neighbouring rows, which do not begin alike.
-        gain = UNALIGNED_GAIN if of > 1 else UNEVEN_GAIN
-        if gain * rows_of_busiest(problem, extents, found) <= rows:
-            return found
-    return Interleaved(exact, of) if of else exact
+    even = Interleaved(exact, of) if of else exact
+    found = _uneven(problem, member, count, of)
+    if found is None:
+        return even
+    rows = busiest_rows(problem, exact, prod(extents) // exact)
+    others = rows_of_busiest(problem, extents, found)
+    alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
+    times = [
+        n if begin else n * UNALIGNED_LOSS for n, begin in zip((rows, others), alike, strict=True)
+    ]
+    return found if UNEVEN_LOSS * times[1] <= times[0] else even
 
 
 def _without_padding(problem: Problem, member: Member, count: int, of: int) -> int:
@@ -333,7 +339,8 @@ def are_shared(rows: Rows) -> bool:
     found = exact_parts(rows.extents, count, of, rows.known)
     if 4 * found >= 3 * count:
         return True
-    programs = found * rows.problem.outer_batch
+    each = programs_of_share(schedulers.propose(rows.problem))
+    programs = found * rows.problem.outer_batch * each
     return MAX_ROW_SHORTFALL * found >= count and not leaves_idle(rows.problem, programs)
 
 

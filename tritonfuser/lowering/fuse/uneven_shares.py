@@ -9,13 +9,13 @@ from ...heuristics.integers import ceil_div
 from ...heuristics.problem import Problem
 from ..passes.split_factors import Padded
 
-UNEVEN_GAIN = 4 / 3
-"""Factor by which the busiest multiprocessor has fewer rows of uneven shares, at least. The last
-share's rows are counted at run time, and steps of several rows are masked."""
+UNEVEN_LOSS = 4 / 3
+"""Factor by which a row of uneven shares takes longer, at most. The last share's rows are counted
+at run time, and steps of several rows are masked."""
 
-UNALIGNED_GAIN = 3 / 2
-"""The same where rows begin inside vectors. Shares of neighbouring rows, which begin at different
-places of one, cannot have tiles that begin at vectors."""
+UNALIGNED_LOSS = 3 / 2
+"""The same where rows begin inside vectors, of shares whose rows begin at different places of one:
+tiles cannot begin at vectors then."""
 
 
 def busiest_rows(problem: Problem, parts: int, rows: int) -> int:
@@ -32,7 +32,7 @@ def busiest_rows(problem: Problem, parts: int, rows: int) -> int:
     return ceil_div(programs, problem.device.sm_count) * rows
 
 
-def uneven_shares(problem: Problem, extents: Sequence[int], count: int) -> Padded | None:
+def uneven_shares(problem: Problem, extents: Sequence[int], count: int, of: int) -> Padded | None:
     """The shares that leave the busiest multiprocessor with the fewest rows, or None.
 
     The rows of one dim are shared out. Each position of the dims before it has shares of its own,
@@ -45,12 +45,15 @@ def uneven_shares(problem: Problem, extents: Sequence[int], count: int) -> Padde
         The reduced extents, from the outermost on.
     count : int
         The shares wanted.
+    of : int
+        Where it is above 1, rows begin at the same place of a vector every so many rows. Shares
+        then take rows in turn if there are so many shares.
     """
 
-    def rows(way: Padded) -> tuple[int, int]:
-        return rows_of_busiest(problem, extents, way), way.place
+    def rows(way: Padded) -> tuple[bool, int, int]:
+        return not way.interleaved, rows_of_busiest(problem, extents, way), way.place
 
-    return min(_ways(extents, count), key=rows, default=None)
+    return min(_ways(extents, count, of), key=rows, default=None)
 
 
 def rows_of_busiest(problem: Problem, extents: Sequence[int], way: Padded) -> int:
@@ -64,8 +67,8 @@ def programs_of_shares(extents: Sequence[int], way: Padded) -> int:
     return way.count * prod(extents[: way.place])
 
 
-def _ways(extents: Sequence[int], count: int) -> Iterator[Padded]:
-    before = 1
+def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
+    before, last = 1, len(extents) - 1
     for place, size in enumerate(extents):
         wanted = min(count // before, size)
         if wanted < 2:
@@ -73,4 +76,7 @@ def _ways(extents: Sequence[int], count: int) -> Iterator[Padded]:
         parts = ceil_div(size, ceil_div(size, wanted))
         if size % parts:
             yield Padded(place, parts, apart=place > 0)
+        in_turn = wanted // max(of, 1) * of
+        if of > 1 and place == last and in_turn and size % in_turn:
+            yield Padded(place, in_turn, interleaved=True, apart=place > 0)
         before *= size

@@ -15,7 +15,8 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
     """A reduction of padded parts as one of the rows that are there, or None.
 
     ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,
-    the sum of those rows of ``x``. So it fits beside results that run over the rows of ``x``.
+    the sum of those rows of ``x``. So it fits beside results that run over the rows of ``x``. Of
+    parts that take rows in turn the same is ``sum(reshape(pad(x, [0, 3]), [128, 8]), [0])``.
     """
     call = as_call(node)
     cut = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
@@ -25,13 +26,19 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
         return None
     source, (inner, *others) = pad.args[0], call.dims()
     assert isinstance(source, Value)
-    dim = inner - 1
     sizes, parts = source.tensor.sizes, cut.out.tensor.sizes
-    if dim < 0 or len(parts) != len(sizes) + 1 or any(map(is_size, (*sizes, *parts))):
+    if len(parts) != len(sizes) + 1 or any(map(is_size, (*sizes, *parts))):
         return None
-    whole = (*sizes[:dim], parts[dim] * parts[inner], *sizes[inner:])
-    same = parts == (*sizes[:dim], *parts[dim : inner + 1], *sizes[inner:])
-    if pad.out.tensor.sizes != whole or not same or parts[inner] * (parts[dim] - 1) >= sizes[dim]:
+    dim = next((d for d, size in enumerate(sizes) if pad.out.tensor.sizes[d] != size), -1)
+    if not dim <= inner <= dim + 1:
+        return None
+    in_turn = inner == dim
+    length, count = (parts[dim + (not in_turn)], parts[dim + in_turn])
+    whole = (*sizes[:dim], length * count, *sizes[dim + 1 :])
+    same = parts == (*sizes[:dim], *parts[dim : dim + 2], *sizes[dim + 1 :])
+    # Rows of the last part, where each but the last of them, or of the parts, is whole.
+    left = sizes[dim] - (count * (length - 1) if in_turn else length * (count - 1))
+    if pad.out.tensor.sizes != whole or not same or left <= 0:
         return None
     if not _is_neutral(node, pad, len(sizes) - 1 - dim):
         return None
@@ -40,7 +47,9 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
         return None
     along = axes.axis(rows[0])
     inside = tuple(axes.axis(atom) for d in others for atom in axes.atoms(source)[d - 1])
-    share = Share(source, axes.axis(part[0]), along, parts[inner], inside)
+    if in_turn and inside:
+        return None
+    share = Share(source, axes.axis(part[0]), along, length, inside, in_turn)
     return Member(node, axes.index(node.out), axes.index(source), (along, *inside), share=share)
 
 

@@ -76,13 +76,24 @@ def _why_not_columns(segment: Segment, params: MatmulParams) -> Refusal | None:
 
 
 def _why_not_parts(segment: Segment, params: InnerOuterPersistentParams) -> Refusal | None:
-    """Rows that programs share: they are cut into equal parts, and their sums can be published."""
+    """Rows that programs share: each has a part of them, and their sums can be published."""
     name = f"segment {segment.name} ({segment.scheduler})"
-    row, held = segment.reduced_extent, params.block_r + sum(params.tails)
-    if is_size(row) or is_size(segment.parallel_extent) or row != params.parts * held:
+    row = segment.reduced_extent
+    if is_size(row) or is_size(segment.parallel_extent):
         return Refusal(
-            f"{name} has rows of {row} elements, which are not {params.parts} parts of {held}",
-            "block_r and tails together are the part of one program; use parts=1 otherwise.",
+            f"{name} has rows whose number or length varies, which programs cannot share",
+            "Use parts=1.",
+        )
+    if params.align > 1:
+        refusal = _why_not_at_vectors(segment, params, params.row_tiling)
+        if refusal is not None:
+            return refusal
+    elif not _has_parts(row, params.parts, params.block_r + sum(params.tails)):
+        return Refusal(
+            f"{name} has rows of {row} elements, which {params.parts} parts of "
+            f"{params.block_r + sum(params.tails)} do not cut up",
+            "block_r and tails together are the part of one program: all parts but the last are "
+            "whole, and the last has an element or more; use parts=1 otherwise.",
         )
     if params.block_m != 1:
         return Refusal(
@@ -96,6 +107,11 @@ def _why_not_parts(segment: Segment, params: InnerOuterPersistentParams) -> Refu
     return None
 
 
+def _has_parts(row: int, parts: int, held: int) -> bool:
+    """Whether so many parts hold a row, and each has some of it."""
+    return (parts - 1) * held < row <= parts * held
+
+
 def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
     """Tiles hold the rows that they have to: those reduced together, and those in registers."""
     name = f"segment {segment.name} ({segment.scheduler})"
@@ -107,13 +123,22 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             f"Use a {rows} of at least that many rows.",
         )
     if tiling.align > 1:
-        loops_over_rows = isinstance(params, InnerOuterPersistentParams)
-        reason = why_not_aligned(segment, tiling, loops_over_rows)
-        if reason is None:
-            return None
-        start = f"tiles of its rows cannot begin at vectors of {tiling.align} elements"
-        return Refusal(f"{name}: {start}, {reason}", "Use align=1.")
+        return _why_not_at_vectors(segment, params, tiling)
     return _why_not_held(segment, params, tiling)
+
+
+def _why_not_at_vectors(
+    segment: Segment, params: HeuristicParams, tiling: RowTiling
+) -> Refusal | None:
+    """Tiles begin at vectors though rows do not."""
+    loops_over_rows = isinstance(params, InnerOuterPersistentParams)
+    parts = params.parts if isinstance(params, InnerOuterPersistentParams) else 1
+    reason = why_not_aligned(segment, tiling, loops_over_rows, parts)
+    if reason is None:
+        return None
+    name = f"segment {segment.name} ({segment.scheduler})"
+    start = f"tiles of its rows cannot begin at vectors of {tiling.align} elements"
+    return Refusal(f"{name}: {start}, {reason}", "Use align=1.")
 
 
 def _why_not_held(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:

@@ -40,7 +40,5 @@ def why_not_shared(segment: Segment) -> str | None:
     """None, or why programs cannot share the rows of a segment."""
     if prod(a.extent for a in segment.looped_axes) < 2:
         return "a program has one row"
-    if segment.shares:
-        return "its rows are shared out unevenly"
     along = [m for m in segment.members if set(m.across) <= set(segment.reduced)]
     return why_not_published(along, segment.depth)

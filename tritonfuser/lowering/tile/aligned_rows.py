@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...device import VECTOR_BYTES
-from ...symbolic.index_expr import Affine, Axis, digit
+from ...symbolic.index_expr import Affine, Axis, digit, substitute, unbound
 from ...symbolic.queries import is_known_equal
 from ..access.traffic import Traffic
 
@@ -63,17 +63,23 @@ def vector_of_rows(
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
     batch_axes: tuple[Axis, ...],
+    places: Mapping[Axis, Affine] | None = None,
 ) -> int:
     """Elements of a vector where rows begin inside of one and tiles could begin at one, else 1.
 
     The rows that a program loops over, along all axes but ``batch_axes``, must begin at the same
     place of a vector.
+
+    Parameters
+    ----------
+    places : mapping, optional
+        Where axes of ``parallel`` are that a program has a share of.
     """
     whole = _whole(traffic, parallel, reduced)
     start = row_start(whole, parallel, reduced)
     if start is None:
         return 1
-    within = start.split(_vector(whole))[1]
+    within = unbound(substitute(start, places or {})).split(_vector(whole))[1]
     apart = bool(batch_axes) and not within.axes() <= set(batch_axes)
     return 1 if apart or within == Affine() else _vector(whole)
 

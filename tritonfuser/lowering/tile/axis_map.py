@@ -30,8 +30,9 @@ class AxisMap:
         return tuple(Guard(substitute(g.expr, self.axes), g.low, g.high) for g in guards)
 
     def moved(self, axes: Mapping[Axis, Affine]) -> AxisMap:
-        """The same map with some kernel axes replaced."""
-        return AxisMap({axis: substitute(at, axes) for axis, at in self.axes.items()})
+        """The same map with some kernel axes replaced; what has none of them stays as it is."""
+        met = {axis for axis, at in self.axes.items() if not at.axes().isdisjoint(axes)}
+        return AxisMap({a: substitute(at, axes) if a in met else at for a, at in self.axes.items()})
 
 
 @dataclass(frozen=True)

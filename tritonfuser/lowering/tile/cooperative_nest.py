@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...heuristics.params import InnerOuterPersistentParams
-from ...symbolic.index_expr import Axis, digit
+from ...symbolic.index_expr import Affine, Axis, digit
 from ..segments import Segment
 from .axis_map import RowMaps
 from .nest import Nest, RowSplit
 from .tile import Tile
-from .tiling import peel_row, row_maps, sides, tile_over
+from .tiling import row_maps, sides, tiles_of_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +50,36 @@ class CooperativeNest(Nest):
         return self.maps.moved({self.early.axis: digit(self.late.axis)})
 
 
-def cooperative_nest(segment: Segment, params: InnerOuterPersistentParams) -> CooperativeNest:
-    """The axes of a segment whose rows are shared by ``params.parts`` programs each."""
-    s, s_axes = tile_over("s", segment.batch_axes, None)
-    m, m_axes = tile_over("m", segment.looped_axes, None)
-    m = replace(m, masked=True)  # the loop goes on past the last row, to finish those before
-    n = replace(m, axis=Axis("n", m.axis.extent))
-    width = segment.reduced_extent // params.parts
-    r, peeled = peel_row(segment.reduced, params.block_r, params.tails, width, place=0)
+def cooperative_nest(
+    segment: Segment,
+    params: InnerOuterPersistentParams,
+    groups: Tile,
+    rows: Tile,
+    places: Mapping[Axis, Affine],
+) -> CooperativeNest:
+    """The axes of a segment whose rows are shared by ``params.parts`` programs each.
+
+    Parameters
+    ----------
+    groups : Tile
+        The groups of programs that share rows.
+    rows : Tile
+        The rows of a group.
+    places : mapping
+        Where the segment's axes are on these two, but for those along a row.
+    """
+    m = replace(rows, masked=True)  # the loop goes on past the last row, to finish those before
+    n = replace(m, axis=Axis("n", m.axis.extent), part=None)
+    edges = params.tails[-1] if params.align > 1 else 0
+    split = RowSplit(params.parts, params.block_r + sum(params.tails) - edges)
+    row = segment.reduced_extent
+    tiles = tiles_of_part(row, params.block_r, params.tails, split.before_last)
     return CooperativeNest(
-        tiles=(s, m, n, r, *peeled),
+        tiles=(groups, m, n, *tiles),
         loop="m",
-        grid=((s, s.axis.extent * params.parts),),
-        maps=row_maps({**s_axes, **m_axes}, segment.reduced, (r, *peeled)),
-        constants=sides(r, *peeled),
-        row_split=RowSplit(params.parts, width),
+        grid=((groups, groups.axis.extent * params.parts),),
+        maps=row_maps(places, segment.reduced, tiles),
+        constants=sides(*tiles),
+        row_split=split,
         delay=params.delay,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...heuristics.integers import next_power_of_2
 from .alignment import Alignment
 from .axis_map import RowMaps
 from .tile import Tile
@@ -16,13 +17,23 @@ class RowSplit:
     Attributes
     ----------
     parts : int
-        Programs to a row, a power of two.
+        Programs to a row.
     width : int
-        Elements of a row that one program has.
+        Elements of a row that each of them has, but for the last, which may have fewer.
     """
 
     parts: int
     width: int
+
+    @property
+    def slots(self) -> int:
+        """Lanes for what the programs publish: their number, or the next power of two."""
+        return next_power_of_2(self.parts)
+
+    @property
+    def before_last(self) -> int:
+        """Elements of a row before the last part."""
+        return (self.parts - 1) * self.width
 
 
 @dataclass(frozen=True)

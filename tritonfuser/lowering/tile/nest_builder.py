@@ -21,7 +21,7 @@ from ...heuristics.params import (
     TransposeParams,
 )
 from ...symbolic.choices import env_among
-from ...symbolic.index_expr import Affine, Axis, Bounded, digit, substitute
+from ...symbolic.index_expr import Affine, Axis, substitute, unbound
 from ...symbolic.queries import assume_at_most, assume_less, is_known_equal, is_known_multiple
 from ..segments import Segment, Share
 from .alignment import Alignment
@@ -125,13 +125,6 @@ def _is_whole(segment: Segment, params: _Rows, row: int) -> bool:
 
 
 def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
-    if params.parts > 1:
-        return cooperative_nest(segment, params)
-    row = segment.reduced_extent
-    fits = assume_at_most(row, params.block_r + sum(params.tails))
-    assert fits, f"a row of {row} in blocks of {params.block_r}"
-    if not params.tails:
-        assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
     shares = segment.shares
     parts = tuple(share.part for share in shares[:1])
     s, s_axes = tile_over("s", (*segment.batch_axes, *parts), None)
@@ -141,6 +134,14 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         m, m_axes = _part_of_rows(shares, s_axes, block)
     else:
         m, m_axes = tile_over("m", segment.looped_axes, block)
+    if params.parts > 1:
+        shared = cooperative_nest(segment, params, s, m, {**s_axes, **m_axes})
+        return _aligned(shared, segment, params.row_tiling, 0)
+    row = segment.reduced_extent
+    fits = assume_at_most(row, params.block_r + sum(params.tails))
+    assert fits, f"a row of {row} in blocks of {params.block_r}"
+    if not params.tails:
+        assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
     place = 0 if lone else 1
     r, peeled = peel_row(segment.reduced, params.block_r, params.tails, place=place)
     found = Nest(
@@ -173,8 +174,9 @@ def _part_of_rows(
     share, part = shares[0], programs[shares[0].part]
     m, axes = tile_over("m", (rows := Axis("rows", share.length), *share.inside), block)
     whole = share.rows.extent * prod(axis.extent for axis in share.inside)
-    m = replace(m, masked=block is not None, part=part, whole=whole)
-    axes[share.rows] = digit(Bounded(part * share.length + axes.pop(rows), share.rows.extent))
+    turns = share.part.extent if share.in_turn else 0
+    m = replace(m, masked=block is not None, part=part, whole=whole, turns=turns)
+    axes[share.rows] = share.place(part, axes.pop(rows))
     return m, {**axes, **{other.part: part for other in shares}}
 
 
@@ -185,8 +187,9 @@ def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nes
         return nest
     assert segment.row_start is not None
     row = segment.reduced_extent
-    tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place)
-    start = substitute(segment.row_start, nest.maps.blocks.axes).split(vector)[1]
+    before_last = 0 if nest.row_split is None else nest.row_split.before_last
+    tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place, before_last)
+    start = unbound(substitute(segment.row_start, nest.maps.blocks.axes)).split(vector)[1]
     alignment = Alignment(vector, row, start, tuple(tiles))
     axes = nest.maps.blocks.axes
     rows = {axis: at for axis, at in axes.items() if axis not in segment.reduced}

@@ -35,6 +35,8 @@ class Tile:
         axis is as long as the other parts.
     whole : int
         The extent that all parts have together.
+    turns : int
+        The number of parts, where they take positions in turn; 0 where each has neighbouring ones.
     neighbours : int
         The most consecutive elements that one thread may have; 0 for any number.
     """
@@ -49,6 +51,7 @@ class Tile:
     scattered: bool = False
     part: Affine | None = None
     whole: int = 0
+    turns: int = 0
     neighbours: int = 0
 
     @property

@@ -64,7 +64,6 @@ def peel_row(
     axes: tuple[Axis, ...],
     block: int,
     tails: tuple[int, ...],
-    width: int | None = None,
     place: int = 1,
 ) -> tuple[Tile, list[Tile]]:
     """The whole blocks of a row, and the tiles peeled off its end.
@@ -76,30 +75,24 @@ def peel_row(
     tails : tuple of int
         Sizes of the peeled tiles. They may hold more than whole blocks leave: then they take the
         place of some blocks.
-    width : int, optional
-        Elements of a row that one program has; the tiles hold exactly these. The whole row where
-        left out.
     place : int
         The dim of a block that runs along the row.
     """
     r, _ = tile_over("r", axes, block, place)
     row = r.axis.extent
-    if width is not None:
-        start = block
-    elif not tails or assume_at_most(row, block):
+    if not tails or assume_at_most(row, block):
         return r, []
-    elif assume_at_most(row, block + sum(tails)):
+    if assume_at_most(row, block + sum(tails)):
         start = block
     else:
         start = (row - sum(tails) + block - 1) // block * block
-    end = row if width is None else width
-    if not (assume_less(start, end) and assume_at_most(end, start + sum(tails))):
+    if not (assume_less(start, row) and assume_at_most(row, start + sum(tails))):
         return r, []
     found: list[Tile] = []
     begin = start
     for name, size in zip(PEELED_NAMES, tails, strict=False):
-        if assume_less(begin, end):
-            masked = not _fills(begin + size, end)
+        if assume_less(begin, row):
+            masked = not _fills(begin + size, row)
             tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", masked, size)
             found.append(replace(tile, start=begin, place=place))
             begin += size
@@ -112,13 +105,42 @@ def _fills(tile_end: int, end: int) -> bool:
     return assume_less(tile_end, end) or is_known_equal(tile_end, end)
 
 
+def tiles_of_part(row: int, block: int, tails: tuple[int, ...], before_last: int) -> list[Tile]:
+    """The tiles of a row's part, which reach past the row where the last part is shorter.
+
+    Parameters
+    ----------
+    before_last : int
+        Elements of the row before the last part.
+    """
+    found: list[Tile] = []
+    start = 0
+    for name, size in zip(("r", *PEELED_NAMES), (block, *tails), strict=False):
+        masked = before_last + start + size > row
+        stop = start + size if tails else None
+        tile = Tile(Axis(name, row), f"{name.upper()}BLOCK", masked, size, start=start, stop=stop)
+        found.append(tile)
+        start += size
+    return found
+
+
 def aligned_tiles(
-    row: int, block: int, tails: tuple[int, ...], vector: int, place: int = 1
+    row: int,
+    block: int,
+    tails: tuple[int, ...],
+    vector: int,
+    place: int = 1,
+    before_last: int = 0,
 ) -> list[Tile]:
     """The tiles of a row that begin at vectors, and the tile of its edges.
 
     The block and all tails but the last hold whole vectors. The last tail holds the elements
     before the first whole vector of the row and behind the last one.
+
+    Parameters
+    ----------
+    before_last : int
+        Elements in whole vectors before the last part, of a row that several programs share.
     """
     *middle, rest = tails
     most = row // vector * vector
@@ -127,7 +149,7 @@ def aligned_tiles(
     start = 0
     for name, size in zip(("r", *PEELED_NAMES), (block, *middle), strict=False):
         tile, _ = tile_over(name, (Axis(name, most),), size, place)
-        masked = not _fills(start + size, least)
+        masked = not _fills(before_last + start + size, least)
         found.append(replace(tile, masked=masked, start=start, stop=assume_min(start + size, most)))
         start += size
     name = PEELED_NAMES[len(middle)]
