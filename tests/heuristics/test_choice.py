@@ -244,7 +244,7 @@ def piecewise(run, rows=96, row=57015):
 KEPT_END = InnerPersistentParams(
     block_x=1, block_r=8192, tails=(32768,), persistent=False, num_warps=32
 )
-"""Compiled for sm_90: 64 registers and 3,628 bytes spilled with runs of 1629, none in one piece."""
+"""Compiled for sm_90: 64 registers and 3,628 bytes spilled with runs of 1629."""
 
 
 def test_ends_of_rows_in_pieces_are_predicted_to_spill():

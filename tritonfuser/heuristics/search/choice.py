@@ -32,8 +32,8 @@ of a kernel. What is near to it leaves less to gain than the model errs."""
 
 GAIN = 0.7
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
-at most. Half of all predictions of random definitions are within 0.6 and 1.4 of the time that was
-measured (H200), and those for params of one kernel err alike."""
+at most. Half of 125 random definitions took 0.7 to 1.3 times what is predicted (H200), and
+predictions for params of one kernel err alike."""
 
 INSTRUCTIONS = "instructions"
 """The resource that the model knows least. Where it limits the rules' params they are kept.
