@@ -106,6 +106,7 @@ def _split(data: Data, rng: random.Random) -> None:
         "parts": rng.choice(reduced or ["tv3"]) if parts == "tv3" else parts,
         "interleave": rng.choice([0, 0, 1, 2, 4]),
         "padded": rng.choice([-1, -1, 0, 1]),
+        "remainder": rng.random() < 0.25,
     }
     data[rng.choice(["splits", "splits", "tile_splits"])].append(split)
 

@@ -42,7 +42,7 @@ def test_it_is_right_at_all_sizes(name):
     fd = define(body)
     data = exported(fd, shapes)
     (split,) = data["splits"]
-    assert split["padded"] == 0 and split["parts"] >= 2
+    assert (split["padded"] == 0) != split["remainder"] and split["parts"] >= 2
     split["parts"] = 8
     for piece in data["segments"]:
         piece["params"] = LOOP
@@ -131,4 +131,22 @@ def test_parts_for_each_position_are_of_one_dim(parts, padded):
     data = fd.schedule([x]).to_dict()
     data["splits"] = [{"value": "tv1", "parts": parts, "padded": padded}]
     with pytest.raises(ParamsError, match=r"splits\[0\].parts: expected -1 for each reduced dim"):
+        fd.run([x], schedule=data)
+
+
+def test_what_can_have_no_remainder():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0, 1]))
+        fd.add_output(fd.ops.var(x, [0]))
+    x = torch.randn(50, 7)
+    data = fd.schedule([x]).to_dict()
+    for value in ("tv1", "tv3"):
+        data["splits"] = [{"value": value, "parts": 4, "remainder": True}]
+        with pytest.raises(ParamsError, match=r"splits\[0\].remainder: expected false but for"):
+            fd.run([x], schedule=data)
+    fd = define(SUMS["column sums"][0])
+    data = fd.schedule([x]).to_dict()
+    data["splits"] = [{"value": "tv1", "parts": 4, "padded": 0, "remainder": True}]
+    with pytest.raises(ParamsError, match=r"splits\[0\].padded: expected -1 with a remainder"):
         fd.run([x], schedule=data)

@@ -84,7 +84,7 @@ def test_limits_are_those_of_the_constructors(params, data):
 def wrong_types(draw):
     """A schedule with one value of another type, one key more or one fewer."""
     params = draw(any_params())
-    split = {"value": "tv1", "parts": [2, -1], "interleave": 0, "padded": -1}
+    split = {"value": "tv1", "parts": [2, -1], "interleave": 0, "padded": -1, "remainder": False}
     segment = SegmentSchedule(computes=("tv1",), stores=("tv2",), params=params).to_dict()
     whole = {**Schedule().to_dict(), "segments": [segment], "splits": [split], "products": ["tv3"]}
     changed = copy.deepcopy(whole)

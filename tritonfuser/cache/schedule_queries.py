@@ -35,6 +35,7 @@ _OF_PARAMS = re.compile(r"segments\[\d+\]\.params")
 
 CONTIGUOUS = "about so many parts of neighbouring elements, as the extents have divisors"
 IN_TURN = "about so many parts, to which elements go in turn, as the extents have divisors"
+WITH_REMAINDER = "so many equal parts of one dim, and what is left behind them"
 PADDED = "so many parts of one dim, which is padded to a multiple of them"
 
 
@@ -129,6 +130,8 @@ def _counts(chosen: int) -> Iterator[int]:
 
 
 def _meaning(split: ReductionSplit) -> str:
+    if split.remainder:
+        return WITH_REMAINDER
     if split.padded != -1:
         return PADDED
     return IN_TURN if split.interleave else CONTIGUOUS

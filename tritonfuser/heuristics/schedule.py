@@ -43,12 +43,17 @@ class ReductionSplit:
         whatever its extent; ``interleave`` is 1 where they are interleaved. A list of ``parts`` is
         then -1 for each dim before it, of which each position has parts of its own, and 1 for each
         behind it. -1: none, but for an extent without divisors.
+    remainder : bool
+        Whether there are exactly ``parts`` equal parts of the one reduced dim, and the second step
+        reduces the elements behind them too, fewer than there are parts. Where an extent has no two
+        elements for each part, it is padded.
     """
 
     value: str
     parts: int | tuple[int, ...] | str
     interleave: Annotated[int, Within(0)] = 0
     padded: Annotated[int, Within(-1)] = -1
+    remainder: bool = False
 
     def __post_init__(self) -> None:
         normalized(self, "split.")

@@ -41,7 +41,12 @@ def choose(env: ShapeEnv | None, ask: Callable[[T], A], facts: T) -> A:
 
 
 def choose_number(
-    env: ShapeEnv | None, ask: Callable[[T], int], facts: T, least: int, most: int
+    env: ShapeEnv | None,
+    ask: Callable[[T], int],
+    facts: T,
+    least: int,
+    most: int,
+    multiple: int = 1,
 ) -> int:
     """``ask(facts)``, a number that kernels take as an argument: a size, where the facts vary.
 
@@ -49,6 +54,8 @@ def choose_number(
     ----------
     least, most : int
         Bounds of the answer at all sizes.
+    multiple : int
+        What divides the answer at all sizes.
     """
     if env is None:
         return ask(facts)
@@ -59,8 +66,9 @@ def choose_number(
         least,
         most,
         lambda atoms: ask(at_sizes(atoms)),
+        multiple,
     )
-    return made(env, {(place,): 1})
+    return made(env, {(place,): multiple})
 
 
 def hinted(env: ShapeEnv | None, facts: T) -> T:

@@ -42,11 +42,11 @@ class Atom:
     low, high : int
         Bounds, inclusive.
     multiple : int
-        Of a symbol: the number that the size is a multiple of.
+        Of a symbol, and of what is chosen: the number that the size is a multiple of.
     parts : (Terms, str, Terms), optional
         Of what is computed: ``numerator // denominator`` or ``%``.
     chosen : callable, optional
-        Of what heuristics choose: gives it from the values of the atoms before it.
+        Of what heuristics choose: gives the size from the values of the atoms before it.
     """
 
     name: str
@@ -134,11 +134,20 @@ class ShapeEnv:
         return self._append(hint // multiple, low, MOST // multiple, multiple, None)
 
     def add_chosen(
-        self, key: str, hint: int, low: int, high: int, chosen: Callable[[Sequence[int]], int]
+        self,
+        key: str,
+        hint: int,
+        low: int,
+        high: int,
+        chosen: Callable[[Sequence[int]], int],
+        multiple: int = 1,
     ) -> int:
         """The place of a number that heuristics choose at any sizes; each key once."""
+        assert hint % multiple == 0, (hint, multiple)
         if key not in self._chosen:
-            self._chosen[key] = self._append(hint, low, high, 1, None)
+            self._chosen[key] = self._append(
+                hint // multiple, -(-low // multiple), high // multiple, multiple, None
+            )
             place = self._chosen[key]
             self.atoms[place] = replace(self.atoms[place], chosen=chosen)
         return self._chosen[key]
@@ -323,7 +332,7 @@ class ShapeEnv:
         found: list[int] = []
         for atom in self.atoms:
             if atom.chosen is not None:
-                found.append(atom.chosen(found))
+                found.append(atom.chosen(found) // atom.multiple)
                 continue
             if atom.parts is None:
                 found.append(next(given) // atom.multiple)

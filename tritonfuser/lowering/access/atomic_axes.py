@@ -26,7 +26,14 @@ from ...ops.table import (
 )
 from ...shapes import Pull
 from ...symbolic.index_expr import Affine, Axis, Loaded, digit
-from ...symbolic.queries import assume_empty, assume_equal, assume_less, assume_min, assume_multiple
+from ...symbolic.queries import (
+    assume_empty,
+    assume_equal,
+    assume_less,
+    assume_min,
+    assume_multiple,
+    is_known_equal,
+)
 
 Atoms = tuple[int, ...]
 
@@ -248,6 +255,8 @@ class AxisMap:
 def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
     """Result dim -> operand dim, where the view's index map leaves the index unchanged."""
     from_dims: dict[int, int] = {}
+    # What is left of a dim may be all of it at some sizes: a new axis is right at these too.
+    same = is_known_equal if call.op.name == "slice" else assume_equal
     marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
     form = call.op.form
     assert isinstance(form, View)
@@ -259,6 +268,6 @@ def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
             for dim, mark in enumerate(marks):
                 if item != mark or not mark.terms:
                     continue
-                if assume_equal(out.tensor.sizes[dim], operand.tensor.sizes[place]):
+                if same(out.tensor.sizes[dim], operand.tensor.sizes[place]):
                     from_dims[dim] = place
     return from_dims

@@ -13,18 +13,20 @@ from ...ops.table import Contraction, Moments, Reduction
 from ...symbolic.queries import assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
+from ..passes.remainders import may_leave_remainder, padded_if_short
 from ..passes.split_factors import (
     AlongMaximum,
     Interleaved,
     Padded,
     Parts,
+    Remainder,
     cut_dims,
     reduced_extents,
     split_factors,
 )
 from ..passes.split_reduction import TwoSteps, split_reductions
 
-SplitParts = int | tuple[int, ...] | Interleaved | Padded
+SplitParts = int | tuple[int, ...] | Interleaved | Padded | Remainder
 """The parts of a reduction that is split by itself."""
 
 
@@ -71,9 +73,11 @@ def _parts(
     node = fusion.producers[value]
     product = isinstance(as_call(node).op.form, Contraction)
     if product or isinstance(split.parts, str):
-        _refuse_fields(split, path, "interleave", "padded")
-    elif isinstance(split.parts, tuple) and split.padded == -1:
-        _refuse_fields(split, path, "interleave")
+        _refuse_fields(split, path, "interleave", "padded", "remainder")
+    elif isinstance(split.parts, tuple):
+        _refuse_fields(split, path, "remainder")
+        if split.padded == -1:
+            _refuse_fields(split, path, "interleave")
     if isinstance(split.parts, str):
         return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
     if product:
@@ -89,6 +93,10 @@ def _parts(
 
 def _has_two_steps(node: Node, wanted: SplitParts) -> bool:
     """Whether each of the two steps reduces something."""
+    if isinstance(wanted, Remainder):
+        wanted = padded_if_short(node, wanted)
+    if isinstance(wanted, Remainder):
+        return True
     found = split_factors(node, wanted)
     if found is None:
         return False
@@ -102,7 +110,7 @@ def _has_two_steps(node: Node, wanted: SplitParts) -> bool:
 def _refuse_fields(split: ReductionSplit, path: str, *names: str) -> None:
     """Refuse what is read of a number of parts of a reduction, or of a padded dim, alone."""
     for name in names:
-        unset = {"interleave": 0, "padded": -1}[name]
+        unset = {"interleave": 0, "padded": -1, "remainder": False}[name]
         if getattr(split, name) != unset:
             raise ParamsError(
                 f"{path}.{name}: expected {unset} where parts are not a number of parts of a "
@@ -138,6 +146,15 @@ def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     assert isinstance(wanted, int)
     if wanted < 2:
         raise ParamsError(f"{path}.parts: expected 2 or more, got {wanted}")
+    if split.remainder:
+        if not may_leave_remainder(node):
+            raise ParamsError(
+                f"{path}.remainder: expected false but for sums, products, maxima and minima over "
+                f"one dim, got true for {node.op} over {len(extents)}"
+            )
+        if split.padded != -1:
+            raise ParamsError(f"{path}.padded: expected -1 with a remainder, got {split.padded}")
+        return Remainder(wanted, split.interleave)
     if split.padded != -1:
         return Padded(split.padded, wanted, bool(split.interleave))
     return Interleaved(wanted, split.interleave) if split.interleave else wanted

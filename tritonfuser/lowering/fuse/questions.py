@@ -34,10 +34,12 @@ from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
 from ...symbolic.shape_env import ShapeEnv
+from ..passes.remainders import may_leave_remainder
 from ..passes.split_factors import (
     Interleaved,
     Padded,
     Parts,
+    Remainder,
     contiguous_factors,
     exact_parts,
     interleaved_factors,
@@ -48,6 +50,7 @@ from ..passes.split_factors import (
     splits_well,
 )
 from ..segments import Member
+from .parts_with_remainder import aligned_parts, remainder_of
 from .region_work import StoreWork, pays
 from .uneven_shares import (
     UNALIGNED_LOSS,
@@ -182,15 +185,29 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
             return _shares_of(problem, members[0], count, of)
         if reduces and problem.full_outputs:
             count = _without_padding(problem, members[0], count, of)
+        # Rows that are stored too would be read once more.
+        stored = bool(problem.full_outputs)
+        if env is None and not stored and _may_leave_remainder(problem, members):
+            return remainder_of(problem, members[0].node, count, of)
         return Interleaved(count, of) if of else count
     sizes = reduced_extents(members[0].node)
     moments = any(isinstance(form, Moments) for form in forms)
-    facts = Rows(problem, sizes, known_divisors(sizes), not whole, moments)
+    equal = not whole and _may_leave_remainder(problem, members)
+    facts = Rows(problem, sizes, known_divisors(sizes), not whole, moments, equal)
     found = choose(env, way_of, facts)
-    if not isinstance(found, Padded):
+    if not isinstance(found, Padded | Remainder):
         return found
-    count = choose_number(env, parts_at, (found, facts), 2, MOST_PARTS)
+    of = found.multiple_of if isinstance(found, Remainder) else 0
+    count = choose_number(env, parts_at, (found, facts), 2, MOST_PARTS, max(of, 1))
     return replace(found, count=count)
+
+
+def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
+    """Whether the second steps of all reductions may reduce elements behind the parts.
+
+    A sum of exponentials follows the parts of its maximum, which have to hold all elements.
+    """
+    return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
 
 
 def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
@@ -282,6 +299,8 @@ class Rows:
     moments : bool
         Whether means and variances are among the results. Of padded parts they take more than of
         parts of equal size.
+    equal : bool
+        Whether the second step may reduce elements behind the parts instead of padding.
     """
 
     problem: Problem
@@ -289,6 +308,7 @@ class Rows:
     known: tuple[int, ...]
     paddable: bool
     moments: bool = False
+    equal: bool = False
 
 
 @dataclass(frozen=True)
@@ -354,8 +374,9 @@ def way_of(rows: Rows) -> Parts:
     if count < 2:
         return 1
     free = rows.paddable and not rows.moments
-    if free and rows.known[0] != rows.extents[0] and rows.extents[0] >= 2 * count:
-        return Padded(0, 0, interleaved=1 < of <= count)
+    if free and rows.known[0] != rows.extents[0] and rows.extents[0] > 2 * count:
+        multiple = aligned_parts(rows.problem, count, of)
+        return Remainder(0, multiple) if rows.equal else Padded(0, 0, interleaved=1 < of <= count)
     exact = prod(interleaved_factors(rows.extents, Interleaved(count, of), rows.known)) if of else 1
     if exact > 1 and (not rows.paddable or is_near(exact, count)):
         return Interleaved(exact, of)
@@ -364,10 +385,14 @@ def way_of(rows: Rows) -> Parts:
     return prod(contiguous_factors(rows.extents, count, rows.known))
 
 
-def parts_at(facts: tuple[Padded, Rows]) -> int:
-    """The number of padded parts: 2 or more, each of two elements or more where there are four."""
+def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
+    """The number of parts: 2 or more, each of two elements or more where there are four."""
     padded, rows = facts
     count, of = parts(rows.problem)
+    if isinstance(padded, Remainder):
+        multiple = max(padded.multiple_of, 1)
+        count = min(count, (rows.extents[0] - 1) // 2)
+        return max(count - count % multiple, multiple, 2)
     count = max(min(count, rows.extents[padded.place] // 2), 2)
     return count - count % of if padded.interleaved and count > of else count
 

@@ -18,6 +18,7 @@ from ..passes.split_factors import (
     Interleaved,
     Padded,
     Parts,
+    Remainder,
     reduced_extents,
 )
 from ..product_policy import ProductPolicy
@@ -60,6 +61,9 @@ def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
         return ReductionSplit(
             value=value.name, parts=parts, interleave=interleave, padded=wanted.place
         )
+    if isinstance(wanted, Remainder):
+        parts, interleave = hint(wanted.count), wanted.multiple_of
+        return ReductionSplit(value=value.name, parts=parts, interleave=interleave, remainder=True)
     if isinstance(wanted, AlongMaximum):
         return ReductionSplit(value=value.name, parts=wanted.maximum.name)
     if isinstance(wanted, tuple):

@@ -77,10 +77,31 @@ class Padded:
         return f"as many as fill the device, of dim {self.place}"
 
 
-Parts = int | tuple[int, ...] | Interleaved | AlongMaximum | Padded
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """Equal parts of the one reduced dim; the second step reduces the elements behind them too.
+
+    Attributes
+    ----------
+    count : int
+        The parts. They may vary with the sizes of a run.
+    multiple_of : int
+        What the parts of a kernel with open sizes are a multiple of at all sizes: part ``i`` of
+        ``n`` has elements ``i, i + n, ...``. 0 where parts have neighbouring elements.
+    """
+
+    count: int
+    multiple_of: int = 0
+
+    def __str__(self) -> str:
+        of = f", a multiple of {self.multiple_of}" if self.multiple_of else ""
+        return f"as many as fill the device{of}, and a remainder"
+
+
+Parts = int | tuple[int, ...] | Interleaved | AlongMaximum | Padded | Remainder
 """How to split a reduction: into about so many contiguous parts; by the factor of each reduced dim
-that the second step reduces; into interleaved parts; as another reduction is split; or with one dim
-padded."""
+that the second step reduces; into interleaved parts; as another reduction is split; with one dim
+padded; or into equal parts and a remainder."""
 
 
 def same_parts(a: Parts, b: Parts) -> bool:

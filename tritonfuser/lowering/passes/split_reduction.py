@@ -23,10 +23,12 @@ from .combine_partials import (
 )
 from .constant_folding import neutral
 from .redundant_nodes import drop_dead
+from .remainders import padded_if_short, split_with_remainder
 from .split_factors import (
     AlongMaximum,
     CutDims,
     Parts,
+    Remainder,
     SplitFactors,
     cut_dims,
     split_factors,
@@ -82,6 +84,11 @@ def _split_node(
     if isinstance(form, Contraction):
         assert isinstance(wanted, int)
         _split_product(node, wanted, builder)
+        return True
+    if isinstance(wanted, Remainder):
+        wanted = padded_if_short(node, wanted)
+    if isinstance(wanted, Remainder):
+        first_steps[node.out] = split_with_remainder(node, wanted, builder)
         return True
     split = split_factors(node, wanted)
     if split is None:

@@ -1,0 +1,80 @@
+"""How many equal parts a reduction has where the second step also reduces what they leave over."""
+
+from __future__ import annotations
+
+from math import lcm, prod
+
+from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
+from ...heuristics.integers import ceil_div
+from ...heuristics.problem import Problem
+from ...ir import Node
+from ..passes.split_factors import (
+    Interleaved,
+    Parts,
+    Remainder,
+    contiguous_factors,
+    interleaved_factors,
+    is_near,
+    reduced_extents,
+)
+
+
+def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
+    """The split of a reduction of one dim into about ``count`` parts.
+
+    They leave a remainder where no divisors of the extent are near, or where those are such that
+    interleaved parts would begin inside vectors.
+
+    Parameters
+    ----------
+    of : int
+        What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
+        elements.
+    """
+    (extent,) = extents = reduced_extents(node)
+    multiple = aligned_parts(problem, count, of)
+    wanted = Interleaved(count, of)
+    factors = interleaved_factors(extents, wanted) if of else contiguous_factors(extents, count)
+    exact = prod(factors)
+    vector = _vector_of_rows(problem)
+    if is_near(exact, count) and exact % (multiple or 1) == 0 and extent // exact % vector == 0:
+        return wanted if of else count
+    rounded = max(count - count % multiple, multiple) if multiple else 0
+    parts = rounded or _near(count, extent, vector, problem.device.sm_count)
+    if parts < 2 or extent <= 2 * parts:
+        return wanted if of else count
+    return Remainder(parts, multiple)
+
+
+def _vector_of_rows(problem: Problem) -> int:
+    """The elements of a vector, where neighbouring ones of rows that begin at vectors are reduced.
+
+    1 where parts begin inside vectors anyhow.
+    """
+    streams = [s for s in problem.streams if s.along_r]
+    vector = VECTOR_BYTES // min((s.item_bytes for s in streams), default=VECTOR_BYTES)
+    aligned = all(s.x_stride is None or s.x_stride % vector == 0 for s in streams if s.along_x)
+    return vector if problem.inner and aligned and not problem.on_cpu else 1
+
+
+def _near(count: int, extent: int, vector: int, wave: int) -> int:
+    """The number of parts next to ``count``, within a quarter of it, that have whole vectors.
+
+    Programs beyond full waves of one a multiprocessor would take as long as a wave.
+    """
+    most = min(count + count // 4, ceil_div(count, wave) * wave)
+    near = sorted(range(count - count // 4, most + 1), key=lambda n: abs(n - count))
+    return next((n for n in near if extent // n % vector == 0), count)
+
+
+def aligned_parts(problem: Problem, count: int, of: int) -> int:
+    """What interleaved parts are a multiple of, so that one row of all begins at vectors.
+
+    It is 0 where parts have neighbouring elements: where so few are wanted that no multiple is
+    near. At sizes that vary a whole line does for all numbers of columns.
+    """
+    if of <= 1:
+        return 0
+    line = lcm(of, max(CACHE_LINE_BYTES // problem.narrowest, 1))
+    vector = min(of, max(VECTOR_BYTES // problem.narrowest, 1))
+    return next((n for n in (line, of, vector) if 3 * n <= 4 * count), 0)

@@ -1,0 +1,66 @@
+"""Both steps of a reduction whose parts do not divide it: the second reduces the remainder too.
+
+Padded parts take masks, and those of neighbouring rows begin inside vectors. The first step of
+equal parts has neither; the second, which is small, reads fewer elements than there are parts.
+"""
+
+from __future__ import annotations
+
+from ...dtypes import compute_dtype
+from ...ir import Node, Value
+from ...ops import registry
+from ...ops.builder import GraphBuilder, as_call, bind
+from ...ops.table import Reduction
+from ...symbolic.queries import assume_at_most
+from .combine_partials import FirstStep, define_result
+from .constant_folding import neutral
+from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_extents
+
+
+def may_leave_remainder(node: Node) -> bool:
+    """Whether a reduction can be split so: of one dim, by an op on two operands."""
+    call = as_call(node)
+    return isinstance(call.op.form, Reduction) and len(call.dims()) == 1
+
+
+def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
+    """With padding instead, where there are no two elements for each part."""
+    if assume_at_most(2, reduced_extents(node)[0] // wanted.count):
+        return wanted
+    return Padded(0, wanted.count, wanted.multiple_of > 0)
+
+
+def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -> FirstStep:
+    """Record ``sum(sum(reshape(x[:whole])) + pad(x)[whole : whole + parts])``.
+
+    The padding is with the neutral element, and as long as there are parts. So what it is behind
+    may have any length, at sizes that vary too.
+    """
+    call = as_call(node)
+    form, (dim,), operand = call.op.form, call.dims(), call.value("arg")
+    assert isinstance(form, Reduction)
+    wide = compute_dtype(operand.dtype)
+    source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
+    sizes, parts = list(source.tensor.sizes), wanted.count
+    whole = sizes[dim] // parts * parts
+
+    def between(value: Value, first: int, end: int) -> Value:
+        starts = [first if d == dim else 0 for d in range(len(sizes))]
+        ends = [end if d == dim else size for d, size in enumerate(sizes)]
+        # As ``builder.call``, which would guard that whole dims are not cut, or that they are.
+        call = bind(registry.get("slice"), (value, starts, ends, [1] * len(sizes), True), {})
+        made: Value = builder.append(call)
+        return made
+
+    main = between(source, 0, whole)
+    cut = cut_dims(main.tensor.sizes, SplitFactors({dim: parts}, wanted.multiple_of > 0))
+    main = builder.call("reshape", main, cut.sizes)
+    partial = builder.call(node.op, main, cut.first)
+    widths = [0, 0] * (len(sizes) - 1 - dim) + [0, parts]
+    longer = builder.call("pad", source, widths, neutral(form.identity, source.dtype).value)
+    rest = between(longer, whole, whole + parts)
+    if rest.dtype is not partial.dtype:
+        rest = builder.call("cast", rest, partial.dtype)
+    both = builder.call(form.pairwise, partial, rest)
+    define_result(node, builder.call(node.op, both, cut.second), builder)
+    return FirstStep(main, partial, cut)
