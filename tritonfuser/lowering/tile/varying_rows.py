@@ -32,7 +32,7 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
 
     There are ``VARYING_TAIL`` kernels for the lengths from one power of two to the next, and fewer
     where all threads hold more of a row at once than such a part of it. Parts of a row, whose
-    number differs from size to size, have one kernel for all, as have given params.
+    number differs from size to size, have one kernel for all.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
     env = env_among(row)
     if env is None:
         return
-    if problem is not None and not env.one_schedule and is_of_inputs(row):
+    if problem is not None and not problem.on_cpu and is_of_inputs(row):
         at_once = warps * NVIDIA_WARP_SIZE * _neighbours(problem) // block_x
         step = max(block // 2 // VARYING_TAIL, at_once, MIN_TAIL_ELEMENTS)
         steps = ceil_div(hint(row), step)
