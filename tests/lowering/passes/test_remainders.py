@@ -12,6 +12,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import known
+from tritonfuser.lowering.fuse.parts_with_remainder import rounded
 
 FEW = small(4)
 
@@ -183,3 +184,11 @@ def test_parts_of_one_row_begin_at_vectors(extent):
     (split,) = splits(found)
     assert split.remainder and extent // split.parts % 8 == 0
     assert f"tv0_ptr + x * {extent // split.parts} + r" in found.sources[0].text
+
+
+@pytest.mark.parametrize(
+    ("count", "multiple", "parts"),
+    [(127, 64, 128), (96, 64, 64), (97, 64, 128), (211, 64, 192), (5, 8, 8), (6, 4, 4), (7, 0, 0)],
+)
+def test_parts_are_the_multiple_next_to_those_wanted(count, multiple, parts):
+    assert rounded(count, multiple) == parts

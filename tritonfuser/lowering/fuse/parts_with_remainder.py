@@ -39,8 +39,7 @@ def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
     vector = _vector_of_rows(problem)
     if is_near(exact, count) and exact % (multiple or 1) == 0 and extent // exact % vector == 0:
         return wanted if of else count
-    rounded = max(count - count % multiple, multiple) if multiple else 0
-    parts = rounded or _near(count, extent, vector, problem.device.sm_count)
+    parts = rounded(count, multiple) or _near(count, extent, vector, problem.device.sm_count)
     if parts < 2 or extent <= 2 * parts:
         return wanted if of else count
     return Remainder(parts, multiple)
@@ -77,4 +76,13 @@ def aligned_parts(problem: Problem, count: int, of: int) -> int:
         return 0
     line = lcm(of, max(CACHE_LINE_BYTES // problem.narrowest, 1))
     vector = min(of, max(VECTOR_BYTES // problem.narrowest, 1))
-    return next((n for n in (line, of, vector) if 3 * n <= 4 * count), 0)
+    near = (n for n in (line, of) if 4 * abs(rounded(count, n) - count) <= count)
+    return next(near, vector if 3 * vector <= 4 * count else 0)
+
+
+def rounded(count: int, multiple: int) -> int:
+    """The multiple next to a count, one at least, the lower of two. 0 where there is none."""
+    if not multiple:
+        return 0
+    below = count - count % multiple
+    return below if below and 2 * (count - below) <= multiple else below + multiple

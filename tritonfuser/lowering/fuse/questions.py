@@ -50,7 +50,7 @@ from ..passes.split_factors import (
     splits_well,
 )
 from ..segments import Member
-from .parts_with_remainder import aligned_parts, remainder_of
+from .parts_with_remainder import aligned_parts, remainder_of, rounded
 from .region_work import StoreWork, pays
 from .uneven_shares import (
     UNALIGNED_LOSS,
@@ -390,9 +390,8 @@ def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
     padded, rows = facts
     count, of = parts(rows.problem)
     if isinstance(padded, Remainder):
-        multiple = max(padded.multiple_of, 1)
-        count = min(count, (rows.extents[0] - 1) // 2)
-        return max(count - count % multiple, multiple, 2)
+        count = max(min(count, (rows.extents[0] - 1) // 2), 2)
+        return rounded(count, padded.multiple_of) or count
     count = max(min(count, rows.extents[padded.place] // 2), 2)
     return count - count % of if padded.interleaved and count > of else count
 
