@@ -109,8 +109,6 @@ class ShapeEnv:
         What was decided by the hints, in that order.
     choices : dict
         What was chosen by the hints, each question once; see ``choices.py``.
-    one_schedule : bool
-        Whether the schedule is one for all sizes: it was not chosen by those of this run.
     closed : bool
         Whether no more guards may be recorded: what is asked then has to be known.
     """
@@ -119,7 +117,6 @@ class ShapeEnv:
         self.atoms: list[Atom] = []
         self.guards: list[Guard] = []
         self.choices: dict[str, Choice] = {}
-        self.one_schedule = False
         self.closed = False
         self._assumed: set[Guard] = set()
         self._chosen: dict[str, int] = {}
@@ -273,7 +270,6 @@ class ShapeEnv:
     def keep_schedule(self) -> None:
         """Take what was chosen so far for all sizes: it is not asked again."""
         self.choices.clear()
-        self.one_schedule = True
 
     def close(self) -> None:
         """Record no more guards; drop those that others imply: ``a <= 9`` beside ``a <= 5``."""

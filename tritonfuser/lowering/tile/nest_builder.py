@@ -114,9 +114,10 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
 
 
 def _is_whole(segment: Segment, params: _Rows, row: int) -> bool:
-    """Whether a row fits a block. Where one kernel is for all sizes, a loop may be of one step."""
-    tiling, env = params.row_tiling, env_among(row)
-    if env is not None and env.one_schedule and not tiling.in_registers:
+    """Whether a row fits a block. In the interpreter one kernel is for all sizes: it loops."""
+    tiling, problem = params.row_tiling, segment.problem
+    interpreted = problem is not None and problem.on_cpu
+    if env_among(row) is not None and interpreted and not tiling.in_registers:
         return False
     fits = assume_at_most(row, tiling.block)
     if fits:
