@@ -182,7 +182,7 @@ BAD = {
     "products[0]: expected a matrix product": lambda d: d.update(products=["tv0"]),
     "materialized[0]: expected a value": lambda d: d.update(materialized=["tv1"]),
     "recomputed[0]: expected a value": lambda d: d.update(recomputed=["tv1"]),
-    "invariants[0]: expected a tensor that kernels compute": lambda d: d.update(invariants=["tv0"]),
+    "invariants[0]: expected a tensor that kernels": lambda d: d.update(invariants=["tv99"]),
     "segments[0].co_reduced[0]: tv1 reduces no": lambda d: first(d).update(co_reduced=["tv1"]),
     "segments[0].params: segment s0 (inner_outer_persistent) keeps rows of 48": lambda d: first(d)[
         "params"

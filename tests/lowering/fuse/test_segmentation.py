@@ -163,8 +163,8 @@ PATTERNS = {
         ["reduction", "reduction"],
         ["inner_outer_persistent"],
     ),
-    "t + t^T": (joined_with_transpose, [(64, 64)], ["transpose"], None),
-    "outer product": (outer_product, [(13,)], ["pointwise"], None),
+    "t + t^T": (joined_with_transpose, [(64, 64)], ["pointwise"], None),
+    "outer product": (outer_product, [(13,)], ["transpose"], None),
     "sum of an outer product": (
         lambda fd, x: fd.ops.sum(outer_product(fd, x), [0, 1]),
         [(13,)],
@@ -180,7 +180,7 @@ PATTERNS = {
     "s + s^T": (
         lambda fd, x: joined_with_transpose(fd, fd.ops.sum(x, [1])),
         [(16, 5, 16)],
-        ["reduction", "transpose"],
+        ["reduction", "pointwise"],
         None,
     ),
     "sums sliced": (

@@ -73,13 +73,12 @@ def test_a_row_of_two_dims_that_vary() -> None:
     assert told(source) == ["size0 * size1 >= 449", "size0 * size1 <= 512"]
 
 
-def test_given_params_are_for_all_lengths() -> None:
-    """As kernels for the interpreter are: a shorter row needs no other one."""
+def test_given_params_are_for_as_many_lengths_as_chosen_ones() -> None:
     fd = rows((4096, 393))
     (params,) = fd.heuristics(meta((4096, 393)), arch="sm_90")
     shapes = [(4096, 393), (4096, 71), (4096, 301)]
     (low, high) = told(kernel(fd, *shapes, params=[params]))
-    assert (low, high) == ("size0 >= 64", "size0 <= 512")
+    assert (low, high) == ("size0 >= 385", "size0 <= 448")
 
 
 def test_registers_behind_the_end_are_not_there() -> None:
