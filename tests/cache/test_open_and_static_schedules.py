@@ -24,10 +24,10 @@ RANGE = 1000
 SIZES = 16
 """Signatures of each problem."""
 
-SHARING = ("layer norm backward", "column variance", "column sum")
+SHARING = ("layer norm backward", "batch norm", "column variance", "column sum")
 """Problems whose rows are shared out over programs."""
 
-SHARED_ROWS = 128
+SHARED_ROWS = 512
 """What sizes of these are multiples of: others may have divisors that are not known where sizes are
 open, or none."""
 

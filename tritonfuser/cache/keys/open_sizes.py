@@ -22,8 +22,9 @@ Numbers = tuple[int, ...]
 MOST_TOLD = 3
 """Differences that a reason names."""
 
-MOST_MULTIPLE = 128
-"""The largest power of two that sizes seen are taken to be multiples of in future."""
+MOST_MULTIPLE = 512
+"""The largest power of two that sizes seen are taken to be multiples of in future: as many parts as
+programs that loop over rows on one device, four on each of 128 multiprocessors."""
 
 
 @dataclass(frozen=True)

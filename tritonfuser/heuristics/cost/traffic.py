@@ -97,8 +97,9 @@ def _run(problem: Problem, params: KernelParams, tile: KernelTile, stream: Strea
         whole = run == row and stride == row
         return _Run(run * min(tile.x, rows) if whole else run, stride * item)
     if stream.along_x and stream.x_stride == 1:
-        stride, run = stream.r_stride or 0, min(tile.x, rows)
-        whole = run == rows and stride == rows and stream.along_r
+        together = stream.contiguous_run or rows
+        stride, run = stream.r_stride or 0, min(tile.x, together)
+        whole = run == together and stride == together and stream.along_r
         return _Run(run * min(tile.r, row) if whole else run, stride * item)
     return _Run(1, (stream.x_stride or stream.r_stride or 0) * item, False)
 

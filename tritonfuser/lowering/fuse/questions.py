@@ -61,10 +61,6 @@ from .uneven_shares import (
     uneven_shares,
 )
 
-MAX_ROW_SHORTFALL = 4
-"""Factor by which rows may have fewer shares than wanted, for reductions over them to share the
-kernel of those along them. Kernels of their own would read the rows once more."""
-
 FIRST_RESULT_BYTES = 4
 """Bytes of a partial result."""
 
@@ -361,7 +357,7 @@ def are_shared(rows: Rows) -> bool:
         return True
     each = programs_of_share(schedulers.propose(rows.problem))
     programs = found * rows.problem.outer_batch * each
-    return MAX_ROW_SHORTFALL * found >= count and not leaves_idle(rows.problem, programs)
+    return not leaves_idle(rows.problem, programs)
 
 
 def way_of(rows: Rows) -> Parts:
