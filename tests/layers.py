@@ -54,8 +54,8 @@ ROOMS = {
         {"cost"},
         {"schedule"},
         {"programs"},
-        {"column_tiles", "interpreter_tiles", "row_tiling"},
-        {"column_norms", "column_sums", "cooperative_rows", "long_rows"},
+        {"columns", "interpreter_tiles", "row_tiling"},
+        {"cooperative_rows", "long_rows"},
         {"looped_rows", "requirements"},
         {
             "inner_outer_persistent",

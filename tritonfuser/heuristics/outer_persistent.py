@@ -8,7 +8,7 @@ that fit.
 
 from __future__ import annotations
 
-from .column_norms import (
+from .columns.norms import (
     few_loops_reason,
     hints_pay,
     least_columns,

@@ -3,14 +3,14 @@
 Takes problems whose rows lie along memory (inner) or across it (outer). Decides in this order: into
 how many parts to split rows, so that programs fill the device; whether rows that begin inside
 vectors are kept whole, in aligned tiles; the tile of a step; tails; pipeline stages. Tiles of
-columns come from ``column_sums``.
+columns come from ``columns.sums``.
 """
 
 from __future__ import annotations
 
 from ..device import SECTOR_BYTES
-from .column_sums import column_stages, column_sum_tile, interleaved_parts, parts_of_columns
-from .column_tiles import column_facts
+from .columns.sums import column_stages, column_sum_tile, interleaved_parts, parts_of_columns
+from .columns.tiles import column_facts
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import MAX_REGISTER_ROW

@@ -30,8 +30,8 @@ ALL = {
 def little_is_split(monkeypatch):
     """Sizes that tests can have are worth two steps."""
     monkeypatch.setattr("tritonfuser.heuristics.reduction.MIN_PART_ELEMENTS", 64)
-    monkeypatch.setattr("tritonfuser.heuristics.column_sums.MIN_PART_BYTES", 64)
-    monkeypatch.setattr("tritonfuser.heuristics.column_sums.PART_BYTES", 64)
+    monkeypatch.setattr("tritonfuser.heuristics.columns.sums.MIN_PART_BYTES", 64)
+    monkeypatch.setattr("tritonfuser.heuristics.columns.sums.PART_BYTES", 64)
 
 
 def splits(found):

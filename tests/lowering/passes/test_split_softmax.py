@@ -16,7 +16,7 @@ IN_PARTS = ["outer_persistent", "outer_persistent", "pointwise"]
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch):
     """Sizes that tests can have are worth whole lines of memory."""
-    monkeypatch.setattr("tritonfuser.heuristics.column_tiles.LAUNCH_BOUND_BYTES", 0)
+    monkeypatch.setattr("tritonfuser.heuristics.columns.tiles.LAUNCH_BOUND_BYTES", 0)
 
 
 def of_columns(fd, x):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ..column_sums import MIN_SHORT_COLUMNS, WHOLE_TILE_ELEMENTS
+from ..columns.sums import MIN_SHORT_COLUMNS, WHOLE_TILE_ELEMENTS
 from ..integers import TUNED_WARP_SIZE, ceil_div
 from ..problem import Problem
 from .residency import (

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from ..device import CACHE_LINE_BYTES, VECTOR_BYTES
-from .column_tiles import (
+from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
+from ..integers import ceil_div, next_power_of_2, warps_for
+from ..problem import Problem
+from .tiles import (
     REGISTER_BYTES_PER_THREAD,
     ColumnFacts,
     ColumnTile,
@@ -19,8 +21,6 @@ from .column_tiles import (
     rows_cross_lines,
     rows_start_at_vectors,
 )
-from .integers import ceil_div, next_power_of_2, warps_for
-from .problem import Problem
 
 STEP_BYTES = 32
 """Bytes that a thread loads in a step, of all tensors together. H200, sums of the columns of

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..device import CACHE_LINE_BYTES, LAUNCH_S, SECTOR_BYTES, VECTOR_BYTES
-from .column_tiles import (
+from ...device import CACHE_LINE_BYTES, LAUNCH_S, SECTOR_BYTES, VECTOR_BYTES
+from ..integers import ceil_div, divisors, next_power_of_2
+from ..problem import Problem
+from .tiles import (
     REGISTER_BYTES_PER_THREAD,
     ColumnFacts,
     ColumnTile,
@@ -16,8 +18,6 @@ from .column_tiles import (
     rows_between_aligned,
     rows_cross_lines,
 )
-from .integers import ceil_div, divisors, next_power_of_2
-from .problem import Problem
 
 LOOP_STEP_BYTES = 64
 """Bytes that a thread loads in a step of the loops, of all tensors together."""

@@ -4,7 +4,7 @@ Rows lie across memory here: axis x runs over columns, which are contiguous, and
 the rows that are reduced. A tile should have whole cache lines of each row. A step should have
 enough bytes in flight. The programs should come in full waves.
 
-``column_sums`` chooses tiles of columns that are read once, ``column_norms`` of those that are read
+``sums`` chooses tiles of columns that are read once, ``norms`` of those that are read
 again.
 """
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
-from ..device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
-from .integers import TUNED_WARP_SIZE, next_power_of_2, warps_for
-from .problem import Problem, Stream
+from ...device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
+from ..integers import TUNED_WARP_SIZE, next_power_of_2, warps_for
+from ..problem import Problem, Stream
 
 REGISTER_BYTES_PER_THREAD = 128
 """Bytes of its columns that a thread keeps in registers."""
