@@ -34,8 +34,6 @@ def grown_with(
         How the loop nest of the anchor lies in that of the group.
     """
     if nesting is Nesting.SAME_EXTENTS:
-        if not group.places.keys().isdisjoint(anchor.footprint.results):
-            return "it reads the kernel's reductions at other axes"
         anchor = maker.moved(anchor, group)
     reason = why_not_one_kernel(anchor, group, nesting, maker.places, graph)
     if reason is not None:

@@ -79,7 +79,13 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
     if group.outer and group.outer[0].share is not None:  # every part would write it
         return Nesting.SAME_AXES if parallel in (rows, rows | inner) else None
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
-    return Nesting.SAME_AXES if parallel in (rows, rows | inner, fewer) else None
+    if parallel in (rows, rows | inner, fewer):
+        return Nesting.SAME_AXES
+    # A reduction over other axes of the same extents was moved here: what is made of it follows.
+    follows = not anchor.footprint.at_own_index.isdisjoint(group.places)
+    follows = follows and not (group.outer or group.scans)
+    same = follows and assume_equal(anchor.loops.row_extent, group.loops.row_extent)
+    return Nesting.SAME_EXTENTS if same else None
 
 
 def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
