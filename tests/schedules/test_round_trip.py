@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+import torch
 
 from bench.recorded.definitions import load, make_inputs, record
 from tests.e2e.checking import CPU, gpu
@@ -99,3 +100,16 @@ def test_with_sizes_that_vary(name):
     body, shapes = CHOSEN[name]
     given = [[noise(*shape, seed=n) for n, shape in enumerate(case)] for case in shapes]
     check_open(define(body), given)
+
+
+def test_of_a_maximum_over_the_rows_beside_a_softmax_along_them():
+    """The first is split; the sum of exponentials below the other maximum is not."""
+    x = torch.empty(2048, 64, device="meta")
+    with FusionDefinition() as fd:
+        value = fd.from_pytorch(x)
+        for dim in (1, 0):
+            top = fd.ops.max(value, [dim], keepdim=True)
+            fd.add_output(fd.ops.sum(fd.ops.exp(fd.ops.sub(value, top)), [dim]))
+    found = lower(fd.fusion.ir, signature(fd.fusion.ir, [x], CPU), DEVICE, DEFAULT)
+    assert found.segmented.segments[0].scheduler == "inner_outer_persistent"
+    check_fixed(fd, [x])

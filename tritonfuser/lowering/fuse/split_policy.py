@@ -68,7 +68,8 @@ def _over_programs(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
     wanted = questions.split_over(problem, members, whole=bool(group.outer))
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
-        found[total] = AlongMaximum(top.node.out)
+        if top.node.out in found:
+            found[total] = AlongMaximum(top.node.out)
     return {} if wanted == 1 or (isinstance(wanted, Interleaved) and wanted.count < 2) else found
 
 
