@@ -45,7 +45,7 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--tuned",
         nargs="?",
-        type=_budget,
+        type=positive_seconds,
         const=TUNING,
         metavar="SECONDS",
         help="tune each row for so long (default %(const)s), and print the heuristics' schedule "
@@ -144,7 +144,8 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _budget(text: str) -> float:
+def positive_seconds(text: str) -> float:
+    """Parse a budget."""
     try:
         seconds = float(text)
     except ValueError:

@@ -80,7 +80,7 @@ def run_jobs(
     places = tuple(sorted(range(len(jobs)), key=lambda place: -weights[place]))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         pool = _WorkerPool(jobs, places, limits or Limits(), folder)
-        with _environment(folder):
+        with fresh_caches(folder):
             pool.start(min(processes, len(jobs)))
         try:
             return pool.outcomes(keep)
@@ -89,7 +89,7 @@ def run_jobs(
 
 
 @contextmanager
-def _environment(folder: str) -> Iterator[None]:
+def fresh_caches(folder: str) -> Iterator[None]:
     """The environment of workers: empty caches and one thread each."""
     before = dict(os.environ)
     caches = {name: str(Path(folder, name.lower())) for name in _CACHES}
