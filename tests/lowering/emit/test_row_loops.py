@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.lowering.graphs import layer_norm, noise, softmax
-from tests.lowering.harness import check, lowered, planned, texts
+from tests.lowering.harness import check, lowered, planned, small, texts
 
 BACK = "for r_back in range(0,"
 
@@ -106,3 +106,19 @@ def test_what_is_drawn_is_the_same_whichever_way(tails):
     assert texts(ways[0]) != texts(ways[1])
     first, second = (planned(found, given).run(given) for found in ways)
     assert torch.equal(first[0], second[0])
+
+
+def shifted_terms(fd, x, weight):
+    """A product less its neighbour: the weight alone is loaded under the guard of the shift too."""
+    product = fd.ops.mul(x, fd.ops.broadcast_in_dim(weight, x.shape(), [1]))
+    rows, columns = 400, 49
+    before = fd.ops.slice(product, [0, 0], [rows, columns - 1])
+    terms = fd.ops.sub(product, fd.ops.pad(before, [1, 0]))
+    return fd.ops.sum(terms, [1]), fd.ops.sum(terms, [0])
+
+
+def test_a_mask_that_no_loop_moves_is_written_before_it():
+    found = check(shifted_terms, noise(400, 49), noise(49, seed=1), facts=small(4))
+    (text, *_) = texts(found)
+    assert "inner_outer_persistent" in text and " in tl.range(" in text
+    assert text.index("mask0 = ") < text.index("mask=mask0")

@@ -173,7 +173,10 @@ class IndexWriter:
 
     def mask(self, dims: frozenset[str]) -> list[str]:
         """The names of the masks that a tile over these axes needs."""
-        return [f"{d}_mask" for d in sorted(dims) if d in self.tiles and self.tiles[d].masked]
+        return [f"{d}_mask" for d in sorted(self._masked(dims))]
+
+    def _masked(self, dims: frozenset[str]) -> frozenset[str]:
+        return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)
 
     def conditions(self, guards: tuple[Guard, ...]) -> list[str]:
         """Each guard as a condition, in parentheses; none for what always holds."""
@@ -196,9 +199,10 @@ class IndexWriter:
     def mask_name(self, dims: frozenset[str], guards: tuple[Guard, ...] = ()) -> str:
         """Tiles' masks and guards as one mask with a name, written once; nothing without any."""
         masks, inside = self.mask(dims), self.inside(guards)
+        known = self._masked(dims)  # an axis without a mask moves no mask into its loop
         if not inside:
-            return self._named(masks, dims, "") if masks else ""
-        return self._named([*masks, inside], dims | self.guard_dims(guards), "mask")
+            return self._named(masks, known, "") if masks else ""
+        return self._named([*masks, inside], known | self.guard_dims(guards), "mask")
 
     def _named(self, parts: list[str], dims: frozenset[str], series: str) -> str:
         """A conjunction under a name, in the outermost scope where all of it is known."""
