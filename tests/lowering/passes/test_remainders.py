@@ -113,10 +113,37 @@ def test_extents_below_the_parts(extent, monkeypatch):
     check(lambda fd, x: fd.ops.sum(x, [0]), noise(extent, 3), facts=small(100))
 
 
-def test_variances_keep_their_padding():
-    body = lambda fd, x: (fd.ops.sum(x), *fd.ops.var_mean(x, [0]))  # noqa: E731
-    found = check(body, noise(2053), facts=FEW, tolerance=1e-4)
-    assert not any(split.remainder for split in splits(found))
+MOMENTS = {
+    "var_mean": lambda fd, x: fd.ops.var_mean(x, [0], 0),
+    "a sum too": lambda fd, x: (fd.ops.sum(x, [0]), *fd.ops.var_mean(x, [0])),
+    "welford": lambda fd, x: fd.ops.welford(x, [0]),
+}
+
+
+@pytest.mark.parametrize("shape", [(2053,), (2053, 3), (509, 5, 2)])
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments_of_a_prime_extent(name, shape):
+    """Also where the mean is far larger than the deviation."""
+    for mean in (0.0, 1000.0):
+        x = mean + noise(*shape)
+        found = check(MOMENTS[name], x, facts=FEW, tolerance=1e-3 if mean else 1e-4)
+        assert has_remainder(found), splits(found)
+
+
+def test_each_element_counts_once_in_moments():
+    for extent in (2048, 2049, 2053, 2111):
+        for place in (0, extent // 2, extent - 2, extent - 1):
+            x = torch.zeros(extent)
+            x[place] = 1.0
+            check(MOMENTS["welford"], x, facts=FEW)
+
+
+@pytest.mark.parametrize("special", [float("nan"), float("inf"), -float("inf")])
+def test_special_numbers_anywhere_among_moments(special):
+    for place in (0, 1026, 2052):
+        x = 1 + 0.001 * noise(2053)
+        x[place] = special
+        assert has_remainder(check(lambda fd, x: fd.ops.var(x, [0]), x, facts=FEW))
 
 
 # --- the kernels of large tensors ----------------------------------------------------------------

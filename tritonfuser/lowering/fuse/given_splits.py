@@ -149,8 +149,8 @@ def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     if split.remainder:
         if not may_leave_remainder(node):
             raise ParamsError(
-                f"{path}.remainder: expected false but for sums, products, maxima and minima over "
-                f"one dim, got true for {node.op} over {len(extents)}"
+                f"{path}.remainder: expected false but for sums, products, maxima, minima and "
+                f"moments over one dim, got true for {node.op} over {len(extents)}"
             )
         if split.padded != -1:
             raise ParamsError(f"{path}.padded: expected -1 with a remainder, got {split.padded}")

@@ -370,13 +370,16 @@ def way_of(rows: Rows) -> Parts:
     if count < 2:
         return 1
     free = rows.paddable and not rows.moments
-    if free and rows.known[0] != rows.extents[0] and rows.extents[0] > 2 * count:
-        multiple = aligned_parts(rows.problem, count, of)
-        return Remainder(0, multiple) if rows.equal else Padded(0, 0, interleaved=1 < of <= count)
+    many = rows.extents[0] > 2 * count
+    remainder = Remainder(0, aligned_parts(rows.problem, count, of))
+    if free and rows.known[0] != rows.extents[0] and many:
+        return remainder if rows.equal else Padded(0, 0, interleaved=1 < of <= count)
     exact = prod(interleaved_factors(rows.extents, Interleaved(count, of), rows.known)) if of else 1
     if exact > 1 and (not rows.paddable or is_near(exact, count)):
         return Interleaved(exact, of)
     if rows.paddable and not splits_well(rows.extents, count, rows.known):
+        if rows.equal and many:
+            return remainder
         return Padded(longest_extent(rows.extents), 0)
     return prod(contiguous_factors(rows.extents, count, rows.known))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -84,6 +85,48 @@ def combine_moments(node: Node, source: Value, cut: CutDims, builder: GraphBuild
     number = builder.call("mul", parts, count)
     renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
     return FirstStep(source, means, cut)
+
+
+def combine_moments_and_rest(
+    node: Node, first: Sequence[Value], rest: Value, builder: GraphBuilder
+) -> None:
+    """Record the second step of a Welford reduction over equal parts and the elements behind them.
+
+    Each of those is a part of one element: ``M2 = sum(M2_i + n_i * (mean_i - mean)**2) +
+    sum((x_j - mean)**2)``, from the same paper.
+
+    Parameters
+    ----------
+    first : sequence of Value
+        What a Welford reduction of each part gives.
+    rest : Value
+        The elements behind, and zeros behind those: as many together as there are parts.
+    """
+    call, rank = builder.call, rest.tensor.rank
+    (dim,), (whole,) = as_call(node).dims(), reduced_extents(node)
+    parts = rest.tensor.sizes[dim]
+    length, count = (n if is_size(n) else float(n) for n in (whole // parts, whole))
+    left = whole - whole // parts * parts
+
+    def spread(value: Value) -> Value:
+        made: Value = call("broadcast", value, [place == dim for place in range(rank)])
+        return made
+
+    def squares(difference: Value) -> Value:
+        made: Value = call("mul", difference, difference)
+        return made
+
+    inside = call("lt", call("iota", parts), left)
+    inside = call("broadcast", inside, [place != dim for place in range(rank)])
+    means, m2, _ = first
+    totals = call("add", call("mul", means, length), rest)
+    mean = call("div", call("sum", totals, [dim]), count)
+    between = call("mul", squares(call("sub", means, spread(mean))), length)
+    alone = squares(call("where", inside, call("sub", rest, spread(mean)), 0.0))
+    total = call("sum", call("add", call("add", m2, between), alone), [dim])
+    elements = call("add", call("cast", inside, node.outs[2].dtype), whole // parts)
+    number = call("sum", call("expand", elements, list(means.tensor.sizes)), [dim])
+    renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
 
 
 def combine_padded_moments(

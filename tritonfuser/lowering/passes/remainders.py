@@ -10,17 +10,17 @@ from ...dtypes import compute_dtype
 from ...ir import Node, Value
 from ...ops import registry
 from ...ops.builder import GraphBuilder, as_call, bind
-from ...ops.table import Reduction
+from ...ops.table import Moments, Reduction
 from ...symbolic.queries import assume_at_most
-from .combine_partials import FirstStep, define_result
+from .combine_partials import FirstStep, combine_moments_and_rest, define_result
 from .constant_folding import neutral
 from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_extents
 
 
 def may_leave_remainder(node: Node) -> bool:
-    """Whether a reduction can be split so: of one dim, by an op on two operands."""
+    """Whether a reduction can be split so: of one dim, by an op on two operands or of moments."""
     call = as_call(node)
-    return isinstance(call.op.form, Reduction) and len(call.dims()) == 1
+    return isinstance(call.op.form, Reduction | Moments) and len(call.dims()) == 1
 
 
 def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
@@ -33,12 +33,11 @@ def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
 def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -> FirstStep:
     """Record ``sum(sum(reshape(x[:whole])) + pad(x)[whole : whole + parts])``.
 
-    The padding is with the neutral element, and as long as there are parts. So what it is behind
-    may have any length, at sizes that vary too.
+    The padding is with the neutral element, zeros for moments, and as long as there are parts. So
+    what it is behind may have any length, at sizes that vary too.
     """
     call = as_call(node)
     form, (dim,), operand = call.op.form, call.dims(), call.value("arg")
-    assert isinstance(form, Reduction)
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     sizes, parts = list(source.tensor.sizes), wanted.count
@@ -55,10 +54,15 @@ def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -
     main = between(source, 0, whole)
     cut = cut_dims(main.tensor.sizes, SplitFactors({dim: parts}, wanted.multiple_of > 0))
     main = builder.call("reshape", main, cut.sizes)
-    partial = builder.call(node.op, main, cut.first)
+    of_parts = builder.call(node.op, main, cut.first)
     widths = [0, 0] * (len(sizes) - 1 - dim) + [0, parts]
-    longer = builder.call("pad", source, widths, neutral(form.identity, source.dtype).value)
+    kind = form.identity if isinstance(form, Reduction) else "zero"
+    longer = builder.call("pad", source, widths, neutral(kind, source.dtype).value)
     rest = between(longer, whole, whole + parts)
+    if not isinstance(form, Reduction):
+        combine_moments_and_rest(node, of_parts, rest, builder)
+        return FirstStep(main, of_parts[0], cut)
+    partial: Value = of_parts
     if rest.dtype is not partial.dtype:
         rest = builder.call("cast", rest, partial.dtype)
     both = builder.call(form.pairwise, partial, rest)
