@@ -9,7 +9,8 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
-from tritonfuser.heuristics.params import ReductionParams
+from tritonfuser.device import SECTOR_BYTES
+from tritonfuser.heuristics.params import InnerPersistentParams, ReductionParams
 
 
 def channels(fd: Any, x: Any, y: Any) -> Any:
@@ -29,14 +30,29 @@ def test_the_numbers(body: Any, images: int, count: int, area: int) -> None:
     check(body, noise(images, count, area), noise(images, area, count), facts=small(2))
 
 
-@pytest.mark.parametrize("body", [channels, normed])
-def test_a_reduction_has_several_rows_in_a_tile(body: Any) -> None:
-    given = noise(8, 192, 784), noise(8, 784, 192)
+def crossing(images: int, count: int, area: int) -> list[torch.Tensor]:
+    shapes = (images, count, area), (images, area, count)
+    return [torch.empty(*shape, device="meta") for shape in shapes]
+
+
+@pytest.mark.parametrize(("body", "area"), [(channels, 784), (normed, 4096)])
+def test_a_reduction_has_several_rows_in_a_tile(body: Any, area: int) -> None:
+    given = crossing(8, 192, area)
     found = lowered(record(body, given), given)
     assert "inner_persistent" not in schedulers(found)
     params = found.segmented.segments[0].params
     assert isinstance(params, ReductionParams)
     assert params.block_x >= 16 and params.block_r >= 16
+
+
+@pytest.mark.parametrize("area", [32, 100, 784])
+def test_rows_that_fit_together_fill_the_sectors_of_what_lies_across(area: int) -> None:
+    given = crossing(64, 192, area)
+    found = lowered(record(normed, given), given)
+    assert schedulers(found) == ["inner_persistent"]
+    params = found.segmented.segments[0].params
+    assert isinstance(params, InnerPersistentParams) and params.persistent
+    assert params.block_x >= SECTOR_BYTES // 4
 
 
 def test_rows_that_all_tensors_lie_along_are_kept() -> None:

@@ -2,12 +2,15 @@
 
 Takes problems whose rows lie along memory. Decides in this order: rows that fit stay in registers
 (``persistent``), by two programs an SM or by one; of a longer row the end may stay in registers,
-and the rest is read by a loop for each pass; any other row is read by loops as a whole.
+and the rest is read by a loop for each pass; any other row is read by loops as a whole. Where a
+large tensor lies across the rows, a program has as many rows as fill its sectors.
 """
 
 from __future__ import annotations
 
-from .integers import ceil_div, next_power_of_2
+from ..device import SECTOR_BYTES
+from .columns.tiles import column_facts
+from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import (
     WHOLE_SM_WARPS,
@@ -30,7 +33,7 @@ from .requirements import (
 )
 from .row_tiling import loop_tails, max_tails, row_alignment, tile_row, warps_of_rows
 
-REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY, ROWS_APART)
+REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
 """What a problem needs whatever its sizes are."""
 
 SHORT_TILE_ELEMENTS = 1024
@@ -39,11 +42,23 @@ SHORT_TILE_ELEMENTS = 1024
 MAX_CO_REDUCED_WARPS = 8
 """Warps of a program that keeps rows which are reduced together."""
 
+RUN_BYTES = 2 * SECTOR_BYTES
+"""Bytes that a program has next to one another of a tensor that lies across its rows: sectors are
+fetched in pairs. Half of that where no more rows fit in registers."""
+
+CROSSING_ELEMENTS_PER_THREAD = 16
+"""Elements of a thread of tiles that tensors lie along both axes of."""
+
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
     reason = first_reason(problem, *REQUIREMENTS)
-    return reason or normalization_reason(problem, problem.parallel)
+    if reason is not None:
+        return reason
+    rows = _rows_across(problem)
+    if rows == 1 and not ROWS_APART.holds(problem):
+        return ROWS_APART.reason
+    return normalization_reason(problem, ceil_div(problem.parallel, rows))
 
 
 def propose(problem: Problem) -> HeuristicParams:
@@ -56,6 +71,8 @@ def propose(problem: Problem) -> HeuristicParams:
     block_x = _rows_of_program(problem, row)
     tile = block_x * row
     warps = warps_of_rows(problem, tile, block_x)
+    if _rows_across(problem) > 1:
+        warps = warps_for(tile, CROSSING_ELEMENTS_PER_THREAD, most=16)
     if problem.co_reduced > 1:
         warps = min(warps, MAX_CO_REDUCED_WARPS)
     if fits_one_program_per_sm(problem, tile):
@@ -76,10 +93,25 @@ def _rows_of_program(problem: Problem, row: int) -> int:
     """Rows of a program: those that are reduced together, or several short ones."""
     if problem.co_reduced > 1:
         return next_power_of_2(problem.co_reduced)
-    rows, programs = 1, 4 * problem.device.sm_count
+    rows, programs = _rows_across(problem), 4 * problem.device.sm_count
     while rows * row < SHORT_TILE_ELEMENTS and ceil_div(problem.parallel, rows * 2) >= programs:
         rows *= 2
     return rows
+
+
+def _rows_across(problem: Problem) -> int:
+    """Rows that fill sectors of tensors that lie across them. 1 where there are none of these, or
+    where so many rows do not fit in registers."""
+    if not problem.crosses or problem.co_reduced > 1 or problem.parallel == 0:
+        return 1
+    narrowest = min(s.item_bytes for s in problem.crossing_streams)
+    run = next_power_of_2(column_facts(problem).run)
+    row = next_power_of_2(problem.reduced)
+    for rows in (RUN_BYTES // narrowest, SECTOR_BYTES // narrowest):
+        warps = warps_for(rows * row, CROSSING_ELEMENTS_PER_THREAD, most=16)
+        if rows <= run and fits_two_programs_per_sm(problem, rows * row, warps):
+            return rows
+    return 1
 
 
 def _looped(problem: Problem, block_x: int) -> HeuristicParams:

@@ -253,16 +253,18 @@ class Problem:
         where other programs want its other elements. Tensors for which that takes less time than a
         launch do not count.
         """
-        return not self.on_cpu and self._takes_a_launch(self._crossing_streams())
+        return not self.on_cpu and self._takes_a_launch(self.crossing_streams)
 
     @property
     def crossing_loses(self) -> bool:
         """Whether the sectors that such tensors take in a kernel with one row a program cost more
         than kernels with other tiles, which read all tensors once more."""
-        fetched = _fetched(self._crossing_streams())
+        fetched = _fetched(self.crossing_streams)
         return self.crosses and fetched > L2_SPEEDUP * sum(s.total_bytes for s in self.streams)
 
-    def _crossing_streams(self) -> list[Stream]:
+    @property
+    def crossing_streams(self) -> list[Stream]:
+        """The large tensors that are contiguous along the other axis than most of the bytes."""
         steps = ((s, s.x_stride if self.inner else s.r_stride) for s in self.large_streams)
         return [s for s, step in steps if step == 1]
 
