@@ -13,7 +13,7 @@ from pathlib import Path
 PACKAGE = "tritonfuser"
 
 HOUSE = (
-    {"errors", "options", "dtypes", "device"},
+    {"calibration", "device", "disk", "dtypes", "errors", "options"},
     {"lazy", "pickling"},
     {"symbolic"},
     {"ir"},
@@ -104,13 +104,14 @@ ROOMS = {
         {"inspect", "multidevice"},
         {"serialization"},
         {"tune"},
+        {"calibrate"},
         {"run"},
         {"definition"},
         {"nvfuser"},
     ),
     "cli": (
         {"op_examples", "user_file"},
-        {"doctor", "explain", "ops", "params", "schema", "tune"},
+        {"calibrate", "doctor", "explain", "ops", "params", "schema", "tune"},
         {"main"},
     ),
 }

@@ -121,9 +121,17 @@ def test_log_goes_to_stderr(environ, capsys):
 
 def test_options_that_change_code_are_told(environ):
     environ(TRITONFUSER_FMA="1", TRITONFUSER_DUMP="kernel")
-    assert options.codegen_options() == (("check", frozenset()), ("fma", True))
+    assert options.codegen_options() == (
+        ("check", frozenset()),
+        ("fma", True),
+        ("calibrated", False),
+    )
     environ(TRITONFUSER_FMA="0", TRITONFUSER_CHECK="bounds")
-    assert options.codegen_options() == (("check", frozenset({"bounds"})), ("fma", False))
+    assert options.codegen_options() == (
+        ("check", frozenset({"bounds"})),
+        ("fma", False),
+        ("calibrated", False),
+    )
 
 
 def test_unknown_check_is_refused():

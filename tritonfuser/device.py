@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 import torch
 
+from . import calibration, options
 from .errors import UnsupportedDeviceError
 
 VECTOR_BYTES = 16
@@ -39,6 +40,9 @@ LAUNCH_S = 2e-6
 
 LEAST_KERNEL_S = 2e-6
 """Seconds of a kernel that has next to nothing to do: its programs start, load, store and end."""
+
+MEMORY_LATENCY_S = 7e-7
+"""Seconds from a load to its value in memory, where nothing else is loaded (H200)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,14 @@ class DeviceProperties:
     clock_hz : float
         The highest clock of the multiprocessors. The FP32 rate of the data sheet is twice
         ``clock_hz * sm_count * rates.fp32``.
+    product_flops_per_s : float
+        Floating-point operations a second of cuBLAS's products of Half and BFloat16. Measured on
+        the H200. Other GPUs are taken to differ from it as their bandwidths do.
+    launch_s : float
+        Seconds that a plan takes longer for one more launch. Other GPUs are taken to be like the
+        H200 in this and in the latency.
+    memory_latency_s : float
+        Seconds from a load to its value in memory, where nothing else is loaded.
     rates : InstructionRates
         Instructions that a multiprocessor finishes in a clock.
     """
@@ -118,20 +130,15 @@ class DeviceProperties:
     warp_size: int
     bandwidth_bytes_per_s: float
     clock_hz: float
+    product_flops_per_s: float
+    launch_s: float = LAUNCH_S
+    memory_latency_s: float = MEMORY_LATENCY_S
     rates: InstructionRates = InstructionRates()
 
     @property
     def overlaps_launches(self) -> bool:
         """Whether a kernel can start while the one before it ends (programmatic dependents)."""
         return self.arch.startswith("sm_") and int(self.arch[3:]) >= 90
-
-    @property
-    def product_flops_per_s(self) -> float:
-        """Floating-point operations a second of cuBLAS's products of Half and BFloat16.
-
-        Measured on the H200. Other GPUs are taken to differ from it as their bandwidths do.
-        """
-        return _H200_PRODUCT_FLOPS_PER_S * self.bandwidth_bytes_per_s / _H200_BANDWIDTH
 
     @property
     def instructions_per_s(self) -> float:
@@ -157,6 +164,11 @@ _MIB = 1 << 20
 _H200_BANDWIDTH = 4.27e12
 _H200_PRODUCT_FLOPS_PER_S = 770e12
 
+
+def _product_flops(bandwidth: float) -> float:
+    return _H200_PRODUCT_FLOPS_PER_S * bandwidth / _H200_BANDWIDTH
+
+
 _A100 = DeviceProperties(
     name="NVIDIA A100-SXM4-80GB",
     arch="sm_80",
@@ -169,6 +181,7 @@ _A100 = DeviceProperties(
     warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=2.04e12,
     clock_hz=1.41e9,
+    product_flops_per_s=_product_flops(2.04e12),
     rates=InstructionRates(fp32=64, fp64=32),
 )
 _H200 = replace(
@@ -181,6 +194,7 @@ _H200 = replace(
     l2_bytes=60 * _MIB,
     bandwidth_bytes_per_s=_H200_BANDWIDTH,
     clock_hz=1.98e9,
+    product_flops_per_s=_H200_PRODUCT_FLOPS_PER_S,
     rates=InstructionRates(),
 )
 _B200 = replace(
@@ -192,6 +206,7 @@ _B200 = replace(
     bandwidth_bytes_per_s=8.0e12,
     # Its rates are taken to be the H200's.
     clock_hz=1.98e9,
+    product_flops_per_s=_product_flops(8.0e12),
 )
 _MI300X = DeviceProperties(
     name="AMD Instinct MI300X",
@@ -206,6 +221,7 @@ _MI300X = DeviceProperties(
     warp_size=AMD_WAVEFRONT_SIZE,
     bandwidth_bytes_per_s=5.3e12,
     clock_hz=2.1e9,
+    product_flops_per_s=_product_flops(5.3e12),
     # 163.4 TFLOPS of FP32 count two packed numbers an instruction; transcendental functions take
     # four times as long as an addition.
     rates=InstructionRates(conversion=64),
@@ -224,6 +240,7 @@ CPU = DeviceProperties(
     warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=1.0e10,
     clock_hz=1.0e9,
+    product_flops_per_s=_product_flops(1.0e10),
 )
 
 _KNOWN = {facts.arch: facts for facts in (_A100, _H200, _B200, _MI300X, CPU)}
@@ -248,12 +265,14 @@ def known(arch: str) -> DeviceProperties:
 
 
 def of(device: torch.device) -> DeviceProperties:
-    """The facts of a device of this machine.
+    """The facts of a device of this machine; those that were measured on it, if an option asks.
 
     Raises
     ------
     UnsupportedDeviceError
         The device is neither a CPU nor a GPU of torch.cuda.
+    OptionError
+        Measured facts are asked for, and there are none that can be read.
     """
     if device.type == "cpu":
         return CPU
@@ -261,12 +280,20 @@ def of(device: torch.device) -> DeviceProperties:
         raise UnsupportedDeviceError(
             f"Found unsupported device {device.type}, only CPU or CUDA tensors are supported"
         )
-    return _of_gpu(torch.cuda.current_device() if device.index is None else device.index)
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return _calibrated(index) if options.current().calibrated else built_in(index)
 
 
 @cache
-def _of_gpu(index: int) -> DeviceProperties:
+def built_in(index: int) -> DeviceProperties:
+    """The facts of a GPU of this machine as its driver and the tables here have them."""
     return from_torch(torch.cuda.get_device_properties(index))
+
+
+@cache
+def _calibrated(index: int) -> DeviceProperties:
+    facts = built_in(index)
+    return replace(facts, **asdict(calibration.load(facts.name, facts.arch)))
 
 
 def from_torch(found: Any) -> DeviceProperties:
@@ -291,12 +318,13 @@ def from_torch(found: Any) -> DeviceProperties:
         warp_size=getattr(found, "warp_size", 0) or like.warp_size,
         bandwidth_bytes_per_s=like.bandwidth_bytes_per_s,
         clock_hz=getattr(found, "clock_rate", 0) * 1e3 or like.clock_hz,
+        product_flops_per_s=like.product_flops_per_s,
         rates=_rates(arch, like),
     )
     peak = _peak_bandwidth(found)
     if found.name == like.name or not peak:
         return facts
-    return replace(facts, bandwidth_bytes_per_s=peak)
+    return replace(facts, bandwidth_bytes_per_s=peak, product_flops_per_s=_product_flops(peak))
 
 
 def arch_of(found: Any) -> str:

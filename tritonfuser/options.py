@@ -181,11 +181,19 @@ class Settings:
         True,
         "0: runs do not use schedules that fd.autotune stored",
     )
+    calibrated: bool = _env(
+        "TRITONFUSER_CALIBRATED",
+        _flag,
+        False,
+        "1: speeds of GPUs are what python -m tritonfuser calibrate measured, not built in",
+        codegen=True,
+    )
     cache_dir: str = _env(
         "TRITONFUSER_CACHE_DIR",
         str,
         "",
-        "where tuned schedules are stored; by default in the user's directory for caches",
+        "where tuned schedules and calibrations are stored; by default in the user's directory for "
+        "caches",
     )
 
 

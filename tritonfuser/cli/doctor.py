@@ -81,9 +81,15 @@ def devices() -> Section:
     if not torch.cuda.is_available():
         text = "none: CPU tensors run in Triton's interpreter, fd.compile_for compiles for GPUs"
         return Section("GPUs", [("found", text)])
-    indices = range(torch.cuda.device_count())
-    rows = [(f"cuda:{i}", facts_text(device.of(torch.device("cuda", i)))) for i in indices]
-    return Section("GPUs", rows)
+    rows, problems = [], []
+    for index in range(torch.cuda.device_count()):
+        try:
+            text = facts_text(device.of(torch.device("cuda", index)))
+        except TritonFuserError as error:
+            text = facts_text(device.built_in(index))
+            problems.append(error.message)
+        rows.append((f"cuda:{index}", text))
+    return Section("GPUs", rows, tuple(problems))
 
 
 def facts_text(found: device.DeviceProperties) -> str:

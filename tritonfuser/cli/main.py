@@ -12,6 +12,7 @@ import click
 from ..frontend.vocabulary.version import version
 
 COMMANDS = {
+    "calibrate": "Measure the speeds of a GPU for the cost model.",
     "doctor": "Say whether this machine is set up, and what is used of it.",
     "explain": "Show what a definition in a file becomes, and why.",
     "ops": "List the ops, or show one.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ..device import LAUNCH_S, DeviceProperties
+from ..device import DeviceProperties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def bound(work: Work, device: DeviceProperties) -> Bound:
         "memory": moved / device.bandwidth_bytes_per_s,
         **{name: count / clocks for name, count in pipes.items()},
         "tensor cores": work.product_flops / device.product_flops_per_s,
-        "launch": work.launches * LAUNCH_S,
+        "launch": work.launches * device.launch_s,
     }
     ranked = sorted(seconds.items(), key=lambda item: -item[1])
     return Bound(resources=tuple(ranked), bytes_again=again)

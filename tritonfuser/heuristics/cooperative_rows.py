@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
-from ..device import LAUNCH_S, MAX_REGISTERS_PER_THREAD, VECTOR_BYTES
+from ..device import MAX_REGISTERS_PER_THREAD, VECTOR_BYTES
 from .integers import ceil_div
 from .params import MAX_TAILS, InnerOuterPersistentParams
 from .problem import L2_SPEEDUP, Problem
@@ -213,7 +213,7 @@ def _seconds(problem: Problem, split: CooperativeSplit) -> float:
     step = max(moving + reducing + waiting + STEP_S, HOP_S / DELAY_ROWS)
     steps = ceil_div(problem.parallel, split.groups) + DELAY_ROWS
     partial = 2 * 4 * split.groups * problem.reduced * problem.outer_members
-    return steps * step + partial / device.bandwidth_bytes_per_s + 2 * LAUNCH_S
+    return steps * step + partial / device.bandwidth_bytes_per_s + 2 * device.launch_s
 
 
 def _seconds_of_two_reads(problem: Problem) -> float:
@@ -228,7 +228,7 @@ def _seconds_of_two_reads(problem: Problem) -> float:
     moved = (loaded + stored) * elements + _read_again(problem, problem.parallel)
     if PROGRAMS_PER_SM * problem.reduced * _words(problem) > device.registers_per_sm:
         moved += _read_again(problem, PROGRAMS_PER_SM * device.sm_count)
-    return moved / (READ_SHARE * device.bandwidth_bytes_per_s) + 3 * LAUNCH_S
+    return moved / (READ_SHARE * device.bandwidth_bytes_per_s) + 3 * device.launch_s
 
 
 def _read_again(problem: Problem, between: int) -> float:

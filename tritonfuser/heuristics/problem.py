@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import LAUNCH_S, SECTOR_BYTES, DeviceProperties
+from ..device import SECTOR_BYTES, DeviceProperties
 
 L2_SPEEDUP = 2
 """Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's
@@ -281,7 +281,8 @@ class Problem:
 
     def _takes_a_launch(self, streams: list[Stream]) -> bool:
         """Whether fetching a sector for each element of tensors takes longer than a launch."""
-        return _fetched(streams) > L2_SPEEDUP * self.device.bandwidth_bytes_per_s * LAUNCH_S
+        moved = self.device.bandwidth_bytes_per_s * self.device.launch_s
+        return _fetched(streams) > L2_SPEEDUP * moved
 
     @property
     def full_streams(self) -> list[Stream]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import LAUNCH_S, DeviceProperties
+from ..device import DeviceProperties
 from .problem import Product
 
 SLOWDOWN = 0.045
@@ -55,14 +55,14 @@ def gain(product: Product, fused: FusedWork, device: DeviceProperties) -> float:
     epilogue = elements * product.epilogue_bytes / bandwidth
     apart = 0.0
     if fused.has_epilogue:
-        apart += LAUNCH_S + elements * product.left_bytes / bandwidth + epilogue
+        apart += device.launch_s + elements * product.left_bytes / bandwidth + epilogue
     if fused.prologue_bytes:
-        apart += LAUNCH_S + 2 * fused.prologue_bytes / bandwidth
+        apart += device.launch_s + 2 * fused.prologue_bytes / bandwidth
     slowdown = min(SLOWDOWN * _product_seconds(product, device), MAX_SLOWDOWN_S)
     computed = EPILOGUE_S_PER_ELEMENT * fused.epilogue_ops**2 * elements
     together = slowdown + max(computed, epilogue)
     if fused.k_parts > 1:
-        together += LAUNCH_S + 8 * fused.k_parts * elements / bandwidth
+        together += device.launch_s + 8 * fused.k_parts * elements / bandwidth
     return apart - together
 
 

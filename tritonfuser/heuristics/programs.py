@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..device import LAUNCH_S, DeviceProperties
+from ..device import DeviceProperties
 from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
 from .params import (
     HeuristicParams,
@@ -119,7 +119,7 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
     alone = moved_bytes(problem) / max(facts.counters, 1)
     moving = alone * device.sm_count / device.bandwidth_bytes_per_s
     waiting = (_steps(facts, made) - 1) * STEP_S
-    saved = FOLLOWING_S if device.overlaps_launches else LAUNCH_S
+    saved = FOLLOWING_S if device.overlaps_launches else device.launch_s
     return made if ARRIVAL_S + moving + waiting < saved else None
 
 
@@ -197,5 +197,5 @@ def saves_by_sharing(facts: Sharing) -> bool:
     if wanted > MAX_FEWER_WARPS * warps or warps > MAX_MORE_WARPS * wanted:
         return False
     loss = SHARED_LOSS if warps == wanted else OTHER_WARPS_LOSS
-    saved = FOLLOWING_S if facts.device.overlaps_launches else LAUNCH_S
+    saved = FOLLOWING_S if facts.device.overlaps_launches else facts.device.launch_s
     return loss * facts.moved / facts.device.bandwidth_bytes_per_s < saved

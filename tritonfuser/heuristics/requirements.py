@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..device import LAUNCH_S
 from .long_rows import MAX_REGISTER_ROW
 from .problem import Problem
 from .programs import share_of_bandwidth
@@ -80,4 +79,4 @@ def _long_rows_lose(problem: Problem, programs: int, row: int) -> bool:
     once = problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s
     passes = 1.0 if row <= MAX_REGISTER_ROW else PASSES_APART
     alone = passes * once / share_of_bandwidth(problem, programs)
-    return alone > PASSES_APART * once + 2 * LAUNCH_S
+    return alone > PASSES_APART * once + 2 * problem.device.launch_s

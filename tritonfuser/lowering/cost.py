@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-from ..heuristics.cost.constants import H200_CONSTANTS
+from ..heuristics.cost.constants import constants_of
 from ..heuristics.cost.kernels import predicted
 from ..heuristics.cost.model import KernelTime
 from ..heuristics.cost.work import element_work
@@ -55,9 +55,15 @@ def kernel_predictors(segmented: SegmentedFusion) -> list[Callable[[HeuristicPar
     return [seconds(piece) for piece in segmented.segments]
 
 
+def launch_seconds(segmented: SegmentedFusion) -> float:
+    """Before the first kernel begins and after the last one ends; 0 where no kernel is ours."""
+    devices = [piece.problem.device for piece in segmented.segments if piece.problem is not None]
+    return constants_of(devices[0]).launch_s if devices else 0.0
+
+
 def fusion_seconds(segmented: SegmentedFusion) -> float | None:
     """The sum over the kernels, and a launch, without what torch runs. None on a CPU."""
-    total = H200_CONSTANTS.launch_s
+    total = launch_seconds(segmented)
     for piece in segmented.segments:
         found = segment_time(piece)
         if found is not None:

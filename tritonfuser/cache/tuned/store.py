@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from platformdirs import user_cache_dir
 
-from ... import options
+from ... import disk
 from ...errors import TritonFuserError
 from ...heuristics.schedule import Schedule
 from .keys import StoreKey
@@ -83,8 +80,7 @@ class Entry:
 
 def folder() -> Path:
     """Where schedules are; it need not exist."""
-    given = options.current().cache_dir
-    return Path(given or user_cache_dir("tritonfuser", appauthor=False), "schedules")
+    return disk.cache_folder() / "schedules"
 
 
 def is_empty() -> bool:
@@ -147,15 +143,7 @@ def save(key: StoreKey, found: Stored) -> Path:
     path = path_of(key)
     path.parent.mkdir(parents=True, exist_ok=True)
     with _lock(path):
-        handle, made = tempfile.mkstemp(dir=path.parent, prefix=f"{key.name}.", suffix=".new")
-        try:
-            with os.fdopen(handle, "w") as out:
-                json.dump(data, out, indent=1)
-            os.replace(made, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(made)
-            raise
+        disk.replace_json(path, data)
     return path
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from ...cache.dry_run import lower_for
 from ...errors import LoweringError, TritonFuserError
-from ...heuristics.cost.constants import H200_CONSTANTS
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion
-from ...lowering.cost import fusion_seconds, kernel_predictors, segment_time
+from ...lowering.cost import fusion_seconds, kernel_predictors, launch_seconds, segment_time
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import SegmentedFusion
@@ -44,7 +43,7 @@ class Prediction:
         self, base: SegmentedFusion, lowered: Callable[[Schedule], SegmentedFusion]
     ) -> None:
         self._schedule, self._lowered = schedule_of(base), lowered
-        self._kernels = kernel_predictors(base)
+        self._kernels, self._launch = kernel_predictors(base), launch_seconds(base)
         self._known: dict[Schedule, float] = {}
 
     def __call__(self, schedule: Schedule) -> float:
@@ -57,7 +56,7 @@ class Prediction:
         if _without_params(schedule) == _without_params(self._schedule):
             pairs = zip(self._kernels, schedule.segments, strict=True)
             kernels = sum(kernel(segment.params) for kernel, segment in pairs)
-            return H200_CONSTANTS.launch_s + kernels
+            return self._launch + kernels
         try:
             found = fusion_seconds(self._lowered(schedule))
         except TritonFuserError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...device import CACHE_LINE_BYTES, LAUNCH_S, SECTOR_BYTES, VECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
 from ..integers import ceil_div, divisors, next_power_of_2
 from ..problem import Problem
 from .tiles import (
@@ -92,7 +92,8 @@ def few_loops_reason(problem: Problem) -> str | None:
     looped = (2 if problem.online_softmax else passes) * facts.total_bytes + stored
     block_x = loop_tile(problem).block_x
     share = _bandwidth_share(problem, facts, block_x)
-    launches = 2 * problem.reduction_depth * LAUNCH_S * problem.device.bandwidth_bytes_per_s
+    device = problem.device
+    launches = 2 * problem.reduction_depth * device.launch_s * device.bandwidth_bytes_per_s
     apart = (passes * facts.total_bytes + stored) / APART_SHARE + launches
     if looped <= share * apart:
         return None

@@ -10,7 +10,10 @@ what a resource reaches by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+
+from ...device import LAUNCH_S, MEMORY_LATENCY_S, DeviceProperties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +159,19 @@ class Constants:
 
 H200_CONSTANTS = Constants()
 """Fitted to times of an H200. Rates, sizes and clocks of other devices are their own."""
+
+
+def constants_of(device: DeviceProperties) -> Constants:
+    """Those of a device: launches and latencies differ from the H200's as the device's own do."""
+    return _scaled(device.launch_s / LAUNCH_S, device.memory_latency_s / MEMORY_LATENCY_S)
+
+
+@cache
+def _scaled(launch: float, latency: float) -> Constants:
+    c = H200_CONSTANTS
+    return replace(
+        c,
+        launch_s=c.launch_s * launch,
+        kernel_s=c.kernel_s * launch,
+        latency_s=c.latency_s * latency,
+    )

@@ -6,7 +6,7 @@ from ...device import MAX_REGISTERS_PER_THREAD
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams, MatmulParams
 from ..problem import ElementWork, Problem
-from .constants import H200_CONSTANTS
+from .constants import constants_of
 from .counts import counts_of
 from .model import SHARPNESS, KernelTime, kernel_time
 
@@ -34,7 +34,7 @@ def _product_time(problem: Problem, params: MatmulParams) -> KernelTime | None:
 
     A tile loads its rows of the left operand and its columns of the right one from the L2 cache.
     """
-    product, device, c = problem.product, problem.device, H200_CONSTANTS
+    product, device, c = problem.product, problem.device, constants_of(problem.device)
     if product is None:
         return None
     tiles = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import NVIDIA_WARP_SIZE, DeviceProperties
-from .constants import H200_CONSTANTS, Constants
+from .constants import Constants, constants_of
 from .counts import Counts, Number
 from .numbers import PLAIN, Numbers
 
@@ -103,15 +103,18 @@ def resident_programs(n: Counts, registers: Number, device: DeviceProperties, m:
 
 
 def kernel_time(
-    n: Counts, device: DeviceProperties, c: Constants = H200_CONSTANTS, m: Numbers = PLAIN
+    n: Counts, device: DeviceProperties, given: Constants | None = None, m: Numbers = PLAIN
 ) -> KernelTime:
     """The time of a kernel with these counts.
 
     Parameters
     ----------
+    given : Constants, optional
+        By default those of the device.
     m : module
         Functions of numbers: ``numbers.PLAIN``, or the same of arrays.
     """
+    c = constants_of(device) if given is None else given
     registers = wanted_registers(n, c, m)
     spilled = m.maximum(registers - n.register_limit, 0.0)
     resident = resident_programs(n, registers, device, m)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..cost.constants import H200_CONSTANTS
+from ..cost.constants import constants_of
 from ..cost.kernels import predicted
 from ..cost.model import FILLED, KernelTime
 from ..cost.registers import most_registers
@@ -51,9 +51,6 @@ CHANGED = ("num_warps", "block_x", "block_y", "block_m", "block_r")
 """Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
 the model."""
 
-LAUNCH_S = H200_CONSTANTS.launch_s
-"""Seconds of a launch, which no params change."""
-
 
 @lru_cache(maxsize=4096)
 def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
@@ -68,12 +65,13 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
     first = predicted(problem, rules, work)
-    if first is None or first.seconds + LAUNCH_S <= FAR * _least(problem, work):
+    launch = constants_of(problem.device).launch_s
+    if first is None or first.seconds + launch <= FAR * _least(problem, work):
         return rules
     if max(first.resources, key=lambda name: float(first.resources[name])) == INSTRUCTIONS:
         return rules
     found = _fastest(problem, rules, work)
-    if found is None or found[1].seconds + LAUNCH_S > GAIN * (first.seconds + LAUNCH_S):
+    if found is None or found[1].seconds + launch > GAIN * (first.seconds + launch):
         return rules
     return found[0]
 
@@ -99,7 +97,7 @@ def _can_vary(problem: Problem, params: KernelParams) -> bool:
 
 def _least(problem: Problem, work: ElementWork) -> float:
     """Seconds below which no params are predicted: bytes and instructions once, start and end."""
-    c, device = H200_CONSTANTS, problem.device
+    c, device = constants_of(problem.device), problem.device
     moved = sum(stream.total_bytes for stream in problem.streams)
     memory = moved / (device.bandwidth_bytes_per_s * c.bandwidth)
     elements = problem.parallel * max(problem.reduced, 1)
@@ -108,7 +106,7 @@ def _least(problem: Problem, work: ElementWork) -> float:
     special = elements * (work.special_before + work.special_after) * c.sfu_clocks
     pipe = special / (device.rates.sfu * device.sm_count * device.clock_hz)
     busy = max(memory, issued, pipe)
-    return LAUNCH_S + c.kernel_s + c.start_s + c.latency_s + busy
+    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + busy
 
 
 def _fastest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ...device import LAUNCH_S, DeviceProperties
+from ...device import DeviceProperties
 from ...heuristics.problem import Problem
 from ...ir import Value
 from ...symbolic.choices import choose, env_among
@@ -89,7 +89,7 @@ class Joining:
             count = sum(instructions_of(node) for node in fresh)
         else:
             count = self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
-        if idle * count >= LAUNCH_S * self.device.instructions_per_s:
+        if idle * count >= self.device.launch_s * self.device.instructions_per_s:
             return 0
         return RIDER_BYTES if anchor.part is None else None
 

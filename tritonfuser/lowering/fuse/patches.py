@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
-from ...device import LAUNCH_S, SECTOR_BYTES, known
+from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
 from ...heuristics.cost.flat_traffic import flat_tile
 from ...heuristics.cost.footprint import chain, footprint, run_along, touched_bytes
@@ -86,7 +86,7 @@ def is_slower_joined(kernels: Kernels) -> bool:
     written in an order that is none of memory.
     """
     apart = _flat_seconds(kernels.first) + _flat_seconds(kernels.second)
-    return _flat_seconds(kernels.joined) > apart + LAUNCH_S
+    return _flat_seconds(kernels.joined) > apart + kernels.joined.device.launch_s
 
 
 def _flat_seconds(problem: Problem) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
 
-from ...device import CACHE_LINE_BYTES, LAUNCH_S, DeviceProperties
+from ...device import CACHE_LINE_BYTES, DeviceProperties
 from ...heuristics import schedulers
 from ...heuristics.cost.work import KernelWork, element_work
 from ...heuristics.integers import ceil_div
@@ -346,7 +346,7 @@ def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
     partial = FIRST_RESULT_BYTES * rows * problem.accumulators / bandwidth
     line = CACHE_LINE_BYTES // FIRST_RESULT_BYTES
     second = partial / share_of_bandwidth(problem, ceil_div(results, line))
-    return first + second > 2 * once + LAUNCH_S
+    return first + second > 2 * once + problem.device.launch_s
 
 
 def are_shared(rows: Rows) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...device import LAUNCH_S, DeviceProperties
+from ...device import DeviceProperties
 from ...ir import Value
 from ...symbolic.index_expr import extent
 from ..access.bytes_moved import moved_bytes
@@ -56,7 +56,7 @@ class StoreWork:
         """How long that takes: instructions or bytes, whichever takes longer, and launches."""
         computing = self.instructions(device) / device.instructions_per_s
         moving = self.total_bytes / device.bandwidth_bytes_per_s
-        return max(computing, moving) + LAUNCH_S * self.kernels
+        return max(computing, moving) + device.launch_s * self.kernels
 
 
 def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...dtypes import Category
-from ...heuristics.cost.constants import H200_CONSTANTS
+from ...heuristics.cost.constants import constants_of
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.problem import Stream
 from ...ir import Node
@@ -76,7 +76,7 @@ class Priced:
 
 def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
-    total, found = H200_CONSTANTS.launch_s, []
+    total, found = constants_of(device).launch_s, []
     for piece in segmented.segments:
         time = segment_time(_without_small(piece))
         if time is not None:

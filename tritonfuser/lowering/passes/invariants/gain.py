@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....device import LAUNCH_S, LEAST_KERNEL_S, DeviceProperties
+from ....device import LEAST_KERNEL_S, DeviceProperties
 
 LOAD_INSTRUCTIONS = 3
 """Instructions of an element that is loaded: its share of a vector's address and load, the cast,
@@ -42,7 +42,9 @@ def gain(balance: Balance, device: DeviceProperties) -> float:
     """Seconds that are saved by putting the values in memory."""
     more = balance.bytes_moved + 2 * balance.kept_bytes
     now = _seconds(balance.bytes_moved, balance.instructions, device)
-    return now - _seconds(more, balance.kept_instructions, device) - LAUNCH_S - LEAST_KERNEL_S
+    return (
+        now - _seconds(more, balance.kept_instructions, device) - device.launch_s - LEAST_KERNEL_S
+    )
 
 
 def _seconds(moved: int, instructions: int, device: DeviceProperties) -> float:
