@@ -150,7 +150,7 @@ def test_queries_show_the_schedule_of_the_next_run() -> None:
     assert sizes.env.atoms[0].hint == 4_001  # lowered for the size that is asked about
     plan: Any = served.variants.peek(served.request(other))
     assert params(plan.lowered) == params(served.serve(other))
-    assert served.serve(small).sources[0].constants == (("XBLOCK", 128),)
+    assert served.serve(small).sources[0].constants[0] == ("XBLOCK", 128)
     plan = served.variants.peek(served.request([meta(4_003)]))
     assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=1)]
 

@@ -12,7 +12,7 @@ from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.table import Moments
 from ..access.read_footprint import Read, walk
-from ..segments import Member
+from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
 from .eviction_hints import with_evictions
@@ -82,9 +82,22 @@ class KernelBody:
             self._fetch(step.members)
             for member in step.members:
                 writers.reduce(member, maps)()
+            rest = self.nest.rest
             for store in step.stores:
-                for at in maps.of(store.index):
+                tiles = maps.of(store.index)
+                for at in tiles if rest is None else tiles[:1]:
                     writers.stores.write(store, at)
+            if rest is not None:
+                self._rest(rest, step.stores)
+
+    def _rest(self, rest: Tile, stores: Sequence[Store]) -> None:
+        """What the last program alone has."""
+        self.writer.open_loop(rest.name)
+        for store in stores:
+            for at in self.nest.maps.of(store.index)[1:]:
+                self.writers.stores.write(store, at)
+        header, first = self.axes.rest(rest)
+        self.writer.close_loop(header, *first)
 
     def _loops(self, plan: PassPlan, loop: Tile) -> None:
         for out, maximum in plan.online.items():

@@ -119,7 +119,7 @@ class RepeatWriter:
         tile = repeat.tile
         if not tile.masked or tile.name not in dims:
             return self.index.mask_name(dims, guards)
-        inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.axis.extent})"
+        inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.mask_end})"
         rest = self.index.mask_name(dims - {tile.name}, guards)
         return f"{rest} & {inside}" if rest else inside[1:-1]
 

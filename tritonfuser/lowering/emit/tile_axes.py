@@ -39,7 +39,7 @@ class AxesWriter:
                 self._stop(tile, tile.part)
         over_programs = {tile.name for tile, _ in self.nest.grid}
         for tile in self.nest.tiles:
-            if tile.name in over_programs or tile.block is None:
+            if tile.name in over_programs or tile.block is None or tile == self.nest.rest:
                 continue
             if tile.scattered:
                 self._edges(tile)
@@ -50,6 +50,13 @@ class AxesWriter:
             else:
                 self._line(f"{tile.name} = {text}")
                 self._mask(tile)
+
+    def rest(self, tile: Tile) -> tuple[str, list[str]]:
+        """The ``if`` line of what the last program alone has, and what comes first then."""
+        ((_, programs),) = self.nest.grid
+        header = f"if {self._program(0)} == {programs - 1}:"
+        positions = f"{tile.name} = {self._start(tile)}{self.index.range(tile)}"
+        return header, [positions, f"{tile.name}_mask = {tile.name} < {tile.axis.extent}"]
 
     def part(self, tile: Tile, count: int) -> str:
         """The positions of a tile divided by ``count``, each once."""
@@ -102,7 +109,7 @@ class AxesWriter:
 
     def _mask(self, tile: Tile) -> None:
         if tile.masked:
-            end = "stop" if self.nest.is_aligned(tile) else tile.axis.extent
+            end = "stop" if self.nest.is_aligned(tile) else tile.mask_end
             self._line(f"{tile.name}_mask = {tile.name} < {end}")
 
     def _stop(self, tile: Tile, part: Affine) -> None:

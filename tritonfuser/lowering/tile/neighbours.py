@@ -67,7 +67,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
         all_of = most or _widest(loads, stored)
         found = _filling(problem, tile, loads, all_of, segment.params)
         most = most if found == all_of else found
-    peeled = {t.name for t in nest.tiles if t.start > 0}
+    peeled = {t.name for t in nest.tiles if t != nest.rest and t.is_behind}
     return _limited(nest, {tile.name, *peeled}, most)
 
 

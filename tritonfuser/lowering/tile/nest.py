@@ -63,6 +63,8 @@ class Nest:
     rows_of_threads : bool
         Whether a thread has the same columns of all rows of a step of a loop over rows. Then it
         needs one accumulator a column, and not one an element.
+    rest : Tile or None
+        The tile that the last program along the grid has, and no other.
     """
 
     tiles: tuple[Tile, ...]
@@ -75,6 +77,7 @@ class Nest:
     evict_hints: bool = True
     row_split: RowSplit | None = None
     rows_of_threads: bool = False
+    rest: Tile | None = None
 
     @property
     def loop_tile(self) -> Tile | None:

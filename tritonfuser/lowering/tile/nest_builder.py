@@ -27,20 +27,12 @@ from ..segments import Segment, Share
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
 from .cooperative_nest import cooperative_nest
+from .flat_nest import flat_nest
 from .nest import Nest
 from .product_nest import product_nest
 from .tile import Tile
 from .tiling import aligned_tiles, peel_row, row_maps, sides, spread, tile_over
 from .varying_rows import assume_length
-
-
-def _flat(segment: Segment, params: PointwiseParams) -> Nest:
-    x, axes = tile_over("x", segment.parallel, params.block_x)
-    x = replace(x, neighbours=params.vectorization_factor)
-    programs = ceil_div(x.axis.extent, params.block_x)
-    maps = RowMaps(AxisMap(axes))
-    return Nest((x,), None, ((x, programs),), maps, (("XBLOCK", params.block_x),))
-
 
 MAX_PROGRAMS_Y = 65535
 """CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
@@ -208,7 +200,7 @@ def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nes
 
 
 _NESTS: dict[type[HeuristicParams], Callable[..., Nest]] = {
-    PointwiseParams: _flat,
+    PointwiseParams: flat_nest,
     TransposeParams: _transpose,
     ReductionParams: _rows,
     InnerPersistentParams: _rows,

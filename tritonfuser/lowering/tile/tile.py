@@ -39,6 +39,8 @@ class Tile:
         The number of parts, where they take positions in turn; 0 where each has neighbouring ones.
     neighbours : int
         The most consecutive elements that one thread may have; 0 for any number.
+    limit : int or None
+        The end of the positions that its mask lets through, if that is before the axis' end.
     """
 
     axis: Axis
@@ -53,6 +55,7 @@ class Tile:
     whole: int = 0
     turns: int = 0
     neighbours: int = 0
+    limit: int | None = None
 
     @property
     def is_behind(self) -> bool:
@@ -63,6 +66,11 @@ class Tile:
     def end(self) -> int:
         """Behind the last position that it takes."""
         return self.axis.extent if self.stop is None else self.stop
+
+    @property
+    def mask_end(self) -> int:
+        """Behind the last position that its mask lets through."""
+        return self.axis.extent if self.limit is None else self.limit
 
     @property
     def stop_text(self) -> str:
