@@ -15,7 +15,8 @@ from tests.e2e.opened import check_grown_open, check_open, compile_open
 from tests.e2e.ops.every_op import calls_of
 from tests.e2e.ops.samples import Call
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.cache.keys.signature import is_aligned
+from tritonfuser.cache.keys.open_sizes import KeyReader
+from tritonfuser.cache.keys.signature import is_aligned, key_maker
 from tritonfuser.device import DeviceProperties, of
 from tritonfuser.ops.registry import OPS
 
@@ -212,7 +213,7 @@ CHOSEN: dict[str, tuple[Callable[[Any], None], list[list[tuple[int, ...]]]]] = {
     "long rows": (_softmax, [[(1, 20000)], [(1, 17001)], [(1, 19003)]]),
     "moments": (_moments, [[(40, 24)], [(33, 17)], [(44, 23)]]),
     "many rows": (_moments, [[(4096, 3)], [(1024, 3)], [(1200, 2)]]),
-    "backward": (_backward, [[(256, 24)] * 2, [(250, 20)] * 2, [(240, 17)] * 2]),
+    "backward": (_backward, [[(100, 24)] * 2, [(91, 20)] * 2, [(96, 17)] * 2]),
     "grouped": (_grouped, [[(64, 3, 70)], [(50, 3, 66)], [(49, 3, 79)]]),
     "grouped channels": (_grouped, [[(40, 9, 60)], [(40, 10, 60)], [(40, 11, 60)]]),
     "joined": (_joined, [[(4, 5), (9, 5)], [(5, 6), (11, 6)], [(4, 6), (9, 6)]]),
@@ -230,6 +231,25 @@ def test_chosen(name: str, device: DeviceProperties) -> None:
     given = [[noise(*shape, seed=n) for n, shape in enumerate(case)] for case in shapes]
     ran, is_open = check_open(define(body), given, device)
     assert is_open and ran == len(shapes) - 1
+
+
+@pytest.mark.parametrize("columns", [24, 40, 515, 1032])
+def test_rows_are_shared_out_whatever_their_number(columns: int) -> None:
+    """Where the last share has fewer, one row or none; rows that begin inside vectors in turn."""
+    fd = define(_backward)
+    given = [[noise(n, columns, seed=m) for m in (0, 1)] for n in (103, 105, 106, 102, 99)]
+    made = compile_open(fd, given[0], given[1:], gpu(4))
+    assert made is not None
+    (first, *_) = (step.source.text for step in made.plan.steps if step.source is not None)
+    assert "m_stop" in first
+    key, reader = key_maker(fd.fusion.ir), KeyReader(fd.fusion.ir)
+    for x, g in given:
+        plan = made.at(split := reader.split(key([x, g])))
+        assert plan is not None, made.conditions.failing(split.numbers)
+        both = x.double() * g
+        wanted = g - x * both.sum(1, keepdim=True), both.sum(0)
+        for found, right in zip(plan.run([x, g]), wanted, strict=True):
+            torch.testing.assert_close(found.double(), right, rtol=1e-4, atol=1e-4)
 
 
 def test_sizes_of_none_and_one_are_others() -> None:

@@ -85,11 +85,12 @@ def prefetch_row(loads: LoadWriter, nest: Nest, row: Tile, read: Read, delay: in
     coming = writer.fresh(f"{value.name}_next")
     blocked = index.blocked(dims)
     zeros = f"tl.full({index.shape(blocked) if blocked else '[]'}, 0, {triton_name(value.dtype)})"
-    writer.line_before_loop(f"{coming} = {zeros if delay else load(Affine())}", loads=value.name)
-    name = writer.define(value, coming, dims, value.dtype)
-    writer.bind(read, name)
     loop = nest.loop_tile
     assert loop is not None
+    first = zeros if delay else load(Affine(), *_if_any(loop))
+    writer.line_before_loop(f"{coming} = {first}", loads=value.name)
+    name = writer.define(value, coming, dims, value.dtype)
+    writer.bind(read, name)
     last = f"{loop.stop_text} - 1" if loop.part is not None else loop.end - 1
     there = [f"({row.name} < {last})", *[f"({row.name} >= -1)"] * (delay > 0)]
     writer.line(f"{coming} = {load(digit(row.axis) + 1, *there)}", loads=value.name)
@@ -112,10 +113,16 @@ def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:
         return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")
-    writer.line_before_loop(f"{coming} = {load(Affine())}", loads=value.name)
+    first = load(Affine(), *_if_any(loop))
+    writer.line_before_loop(f"{coming} = {first}", loads=value.name)
     name = writer.define(value, coming, dims, value.dtype)
     writer.bind(read, name)
     last = f"{loop.stop_text} - 1" if loop.part is not None else loop.axis.extent - 1
     following = load(digit(loop.axis) + 1, f"({loop.name} < {last})")
     writer.line(f"{coming} = {following}", loads=value.name)
     return name
+
+
+def _if_any(loop: Tile) -> list[str]:
+    """The mask of the first step, where a program may have none."""
+    return [f"({loop.stop_text} > 0)"] if loop.may_be_empty else []

@@ -58,6 +58,7 @@ from .uneven_shares import (
     busiest_rows,
     programs_of_shares,
     rows_of_busiest,
+    shares_at,
     uneven_shares,
 )
 
@@ -122,24 +123,14 @@ def shares_rows(problem: Problem, member: Member) -> bool:
     member : Member
         A reduction over the rows.
     """
+    return choose(env_of(problem), are_shared, _rows_to_share(problem, member))
+
+
+def _rows_to_share(problem: Problem, member: Member) -> Rows:
     extents = reduced_extents(member.node)
-    rows = Rows(problem, extents, known_divisors(extents), False)
-    if choose(env_of(problem), are_shared, rows):
-        return True
-    count, of = split(problem)
-    found = _uneven(problem, member, count, of)
-    if found is None:
-        return False
-    shares = programs_of_shares(extents, found) * problem.outer_batch
-    return not leaves_idle(problem, shares * programs_of_share(schedulers.propose(problem)))
-
-
-def _uneven(problem: Problem, member: Member, count: int, of: int) -> Padded | None:
-    """How to share rows out where the last share may have fewer: of sums, and of known extents."""
-    sums = isinstance(as_call(member.node).op.form, Reduction)
-    if not sums or env_of(problem) is not None or problem.on_cpu:
-        return None
-    return uneven_shares(problem, reduced_extents(member.node), count, of)
+    sums = isinstance(as_call(member.node).op.form, Reduction) and not problem.on_cpu
+    varies = env_of(problem) is not None
+    return Rows(problem, extents, known_divisors(extents), False, uneven=sums, varies=varies)
 
 
 def steps_lose(problem: Problem, rows: int, results: int) -> bool:
@@ -178,7 +169,7 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
         if count < 2:
             return 1
         if whole:
-            return _shares_of(problem, members[0], count, of)
+            return shares_of(_rows_to_share(problem, members[0]), count, of)
         if reduces and problem.full_outputs:
             count = _without_padding(problem, members[0], count, of)
         # Rows that are stored too would be read once more.
@@ -189,7 +180,10 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
     sizes = reduced_extents(members[0].node)
     moments = any(isinstance(form, Moments) for form in forms)
     equal = not whole and _may_leave_remainder(problem, members)
-    facts = Rows(problem, sizes, known_divisors(sizes), not whole, moments, equal)
+    if whole:
+        facts = _rows_to_share(problem, members[0])
+    else:
+        facts = Rows(problem, sizes, known_divisors(sizes), True, moments, equal)
     found = choose(env, way_of, facts)
     if not isinstance(found, Padded | Remainder):
         return found
@@ -204,23 +198,6 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
     A sum of exponentials follows the parts of its maximum, which have to hold all elements.
     """
     return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
-
-
-def _shares_of(problem: Problem, member: Member, count: int, of: int) -> Parts:
-    """How to share rows out for reductions over them: evenly where that gives shares enough."""
-    extents = reduced_extents(member.node)
-    exact = exact_parts(extents, count, of)
-    even = Interleaved(exact, of) if of else exact
-    found = _uneven(problem, member, count, of)
-    if found is None:
-        return even
-    rows = busiest_rows(problem, exact, prod(extents) // exact)
-    others = rows_of_busiest(problem, extents, found)
-    alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
-    times = [
-        n if begin else n * UNALIGNED_LOSS for n, begin in zip((rows, others), alike, strict=True)
-    ]
-    return found if UNEVEN_LOSS * times[1] <= times[0] else even
 
 
 def _without_padding(problem: Problem, member: Member, count: int, of: int) -> int:
@@ -297,6 +274,10 @@ class Rows:
         parts of equal size.
     equal : bool
         Whether the second step may reduce elements behind the parts instead of padding.
+    uneven : bool
+        Whether programs may share rows out that their number does not divide.
+    varies : bool
+        Whether sizes vary.
     """
 
     problem: Problem
@@ -305,6 +286,8 @@ class Rows:
     paddable: bool
     moments: bool = False
     equal: bool = False
+    uneven: bool = False
+    varies: bool = False
 
 
 @dataclass(frozen=True)
@@ -357,7 +340,37 @@ def are_shared(rows: Rows) -> bool:
         return True
     each = programs_of_share(schedulers.propose(rows.problem))
     programs = found * rows.problem.outer_batch * each
+    if not leaves_idle(rows.problem, programs):
+        return True
+    way = _uneven(rows, count, of)
+    if way is None:
+        return False
+    programs = programs_of_shares(rows.extents, way) * rows.problem.outer_batch * each
     return not leaves_idle(rows.problem, programs)
+
+
+def _uneven(rows: Rows, count: int, of: int) -> Padded | None:
+    """How to share rows out where the last share may have fewer."""
+    if not rows.uneven:
+        return None
+    return uneven_shares(rows.problem, rows.extents, count, of, rows.varies)
+
+
+def shares_of(rows: Rows, count: int, of: int) -> Parts:
+    """How to share rows out for reductions over them: evenly where that gives shares enough."""
+    problem, extents = rows.problem, rows.extents
+    exact = exact_parts(extents, count, of, rows.known)
+    even = Interleaved(exact, of) if of else exact
+    found = _uneven(rows, count, of)
+    if found is None:
+        return even
+    times = (
+        busiest_rows(problem, exact, prod(extents) // exact),
+        rows_of_busiest(problem, extents, found),
+    )
+    alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
+    begun = [n if begin else n * UNALIGNED_LOSS for n, begin in zip(times, alike, strict=True)]
+    return found if UNEVEN_LOSS * begun[1] <= begun[0] else even
 
 
 def way_of(rows: Rows) -> Parts:
@@ -369,6 +382,9 @@ def way_of(rows: Rows) -> Parts:
     count, of = parts(rows.problem)
     if count < 2:
         return 1
+    if rows.uneven:
+        found = shares_of(rows, count, of)
+        return replace(found, count=0) if isinstance(found, Padded) else found
     free = rows.paddable and not rows.moments
     many = rows.extents[0] > 2 * count
     remainder = Remainder(0, aligned_parts(rows.problem, count, of))
@@ -391,6 +407,8 @@ def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
     if isinstance(padded, Remainder):
         count = max(min(count, (rows.extents[0] - 1) // 2), 2)
         return rounded(count, padded.multiple_of) or count
+    if rows.uneven:
+        return shares_at(rows.extents, padded, count, of)
     count = max(min(count, rows.extents[padded.place] // 2), 2)
     return count - count % of if padded.interleaved and count > of else count
 

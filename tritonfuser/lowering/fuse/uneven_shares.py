@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from ...heuristics.integers import ceil_div
@@ -32,7 +33,9 @@ def busiest_rows(problem: Problem, parts: int, rows: int) -> int:
     return ceil_div(programs, problem.device.sm_count) * rows
 
 
-def uneven_shares(problem: Problem, extents: Sequence[int], count: int, of: int) -> Padded | None:
+def uneven_shares(
+    problem: Problem, extents: Sequence[int], count: int, of: int, varies: bool = False
+) -> Padded | None:
     """The shares that leave the busiest multiprocessor with the fewest rows, or None.
 
     The rows of one dim are shared out. Each position of the dims before it has shares of its own,
@@ -48,12 +51,17 @@ def uneven_shares(problem: Problem, extents: Sequence[int], count: int, of: int)
     of : int
         Where it is above 1, rows begin at the same place of a vector every so many rows. Shares
         then take rows in turn if there are so many shares.
+    varies : bool
+        Whether the number of shares is an argument of the kernel. There are more rows than whole
+        shares have then, or the last shares have none: the rows of a share are the same expression
+        at all sizes.
     """
 
     def rows(way: Padded) -> tuple[bool, int, int]:
         return not way.interleaved, rows_of_busiest(problem, extents, way), way.place
 
-    return min(_ways(extents, count, of), key=rows, default=None)
+    ways = _ways_of_any(extents, count, of) if varies else _ways(extents, count, of)
+    return min(ways, key=rows, default=None)
 
 
 def rows_of_busiest(problem: Problem, extents: Sequence[int], way: Padded) -> int:
@@ -63,8 +71,10 @@ def rows_of_busiest(problem: Problem, extents: Sequence[int], way: Padded) -> in
 
 
 def programs_of_shares(extents: Sequence[int], way: Padded) -> int:
-    """The programs of uneven shares, for each position that the results keep."""
-    return way.count * prod(extents[: way.place])
+    """The programs of uneven shares that have rows, for each position that the results keep."""
+    size = extents[way.place]
+    shares = way.count if way.interleaved else ceil_div(size, ceil_div(size, way.count))
+    return shares * prod(extents[: way.place])
 
 
 def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
@@ -80,3 +90,32 @@ def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
         if of > 1 and place == last and in_turn and size % in_turn:
             yield Padded(place, in_turn, interleaved=True, apart=place > 0)
         before *= size
+
+
+def _ways_of_any(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
+    """As ``_ways``, of shares whose number and rows are the same expressions at all sizes."""
+    for place, size in enumerate(extents):
+        wanted = min(count // prod(extents[:place]), size)
+        if wanted < 2:
+            return
+        for in_turn in (False, *[True] * (place == len(extents) - 1 and 1 < of <= wanted)):
+            way = Padded(place, 0, interleaved=in_turn, apart=place > 0)
+            yield replace(way, count=shares_at(extents, way, count, of))
+
+
+def shares_at(extents: Sequence[int], way: Padded, count: int, of: int) -> int:
+    """The number of shares at some sizes, where it is an argument of a kernel. 2 or more."""
+    size = extents[way.place]
+    wanted = max(min(count // max(prod(extents[: way.place]), 1), size), 2)
+    if way.interleaved:
+        return max(wanted // max(of, 1) * of, of, 2)
+    return max(_shares_of_any(size, wanted), 2)
+
+
+def _shares_of_any(size: int, wanted: int) -> int:
+    """The least number of shares of ``size // shares + 1`` rows, no more than ``wanted`` give.
+
+    ``1000, 256 -> 251``, and ``1024, 256 -> 257``, of which the last is empty.
+    """
+    length = size // (wanted + (size % wanted == 0)) + 1
+    return size // length + 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir import Const, Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Reduction
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from ..access.atomic_axes import AxisMap
 from ..passes.constant_folding import neutral
@@ -19,26 +22,30 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
     parts that take rows in turn the same is ``sum(reshape(pad(x, [0, 3]), [128, 8]), [0])``.
     """
     call = as_call(node)
-    cut = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
-    padded = None if cut is None or cut.op != "reshape" else as_call(cut).value("arg")
+    view = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
+    padded = None if view is None or view.op != "reshape" else as_call(view).value("arg")
     pad = None if padded is None else fusion.producers.get(padded)
-    if cut is None or pad is None or pad.op != "pad" or not call.dims():
+    if view is None or pad is None or pad.op != "pad" or not call.dims():
         return None
     source, (inner, *others) = pad.args[0], call.dims()
     assert isinstance(source, Value)
-    sizes, parts = source.tensor.sizes, cut.out.tensor.sizes
-    if len(parts) != len(sizes) + 1 or any(map(is_size, (*sizes, *parts))):
+    sizes, parts = source.tensor.sizes, view.out.tensor.sizes
+    if len(parts) != len(sizes) + 1:
         return None
-    dim = next((d for d, size in enumerate(sizes) if pad.out.tensor.sizes[d] != size), -1)
+    ends = zip(pad.out.tensor.sizes, sizes, strict=True)
+    dim = next((d for d, (end, size) in enumerate(ends) if not is_known_equal(end, size)), -1)
     if not dim <= inner <= dim + 1:
         return None
     in_turn = inner == dim
     length, count = (parts[dim + (not in_turn)], parts[dim + in_turn])
     whole = (*sizes[:dim], length * count, *sizes[dim + 1 :])
-    same = parts == (*sizes[:dim], *parts[dim : dim + 2], *sizes[dim + 1 :])
-    # Rows of the last part, where each but the last of them, or of the parts, is whole.
+    cut = (*sizes[:dim], *parts[dim : dim + 2], *sizes[dim + 1 :])
+    if not _are_equal(pad.out.tensor.sizes, whole) or not _are_equal(parts, cut):
+        return None
+    # Rows of the last part, where each but the last of them, or of the parts, is whole. Where sizes
+    # vary it may have none at some of them.
     left = sizes[dim] - (count * (length - 1) if in_turn else length * (count - 1))
-    if pad.out.tensor.sizes != whole or not same or left <= 0:
+    if not is_size(left) and left <= 0:
         return None
     if not _is_neutral(node, pad, len(sizes) - 1 - dim):
         return None
@@ -51,6 +58,11 @@ def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
         return None
     share = Share(source, axes.axis(part[0]), along, length, inside, in_turn)
     return Member(node, axes.index(node.out), axes.index(source), (along, *inside), share=share)
+
+
+def _are_equal(sizes: Sequence[int], others: Sequence[int]) -> bool:
+    """Whether two shapes of one rank are the same at all sizes."""
+    return all(map(is_known_equal, sizes, others))
 
 
 def _is_neutral(node: Node, pad: Node, place: int) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import is_known_equal
+from ...symbolic.sizes import is_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,11 @@ class Tile:
     def stop_text(self) -> str:
         """The end of its positions in the kernel's text."""
         return f"{self.axis.name}_stop" if self.part is not None else str(self.end)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a program may have no position: where the length of parts varies."""
+        return self.part is not None and is_size(self.axis.extent)
 
     @property
     def name(self) -> str:
