@@ -174,3 +174,44 @@ def test_products_choose_their_tile_again(dtype: torch.dtype) -> None:
     for rows in sizes:
         given = [meta(rows, 1024, dtype=dtype), meta(512, 1024, dtype=dtype)]
         assert params(served.serve(given)) == params(served.static(given))
+
+
+# --- kernels of constant sizes alone --------------------------------------------------------------
+
+
+def norm_backward() -> FusionDefinition:
+    """Of rows with one sum along each, and a sum over them."""
+
+    def body(fd: Any, x: Any, g: Any) -> Any:
+        fd.add_output(fd.ops.sum(fd.ops.mul(x, g), [0]))
+        along = fd.ops.sum(fd.ops.mul(x, g), [1], keepdim=True)
+        return fd.ops.sub(g, fd.ops.mul(x, along))
+
+    return define(body, 2, 2)
+
+
+def parts_of(lowered: Lowered) -> int:
+    return getattr(lowered.segmented.segments[0].params, "parts", 1)
+
+
+@pytest.mark.parametrize("varies", ["rows", "columns"])
+def test_a_few_sizes_of_rows_that_programs_share_have_kernels_of_their_own(varies: str) -> None:
+    """The others have kernels with open sizes, however many there are."""
+    served = AbstractVariants(norm_backward())
+    sizes = [20_000 + 40 * n for n in range(24)]
+    shapes = [(2048, n) if varies == "columns" else (n // 10, 20_480) for n in sizes]
+    found = [served.serve([meta(*shape)] * 2) for shape in shapes]
+    shared = [parts_of(one) > 1 for one in found]
+    assert shared == [True] * 10 + [False] * 14
+    kinds = [made.dynamic for made in served.records]
+    assert kinds[:10] == [False] * 10 and all(kinds[10:]) and len(kinds) <= 16
+    assert served.records[5].reason.startswith("programs share rows of constant sizes alone")
+
+
+def test_shorter_rows_of_that_family_have_open_sizes() -> None:
+    served = AbstractVariants(norm_backward())
+    for columns in (1001, 1002, 1003, 20_001, 1004, 20_002):
+        alike = [served.serve([meta(2048, columns)] * 2), served.static([meta(2048, columns)] * 2)]
+        assert len({parts_of(one) > 1 for one in alike}) == 1
+    kinds = [made.dynamic for made in served.records]
+    assert kinds[:4] == [False, False, True, False] and not kinds[-1]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from .. import options
 from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
-from ..symbolic.shape_env import ShapeEnv
+from ..symbolic.shape_env import ConstantSizesWanted, ShapeEnv
 from .keys.conditions import Conditions
 from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
 from .keys.recompiles import Recompile
@@ -45,6 +45,11 @@ lengths each, and begin at vectors of three widths."""
 MAX_FRUITLESS = 32
 """Open variants in a row that served one signature each, before a family has constant sizes. Of
 lengths drawn from ``MAX_VARIANTS`` schedules so many in a row differ once in 300 times."""
+
+MAX_CONSTANT = 8
+"""Signatures of a family that are compiled with constant sizes since a kernel of theirs has no form
+for open ones. Further ones share open variants, so that sizes which are new in each call are not
+compiled in each."""
 
 MAX_FAMILIES = 64
 """Families kept."""
@@ -93,6 +98,9 @@ class _Family:
         Lowerings with open sizes in a row that failed, or made all of them constant.
     fruitless : int
         Open variants since one served a second signature.
+    constant : int
+        Signatures since the first ones that were compiled with constant sizes for the sake of a
+        kernel that has no form for open ones.
     """
 
     seen: list[Numbers] = field(default_factory=list)
@@ -100,6 +108,7 @@ class _Family:
     variants: list[OpenVariant] = field(default_factory=list)
     failures: int = 0
     fruitless: int = 0
+    constant: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -144,7 +153,11 @@ class Variants:
             if split.numbers not in family.seen:
                 family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
             if sizes is not None:
-                made = self._open(request, split, family, reason, sizes, fit)
+                try:
+                    made = self._open(request, split, family, reason, sizes, fit)
+                except ConstantSizesWanted as wanted:
+                    family.constant += 1
+                    made, fit, reason = None, None, str(wanted)
                 if made is not None:
                     return made
             if fit is not None:
@@ -202,7 +215,10 @@ class Variants:
             # The schedule alone is chosen again: the same sizes vary.
             others = [*fit.variant.sizes.seen]
         seen, scalars = [*others, split.numbers], self._reader.scalars(split)
-        return opened(self.fusion, request.signature(), seen, scalars)
+        found = opened(self.fusion, request.signature(), seen, scalars)
+        if found is not None:
+            found.env.may_want_constants = family.constant < MAX_CONSTANT
+        return found
 
     def _static(
         self, request: Request, split: Split, family: _Family, reason: str
@@ -231,6 +247,8 @@ class Variants:
         started = time.perf_counter()
         try:
             plan = request.lower(sizes.signature, sizes.env)
+        except ConstantSizesWanted:
+            raise
         except Exception as error:  # written out they may do, or tell what is wrong better
             family.failures += 1
             log_fallback(error)

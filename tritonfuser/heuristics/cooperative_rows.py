@@ -103,6 +103,8 @@ class CooperativeSplit:
 def cooperative_split(problem: Problem) -> CooperativeSplit | None:
     """The split that takes the least time. None where none is possible, or none takes less time
     than to read the rows twice."""
+    if problem.row_varies or problem.rows_vary:
+        return None
     if not problem.published_sums or not problem.device.arch.startswith("sm_"):
         return None
     return _chosen(problem)

@@ -201,6 +201,8 @@ class Problem:
         one. 1 elsewhere.
     row_varies : bool
         The length of a row varies between runs, so it is not cut into a block and tails.
+    rows_vary : bool
+        The number of rows does.
     product : Product or None
         The matrix product that the rest is fused with.
     device : DeviceProperties
@@ -229,6 +231,7 @@ class Problem:
     online_softmax: bool = False
     vector_elements: int = 1
     row_varies: bool = False
+    rows_vary: bool = False
     product: Product | None = None
     device: DeviceProperties
 

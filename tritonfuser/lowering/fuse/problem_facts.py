@@ -65,6 +65,7 @@ def problem_of(
         online_softmax=_online(group, maker),
         vector_elements=_vector(group, traffic, facts, reduced, rows_split),
         row_varies=is_size(extent(reduced)),
+        rows_vary=is_size(extent(parallel)),
         product=_product(group, traffic, facts),
         device=device,
     )
@@ -91,9 +92,8 @@ def _vector(
 
 
 def _published(group: FusionGroup) -> int:
-    """Sums of a row that programs can publish to one another. 0 where sizes vary."""
-    varies = is_size(extent(group.parallel)) or is_size(extent(group.reduced))
-    return 0 if varies or why_not_published(group.members, group.depth) else len(group.members)
+    """Sums of a row that programs can publish to one another."""
+    return 0 if why_not_published(group.members, group.depth) else len(group.members)
 
 
 def _draws(group: FusionGroup) -> bool:

@@ -15,7 +15,7 @@ from ...device import CACHE_LINE_BYTES, DeviceProperties
 from ...heuristics import schedulers
 from ...heuristics.cost.work import KernelWork, element_work
 from ...heuristics.integers import ceil_div
-from ...heuristics.params import HeuristicParams, KernelParams
+from ...heuristics.params import HeuristicParams, InnerOuterPersistentParams, KernelParams
 from ...heuristics.problem import Problem, Product, Stream
 from ...heuristics.product_gain import FusedWork, gain
 from ...heuristics.programs import (
@@ -33,7 +33,7 @@ from ...heuristics.search.choice import chosen, difference
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.choices import choose, choose_number, env_among, hinted
-from ...symbolic.shape_env import ShapeEnv
+from ...symbolic.shape_env import ConstantSizesWanted, ShapeEnv
 from ..passes.remainders import may_leave_remainder
 from ..passes.split_factors import (
     Interleaved,
@@ -70,11 +70,21 @@ MOST_PARTS = 1 << 24
 
 
 def reject_reason(problem: Problem) -> str | None:
-    """None where some scheduler takes the problem, else all their reasons."""
+    """None where some scheduler takes the problem, else all their reasons.
+
+    Raises
+    ------
+    ConstantSizesWanted
+        Of constant sizes one takes it: its programs share each row.
+    """
     env = env_of(problem)
     reason = schedulers.reject_reason(hinted(env, problem))
-    if reason is not None:
-        choose(env, is_refused, problem)
+    if reason is None:
+        return None
+    choose(env, is_refused, problem)
+    wanted = env is not None and env.may_want_constants
+    if wanted and problem.published_sums and choose(env, wants_constants, problem):
+        raise ConstantSizesWanted(f"programs share rows of constant sizes alone: {reason}")
     return reason
 
 
@@ -304,6 +314,15 @@ class Worked:
 def is_refused(problem: Problem) -> bool:
     """Whether no scheduler takes the problem."""
     return schedulers.reject_reason(problem) is not None
+
+
+def wants_constants(problem: Problem) -> bool:
+    """Whether programs would share the rows of a problem if sizes did not vary."""
+    fixed = replace(problem, row_varies=False, rows_vary=False)
+    if schedulers.reject_reason(fixed) is not None:
+        return False
+    params = schedulers.propose(fixed)
+    return isinstance(params, InnerOuterPersistentParams) and params.parts > 1
 
 
 def proposed(kernel: Worked) -> HeuristicParams:
