@@ -204,6 +204,22 @@ def test_one_kernel_serves_rows_whatever_they_leave_over():
     assert "inside" not in first and "x_mask" not in first
 
 
+@pytest.mark.parametrize(
+    ("rows", "divide"), [(768, True), (1664, True), (6952, True), (6947, False)]
+)
+def test_parts_of_sizes_that_vary_divide_those_that_have_such_parts(rows, divide):
+    """As those of constant sizes do, which the second step has less to read for."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True)
+        fd.add_output(fd.ops.max(x, [0]))
+    served = AbstractVariants(fd)
+    for shape in ((61, 73), (67, 79), (3001, 801)):
+        served.serve([meta(*shape)])
+    (split,) = served.serve([meta(rows, 512)]).segmented.rewrites.splits
+    assert split.remainder and split.parts > 1
+    assert (rows % split.parts == 0) is divide
+
+
 @pytest.mark.parametrize("extent", [1000003, 1000005, 999999, 10000019])
 def test_parts_of_one_row_begin_at_vectors(extent):
     x = torch.empty(extent, dtype=torch.bfloat16, device="meta")

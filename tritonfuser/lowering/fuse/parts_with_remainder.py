@@ -9,6 +9,7 @@ from ...heuristics.integers import ceil_div
 from ...heuristics.problem import Problem
 from ...ir import Node
 from ..passes.split_factors import (
+    MAX_SHORTFALL,
     Interleaved,
     Parts,
     Remainder,
@@ -43,6 +44,24 @@ def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
     if parts < 2 or extent <= 2 * parts:
         return wanted if of else count
     return Remainder(parts, multiple)
+
+
+def parts_at_size(problem: Problem, extent: int, count: int, multiple: int) -> int:
+    """The number of equal parts of one extent, where it is an argument of a kernel.
+
+    Parts that leave nothing over, if there are such near ``count`` as constant sizes take: the
+    second step then reads no more than their results.
+
+    Parameters
+    ----------
+    multiple : int
+        What parts are a multiple of at all sizes. 0 for parts of neighbouring elements.
+    """
+    wanted = rounded(count, multiple) or count
+    of, vector = multiple or 1, 1 if multiple else _vector_of_rows(problem)
+    least = max(ceil_div(count, MAX_SHORTFALL), 2)
+    near = range(wanted, least - 1, -of)
+    return next((n for n in near if extent % n == 0 and extent // n % vector == 0), wanted)
 
 
 def _vector_of_rows(problem: Problem) -> int:

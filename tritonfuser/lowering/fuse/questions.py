@@ -50,7 +50,7 @@ from ..passes.split_factors import (
     splits_well,
 )
 from ..segments import Member
-from .parts_with_remainder import aligned_parts, remainder_of, rounded
+from .parts_with_remainder import aligned_parts, parts_at_size, remainder_of
 from .region_work import StoreWork, pays
 from .uneven_shares import (
     UNALIGNED_LOSS,
@@ -425,7 +425,7 @@ def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
     count, of = parts(rows.problem)
     if isinstance(padded, Remainder):
         count = max(min(count, (rows.extents[0] - 1) // 2), 2)
-        return rounded(count, padded.multiple_of) or count
+        return parts_at_size(rows.problem, rows.extents[0], count, padded.multiple_of)
     if rows.uneven:
         return shares_at(rows.extents, padded, count, of)
     count = max(min(count, rows.extents[padded.place] // 2), 2)
