@@ -76,6 +76,21 @@ def test_what_a_device_can_hold():
     assert device.known("sm_90").on_chip_bytes == 132 * (256 + 228) * 1024 + (60 << 20)
 
 
+def test_what_is_loaded_ahead_leaves_shared_memory_for_reductions():
+    facts = device.known("sm_90")
+    assert facts.stage_bytes_per_block == 227 * 1024 * 7 // 8 < facts.shared_bytes_per_block
+    assert facts.stage_bytes_per_sm == 228 * 1024 * 7 // 8
+    larger = {arch for arch in device.ARCHITECTURES if device.known(arch).holds_large_product_tiles}
+    assert larger == {"sm_90", "sm_100", "cpu"}
+
+
+def test_bytes_of_a_launch_and_in_flight():
+    assert device.known("sm_90").launch_bytes == 8_540_000
+    flying = {arch: device.known(arch).flight_bytes_per_sm >> 10 for arch in device.ARCHITECTURES}
+    assert flying == {"sm_80": 16, "sm_90": 48, "sm_100": 64, "gfx942": 48, "cpu": 48}
+    assert device.from_torch(reported(major=8)).flight_bytes_per_sm == 16 << 10
+
+
 def test_old_torch_reports_less():
     found = reported()
     for name in ("regs_per_multiprocessor", "shared_memory_per_block_optin", "memory_clock_rate"):

@@ -115,6 +115,9 @@ class DeviceProperties:
         H200 in this and in the latency.
     memory_latency_s : float
         Seconds from a load to its value in memory, where nothing else is loaded.
+    flight_bytes_per_sm : int
+        Bytes of loads that a multiprocessor needs in flight for its share of the bandwidth: that
+        times the latency of busy memory (CUB's ``cub/device/dispatch/tuning``).
     rates : InstructionRates
         Instructions that a multiprocessor finishes in a clock.
     """
@@ -133,12 +136,34 @@ class DeviceProperties:
     product_flops_per_s: float
     launch_s: float = LAUNCH_S
     memory_latency_s: float = MEMORY_LATENCY_S
+    flight_bytes_per_sm: int = 48 << 10
     rates: InstructionRates = InstructionRates()
 
     @property
     def overlaps_launches(self) -> bool:
         """Whether a kernel can start while the one before it ends (programmatic dependents)."""
         return self.arch.startswith("sm_") and int(self.arch[3:]) >= 90
+
+    @property
+    def launch_bytes(self) -> int:
+        """Bytes that are moved in the time of a launch."""
+        return int(self.bandwidth_bytes_per_s * self.launch_s)
+
+    @property
+    def stage_bytes_per_sm(self) -> int:
+        """Shared memory of a multiprocessor for what is loaded ahead: an eighth is left for
+        reductions between lanes."""
+        return self.shared_bytes_per_sm * 7 // 8
+
+    @property
+    def stage_bytes_per_block(self) -> int:
+        """The same of one program."""
+        return self.shared_bytes_per_block * 7 // 8
+
+    @property
+    def holds_large_product_tiles(self) -> bool:
+        """Whether a program holds more than 128 x 128 results of a product: sm_90 and later."""
+        return self.shared_bytes_per_block >= 200 * _KIB
 
     @property
     def instructions_per_s(self) -> float:
@@ -182,6 +207,7 @@ _A100 = DeviceProperties(
     bandwidth_bytes_per_s=2.04e12,
     clock_hz=1.41e9,
     product_flops_per_s=_product_flops(2.04e12),
+    flight_bytes_per_sm=16 * _KIB,
     rates=InstructionRates(fp32=64, fp64=32),
 )
 _H200 = replace(
@@ -195,6 +221,7 @@ _H200 = replace(
     bandwidth_bytes_per_s=_H200_BANDWIDTH,
     clock_hz=1.98e9,
     product_flops_per_s=_H200_PRODUCT_FLOPS_PER_S,
+    flight_bytes_per_sm=48 * _KIB,
     rates=InstructionRates(),
 )
 _B200 = replace(
@@ -207,6 +234,7 @@ _B200 = replace(
     # Its rates are taken to be the H200's.
     clock_hz=1.98e9,
     product_flops_per_s=_product_flops(8.0e12),
+    flight_bytes_per_sm=64 * _KIB,
 )
 _MI300X = DeviceProperties(
     name="AMD Instinct MI300X",
@@ -319,6 +347,7 @@ def from_torch(found: Any) -> DeviceProperties:
         bandwidth_bytes_per_s=like.bandwidth_bytes_per_s,
         clock_hz=getattr(found, "clock_rate", 0) * 1e3 or like.clock_hz,
         product_flops_per_s=like.product_flops_per_s,
+        flight_bytes_per_sm=like.flight_bytes_per_sm,
         rates=_rates(arch, like),
     )
     peak = _peak_bandwidth(found)

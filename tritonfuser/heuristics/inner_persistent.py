@@ -22,6 +22,7 @@ from .long_rows import (
 )
 from .params import HeuristicParams, InnerPersistentParams
 from .problem import Problem
+from .programs import are_few
 from .requirements import (
     HAS_REDUCTION,
     NO_OUTER_REDUCTION,
@@ -93,8 +94,10 @@ def _rows_of_program(problem: Problem, row: int) -> int:
     """Rows of a program: those that are reduced together, or several short ones."""
     if problem.co_reduced > 1:
         return next_power_of_2(problem.co_reduced)
-    rows, programs = _rows_across(problem), 4 * problem.device.sm_count
-    while rows * row < SHORT_TILE_ELEMENTS and ceil_div(problem.parallel, rows * 2) >= programs:
+    rows = _rows_across(problem)
+    while rows * row < SHORT_TILE_ELEMENTS and not are_few(
+        problem, ceil_div(problem.parallel, rows * 2)
+    ):
         rows *= 2
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isqrt
 
 from ..device import NVIDIA_WARP_SIZE
@@ -20,6 +21,13 @@ def is_power_of_two(n: int) -> bool:
 def ceil_div(a: int, b: int) -> int:
     """``a / b`` rounded up."""
     return -(-a // b)
+
+
+def halved(size: int, least: int, fits: Callable[[int], bool]) -> int:
+    """A power of two, halved until it fits or is ``least``."""
+    while size > least and not fits(size):
+        size //= 2
+    return size
 
 
 def divisors(n: int) -> list[int]:

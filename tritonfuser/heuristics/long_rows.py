@@ -83,6 +83,11 @@ LONGEST_RANDOM_STEP = LoopStep(8192, 32)
 # --- rows in registers ---------------------------------------------------------------------------
 
 
+def fits_registers(row: int) -> bool:
+    """Whether a row of so many elements is short enough for registers."""
+    return row <= MAX_REGISTER_ROW
+
+
 def fits_two_programs_per_sm(problem: Problem, tile: int, warps: int) -> bool:
     """Whether an SM has registers for two programs with a tile each.
 
@@ -103,7 +108,7 @@ def fits_two_programs_per_sm(problem: Problem, tile: int, warps: int) -> bool:
     else:
         per_element = sum(ceil_div(s.item_bytes, 4) for s in problem.large_loads)
         registers = tile * max(per_element, 1)
-    return tile <= MAX_REGISTER_ROW and 2 * (registers + working) <= device.registers_per_sm
+    return fits_registers(tile) and 2 * (registers + working) <= device.registers_per_sm
 
 
 def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
@@ -122,7 +127,7 @@ def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
     if _packed_registers(problem, tile) + working > device.registers_per_sm:
         return False
     if problem.accumulators > 1:
-        return problem.draws_random and MAX_REGISTER_ROW < tile <= L2_ROW
+        return problem.draws_random and not fits_registers(tile) and tile <= L2_ROW
     least, most = WHOLE_SM_ROW
     return least <= tile <= most and len(problem.full_stores) > 1
 

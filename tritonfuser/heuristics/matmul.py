@@ -37,9 +37,6 @@ TWO_PART_COLUMNS = 256
 MAX_SMALL_TILE = 128 * 128
 """Elements of a tile that every device's registers hold."""
 
-LARGE_SHARED_BYTES = 200 << 10
-"""Shared memory of a program on devices that take larger tiles (sm_90 and later)."""
-
 MIN_PART_K = 512
 """Elements of K that a part should have at least."""
 
@@ -184,7 +181,7 @@ def _fits(row: ProductTile, product: Product, device: DeviceProperties) -> bool:
     """Whether shared memory holds two stages, and registers the tile."""
     m, n = row.block_m, row.block_n
     enough = 2 * _stage(product, m, n, row.block_k) <= _room(product, device, m, n)
-    large = device.shared_bytes_per_block >= LARGE_SHARED_BYTES and not _is_heavy(product)
+    large = device.holds_large_product_tiles and not _is_heavy(product)
     return enough and (m * n <= MAX_SMALL_TILE or large)
 
 

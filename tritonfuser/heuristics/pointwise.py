@@ -25,14 +25,6 @@ float32: 25.3 us with 8, 25.9 with 16."""
 MAX_ITEMS_PER_THREAD = 32
 """Most elements of a thread."""
 
-MANY_LOADS = 5
-"""Loads of an element from which on a thread has one vector of each tensor, and a program 8 warps.
-H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175 with 4 and
-several; its backward 170 and 198."""
-
-MANY_OPS = 24
-"""Ops from which on a thread has 8 elements at most."""
-
 UNALIGNED_WEIGHTS = 2
 """Weights of rows of odd length from which on a thread has few neighbouring elements. Loads of
 weights are element by element there; with vectors of the other tensors, those of two lanes would
@@ -59,7 +51,7 @@ def propose(problem: Problem) -> HeuristicParams:
         return PointwiseParams(block_x=block_x)
     factor = _vectorization_factor(problem)
     items = _items_per_thread(problem, factor)
-    warps = 8 if _has_many_loads(problem) else 4
+    warps = 8 if problem.has_many_loads else 4
     programs = MIN_PROGRAMS_PER_SM * problem.device.sm_count
     while warps > 1 and ceil_div(problem.parallel, warps * TUNED_WARP_SIZE * items) < programs:
         if items > VECTOR_BYTES // problem.narrowest:
@@ -77,15 +69,11 @@ def _items_per_thread(problem: Problem, factor: int) -> int:
     items = WIDE_ITEMS_PER_THREAD
     if problem.narrowest < 4:
         items = min(VECTORS_PER_THREAD * vector, MAX_ITEMS_PER_THREAD)
-    if problem.ops_per_element > MANY_OPS or factor:
+    if problem.has_many_ops or factor:
         items = min(items, 8)
-    if _has_many_loads(problem):
+    if problem.has_many_loads:
         items = min(items, max(vector, 4))
     return items
-
-
-def _has_many_loads(problem: Problem) -> bool:
-    return sum(not stream.is_store for stream in problem.streams) >= MANY_LOADS
 
 
 def _vectorization_factor(problem: Problem) -> int:

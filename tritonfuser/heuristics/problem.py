@@ -10,6 +10,16 @@ from dataclasses import dataclass
 
 from ..device import SECTOR_BYTES, DeviceProperties
 
+MANY_LOADS = 5
+"""Loads of an element from which on a thread of a flat kernel has fewer elements: one vector of
+each tensor. H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175
+with 4 and several; its backward 170 and 198. Where tiles have two sides, each load along another
+side has addresses of its own: with 16 elements, kernels of 8 loads and more took 128 to 255
+registers."""
+
+MANY_OPS = 24
+"""Ops of an element from which on it has fewer too."""
+
 L2_SPEEDUP = 2
 """Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's
 multiprocessors, and what it copies)."""
@@ -284,8 +294,22 @@ class Problem:
 
     def _takes_a_launch(self, streams: list[Stream]) -> bool:
         """Whether fetching a sector for each element of tensors takes longer than a launch."""
-        moved = self.device.bandwidth_bytes_per_s * self.device.launch_s
-        return _fetched(streams) > L2_SPEEDUP * moved
+        return _fetched(streams) > L2_SPEEDUP * self.device.launch_bytes
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether a reduction's result is used along the reduced axis."""
+        return self.reduction_depth > 1 or self.dependent_outputs
+
+    @property
+    def has_many_loads(self) -> bool:
+        """Whether threads of a flat kernel should have few elements of each tensor."""
+        return sum(not stream.is_store for stream in self.streams) >= MANY_LOADS
+
+    @property
+    def has_many_ops(self) -> bool:
+        """Whether they should have few elements because of what is computed of each."""
+        return self.ops_per_element > MANY_OPS
 
     @property
     def full_streams(self) -> list[Stream]:
@@ -327,10 +351,9 @@ class Problem:
     def max_stages(self, elements: int) -> int:
         """Most pipeline stages of a loop with ``elements`` a step that fit in shared memory.
 
-        The loads of all stages but one are in flight. An eighth of the shared memory is left for
-        reductions between lanes.
+        The loads of all stages but one are in flight.
         """
-        room = self.device.shared_bytes_per_block * 7 // 8
+        room = self.device.stage_bytes_per_block
         step = elements * sum(s.item_bytes for s in self.full_loads)
         return 1 + room // max(step, 1)
 

@@ -37,6 +37,14 @@ def share_of_bandwidth(problem: Problem, programs: int) -> float:
     return min(4 * max(programs, 1) / (3 * problem.device.sm_count), 1.0)
 
 
+def are_few(problem: Problem, programs: int) -> bool:
+    """Whether SMs may idle while the last of so many programs end: they have less than four each.
+
+    Programs are taken to be alike. They have then less to do, where they can.
+    """
+    return programs < 4 * problem.device.sm_count
+
+
 def programs_of(problem: Problem, params: HeuristicParams) -> int:
     """Programs of a kernel of rows or columns, by its params; 1 of any other."""
     block_x = getattr(params, "block_x", 0)

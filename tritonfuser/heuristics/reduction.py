@@ -11,11 +11,12 @@ from __future__ import annotations
 from ..device import SECTOR_BYTES
 from .columns.sums import column_stages, column_sum_tile, interleaved_parts, parts_of_columns
 from .columns.tiles import column_facts
-from .integers import ceil_div, next_power_of_2, warps_for
+from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
-from .long_rows import MAX_REGISTER_ROW
+from .long_rows import fits_registers
 from .params import HeuristicParams, ReductionParams
 from .problem import Problem
+from .programs import are_few
 from .requirements import HAS_REDUCTION, NO_OUTER_REDUCTION, NO_SCAN, first_reason
 from .row_tiling import (
     loop_tails,
@@ -61,7 +62,7 @@ CROSSING_ELEMENTS = 4096
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
     reason = first_reason(problem, HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION)
-    if reason is None and (problem.reduction_depth > 1 or problem.dependent_outputs):
+    if reason is None and problem.normalizes:
         return "a reduction's result is used along the reduced axis"
     return reason
 
@@ -128,8 +129,7 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
     step = (LONG_STEP_BYTES if long else STEP_BYTES) // problem.widest
     block_r = min(next_power_of_2(problem.reduced), LONE_STEP_ELEMENTS if alone else step)
     block_x = max(1, min(next_power_of_2(problem.parallel), TILE_ELEMENTS // block_r))
-    while block_x > 1 and ceil_div(problem.parallel, block_x) < 4 * sms:
-        block_x //= 2
+    block_x = halved(block_x, 1, lambda x: not are_few(problem, ceil_div(problem.parallel, x)))
     return block_x, block_r, warps_for(block_x * block_r, 8, most=16 if alone or long else 8)
 
 
@@ -144,7 +144,7 @@ def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
 def _keeps_aligned_rows(problem: Problem) -> bool:
     """Whether rows that begin inside of vectors are kept whole, in tiles that begin at vectors."""
     fills = problem.parallel >= problem.device.sm_count and not problem.crosses
-    return fills and problem.reduced <= MAX_REGISTER_ROW and row_alignment(problem) > 1
+    return fills and fits_registers(problem.reduced) and row_alignment(problem) > 1
 
 
 def _aligned_rows(problem: Problem) -> ReductionParams:

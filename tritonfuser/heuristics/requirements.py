@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .long_rows import MAX_REGISTER_ROW
+from .long_rows import fits_registers
 from .problem import Problem
 from .programs import share_of_bandwidth
 
@@ -57,7 +57,7 @@ def normalization_reason(problem: Problem, programs: int) -> str | None:
 
     A row is the work of one program, so a few long rows leave most of the device idle.
     """
-    if problem.reduction_depth < 2 and not problem.dependent_outputs:
+    if not problem.normalizes:
         return "no result along the reduced axis depends on a reduction"
     together = problem.co_reduced
     if together > MAX_CO_REDUCED:
@@ -77,6 +77,6 @@ def _long_rows_lose(problem: Problem, programs: int, row: int) -> bool:
     """
     items = sum(stream.item_bytes for stream in problem.streams if stream.along_r)
     once = problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s
-    passes = 1.0 if row <= MAX_REGISTER_ROW else PASSES_APART
+    passes = 1.0 if fits_registers(row) else PASSES_APART
     alone = passes * once / share_of_bandwidth(problem, programs)
     return alone > PASSES_APART * once + 2 * problem.device.launch_s

@@ -34,10 +34,6 @@ times are worth."""
 THREAD_ELEMENTS = 16
 """Elements of a thread: 4096 of a tile with 8 warps. Half of that where ops or loads are many."""
 
-MANY_LOADS, MANY_OPS = 5, 24
-"""Loads and ops of an element from which on a thread has fewer. Each load along another side has
-addresses of its own: with 16 elements, kernels of 8 loads and more took 128 to 255 registers."""
-
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
@@ -79,8 +75,7 @@ def _square(problem: Problem, x: int, y: int) -> TransposeParams:
 
 
 def _is_heavy(problem: Problem) -> bool:
-    loads = sum(not stream.is_store for stream in problem.streams)
-    return loads >= MANY_LOADS or problem.ops_per_element > MANY_OPS
+    return problem.has_many_loads or problem.has_many_ops
 
 
 def _others(problem: Problem, x: int, y: int) -> list[TransposeParams]:

@@ -7,6 +7,7 @@ import torch
 
 from tests.lowering.graphs import noise, softmax
 from tests.lowering.harness import lowered, planned, poisoned, schedulers, small
+from tritonfuser.device import DeviceProperties
 from tritonfuser.dtypes import DataType
 
 FEW = small(4)
@@ -15,8 +16,8 @@ IN_PARTS = ["outer_persistent", "outer_persistent", "pointwise"]
 
 @pytest.fixture(autouse=True)
 def little_is_much(monkeypatch):
-    """Sizes that tests can have are worth whole lines of memory."""
-    monkeypatch.setattr("tritonfuser.heuristics.columns.tiles.LAUNCH_BOUND_BYTES", 0)
+    """Sizes that tests can have are worth whole lines of memory: none is read in a launch."""
+    monkeypatch.setattr(DeviceProperties, "launch_bytes", 0)
 
 
 def of_columns(fd, x):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
-from ..integers import ceil_div, divisors, next_power_of_2
+from ..integers import ceil_div, divisors, halved, next_power_of_2
 from ..problem import Problem
 from .tiles import (
     REGISTER_BYTES_PER_THREAD,
@@ -33,12 +33,12 @@ def register_tile(problem: Problem) -> ColumnTile | None:
     column = next_power_of_2(problem.reduced)
     room = facts.elements(8, REGISTER_BYTES_PER_THREAD)
     fewest = facts.sector // 2 if facts.is_launch_bound else facts.sector
-    block_x = facts.widest_tile
     sms = problem.device.sm_count
-    while block_x > fewest and (
-        block_x * column > room or ceil_div(problem.parallel, block_x) < sms
-    ):
-        block_x //= 2
+
+    def fits(x: int) -> bool:
+        return x * column <= room and ceil_div(problem.parallel, x) >= sms
+
+    block_x = halved(facts.widest_tile, fewest, fits)
     if block_x * column > room:
         return None
     warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from math import gcd
 
 from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
-from ..integers import ceil_div, next_power_of_2, warps_for
+from ..integers import ceil_div, halved, next_power_of_2, warps_for
 from ..problem import Problem
+from ..programs import are_few
 from .tiles import (
     REGISTER_BYTES_PER_THREAD,
     ColumnFacts,
@@ -102,12 +103,11 @@ def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     """Small tensors: whole columns at once, or few steps of them, by many programs."""
     block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
-    few = ceil_div(problem.parallel, block_x) < 4 * problem.device.sm_count
+    few = are_few(problem, ceil_div(problem.parallel, block_x))
     if not facts.is_launch_bound or not few:
         return None
     most = next_power_of_2(WHOLE_TILE_ELEMENTS // max(problem.accumulators, 1) + 1) // 2
-    while block_x > MIN_SHORT_COLUMNS and block_x * column > most:
-        block_x //= 2
+    block_x = halved(block_x, MIN_SHORT_COLUMNS, lambda x: x * column <= most)
     step = min(column, max(most // block_x, 1))
     return ColumnTile(block_x, step, warps_for(block_x * step, 16, most=16))
 
@@ -161,14 +161,10 @@ def long_run(problem: Problem) -> int:
 
 def _columns(problem: Problem, facts: ColumnFacts) -> int:
     """Columns of a cache line; fewer for launch-bound tensors that would leave SMs idle."""
-    block_x = facts.widest_tile
-    while (
-        facts.is_launch_bound
-        and block_x > MIN_COLUMNS
-        and ceil_div(problem.parallel, block_x) < problem.device.sm_count
-    ):
-        block_x //= 2
-    return block_x
+    if not facts.is_launch_bound:
+        return facts.widest_tile
+    sms = problem.device.sm_count
+    return halved(facts.widest_tile, MIN_COLUMNS, lambda x: ceil_div(problem.parallel, x) >= sms)
 
 
 def _step(problem: Problem, facts: ColumnFacts) -> int:

@@ -21,10 +21,6 @@ from ..problem import Problem, Stream
 REGISTER_BYTES_PER_THREAD = 128
 """Bytes of its columns that a thread keeps in registers."""
 
-LAUNCH_BOUND_BYTES = 8 << 20
-"""Bytes of tensors that an H200 reads in the time of a launch. Up to here a full device matters
-more than whole cache lines."""
-
 
 class ColumnTile(NamedTuple):
     """``block_x`` columns by ``block_r`` rows, the share of a program in one step."""
@@ -51,6 +47,8 @@ class ColumnFacts:
     run : int
         Columns that lie together in every row of the tensors that are read. A tile of more would
         have columns of several parts.
+    is_launch_bound : bool
+        Reading takes no longer than a launch: a full device matters more than whole cache lines.
     """
 
     total_bytes: int
@@ -58,6 +56,7 @@ class ColumnFacts:
     narrowest_bytes: int
     vector_elements: int
     run: int
+    is_launch_bound: bool
 
     @property
     def widest_tile(self) -> int:
@@ -73,11 +72,6 @@ class ColumnFacts:
     def sector(self) -> int:
         """Columns of a sector."""
         return SECTOR_BYTES // self.narrowest_bytes
-
-    @property
-    def is_launch_bound(self) -> bool:
-        """Whether reading takes no longer than a launch."""
-        return self.total_bytes <= LAUNCH_BOUND_BYTES
 
     def per_thread(self, size: int) -> int:
         """Elements of which a thread loads about ``size`` bytes, a power of two."""
@@ -97,8 +91,9 @@ def column_facts(problem: Problem) -> ColumnFacts:
     large, loads = problem.large_streams, problem.large_loads
     read_bytes = max(sum(s.item_bytes for s in loads), 1)
     narrowest = min((s.item_bytes for s in loads or large), default=4)
+    total_bytes = problem.parallel * problem.reduced * read_bytes
     return ColumnFacts(
-        total_bytes=problem.parallel * problem.reduced * read_bytes,
+        total_bytes=total_bytes,
         read_bytes=read_bytes,
         narrowest_bytes=min(narrowest, VECTOR_BYTES),
         vector_elements=min((_vector_elements(s) for s in large), default=VECTOR_BYTES // 4),
@@ -106,6 +101,7 @@ def column_facts(problem: Problem) -> ColumnFacts:
             (s.contiguous_run or problem.parallel for s in loads if s.x_stride == 1),
             default=problem.parallel,
         ),
+        is_launch_bound=total_bytes <= problem.device.launch_bytes,
     )
 
 
@@ -117,10 +113,9 @@ def _vector_elements(stream: Stream) -> int:
 
 def rows_cross_lines(problem: Problem) -> bool:
     """Whether rows that are read begin inside cache lines, in tensors above the launch bound."""
-    loads = problem.large_loads
-    size = problem.parallel * problem.reduced * sum(s.item_bytes for s in loads)
-    if size <= LAUNCH_BOUND_BYTES:
+    if column_facts(problem).is_launch_bound:
         return False
+    loads = problem.large_loads
     steps = [s.r_stride * s.item_bytes for s in loads if s.r_stride is not None]
     return any(step % CACHE_LINE_BYTES for step in steps)
 

@@ -55,6 +55,11 @@ class KernelTime:
     register_limit: Number
 
     @property
+    def limit(self) -> str:
+        """The resource that is busy for longest."""
+        return max(self.resources, key=lambda name: float(self.resources[name]))
+
+    @property
     def busy(self) -> Number:
         """Seconds without those of its start and end."""
         return busy_seconds(self.resources)

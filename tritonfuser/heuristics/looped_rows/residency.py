@@ -62,12 +62,11 @@ def bytes_in_flight(problem: Problem, step: Step, width: int, here: int) -> int:
 
 
 def has_room(problem: Problem, step: Step, width: int, here: int, stages: int) -> bool:
-    """Whether the stages of ``here`` programs fit in shared memory, with an eighth left for
-    reductions between lanes."""
+    """Whether the stages of ``here`` programs fit in shared memory."""
     wanted = (stages - 1) * _step_bytes(problem, step, width)
     device = problem.device
-    alone = 8 * wanted <= 7 * device.shared_bytes_per_block
-    return alone and 8 * wanted * here <= 7 * device.shared_bytes_per_sm
+    alone = wanted <= device.stage_bytes_per_block
+    return alone and wanted * here <= device.stage_bytes_per_sm
 
 
 def elements_of(step: Step, width: int) -> int:

@@ -37,9 +37,6 @@ reduction along the row. H200, backward of a layer norm in float32: of 8192 x 10
 WARPS_PER_SM = 16
 """Warps of a multiprocessor that hide the latency of reductions along rows."""
 
-FLIGHT_BYTES = 48 << 10
-"""Bytes of loads of a multiprocessor that should be in flight (H200)."""
-
 MAX_SINGLE_ROWS = 4
 """Rows of a program up to which a step has one. H200, backward of a layer norm of 512 x 1024 in
 float32: 10.0 us with one row a step, 15.0 with all four."""
@@ -72,11 +69,11 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
         larger = Step(2 * found.rows, warps)
         elements = elements_of(larger, width)
         flying = bytes_in_flight(problem, found, width, here)
-        enough = elements > THREAD_ELEMENTS and flying >= FLIGHT_BYTES
+        enough = elements > THREAD_ELEMENTS and flying >= problem.device.flight_bytes_per_sm
         if enough or elements > MOST_THREAD_ELEMENTS or resident(problem, larger, width) < here:
             break
         found = larger
-    few = bytes_in_flight(problem, found, width, here) < FLIGHT_BYTES
+    few = bytes_in_flight(problem, found, width, here) < problem.device.flight_bytes_per_sm
     stages = STAGES[few]
     while stages > 1 and not has_room(problem, found, width, here, stages):
         stages -= 1

@@ -118,10 +118,15 @@ def _union(choices: tuple[Any, ...], value: Any, where: str) -> Any:
     raise _wrong(where, " or ".join(type_text(choice) for choice in choices), value)
 
 
+def is_any_length(items: tuple[Any, ...]) -> bool:
+    """Whether the arguments of ``tuple[...]`` are one type and an ellipsis."""
+    return items[1:] == (Ellipsis,)
+
+
 def _tuple(items: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise _wrong(where, "a list", value)
-    if len(items) == 2 and items[1] is Ellipsis:
+    if is_any_length(items):
         items = (items[0],) * len(value)
     if len(value) != len(items):
         raise _wrong(where, f"a list of {len(items)} items", value)

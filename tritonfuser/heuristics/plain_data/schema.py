@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from .codec import encode, types_of
+from .codec import encode, is_any_length, types_of
 from .limits import AtMostItems, Within
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -77,7 +77,7 @@ def _has_default(row: Field[Any]) -> bool:
 
 
 def _array(items: tuple[Any, ...]) -> dict[str, Any]:
-    if len(items) == 2 and items[1] is Ellipsis:
+    if is_any_length(items):
         return {"type": "array", "items": schema_of(items[0])}
     each = [schema_of(item) for item in items]
     return {"type": "array", "prefixItems": each, "minItems": len(each), "items": False}

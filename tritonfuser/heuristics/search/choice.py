@@ -35,8 +35,8 @@ GAIN = 0.7
 at most. Half of 125 random definitions took 0.7 to 1.3 times what is predicted (H200), and
 predictions for params of one kernel err alike."""
 
-INSTRUCTIONS = "instructions"
-"""The resource that the model knows least. Where it limits the rules' params they are kept.
+ROUGH = ("instructions",)
+"""The resources that the model knows least. Where they limit the rules' params they are kept.
 
 H200: the backward of an rmsnorm of 8192 x 2560 with a residual took 68 us with another kernel, 88
 alone by the model. Sectors and lines of memory, and programs for a device, are counted."""
@@ -68,7 +68,7 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     launch = constants_of(problem.device).launch_s
     if first is None or first.seconds + launch <= FAR * _least(problem, work):
         return rules
-    if max(first.resources, key=lambda name: float(first.resources[name])) == INSTRUCTIONS:
+    if first.limit in ROUGH:
         return rules
     found = _fastest(problem, rules, work)
     if found is None or found[1].seconds + launch > GAIN * (first.seconds + launch):

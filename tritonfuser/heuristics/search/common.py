@@ -16,12 +16,8 @@ LEAST_PER_WARP = 8
 
 
 def powers(low: int, high: int) -> Iterator[int]:
-    """Powers of two from ``low`` to ``high``, or ``low`` alone where that is more."""
-    size = low
-    yield size
-    while size * 2 <= high:
-        size *= 2
-        yield size
+    """``low``, and its doubles up to ``high``."""
+    return (low << n for n in range(max((high // low).bit_length(), 1)))
 
 
 def warps(problem: Problem, most: int = 32) -> Choice:
