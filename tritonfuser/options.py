@@ -34,9 +34,11 @@ TOPICS = {
 """What ``TRITONFUSER_LOG`` can tell about, a line on stderr each time."""
 
 CHECKS = {
-    "bounds": "that every index is one of its dim; a wrong one fails the next synchronisation"
+    "bounds": "that every index is one of its dim; a wrong one fails the next synchronisation",
+    "storage": "that each tensor lies in its storage, which a resize may have made smaller; "
+    "an error says which does not, before anything runs",
 }
-"""What ``TRITONFUSER_CHECK`` can have kernels on a GPU check while they run."""
+"""What ``TRITONFUSER_CHECK`` can have checked of each run on a GPU."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -155,7 +157,7 @@ class Settings:
         "TRITONFUSER_CHECK",
         _checks,
         frozenset(),
-        f"what kernels on a GPU check while they run: {', '.join(CHECKS)}",
+        f"what is checked of each run on a GPU: {', '.join(CHECKS)}",
         codegen=True,
         words=CHECKS,
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest import mock
+
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.two_tensor import TwoTensor
 
-from tritonfuser import DataType, FusionDefinition, InputError
-from tritonfuser.cache import abstract_run, kernels
+from tritonfuser import DataType, FusionDefinition, InputError, options
+from tritonfuser.cache import abstract_run, executor, kernels
+from tritonfuser.cache.calls.guarded_calls import _guard
+from tritonfuser.cache.keys.signature import key_maker
 from tritonfuser.lowering import pipeline
 
 
@@ -183,6 +188,50 @@ def freed(x, size=0):
     x = x.clone()
     x.untyped_storage().resize_(size)
     return x
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that takes the path of those on a GPU, whose storages are not asked each time."""
+
+    is_cpu = False
+
+
+@pytest.fixture
+def asks_storages(monkeypatch):
+    """Sets the option when it is called."""
+
+    def ask():
+        monkeypatch.setenv("TRITONFUSER_CHECK", "storage")
+        options.refresh()
+
+    yield ask
+    monkeypatch.undo()
+    options.refresh()
+
+
+def test_a_storage_made_smaller_is_found_where_it_is_asked_for(asks_storages):
+    fd = relu()
+    x, shorter = torch.ones(300, 500), freed(torch.ones(300, 500), 64)
+    plan = SimpleNamespace(device=torch.device("cuda"))
+    given = shorter.as_subclass(OnGpu)
+    assert key_maker(fd.fusion.ir)([given]) and _guard(plan, 1, [x])(shorter)
+    asks_storages()
+    guard = _guard(plan, 1, [x])
+    assert guard(torch.ones(300, 500))
+    for check in (lambda: key_maker(fd.fusion.ir)([given]), lambda: guard(shorter)):
+        with pytest.raises(TypeError, match="storage was resized"):
+            check()
+
+
+def test_a_definition_that_ran_before_asks_after_the_option_is_set(monkeypatch, asks_storages):
+    fd = relu()
+    key = mock.Mock(wraps=executor.key_maker)
+    monkeypatch.setattr(executor, "key_maker", key)
+    fd.run([torch.ones(3, 5)])
+    made = key.call_count
+    asks_storages()
+    fd.run([torch.ones(3, 5)])
+    assert key.call_count == made + 1
 
 
 class OtherShape(torch.Tensor):

@@ -112,8 +112,8 @@ class FusionExecutorCache:
 
     def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:
         """The plan for inputs like these, compiled if it is not yet; errors as ``execute``."""
-        request, cached = self._request(inputs, options)
         self._drop_if_settings_changed()
+        request, cached = self._request(inputs, options)
         self._last = NoGuardedCall  # the plan asked for is now the newest
         return self._plans.get_or_make(
             cached, lambda: register_plan(self._made(request, inputs, options))
@@ -169,6 +169,7 @@ class FusionExecutorCache:
             self._plans.clear()
             self._abstract_run.clear()
             self._variants.clear()
+            self._key = key_maker(self.fusion)
             self._settings = settings.current()
 
     # -- tuned schedules -----------------------------------------------------

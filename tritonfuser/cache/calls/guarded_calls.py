@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ... import options
 from ...dtypes import int_range
 from ...ir import Fusion, Value
 from ...lowering.passes.concretize import shape_scalars
@@ -130,7 +131,8 @@ def guarded_call(
 
 def _guard(plan: ExecutionPlan, count: int, tensors: Sequence[torch.Tensor]) -> Guard:
     guard = (guard_for if count <= MAX_TORCH_GUARDS else plain_guard)(tensors)
-    return guard_of_memory(guard) if plan.device.type == "cpu" else guard
+    checked = plan.device.type == "cpu" or "storage" in options.current().check
+    return guard_of_memory(guard) if checked else guard
 
 
 def number_conditions(plan: ExecutionPlan, fusion: Fusion, inputs: Inputs) -> list[str]:

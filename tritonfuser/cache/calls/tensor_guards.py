@@ -26,10 +26,11 @@ def guard_for(tensors: Sequence[torch.Tensor]) -> Guard:
 
 
 def guard_of_memory(guard: Guard) -> Guard:
-    """A guard for tensors on the CPU, of which it asks too that each is an array in memory.
+    """A guard that asks too that each tensor is an array in memory.
 
     torch's guards take a tensor whose storage was freed or made smaller, and end the process for a
-    nested tensor. Beside kernels on the CPU the check costs nothing; on a GPU it would be felt.
+    nested tensor. Beside kernels on the CPU the check costs nothing; on a GPU it would be felt, and
+    is made where ``TRITONFUSER_CHECK`` says so.
     """
 
     def check(*tensors: Any) -> bool:

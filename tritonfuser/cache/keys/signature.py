@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ... import options
 from ...dtypes import Category, DataType, from_torch, int_range
 from ...ir import Fusion, Number, Value
 from ...lowering.passes.concretize import (
@@ -54,9 +55,10 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
         parts.extend(_key_parts(name, value, value in in_shapes, abstract))
     if not any(value.is_tensor for value in fusion.inputs):
         parts.append("where()")
+    on_cpu = "" if "storage" in options.current().check else "{}.is_cpu and "
     checks = [
         f"    type({name}) in PLAIN_CLASSES or check_class({name})\n"
-        f"    {name}.is_cpu and check_reach({name})\n"
+        f"    {on_cpu.format(name)}check_reach({name})\n"
         for name, value in zip(names, fusion.inputs, strict=True)
         if value.is_tensor and not abstract
     ]

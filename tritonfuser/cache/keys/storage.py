@@ -75,7 +75,8 @@ def false_attributes(given: Any) -> list[str]:
 def check_reach(tensor: torch.Tensor) -> None:
     """Raise a TypeError for a tensor with elements behind the end of its storage.
 
-    It is asked of tensors on the CPU, beside whose kernels it costs nothing.
+    It is asked of tensors on the CPU, beside whose kernels it costs nothing, and of others where
+    ``TRITONFUSER_CHECK`` says so.
     """
     if end_bytes(tensor) > tensor.untyped_storage().nbytes():
         raise TypeError("the tensor's storage was resized")
