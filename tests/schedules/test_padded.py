@@ -136,14 +136,15 @@ def test_parts_for_each_position_are_of_one_dim(parts, padded):
 
 def test_what_can_have_no_remainder():
     with FusionDefinition() as fd:
-        x = fd.define_tensor([-1, -1], contiguity=True)
-        fd.add_output(fd.ops.sum(x, [0, 1]))
-    x = torch.randn(50, 7)
+        x = fd.define_tensor([-1, -1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(x, [0, 2]))
+    x = torch.randn(50, 3, 7)
     data = fd.schedule([x]).to_dict()
     data["splits"] = [{"value": "tv1", "parts": 4, "remainder": True}]
     with pytest.raises(ParamsError, match=r"splits\[0\].remainder: expected false but for"):
         fd.run([x], schedule=data)
     fd = define(SUMS["column sums"][0])
+    x = torch.randn(50, 7)
     data = fd.schedule([x]).to_dict()
     data["splits"] = [{"value": "tv1", "parts": 4, "padded": 0, "remainder": True}]
     with pytest.raises(ParamsError, match=r"splits\[0\].padded: expected -1 with a remainder"):

@@ -209,6 +209,9 @@ class Problem:
     vector_elements : int
         Elements of a vectorized load, where rows are contiguous and tiles can be moved to begin at
         one. 1 elsewhere.
+    one_run : bool
+        The dims of each reduction are one run of every tensor that runs along them: one after the
+        other, the steps along them go on where those along the next one end.
     row_varies : bool
         The length of a row varies between runs, so it is not cut into a block and tails.
     rows_vary : bool
@@ -240,6 +243,7 @@ class Problem:
     draws_random: bool = False
     online_softmax: bool = False
     vector_elements: int = 1
+    one_run: bool = False
     row_varies: bool = False
     rows_vary: bool = False
     product: Product | None = None

@@ -44,9 +44,9 @@ class ReductionSplit:
         then -1 for each dim before it, of which each position has parts of its own, and 1 for each
         behind it. -1: none, but for an extent without divisors.
     remainder : bool
-        Whether there are exactly ``parts`` equal parts of the one reduced dim, and the second step
-        reduces the elements behind them too, fewer than there are parts. Where an extent has no two
-        elements for each part, it is padded.
+        Whether there are exactly ``parts`` equal parts of all reduced dims as one, and the second
+        step reduces the elements behind them too, fewer than there are parts. Where there are no
+        two elements for each part, the first dim is padded.
     """
 
     value: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 import pytest
@@ -51,6 +52,31 @@ def test_numbers_of_a_prime_extent(name, shape):
     first, second = found.segmented.segments
     assert "tv0" in {value.name for value in first.inputs} & {v.name for v in second.inputs}
     assert prod(found.sources[0].grid) > 1
+
+
+SEVERAL = {
+    "rows": (lambda fd, x: fd.ops.sum(fd.ops.sin(x), [1, 2, 3]), (3, 13, 11, 17)),
+    "columns": (lambda fd, x: fd.ops.sum(x, [0, 1, 2]), (13, 19, 21, 3)),
+    "in the middle": (lambda fd, x: fd.ops.max(x, [1, 2]), (2, 37, 57, 3)),
+    "moments": (lambda fd, x: fd.ops.var_mean(x, [0, 1], 0), (67, 31, 4)),
+    "a sum and a product": (lambda fd, x: (fd.ops.sum(x), fd.ops.prod(x)), (23, 91)),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_neighbouring_dims_are_split_as_one(name):
+    """Divisors of each would leave pieces of several dims, whose places have to be divided."""
+    body, shape = SEVERAL[name]
+    found = check(body, 1 + 0.001 * noise(*shape), facts=FEW, tolerance=1e-4)
+    assert has_remainder(found), splits(found)
+    text = found.sources[0].text
+    assert not re.search(r"r\d* = r (//|%)", text), text
+
+
+def test_dims_that_are_no_run_of_memory_are_split_one_by_one():
+    for x, dims in ((noise(371, 2, 57), [0, 2]), (noise(2, 77, 61).permute(2, 1, 0), [0, 1])):
+        found = check(lambda fd, x, dims=dims: fd.ops.sum(x, dims), x, facts=FEW, tolerance=1e-4)
+        assert splits(found) and not has_remainder(found)
 
 
 @pytest.mark.parametrize("extent", [2048, 2049, 2053, 2063, 2111])

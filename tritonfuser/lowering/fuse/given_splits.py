@@ -150,7 +150,8 @@ def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:
         if not may_leave_remainder(node):
             raise ParamsError(
                 f"{path}.remainder: expected false but for sums, products, maxima, minima and "
-                f"moments over one dim, got true for {node.op} over {len(extents)}"
+                f"moments over neighbouring dims, got true for {node.op} over "
+                f"{list(as_call(node).dims())}"
             )
         if split.padded != -1:
             raise ParamsError(f"{path}.padded: expected -1 with a remainder, got {split.padded}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import lcm, prod
 
 from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
@@ -21,10 +22,11 @@ from ..passes.split_factors import (
 
 
 def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
-    """The split of a reduction of one dim into about ``count`` parts.
+    """The split of a reduction of neighbouring dims into about ``count`` parts.
 
     They leave a remainder where no divisors of the extent are near, or where those are such that
-    interleaved parts would begin inside vectors.
+    interleaved parts would begin inside vectors. Several dims are split as one where they are one
+    run of memory, and divisors of each would leave pieces of several.
 
     Parameters
     ----------
@@ -32,13 +34,17 @@ def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
         What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
         elements.
     """
-    (extent,) = extents = reduced_extents(node)
+    extents = reduced_extents(node)
+    extent = prod(extents)
     multiple = aligned_parts(problem, count, of)
     wanted = Interleaved(count, of)
     factors = interleaved_factors(extents, wanted) if of else contiguous_factors(extents, count)
+    if len(extents) > 1 and not problem.one_run:
+        return wanted if of else count
     exact = prod(factors)
     vector = _vector_of_rows(problem)
-    if is_near(exact, count) and exact % (multiple or 1) == 0 and extent // exact % vector == 0:
+    even = exact % (multiple or 1) == 0 and extent // exact % vector == 0
+    if is_near(exact, count) and even and _is_run(extents, factors, bool(of)):
         return wanted if of else count
     parts = rounded(count, multiple) or _near(count, extent, vector, problem.device.sm_count)
     if parts < 2 or extent <= 2 * parts:
@@ -62,6 +68,16 @@ def parts_at_size(problem: Problem, extent: int, count: int, multiple: int) -> i
     least = max(ceil_div(count, MAX_SHORTFALL), 2)
     near = range(wanted, least - 1, -of)
     return next((n for n in near if extent % n == 0 and extent // n % vector == 0), wanted)
+
+
+def _is_run(extents: Sequence[int], factors: Sequence[int], interleaved: bool) -> bool:
+    """Whether parts are pieces of one dim: with all dims outside it, and whole along those inside.
+
+    Where they are interleaved it is the other way round.
+    """
+    pairs = list(zip(extents, factors, strict=True))[:: -1 if interleaved else 1]
+    whole = next((place for place, (n, factor) in enumerate(pairs) if n != factor), len(pairs))
+    return all(factor == 1 for _, factor in pairs[whole + 1 :])
 
 
 def _vector_of_rows(problem: Problem) -> int:

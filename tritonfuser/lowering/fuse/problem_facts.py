@@ -64,6 +64,7 @@ def problem_of(
         draws_random=_draws(group),
         online_softmax=_online(group, maker),
         vector_elements=_vector(group, traffic, facts, reduced, rows_split),
+        one_run=all(_is_run(m.across, t) for m in group.members for t in traffic),
         row_varies=is_size(extent(reduced)),
         rows_vary=is_size(extent(parallel)),
         product=_product(group, traffic, facts),
@@ -89,6 +90,13 @@ def _vector(
     # Before they are split, rows that begin alike can be put into the same share.
     apart = group.batch_axes if rows_split else ()
     return vector_of_rows(traffic, group.parallel, reduced, apart)
+
+
+def _is_run(axes: tuple[Axis, ...], item: Traffic) -> bool:
+    """Whether a tensor runs along axes as along one, if it does along any."""
+    steps = [hint(item.steps.get(axis, 0)) for axis in axes]
+    inner = [step * hint(axis.extent) for step, axis in zip(steps, axes, strict=True)]
+    return not item.runs_along(axes) or steps[:-1] == inner[1:]
 
 
 def _published(group: FusionGroup) -> int:

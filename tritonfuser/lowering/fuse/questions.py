@@ -189,7 +189,7 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
         return Interleaved(count, of) if of else count
     sizes = reduced_extents(members[0].node)
     moments = any(isinstance(form, Moments) for form in forms)
-    equal = not whole and _may_leave_remainder(problem, members)
+    equal = not whole and len(sizes) == 1 and _may_leave_remainder(problem, members)
     if whole:
         facts = _rows_to_share(problem, members[0])
     else:

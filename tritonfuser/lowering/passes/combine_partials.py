@@ -103,7 +103,7 @@ def combine_moments_and_rest(
         The elements behind, and zeros behind those: as many together as there are parts.
     """
     call, rank = builder.call, rest.tensor.rank
-    (dim,), (whole,) = as_call(node).dims(), reduced_extents(node)
+    dim, whole = as_call(node).dims()[0], prod(reduced_extents(node))
     parts = rest.tensor.sizes[dim]
     length, count = (n if is_size(n) else float(n) for n in (whole // parts, whole))
     left = whole - whole // parts * parts

@@ -6,6 +6,9 @@ equal parts has neither; the second, which is small, reads fewer elements than t
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import prod
+
 from ...dtypes import compute_dtype
 from ...ir import Node, Value
 from ...ops import registry
@@ -18,14 +21,17 @@ from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_ex
 
 
 def may_leave_remainder(node: Node) -> bool:
-    """Whether a reduction can be split so: of one dim, by an op on two operands or of moments."""
+    """Whether a reduction can be split so: of neighbouring dims, by an op on two operands or of
+    moments."""
     call = as_call(node)
-    return isinstance(call.op.form, Reduction | Moments) and len(call.dims()) == 1
+    dims = call.dims()
+    neighbours = all(b == a + 1 for a, b in pairwise(dims))
+    return isinstance(call.op.form, Reduction | Moments) and bool(dims) and neighbours
 
 
 def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
     """With padding instead, where there are no two elements for each part."""
-    if assume_at_most(2, reduced_extents(node)[0] // wanted.count):
+    if assume_at_most(2, prod(reduced_extents(node)) // wanted.count):
         return wanted
     return Padded(0, wanted.count, wanted.multiple_of > 0)
 
@@ -34,12 +40,15 @@ def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -
     """Record ``sum(sum(reshape(x[:whole])) + pad(x)[whole : whole + parts])``.
 
     The padding is with the neutral element, zeros for moments, and as long as there are parts. So
-    what it is behind may have any length, at sizes that vary too.
+    what it is behind may have any length, at sizes that vary too. Several dims are merged before.
     """
     call = as_call(node)
-    form, (dim,), operand = call.op.form, call.dims(), call.value("arg")
+    form, (dim, *others), operand = call.op.form, call.dims(), call.value("arg")
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
+    if others:
+        before, behind = source.tensor.sizes[:dim], source.tensor.sizes[others[-1] + 1 :]
+        source = builder.call("reshape", source, [*before, prod(reduced_extents(node)), *behind])
     sizes, parts = list(source.tensor.sizes), wanted.count
     whole = sizes[dim] // parts * parts
 

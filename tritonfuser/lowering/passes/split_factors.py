@@ -79,7 +79,7 @@ class Padded:
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """Equal parts of the one reduced dim; the second step reduces the elements behind them too.
+    """Equal parts of all reduced dims as one; the second step reduces the elements behind them too.
 
     Attributes
     ----------
