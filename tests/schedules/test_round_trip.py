@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,8 +36,11 @@ def kernels(found: Lowered) -> list[Any]:
 
 
 def _of_code(text: str) -> str:
-    """Without what is told of sizes: to choose a schedule, more is asked of them."""
-    return "\n".join(line for line in text.splitlines() if "tl.assume(" not in line)
+    """Without what is told of sizes: to choose a schedule, more is asked of them, and what is
+    asked for last has a higher number."""
+    kept = "\n".join(line for line in text.splitlines() if "tl.assume(" not in line)
+    numbers: dict[str, str] = {}
+    return re.sub(r"\bsize\d+", lambda m: numbers.setdefault(m[0], f"size{len(numbers)}"), kept)
 
 
 def check(make: Callable[[RunOptions], Lowered]) -> None:

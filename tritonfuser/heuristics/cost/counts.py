@@ -25,9 +25,6 @@ from .traffic import Traffic, traffic_of
 Number = Any
 """A float, or an array of them with an entry for each kernel."""
 
-WIDEST_LANE = 4
-"""Neighbouring elements of a row that a lane has where a tile is reduced."""
-
 
 class Counts(NamedTuple):
     """What a kernel counts.
@@ -138,7 +135,7 @@ def counts_of(problem: Problem, params: KernelParams, work: ElementWork) -> Coun
     threads = params.num_warps * problem.device.warp_size
     traffic, vain = _traffic(problem, params, tile, threads)
     size = tile.x * tile.r
-    spread = _spread(problem, tile, threads, work)
+    spread = _spread(problem, tile, threads, work, traffic.neighbours)
     columns = problem.outer_members
     reduced = max(problem.reduced, 1)
     loads = sum(not s.is_store for s in problem.streams)
@@ -192,24 +189,25 @@ def _traffic(
 
 
 def _spread(
-    problem: Problem, tile: KernelTile, threads: int, work: ElementWork
+    problem: Problem, tile: KernelTile, threads: int, work: ElementWork, neighbours: float
 ) -> tuple[float, float, float, float]:
     """(lanes, results, row_lanes, row_values): how reductions lie over the threads of a program.
 
-    Threads are laid along memory first, each with some neighbours, as Triton lays them out.
+    Threads are laid along memory first, each with the neighbours of its widest load, as Triton lays
+    them out. A row that begins inside vectors lies over as many lanes as it has elements.
     """
     row_lanes, row_values = 1.0, 0.0
     if problem.outer_members:
-        wide = min(max(tile.x * tile.r / threads, 1.0), WIDEST_LANE)
+        wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
         row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
         if row_lanes > 1:
             row_values = problem.outer_members * tile.r * row_lanes / threads
     if not work.reductions:
         return 1.0, 1.0, row_lanes, row_values
     if problem.inner:
-        lanes = min(float(threads), max(next_power_of_2(tile.r) / WIDEST_LANE, 1.0))
+        lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
         return lanes, max(tile.x * lanes / threads, 1.0), row_lanes, row_values
-    across = min(float(threads), max(tile.x / WIDEST_LANE, 1.0))
+    across = min(float(threads), max(tile.x / neighbours, 1.0))
     return threads / across, max(tile.x / across, 1.0), row_lanes, row_values
 
 

@@ -24,6 +24,7 @@ class Traffic(NamedTuple):
     accesses: float = 0.0
     extra_bytes: float = 0.0
     addresses: float = 0.0
+    neighbours: float = 1.0
 
 
 class _Run(NamedTuple):
@@ -37,6 +38,7 @@ class _Run(NamedTuple):
 def traffic_of(problem: Problem, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
     """The loads and stores of all tensors in a step."""
     loaded = stored = sectors = lines = accesses = extra = addresses = 0.0
+    neighbours = 1
     positions = tile.programs * tile.steps * tile.x * tile.r
     valid = min(problem.parallel * max(problem.reduced, 1) / max(positions, 1), 1.0)
     flat = isinstance(params, PointwiseParams | TransposeParams)
@@ -61,9 +63,12 @@ def traffic_of(problem: Problem, params: KernelParams, tile: KernelTile, threads
         if not stream.is_store and not is_linear(problem, stream):
             whole = max(gcd(stream.total_bytes, VECTOR_BYTES) // item, 1)
             addresses += max(count / min(width, whole) / threads, 1.0)
+        if is_full and not stream.is_store:
+            neighbours = max(neighbours, width)
         touched = _lines(run, run_bytes, NVIDIA_WARP_SIZE * width * item)
         lines += count / width / NVIDIA_WARP_SIZE * touched * (valid if is_full else 1.0)
-    return Traffic(loaded, stored, sectors, lines, accesses, extra, addresses)
+    found = loaded, stored, sectors, lines, accesses, extra, addresses
+    return Traffic(*found, float(neighbours))
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:
@@ -106,8 +111,11 @@ def _run(problem: Problem, params: KernelParams, tile: KernelTile, stream: Strea
 
 def _width(params: KernelParams, stream: Stream, run: _Run, per_thread: int) -> int:
     """Elements of one load or store of a thread."""
-    item = stream.item_bytes
+    item, tiling = stream.item_bytes, params.row_tiling
     aligned = gcd(run.stride, VECTOR_BYTES) if run.stride else VECTOR_BYTES
+    if tiling is not None and tiling.align > 1 and stream.along_r:
+        # Tiles begin at the first vector of each row; what all rows share is shifted against them.
+        aligned = tiling.align * item if stream.along_x else item
     if not run.is_unit:
         aligned = item
     width = min(VECTOR_BYTES // item, max(aligned // item, 1), max(per_thread, 1), run.elements)
