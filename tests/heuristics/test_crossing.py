@@ -10,7 +10,13 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
 from tritonfuser.device import SECTOR_BYTES
-from tritonfuser.heuristics.params import InnerPersistentParams, ReductionParams
+from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.params import (
+    InnerPersistentParams,
+    ReductionParams,
+    TransposeParams,
+)
+from tritonfuser.heuristics.problem import ElementWork, Problem
 
 
 def channels(fd: Any, x: Any, y: Any) -> Any:
@@ -130,3 +136,39 @@ def test_a_row_kernel_may_cross_one_tensor_where_kernels_more_would_read_many() 
     found = lowered(record(mixed, given), given)
     assert "inner_persistent" in schedulers(found)
     assert len(found.segmented.segments) <= 2
+
+
+def turned(fd: Any, *tensors: Any) -> Any:
+    """A sum of tensors, the last of which lies across the others."""
+    total, *others, across = tensors
+    for other in others:
+        total = fd.ops.add(total, other)
+    return fd.ops.add(total, fd.ops.permute(across, [1, 0]))
+
+
+def flat(count: int, rows: int, dtype: torch.dtype) -> tuple[Problem, TransposeParams]:
+    shapes = [(rows, 8192)] * (count - 1) + [(8192, rows)]
+    given = [torch.empty(*shape, device="meta", dtype=dtype) for shape in shapes]
+    segment = lowered(record(turned, given), given).segmented.segments[0]
+    assert segment.problem is not None and isinstance(segment.params, TransposeParams)
+    return segment.problem, segment.params
+
+
+@pytest.mark.parametrize("rows", [2048, 65536])
+def test_threads_have_fewer_elements_where_loads_are_many(rows: int) -> None:
+    """However many tiles there are: registers for more would leave a program or two to an SM."""
+    for count, least, most in [(2, 16, 32), (8, 1, 8)]:
+        _, params = flat(count, rows, torch.bfloat16)
+        threads = params.num_warps * 32
+        assert least <= params.block_x * params.block_y // threads <= most
+
+
+def test_loads_of_a_transpose_take_registers_for_their_addresses() -> None:
+    """Wider items are loaded by more loads of a thread, each of which has an address."""
+    params = TransposeParams(block_x=64, block_y=64, num_warps=8)
+    found = []
+    for dtype in (torch.bfloat16, torch.float32):
+        time = predicted(flat(8, 4096, dtype)[0], params, ElementWork(before=8.0))
+        assert time is not None
+        found.append(time.registers)
+    assert found[1] > found[0] + 8

@@ -184,8 +184,16 @@ def _traffic(
     """Loads and stores of a step of a program, and bytes that the kernel fetches in vain."""
     if not problem.axes or not isinstance(params, PointwiseParams | TransposeParams):
         return traffic_of(problem, params, tile, threads), 0.0
-    *found, vain = flat_traffic(problem, params, tile.programs, threads)
-    return Traffic(*found), vain
+    found = flat_traffic(problem, params, tile.programs, threads)
+    touched = Traffic(
+        loaded_bytes=found.loaded_bytes,
+        stored_bytes=found.stored_bytes,
+        sector_bytes=found.sector_bytes,
+        lines=found.lines,
+        accesses=found.accesses,
+        addresses=found.addresses,
+    )
+    return touched, found.vain_bytes
 
 
 def _spread(

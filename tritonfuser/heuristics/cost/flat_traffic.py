@@ -45,6 +45,7 @@ class FlatTraffic(NamedTuple):
     sector_bytes: float = 0.0
     lines: float = 0.0
     accesses: float = 0.0
+    addresses: float = 0.0
     vain_bytes: float = 0.0
 
 
@@ -76,7 +77,7 @@ def flat_traffic(
     first = len(sides) - 1
     if problem.across and has_hidden_runs(problem.axes, problem.across):
         first = 0
-    loaded = stored = sectors = lines = accesses = vain = 0.0
+    loaded = stored = sectors = lines = accesses = addresses = vain = 0.0
     for (stream, times), width in zip(streams.items(), widths, strict=True):
         found = footprint(stream, tile)
         moved = found.elements * stream.item_bytes * times
@@ -93,8 +94,10 @@ def flat_traffic(
         place = max(range(len(sides)), key=lambda p: (width[p] > 1, p == first, width[p]))
         count, touched = _accesses(problem, stream, sides, place, width[place], wide[place])
         accesses += count * times
+        if problem.across and not stream.is_store:
+            addresses += count * times * NVIDIA_WARP_SIZE / threads
         lines += count * touched * times
-    return FlatTraffic(loaded, stored, sectors, lines, accesses, vain)
+    return FlatTraffic(loaded, stored, sectors, lines, accesses, addresses, vain)
 
 
 def _widths(
