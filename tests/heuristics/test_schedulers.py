@@ -355,3 +355,28 @@ def test_loops_alternate_direction_where_rows_are_more_than_the_cache_keeps():
 def test_few_programs_have_more_threads(rows, warps):
     row = 4096 if rows > 512 else 2048
     assert schedulers.propose(norm(rows, row)).num_warps == warps
+
+
+# --- short rows, parts of rows -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "item", "elements"),
+    [(27, 4, 8), (56, 4, 8), (16, 2, 8), (128, 2, 16), (144, 2, 32), (151, 2, 32)],
+)
+def test_rows_within_a_warp_have_few_elements_a_thread(columns, item, elements):
+    """Rows that take all lanes, each with the elements of a vector, have more."""
+    row = Stream(item_bytes=item, x_stride=columns, r_stride=1)
+    streams = (row, replace(row, is_store=True))
+    params = schedulers.propose(norm(1 << 18, columns, streams=streams))
+    tile = params.block_x * params.block_r
+    assert tile == elements * params.num_warps * H200.warp_size == 1024
+
+
+def test_rows_of_elements_in_sectors_of_their_own_are_split():
+    """A sum of 26272 elements that are read at indices is no work for one multiprocessor."""
+    near = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1)
+    total = Problem(parallel=1, reduced=26272, reduction_depth=1, streams=(near,), device=H200)
+    apart = replace(near, r_stride=1702)
+    assert schedulers.split(total) == 1
+    assert 8 <= schedulers.split(replace(total, streams=(near, apart))) <= 26272 // 256

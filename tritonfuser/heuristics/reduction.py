@@ -34,7 +34,7 @@ MIN_PART_OF_ROW = 256
 
 MIN_PART_ELEMENTS = 1 << 14
 """Elements that a program should read at least. With fewer, the kernel that joins the parts costs
-more than they save."""
+more than they save. One that is in a sector of its own takes as long as all elements of that."""
 
 LONE_STEP_ELEMENTS = 1 << 14
 """Elements of a step where there are too few programs to hide the latency of memory."""
@@ -78,8 +78,15 @@ def split(problem: Problem) -> int:
     if programs >= problem.device.sm_count:
         return 1
     wanted = ceil_div(PROGRAMS_PER_SM * problem.device.sm_count, programs)
-    most = min(problem.reduced // MIN_PART_OF_ROW, block_x * problem.reduced // MIN_PART_ELEMENTS)
-    return max(1, min(wanted, most))
+    read = block_x * problem.reduced * _elements_fetched(problem)
+    return max(1, min(wanted, problem.reduced // MIN_PART_OF_ROW, read // MIN_PART_ELEMENTS))
+
+
+def _elements_fetched(problem: Problem) -> int:
+    """Elements that are fetched for one of a row: its own, and those beside it in the sectors of
+    tensors that are read at indices or across rows."""
+    apart = (s for s in problem.streams if s.along_r and not s.is_store and (s.r_stride or 0) > 1)
+    return 1 + sum(SECTOR_BYTES // s.item_bytes - 1 for s in apart if s.x_stride != 1)
 
 
 def interleave(problem: Problem) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, gcd
 
-from .integers import next_power_of_2
+from ..device import VECTOR_BYTES
+from .integers import ceil_div, next_power_of_2
 from .params import MAX_TAILS
 from .problem import Problem
 
@@ -41,6 +42,20 @@ should be done soon.
 H200, 8 elements or 32: a layer norm with a dropout of 512 x 1024 took 5.5 us and 6.2, a layer norm
 of 2048 x 4096 13.0 and 14.0. H200, 16 elements or 32: an rmsnorm with a residual of 1024 x 4096
 took 11.2 us and 10.0."""
+
+SHORT_ROW_SHARE = 8
+"""Of a row within a warp a thread has a share of elements of several rows: an eighth of a row's
+length, at least ``SHORT_ROW_ELEMENTS_PER_THREAD``. Threads of one row are few then, and programs
+have more warps instead, whose registers are few.
+
+H200, 32 elements a thread of 1 warp, or 8 of 4: a softmax of 383120 x 56 in float32 44.4 us and
+40.3, an rmsnorm of 2320848 x 27 147 and 132, of 25472 x 16 in bfloat16 5.6 and 4.8; 16 elements of
+16 warps: of 53760 x 96 in bfloat16 12.2 and 11.0. Rows that take all lanes, or several warps, are
+faster with more elements: an rmsnorm of 282752 x 144 in bfloat16 took 56.6 us with 32, 62.7 with
+16, of 120016 x 151 25.2 by 1 warp and 46.9 by 4."""
+
+SHORT_ROW_ELEMENTS_PER_THREAD = 8
+"""Elements of short rows that a thread has at least."""
 
 MIN_ALIGNED_ROW_ELEMENTS = 512
 """Elements of a row from which aligned tiles pay. In shorter rows the latency of 2-byte loads is
@@ -125,5 +140,15 @@ def warps_of_rows(problem: Problem, tile: int, block_x: int = 1) -> int:
     programs = problem.parallel / block_x / device.sm_count
     few = ELEMENTS_PER_THREAD_OF_FEW.items()
     elements = next((n for most, n in few if programs <= most), ELEMENTS_PER_THREAD)
+    row = tile // block_x
+    if problem.co_reduced == 1 and _lanes(problem, row) <= device.warp_size:
+        elements = min(elements, max(row // SHORT_ROW_SHARE, SHORT_ROW_ELEMENTS_PER_THREAD))
     warps = ceil(tile / elements / device.warp_size / MORE_PER_THREAD)
     return max(1, min(16, next_power_of_2(warps)))
+
+
+def _lanes(problem: Problem, row: int) -> int:
+    """Lanes that a row lies along: each has the elements of a vector, as its alignment allows."""
+    steps = ((s, (s.x_stride or problem.reduced) * s.item_bytes) for s in problem.full_streams)
+    widths = (gcd(step, VECTOR_BYTES) // s.item_bytes for s, step in steps if s.r_stride == 1)
+    return ceil_div(row, max(widths, default=1))

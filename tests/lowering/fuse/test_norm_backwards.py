@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.lowering.fuse.test_programs import normalized, over_rows, tensors
-from tests.lowering.harness import check, record, schedulers, small
+from tests.lowering.harness import check, lowered, record, schedulers, small
 
 
 def norm_backward(like, *sums):
@@ -109,3 +109,19 @@ def test_sums_that_keep_a_dim_are_done_with_those_that_do_not(like, sums, member
 def test_sums_that_keep_different_dims():
     body, shapes = norm_backward((12, 7, 110), "bias", 0, 1)
     check(body, *inputs_of(shapes), facts=small(4), tolerance=1e-3)
+
+
+def softmax_and_sum(fd, x):
+    """Rows whose result needs a sum over the rows: ``softmax(x, 1) * sum(x, 0)``."""
+    like = x.shape()
+    most = fd.ops.broadcast_in_dim(fd.ops.max(x, [1]), like, [0])
+    weights = fd.ops.exp(fd.ops.sub(x, most))
+    total = fd.ops.broadcast_in_dim(fd.ops.sum(weights, [1]), like, [0])
+    sums = fd.ops.broadcast_in_dim(fd.ops.sum(x, [0]), like, [1])
+    return fd.ops.mul(fd.ops.div(weights, total), sums)
+
+
+def test_rows_are_reduced_where_their_results_are_used():
+    """With the sum over rows they would be read by both kernels, as they are anyhow."""
+    found = lowered(softmax_and_sum, [torch.empty(1 << 20, 85, device="meta")])
+    assert schedulers(found) == ["reduction", "reduction", "inner_persistent"]

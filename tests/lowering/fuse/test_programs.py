@@ -183,6 +183,14 @@ def test_values_of_uneven_shares(rows, columns):
     assert all(report.spill_bytes == 0 for report in reports)
 
 
+def test_rows_of_few_divisors_are_shared_by_as_many_programs():
+    """Eight even shares would be the most, of a prime number of rows each."""
+    body, shapes = adaptive_norm_backward((1, 8 * 227347, 40))
+    found = lowered(body, tensors(shapes, torch.bfloat16))
+    (_, count), *_ = programs(found)
+    assert count >= 8 * H200.sm_count
+
+
 def test_a_schedule_with_uneven_shares_is_taken():
     body, shapes = adaptive_norm_backward((4, 1021, 1024))
     fd, inputs = record(body, tensors(shapes, torch.bfloat16)), tensors(shapes, torch.bfloat16)

@@ -48,10 +48,11 @@ class Grouper(Placement):
         misaligned: frozenset[Value] = frozenset(),
         co_reduced: frozenset[Value] = frozenset(),
         partial: frozenset[Value] | None = None,
+        over_rows: bool = True,
     ) -> None:
         facts = ProductFacts(fusion, device, fuse_all, misaligned)
         super().__init__(AnchorMaker(fusion), facts, device, partial)
-        self.joining = Joining(self.maker, self.problem, co_reduced, device)
+        self.joining = Joining(self.maker, self.problem, co_reduced, device, over_rows)
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:

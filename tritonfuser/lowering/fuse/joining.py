@@ -43,12 +43,15 @@ class Joining:
         results of those rows.
     device : DeviceProperties
         The device to schedule for.
+    over_rows : bool
+        Whether reductions over rows may join kernels along these.
     """
 
     maker: AnchorMaker
     problem: Callable[[FusionGroup], Problem]
     co_reduced: frozenset[Value]
     device: DeviceProperties
+    over_rows: bool = True
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -64,6 +67,8 @@ class Joining:
         nesting = nesting_of(anchor, group, co_reduces, self._rider_bytes(anchor, group))
         if nesting is None:
             return "it runs over other axes"
+        if nesting is Nesting.OVER_ROWS and not self.over_rows:
+            return "what uses the rows reduces them"
         reason = self._why_not_worth(anchor, group, nesting, graph)
         if reason is not None:
             return reason

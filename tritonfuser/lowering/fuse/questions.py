@@ -55,9 +55,9 @@ from .region_work import StoreWork, pays
 from .uneven_shares import (
     UNALIGNED_LOSS,
     UNEVEN_LOSS,
-    busiest_rows,
     programs_of_shares,
-    rows_of_busiest,
+    rows_in_turn,
+    shared_rows,
     shares_at,
     uneven_shares,
 )
@@ -384,8 +384,8 @@ def shares_of(rows: Rows, count: int, of: int) -> Parts:
     if found is None:
         return even
     times = (
-        busiest_rows(problem, exact, prod(extents) // exact),
-        rows_of_busiest(problem, extents, found),
+        rows_in_turn(problem, exact, prod(extents) // exact, count),
+        shared_rows(problem, extents, found, count),
     )
     alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
     begun = [n if begin else n * UNALIGNED_LOSS for n, begin in zip(times, alike, strict=True)]

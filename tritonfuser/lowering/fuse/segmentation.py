@@ -15,6 +15,7 @@ result of the one before:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ...device import DeviceProperties
 from ...heuristics.schedule import Schedule
@@ -47,10 +48,16 @@ class Choice:
         The values that all kernels but the first to compute them read from memory.
     rows : CommonRows or None
         Whether reductions are split to share the rows of other kernels.
+    over_rows : bool
+        Whether reductions over rows may join kernels along these.
+    in_turn : bool
+        Whether parts of columns may take rows in turn. Else each has neighbouring rows.
     """
 
     kept: tuple[str, ...] | None = None
     rows: CommonRows | None = None
+    over_rows: bool = True
+    in_turn: bool = True
 
 
 HEURISTIC = Choice()
@@ -96,15 +103,22 @@ def segment(
     fusion = materialize_invariants(fusion, invariants)
     chosen = candidates(fusion, device, products)
     fuse_all = products is not ProductPolicy.AUTO
+    make = partial(
+        Grouper,
+        device=device,
+        fuse_all=fuse_all,
+        misaligned=misaligned,
+        over_rows=choice.over_rows,
+    )
 
     def grouped() -> tuple[Grouper, dict[Value, int]]:
         """The groups of the fusion with the chosen products as kernels, and its tile splits."""
-        found = Grouper(contracted.fusion, device, fuse_all, misaligned)
+        found = make(contracted.fusion)
         parts = tile_parts(found) if two_steps else {}
         if not parts:
             return found, {}
         again = split_reductions(contracted.fusion, parts).fusion
-        return Grouper(again, device, fuse_all, misaligned), parts
+        return make(again), parts
 
     contracted = contract_to_mma(fusion, chosen)
     grouper, in_tiles = grouped()
@@ -121,18 +135,18 @@ def segment(
             return replace(schedule(grouper), rewrites=rewrites)
         whole = split_reductions(grouper.fusion, splits.parts)
         co_reduced = last_steps(whole.fusion, splits.co_reduced)
-        again = Grouper(whole.fusion, device, fuse_all, misaligned, co_reduced, whole.partial)
+        again = make(whole.fusion, co_reduced=co_reduced, partial=whole.partial)
         found = schedule(again, split_reasons(grouper, again, splits.parts))
         return replace(found, rewrites=rewrites)
 
     if not two_steps:
         return scheduled(Splits())
     if choice.rows is not None:
-        return scheduled(choose_splits(grouper, choice.rows))
-    splits = choose_splits(grouper, CommonRows.CUT)
+        return scheduled(choose_splits(grouper, choice.rows, choice.in_turn))
+    splits = choose_splits(grouper, CommonRows.CUT, choice.in_turn)
     if not splits.cuts_rows:
         return scheduled(splits)
-    whole_rows = choose_splits(grouper, CommonRows.WHOLE)
+    whole_rows = choose_splits(grouper, CommonRows.WHOLE, choice.in_turn)
     return min(scheduled(whole_rows), scheduled(splits), key=cost)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum, auto
 
 from ...heuristics import matmul
@@ -10,7 +11,7 @@ from ...ir import Value
 from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
-from ..passes.split_factors import AlongMaximum, Interleaved, Parts
+from ..passes.split_factors import AlongMaximum, Interleaved, Parts, Remainder
 from ..segments import Member
 from . import questions
 from .common_rows import Splits, common_rows
@@ -36,7 +37,7 @@ class CommonRows(Enum):
     CUT = auto()
 
 
-def choose_splits(grouper: Grouper, rows: CommonRows) -> Splits:
+def choose_splits(grouper: Grouper, rows: CommonRows, in_turn: bool = True) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
     Parameters
@@ -45,6 +46,8 @@ def choose_splits(grouper: Grouper, rows: CommonRows) -> Splits:
         Of the fusion before they are split.
     rows : CommonRows
         Whether reductions of other groups share the first step of a kernel's.
+    in_turn : bool
+        Whether parts of columns may take rows in turn.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -56,21 +59,30 @@ def choose_splits(grouper: Grouper, rows: CommonRows) -> Splits:
         if rows is not CommonRows.APART:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
-            splits = Splits(_over_programs(grouper, group))
+            splits = Splits(_over_programs(grouper, group, in_turn))
         found = found.joined(splits)
     return found
 
 
-def _over_programs(grouper: Grouper, group: FusionGroup) -> dict[Value, Parts]:
+def _over_programs(grouper: Grouper, group: FusionGroup, in_turn: bool) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
     members = group.members[:1] if group.product else group.outer or group.members
     wanted = questions.split_over(problem, members, whole=bool(group.outer))
+    if not in_turn and not group.outer:
+        wanted = _of_neighbours(wanted)
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
         if top.node.out in found:
             found[total] = AlongMaximum(top.node.out)
     return {} if wanted == 1 or (isinstance(wanted, Interleaved) and wanted.count < 2) else found
+
+
+def _of_neighbours(parts: Parts) -> Parts:
+    """As many parts, of neighbouring elements each."""
+    if isinstance(parts, Remainder):
+        return replace(parts, multiple_of=0)
+    return parts.count if isinstance(parts, Interleaved) else parts
 
 
 def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:

@@ -19,24 +19,29 @@ UNALIGNED_LOSS = 3 / 2
 tiles cannot begin at vectors then."""
 
 
-def busiest_rows(problem: Problem, parts: int, rows: int) -> int:
-    """Rows of the multiprocessor that has most.
+def rows_in_turn(problem: Problem, parts: int, rows: int, count: int) -> float:
+    """Rows that a program goes through one after the other, if as many programs as are wanted run
+    at a time.
+
+    So many hide what each of them waits for. Fewer programs do not go through their rows any
+    faster.
 
     Parameters
     ----------
-    parts : int
-        Programs for each position that the results keep.
+    parts, count : int
+        Programs for each position that the results keep, and how many are wanted.
     rows : int
         Rows of each program, but for the last.
     """
-    programs = parts * problem.outer_batch
-    return ceil_div(programs, problem.device.sm_count) * rows
+    sms = problem.device.sm_count
+    here, wanted = (ceil_div(n * problem.outer_batch, sms) for n in (parts, count))
+    return rows * max(here / wanted, 1.0)
 
 
 def uneven_shares(
     problem: Problem, extents: Sequence[int], count: int, of: int, varies: bool = False
 ) -> Padded | None:
-    """The shares that leave the busiest multiprocessor with the fewest rows, or None.
+    """The shares by which all rows are gone through soonest, or None.
 
     The rows of one dim are shared out. Each position of the dims before it has shares of its own,
     and each share has all of the dims behind it: ``(64, 197), 264`` -> 4 parts of the 197, for each
@@ -57,17 +62,17 @@ def uneven_shares(
         at all sizes.
     """
 
-    def rows(way: Padded) -> tuple[bool, int, int]:
-        return not way.interleaved, rows_of_busiest(problem, extents, way), way.place
+    def rows(way: Padded) -> tuple[bool, float, int]:
+        return not way.interleaved, shared_rows(problem, extents, way, count), way.place
 
     ways = _ways_of_any(extents, count, of) if varies else _ways(extents, count, of)
     return min(ways, key=rows, default=None)
 
 
-def rows_of_busiest(problem: Problem, extents: Sequence[int], way: Padded) -> int:
-    """As ``busiest_rows`` of uneven shares."""
+def shared_rows(problem: Problem, extents: Sequence[int], way: Padded, count: int) -> float:
+    """As ``rows_in_turn`` of uneven shares."""
     parts, length = programs_of_shares(extents, way), ceil_div(extents[way.place], way.count)
-    return busiest_rows(problem, parts, length * prod(extents[way.place + 1 :]))
+    return rows_in_turn(problem, parts, length * prod(extents[way.place + 1 :]), count)
 
 
 def programs_of_shares(extents: Sequence[int], way: Padded) -> int:

@@ -14,16 +14,22 @@ from dataclasses import replace
 
 from ...device import DeviceProperties
 from ...ir import Fusion
+from ..cost import fusion_seconds
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates
 from .priced import SLOW, Priced, moved_bytes, priced
+from .rows_again import reads_rows_again
 
 GAIN = 0.25
 """Share of the time that a change has to save: what the model errs by, about, where tensors lie
 across (of 125 random definitions half are within 40%)."""
+
+APART = 0.9
+"""Share of the time that kernels may take at most where rows are reduced in the kernel that uses
+their results. Neither their number nor their bytes are more, so what the model errs by is alike."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
@@ -57,6 +63,8 @@ def refined(
     if device.is_cpu or sum(map(moved_bytes, first.segments)) < LEAST_S * bandwidth:
         return first
     best, choice = priced(first, device), Choice(kept=first.rewrites.invariants)
+    if reads_rows_again(first):
+        best, choice = _apart(device, make, best, choice)
     base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
     for _ in range(MOST_CHANGES):
         found = _changed(base, device, make, best, choice) if _is_slow(best) else None
@@ -64,6 +72,21 @@ def refined(
             break
         best, choice = found
     return best.segmented
+
+
+def _apart(
+    device: DeviceProperties,
+    make: Callable[[Choice], SegmentedFusion],
+    now: Priced,
+    choice: Choice,
+) -> tuple[Priced, Choice]:
+    """Reductions over rows in kernels of their own, where all together take less time so."""
+    other = replace(choice, over_rows=False)
+    found = priced(make(other), device)
+    # Statistics that lie along neither axis of a kernel count too: there may be more of them.
+    whole = [fusion_seconds(each.segmented) or 0.0 for each in (now, found)]
+    faster = found.seconds < APART * now.seconds and whole[1] < APART * whole[0]
+    return (found, other) if faster else (now, choice)
 
 
 def _is_slow(now: Priced) -> bool:
@@ -80,11 +103,13 @@ def _changed(
 ) -> tuple[Priced, Choice] | None:
     """The change that saves most; None if none saves enough.
 
-    What may save most is tried first, and nothing that may save no more than was saved.
+    What may save most is tried first, and nothing that may save no more than was saved. Parts of
+    neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
     """
     best, saved = None, GAIN * now.seconds
     possible = _possible(base, device, now, choice)
-    for each in sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]:
+    tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
+    for each in sorted(tried, key=lambda each: choice.in_turn and not each.in_turn):
         if possible[each] > saved:
             found = priced(make(each), device)
             if now.seconds - found.seconds > saved:
@@ -101,6 +126,9 @@ def _possible(
     if any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits):
         others = (CommonRows.APART, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in others)
+    # A tensor that lies along columns has its neighbours in rows that follow one another.
+    if choice.in_turn and any(split.interleave for split in now.segmented.rewrites.splits):
+        found[replace(choice, in_turn=False)] = now.excess
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess

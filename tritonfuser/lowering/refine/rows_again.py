@@ -1,0 +1,32 @@
+"""Segments in, whether a kernel reduces rows that the one behind it reads again."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ...symbolic.sizes import hint
+from ..segments import Segment, SegmentedFusion
+
+
+def reads_rows_again(segmented: SegmentedFusion) -> bool:
+    """Whether what follows a kernel along rows and over rows reads the same data, and its rows.
+
+    What needs the reductions over rows cannot be in their kernel. In a kernel of its own it reads
+    data along rows once more, and could reduce these there: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
+    """
+    pieces = segmented.segments
+    hosts = [piece for piece in pieces if _is_along_and_over_rows(piece)]
+    return any(_reads_again(host, user) for host, user in product(hosts, pieces))
+
+
+def _is_along_and_over_rows(piece: Segment) -> bool:
+    problem = piece.problem
+    return problem is not None and problem.outer_members > 0 and problem.reduction_depth > 0
+
+
+def _reads_again(host: Segment, user: Segment) -> bool:
+    assert host.problem is not None
+    made, read = set(host.outputs), set(user.inputs)
+    most = hint(host.problem.parallel) * hint(host.problem.reduced)
+    both = (value for value in host.inputs if value in read and value.is_tensor)
+    return not made.isdisjoint(read) and any(hint(value.tensor.numel) >= most for value in both)
