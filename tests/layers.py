@@ -54,6 +54,7 @@ ROOMS = {
         {"cost"},
         {"schedule"},
         {"programs"},
+        {"one_wave"},
         {"columns", "interpreter_tiles", "row_tiling"},
         {"cooperative_rows", "long_rows"},
         {"looped_rows", "requirements"},

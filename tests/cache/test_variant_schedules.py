@@ -82,7 +82,7 @@ def test_the_reason_says_what_was_chosen() -> None:
         served.serve([meta(elements)])
     assert [made.served for made in served.records] == [1, 1, 2, 2]
     assert served.records[-1].reason == (
-        "schedule chosen again: pointwise: num_warps was 4, now 1, block_x was 1024, now 128"
+        "schedule chosen again: pointwise: block_x was 512, now 128"
     )
 
 
@@ -152,7 +152,7 @@ def test_queries_show_the_schedule_of_the_next_run() -> None:
     assert params(plan.lowered) == params(served.serve(other))
     assert served.serve(small).sources[0].constants[0] == ("XBLOCK", 128)
     plan = served.variants.peek(served.request([meta(4_003)]))
-    assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=1)]
+    assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=4)]
 
 
 def test_kernels_for_the_interpreter_keep_their_choice() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tritonfuser.device import ARCHITECTURES, MAX_BLOCK_ELEMENTS, known
 from tritonfuser.errors import SchedulingError
-from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem, Stream
@@ -198,7 +198,7 @@ def test_pointwise_moves_sixteen_bytes_a_thread():
 def test_few_elements_are_spread_over_the_device():
     problem = Problem(parallel=1 << 16, streams=(FLAT,), device=H200)
     params = schedulers.propose(problem)
-    assert ceil_div(1 << 16, vars(params)["block_x"]) >= H200.sm_count
+    assert 4 * ceil_div(1 << 16, vars(params)["block_x"]) >= 3 * H200.sm_count
 
 
 @pytest.mark.parametrize("columns", [1, 7, 64, 1000, 4096, 12000])
@@ -374,9 +374,73 @@ def test_rows_within_a_warp_have_few_elements_a_thread(columns, item, elements):
 
 
 def test_rows_of_elements_in_sectors_of_their_own_are_split():
-    """A sum of 26272 elements that are read at indices is no work for one multiprocessor."""
+    """Each element that is read at an index takes as long as all that its sector has."""
     near = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1)
     total = Problem(parallel=1, reduced=26272, reduction_depth=1, streams=(near,), device=H200)
     apart = replace(near, r_stride=1702)
-    assert schedulers.split(total) == 1
-    assert 8 <= schedulers.split(replace(total, streams=(near, apart))) <= 26272 // 256
+    split = schedulers.split(replace(total, streams=(near, apart)))
+    assert 4 * schedulers.split(total) <= split <= 26272 // 256
+
+
+# --- one wave ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("elements", "items"),
+    [(1, 1), (4096, 1), (1 << 15, 2), (1 << 17, 4), (1 << 20, 4), (1 << 21, 8), (1 << 26, 32)],
+)
+def test_elements_of_a_thread_come_from_spreading_them_over_the_device(elements, items):
+    narrow = replace(FLAT, item_bytes=2)
+    params = schedulers.propose(Problem(parallel=elements, streams=(narrow,), device=H200))
+    assert vars(params)["block_x"] == 32 * params.num_warps * items
+
+
+@pytest.mark.parametrize(
+    ("columns", "warps"), [(16, 1), (128, 1), (256, 4), (704, 8), (1600, 8), (4096, 16)]
+)
+@pytest.mark.parametrize("reads_again", [True, False])
+def test_the_warps_of_a_lone_row_grow_with_the_root_of_it(columns, warps, reads_again):
+    problem = norm(8, columns)
+    if not reads_again:
+        problem = replace(problem, reduction_depth=1, full_outputs=False, dependent_outputs=False)
+    assert schedulers.propose(problem).num_warps == warps
+
+
+@pytest.mark.parametrize(("columns", "warps"), [(64, 1), (128, 1), (256, 1), (512, 4)])
+def test_rows_reduced_twice_have_one_warp_up_to_longer_ones(columns, warps):
+    assert schedulers.propose(norm(8, columns, accumulators=2)).num_warps == warps
+
+
+def test_a_lone_row_is_not_filled_to_twice_its_length_to_spare_one_tail():
+    row = Problem(parallel=32, reduced=4160, reduction_depth=1, streams=(ROW,), device=H200)
+    assert (vars(schedulers.propose(row))["block_r"], schedulers.propose(row).num_warps) == (
+        4096,
+        16,
+    )
+    assert vars(schedulers.propose(norm(32, 2304)))["block_r"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("elements", "items"), [(1, 1), (1 << 17, 4), (1 << 19, 16), (1 << 22, 32)]
+)
+def test_threads_without_loads_have_more_elements(elements, items):
+    stored = replace(FLAT, item_bytes=2, is_store=True)
+    params = schedulers.propose(Problem(parallel=elements, streams=(stored,), device=H200))
+    assert vars(params)["block_x"] == 32 * params.num_warps * items
+
+
+def test_few_rows_have_one_tile_where_a_tail_would_have_to_be_reduced_by_itself():
+    assert vars(schedulers.propose(norm(64, 1600)))["tails"] == ()
+    assert vars(schedulers.propose(norm(1 << 16, 1600)))["tails"] == (512, 64)
+
+
+def test_short_columns_have_threads_enough():
+    column = Problem(parallel=768, reduced=32, reduction_depth=1, streams=(COLUMN,), device=H200)
+    params = schedulers.propose(column)
+    assert vars(params)["block_x"] * 32 <= 128 * params.num_warps
+
+
+def test_rows_that_shares_of_would_leave_the_device_idle_are_not_shared():
+    large = replace(ROW, total_bytes=1 << 22)
+    problem = replace(norm(128, 1 << 13), outer_members=1, streams=(large,))
+    assert "idle" in (inner_outer_persistent.reject_reason(problem) or "")

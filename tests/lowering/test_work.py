@@ -129,11 +129,12 @@ _FP32 = re.compile(r"^\s*(?:fma|mul|add|sub)\.[\w.]*f32\b", re.MULTILINE)
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "silu", "exp2", "rsqrt", "neg"])
 def test_no_kernel_has_fewer_instructions_than_the_bound_counts(name):
     """Eight elements of a thread in the PTX, at least."""
-    fd = record(lambda fd, x: getattr(fd.ops, name)(x), [meta(1 << 20)])
-    (kernel,) = fd.compile_for("sm_90", [meta(1 << 20)])
-    found = fusion_work(fd.segments([meta(1 << 20)], arch="sm_90")).instructions
+    given = [meta(1 << 22)]
+    fd = record(lambda fd, x: getattr(fd.ops, name)(x), given)
+    (kernel,) = fd.compile_for("sm_90", given)
+    found = fusion_work(fd.segments(given, arch="sm_90")).instructions
     ptx = kernel.asm["ptx"]
     elements = 2 * len(re.findall(r"st\.global[\w.]*\.v4\.b32", ptx)) * 2
     assert elements == 8
-    assert found.sfu / 2**20 <= len(_SFU.findall(ptx)) / elements
-    assert found.fp32 / 2**20 <= max(len(_FP32.findall(ptx)) / elements, 1 if name == "neg" else 0)
+    assert found.sfu / 2**22 <= len(_SFU.findall(ptx)) / elements
+    assert found.fp32 / 2**22 <= max(len(_FP32.findall(ptx)) / elements, 1 if name == "neg" else 0)

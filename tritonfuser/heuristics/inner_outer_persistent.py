@@ -55,13 +55,13 @@ def reject_reason(problem: Problem) -> str | None:
 
 
 def _idle_reason(problem: Problem) -> str | None:
-    """Why the rows, which are not shared out any further, have too few programs.
+    """Why the rows, shared out as far as they may be, have too few programs.
 
     Not asked again when what is stored along the rows joins.
     """
-    if problem.may_split or problem.full_outputs or not _fits(problem):
+    if not _fits(problem) or (problem.full_outputs and not problem.may_split):
         return None
-    programs = problem.outer_batch
+    programs = problem.outer_batch * (split(problem) if problem.may_split else 1)
     return idle_reason(problem, programs) if leaves_idle(problem, programs) else None
 
 

@@ -32,7 +32,14 @@ from .requirements import (
     first_reason,
     normalization_reason,
 )
-from .row_tiling import loop_tails, max_tails, row_alignment, tile_row, warps_of_rows
+from .row_tiling import (
+    joined_tiles,
+    loop_tails,
+    max_tails,
+    row_alignment,
+    tile_row,
+    warps_of_rows,
+)
 
 REQUIREMENTS = (HAS_REDUCTION, NO_SCAN, NO_OUTER_REDUCTION, ROWS_ALONG_MEMORY)
 """What a problem needs whatever its sizes are."""
@@ -80,6 +87,8 @@ def propose(problem: Problem) -> HeuristicParams:
         warps = WHOLE_SM_WARPS
     elif not fits_two_programs_per_sm(problem, tile, warps):
         return _looped(problem, block_x)
+    if align == 1:
+        block, tails = joined_tiles(problem, block, tails, warps, block_x)
     return InnerPersistentParams(
         block_x=block_x,
         block_r=block,

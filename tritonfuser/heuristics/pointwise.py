@@ -2,14 +2,15 @@
 
 Takes problems without reductions whose tensors are contiguous along one axis. Decides in this
 order: the elements of a thread, from the width of the tensors, their number and the ops; the width
-of loads beside unaligned weights; fewer elements or warps where programs would not fill the device.
+of loads beside unaligned weights; fewer elements where those would not fill all threads.
 """
 
 from __future__ import annotations
 
 from ..device import VECTOR_BYTES
-from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
+from .integers import TUNED_WARP_SIZE, next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
+from .one_wave import spread_items
 from .params import HeuristicParams, PointwiseParams
 from .problem import Problem
 from .requirements import FLAT, first_reason
@@ -34,9 +35,6 @@ with whole vectors."""
 UNALIGNED_NEIGHBOUR_BYTES = 4
 """Bytes of the neighbouring elements that a thread has then."""
 
-MIN_PROGRAMS_PER_SM = 2
-"""Programs for each SM that a kernel should have, if threads can have fewer elements."""
-
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
@@ -50,14 +48,10 @@ def propose(problem: Problem) -> HeuristicParams:
         block_x = min(next_power_of_2(problem.parallel), INTERPRETER_ELEMENTS)
         return PointwiseParams(block_x=block_x)
     factor = _vectorization_factor(problem)
-    items = _items_per_thread(problem, factor)
+    loads = any(not stream.is_store for stream in problem.streams)
+    spread = spread_items(problem.device, problem.parallel, loads)
+    items = min(_items_per_thread(problem, factor), spread)
     warps = 8 if problem.has_many_loads else 4
-    programs = MIN_PROGRAMS_PER_SM * problem.device.sm_count
-    while warps > 1 and ceil_div(problem.parallel, warps * TUNED_WARP_SIZE * items) < programs:
-        if items > VECTOR_BYTES // problem.narrowest:
-            items //= 2
-        else:
-            warps //= 2
     return PointwiseParams(
         block_x=warps * TUNED_WARP_SIZE * items, num_warps=warps, vectorization_factor=factor
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..device import DeviceProperties
+from ..device import VECTOR_BYTES, DeviceProperties
 from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
 from .params import (
     HeuristicParams,
@@ -66,6 +66,16 @@ def idle_reason(problem: Problem, programs: int) -> str:
     return f"{programs} programs leave {problem.device.sm_count} SMs idle"
 
 
+FOLLOWING_S = 0.9e-6
+"""Seconds that a kernel takes longer which starts while the one before it ends, without its own
+time."""
+
+
+def following_s(device: DeviceProperties) -> float:
+    """Seconds that one more kernel takes behind another, without its own time."""
+    return FOLLOWING_S if device.overlaps_launches else device.launch_s
+
+
 # --- the last programs ---------------------------------------------------------------------------
 
 ARRIVAL_S = 1.2e-6
@@ -74,9 +84,6 @@ a fence, an atomic add in the L2 cache, and the result passed to all threads. H2
 12 reductions of 0.1 to 10 MB took 0.26 us longer so (median) than by a second kernel that starts
 while the first one ends: a sum of 0.3 MB 2.76 us instead of 2.46, of the columns of 1215 x 1152
 4.46 and 4.20."""
-
-FOLLOWING_S = 0.9e-6
-"""Seconds that such a second kernel takes longer, without its own time."""
 
 STEP_S = 0.4e-6
 """Seconds of one more step of a last program: it waits for the L2 cache, and nothing hides that."""
@@ -127,8 +134,7 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
     alone = moved_bytes(problem) / max(facts.counters, 1)
     moving = alone * device.sm_count / device.bandwidth_bytes_per_s
     waiting = (_steps(facts, made) - 1) * STEP_S
-    saved = FOLLOWING_S if device.overlaps_launches else device.launch_s
-    return made if ARRIVAL_S + moving + waiting < saved else None
+    return made if ARRIVAL_S + moving + waiting < following_s(device) else None
 
 
 def _steps(facts: Finishing, made: KernelParams) -> int:
@@ -202,8 +208,17 @@ def saves_by_sharing(facts: Sharing) -> bool:
     if facts.device.is_cpu or facts.launch.max_registers or facts.other.max_registers:
         return False
     warps, wanted = facts.launch.num_warps, facts.other.num_warps
-    if wanted > MAX_FEWER_WARPS * warps or warps > MAX_MORE_WARPS * wanted:
+    if _least_warps(facts.other) > MAX_FEWER_WARPS * warps or warps > MAX_MORE_WARPS * wanted:
         return False
     loss = SHARED_LOSS if warps == wanted else OTHER_WARPS_LOSS
-    saved = FOLLOWING_S if facts.device.overlaps_launches else facts.device.launch_s
+    saved = following_s(facts.device)
     return loss * facts.moved / facts.device.bandwidth_bytes_per_s < saved
+
+
+def _least_warps(params: KernelParams) -> int:
+    """The warps that a tile is for. A flat one may have fewer, of a vector of 32-bit elements a
+    thread: few elements have more warps for no other reason than that there is room for them."""
+    vectors = TUNED_WARP_SIZE * VECTOR_BYTES // 4
+    if isinstance(params, PointwiseParams):
+        return min(max(params.block_x // vectors, 1), params.num_warps)
+    return params.num_warps

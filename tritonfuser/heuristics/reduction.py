@@ -14,11 +14,13 @@ from .columns.tiles import column_facts
 from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import fits_registers
+from .one_wave import pays_to_split, spread_warps
 from .params import HeuristicParams, ReductionParams
 from .problem import Problem
 from .programs import are_few
 from .requirements import HAS_REDUCTION, NO_OUTER_REDUCTION, NO_SCAN, first_reason
 from .row_tiling import (
+    joined_tiles,
     loop_tails,
     max_tails,
     row_alignment,
@@ -27,17 +29,22 @@ from .row_tiling import (
 )
 
 PROGRAMS_PER_SM = 4
-"""Programs for each SM that split rows should make, so that no SM idles at the end."""
+"""Programs for each SM that split rows should make, so that no SM idles at the end, where each has
+enough to read."""
 
 MIN_PART_OF_ROW = 256
 """Elements of a row that a part should have at least."""
 
-MIN_PART_ELEMENTS = 1 << 14
-"""Elements that a program should read at least. With fewer, the kernel that joins the parts costs
-more than they save. One that is in a sector of its own takes as long as all elements of that."""
+FULL_PART_ELEMENTS = 1 << 14
+"""Elements that each of several programs of an SM should read at least. One that is in a
+sector of its own takes as long as all elements of that."""
+
+MIN_PART_ELEMENTS = 1 << 11
+"""Elements that the one program of an SM should read at least."""
 
 LONE_STEP_ELEMENTS = 1 << 14
-"""Elements of a step where there are too few programs to hide the latency of memory."""
+"""Elements of a step where SMs have one program, so that nothing else hides the latency of
+memory."""
 
 STEP_BYTES = 8192
 """Bytes of a row in a step, of the widest tensor."""
@@ -77,9 +84,12 @@ def split(problem: Problem) -> int:
     programs = ceil_div(problem.parallel, block_x)
     if programs >= problem.device.sm_count:
         return 1
-    wanted = ceil_div(PROGRAMS_PER_SM * problem.device.sm_count, programs)
-    read = block_x * problem.reduced * _elements_fetched(problem)
-    return max(1, min(wanted, problem.reduced // MIN_PART_OF_ROW, read // MIN_PART_ELEMENTS))
+    sms, elements = problem.device.sm_count, block_x * problem.reduced
+    fetched = elements * _elements_fetched(problem)
+    full = min(ceil_div(PROGRAMS_PER_SM * sms, programs), fetched // FULL_PART_ELEMENTS)
+    parts = max(full, min(ceil_div(sms, programs), fetched // MIN_PART_ELEMENTS))
+    parts = max(1, min(parts, problem.reduced // MIN_PART_OF_ROW))
+    return parts if pays_to_split(problem.device, fetched, parts) else 1
 
 
 def _elements_fetched(problem: Problem) -> int:
@@ -114,7 +124,7 @@ def _rows(problem: Problem) -> ReductionParams:
     block_x, block_r, warps = _row_tile(problem)
     tails: tuple[int, ...] = ()
     if next_power_of_2(problem.reduced) <= block_r:
-        block_r, tails = tile_row(problem, align=1)
+        block_r, tails = joined_tiles(problem, *tile_row(problem, align=1), warps)
     tails = tails or loop_tails(problem, block_r)
     return ReductionParams(
         block_x=block_x,
@@ -130,14 +140,18 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
     if problem.crosses:
         return _crossing_tile(problem)
     sms = problem.device.sm_count
-    alone = problem.parallel < sms // 8
+    alone = problem.parallel <= sms
     one_load = problem.accumulators == 1 and len(problem.full_loads) == 1
     long = problem.reduced > LONG_ROW_ELEMENTS and one_load
     step = (LONG_STEP_BYTES if long else STEP_BYTES) // problem.widest
     block_r = min(next_power_of_2(problem.reduced), LONE_STEP_ELEMENTS if alone else step)
     block_x = max(1, min(next_power_of_2(problem.parallel), TILE_ELEMENTS // block_r))
     block_x = halved(block_x, 1, lambda x: not are_few(problem, ceil_div(problem.parallel, x)))
-    return block_x, block_r, warps_for(block_x * block_r, 8, most=16 if alone or long else 8)
+    warps = warps_for(block_x * block_r, 8, most=16 if alone or long else 8)
+    programs = ceil_div(problem.parallel, block_x)
+    elements = block_x * problem.reduced
+    spread = spread_warps(problem.device, programs, elements, problem.accumulators)
+    return block_x, block_r, max(warps, spread)
 
 
 def _crossing_tile(problem: Problem) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ from math import ceil, gcd
 
 from ..device import VECTOR_BYTES
 from .integers import ceil_div, next_power_of_2
+from .one_wave import handed_on, run_at_once, spread_warps
 from .params import MAX_TAILS
 from .problem import Problem
 
@@ -134,6 +135,21 @@ def tile_row(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, 
     return block, (*tails, max(2 * align, MIN_TAIL_ELEMENTS))
 
 
+def joined_tiles(
+    problem: Problem, block: int, tails: tuple[int, ...], warps: int, block_x: int = 1
+) -> tuple[int, tuple[int, ...]]:
+    """The same, or one tile in place of several, where all programs run at once and it is faster.
+
+    Each tail is a further reduction over all lanes: the warps hand on what they have once more.
+    What reaches past the end of a row takes instructions, of which few programs have little.
+    """
+    whole = next_power_of_2(problem.reduced)
+    exchanged = warps * handed_on(warps, len(tails) * problem.accumulators)
+    at_once = run_at_once(problem.device, ceil_div(problem.parallel, block_x), warps)
+    joins = at_once and block_x * (whole - block - sum(tails)) <= exchanged
+    return (whole, ()) if joins else (block, tails)
+
+
 def warps_of_rows(problem: Problem, tile: int, block_x: int = 1) -> int:
     """Warps of a program that keeps ``block_x`` rows in registers, ``tile`` elements together."""
     device = problem.device
@@ -144,7 +160,9 @@ def warps_of_rows(problem: Problem, tile: int, block_x: int = 1) -> int:
     if problem.co_reduced == 1 and _lanes(problem, row) <= device.warp_size:
         elements = min(elements, max(row // SHORT_ROW_SHARE, SHORT_ROW_ELEMENTS_PER_THREAD))
     warps = ceil(tile / elements / device.warp_size / MORE_PER_THREAD)
-    return max(1, min(16, next_power_of_2(warps)))
+    items = block_x * problem.reduced
+    alone = spread_warps(device, ceil(problem.parallel / block_x), items, problem.accumulators)
+    return max(1, min(16, next_power_of_2(warps)), alone)
 
 
 def _lanes(problem: Problem, row: int) -> int:

@@ -164,7 +164,7 @@ PATTERNS = {
         ["inner_outer_persistent"],
     ),
     "t + t^T": (joined_with_transpose, [(64, 64)], ["pointwise"], None),
-    "outer product": (outer_product, [(13,)], ["transpose"], None),
+    "outer product": (outer_product, [(13,)], ["pointwise"], None),
     "sum of an outer product": (
         lambda fd, x: fd.ops.sum(outer_product(fd, x), [0, 1]),
         [(13,)],

@@ -7,6 +7,7 @@ from math import prod
 import pytest
 import torch
 
+from tests.lowering.conftest import split_from
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
@@ -61,7 +62,7 @@ FEW = small(4)
 @pytest.fixture(autouse=True)
 def little_is_split(monkeypatch):
     """Sizes that tests can have are worth two steps."""
-    monkeypatch.setattr("tritonfuser.heuristics.reduction.MIN_PART_ELEMENTS", 256)
+    split_from(monkeypatch, 256)
 
 
 SUMS = {
@@ -143,7 +144,7 @@ def test_stretched_dims():
 
 @pytest.mark.parametrize("size", [2, 3, 5, 13])
 def test_parts_of_at_least_two_elements(size, monkeypatch):
-    monkeypatch.setattr("tritonfuser.heuristics.reduction.MIN_PART_ELEMENTS", 1)
+    split_from(monkeypatch, 1)
     body = lambda fd, x: (fd.ops.sum(x), fd.ops.max(x), *fd.ops.welford(x, [0]))  # noqa: E731
     check(body, noise(size), facts=small(100))
 

@@ -42,7 +42,7 @@ def register_tile(problem: Problem) -> ColumnTile | None:
     if block_x * column > room:
         return None
     warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)
-    return ColumnTile(block_x, column, warps)
+    return facts.spread(problem, ColumnTile(block_x, column, warps))
 
 
 def loop_tile(problem: Problem) -> ColumnTile:

@@ -109,7 +109,8 @@ def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     most = next_power_of_2(WHOLE_TILE_ELEMENTS // max(problem.accumulators, 1) + 1) // 2
     block_x = halved(block_x, MIN_SHORT_COLUMNS, lambda x: x * column <= most)
     step = min(column, max(most // block_x, 1))
-    return ColumnTile(block_x, step, warps_for(block_x * step, 16, most=16))
+    tile = ColumnTile(block_x, step, warps_for(block_x * step, 16, most=16))
+    return facts.spread(problem, tile)
 
 
 def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
@@ -122,7 +123,7 @@ def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * wave:
         block_x *= 2
     warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)
-    return ColumnTile(block_x, column, warps)
+    return facts.spread(problem, ColumnTile(block_x, column, warps))
 
 
 def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:

@@ -17,6 +17,7 @@ from ..tile.nest import Nest
 from ..tile.tile import Tile
 from .eviction_hints import with_evictions
 from .kernel_writers import KernelFacts, KernelWriters
+from .line_passes import loads_first
 from .lines import Line, Name
 from .pass_plan import Pass, PassPlan, plan_passes
 from .prefetch import is_prefetched, prefetch
@@ -58,7 +59,7 @@ class KernelBody:
         lines = self.writer.scopes[0].lines
         if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._read_by_all())
-        return lines
+        return loads_first(lines) if self.nest.loads_first else lines
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""

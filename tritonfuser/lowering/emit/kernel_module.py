@@ -34,6 +34,7 @@ from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, uses_torch
+from .line_passes import without_unused
 from .lines import Line, place_text
 from .matmul_body import ProductBody
 from .segment_function import (
@@ -44,7 +45,6 @@ from .segment_function import (
     telling_ops,
 )
 from .shared_launch import Finish, beside_lines, counters_of, finish_lines
-from .unused_lines import without_unused
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
 _JITTED = ("JITFunction", "InterpretedFunction")

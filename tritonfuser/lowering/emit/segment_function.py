@@ -21,8 +21,8 @@ from ..tile.vector_width import unvectorized
 from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
+from .line_passes import without_unused
 from .lines import Line
-from .unused_lines import without_unused
 
 PROGRAM = "program"
 """The parameter that is the number of the tile to compute."""

@@ -18,6 +18,7 @@ from ...heuristics import pointwise, transpose
 from ...heuristics.cost.flat_traffic import flat_tile
 from ...heuristics.cost.footprint import chain, footprint, run_along, touched_bytes
 from ...heuristics.cost.kernels import predicted
+from ...heuristics.cost.model import KernelTime
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import ElementWork, Problem, Stream
 from ...symbolic.choices import choose
@@ -61,10 +62,10 @@ def patch_of(problem: Problem) -> tuple[int, ...]:
     if not sides:
         return ()
     best: tuple[int, ...] = ()
-    least = GAIN * _seconds(problem, one)
+    least = GAIN * _time(problem, one).seconds
     for side in sides:
         given = _across(problem, side)
-        seconds = _seconds(given, transpose.propose(given))
+        seconds = _time(given, transpose.propose(given)).seconds
         if seconds < least:
             best, least = side, seconds
     return best
@@ -94,17 +95,17 @@ def _flat_seconds(problem: Problem) -> float:
     if not problem.parallel or not problem.axes:
         return 0.0
     made = transpose if problem.across else pointwise
-    return _seconds(problem, made.propose(problem))
+    return float(_time(problem, made.propose(problem)).busy)
 
 
 def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
     return replace(problem, across=places, crossing=prod(problem.axes[p] for p in places))
 
 
-def _seconds(problem: Problem, params: HeuristicParams) -> float:
+def _time(problem: Problem, params: HeuristicParams) -> KernelTime:
     found = predicted(problem, params, ElementWork(before=float(problem.ops_per_element)))
     assert found is not None
-    return float(found.busy)
+    return found
 
 
 def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...]]:

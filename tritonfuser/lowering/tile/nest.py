@@ -65,6 +65,8 @@ class Nest:
         needs one accumulator a column, and not one an element.
     rest : Tile or None
         The tile that the last program along the grid has, and no other.
+    loads_first : bool
+        Whether loads come before all that is computed.
     """
 
     tiles: tuple[Tile, ...]
@@ -78,6 +80,7 @@ class Nest:
     row_split: RowSplit | None = None
     rows_of_threads: bool = False
     rest: Tile | None = None
+    loads_first: bool = False
 
     @property
     def loop_tile(self) -> Tile | None:

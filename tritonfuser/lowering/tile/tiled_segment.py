@@ -17,6 +17,7 @@ from ...symbolic.queries import assume_at_most, assume_equal, assume_less, is_kn
 from ..access.aliases import buffer_strides
 from ..segments import Segment, SegmentedFusion
 from .arrivals import Arrivals, arrivals
+from .first_loads import with_loads_first
 from .neighbours import with_neighbours
 from .nest import Nest
 from .nest_builder import nest_of
@@ -60,6 +61,7 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     inputs = {v: _strides(segmented, v) for v in segment.inputs if v.is_tensor}
     outputs = {v: segmented.layouts[v] for v in segment.outputs}
     nest = with_neighbours(nest_of(segment), segment, outputs)
+    nest = with_loads_first(nest, segment)
     wide = _is_wide(nest, inputs, outputs)
     if isinstance(nest, ProductNest):
         _assume_tiles(nest)

@@ -1,0 +1,96 @@
+"""Loads before all else, where all programs of a kernel run at once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from tests.lowering.graphs import layer_norm, noise
+from tests.lowering.harness import H200, check, lowered, small, texts
+from tests.lowering.sass import disassembled
+from tritonfuser.lowering.build import compile_kernel
+from tritonfuser.lowering.emit.line_passes import loads_first
+from tritonfuser.lowering.emit.lines import Line
+
+BESIDES = ("x = ", "r = ", "x_mask = ", "r_mask = ", "x0 = ", "x1 = ")
+
+
+def body(text):
+    """The lines of the kernel that name something, without comments."""
+    inside = text.split("@triton.jit")[1].split("\ndef launch")[0]
+    lines = [line.strip() for line in inside.splitlines() if line.startswith("    ")]
+    return [line for line in lines if " = " in line]
+
+
+def branching(fd, x, y):
+    """Quotients and powers have branches."""
+    return fd.ops.mul(fd.ops.div(fd.ops.pow(x, 0.3), fd.ops.sin(x)), fd.ops.cos(y))
+
+
+def norm_inputs(rows):
+    return noise(rows, 192), noise(192, seed=1), noise(192, seed=2)
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_loads_come_first_where_all_programs_run_at_once(norm):
+    inputs = norm_inputs(6) if norm else (noise(6, 192).abs(), noise(6, 192, seed=1))
+    (text,) = texts(check(layer_norm if norm else branching, *inputs, tolerance=1e-5))
+    loads = [n for n, line in enumerate(body(text)) if "tl.load" in line]
+    before = [line for line in body(text)[: loads[-1]] if "tl.load" not in line]
+    assert len(loads) == len(inputs)
+    assert all(line.startswith(BESIDES) for line in before), before
+
+
+def test_more_programs_than_run_at_once_load_what_they_need_when_they_need_it():
+    (text,) = texts(lowered(layer_norm, norm_inputs(300), small(1)))
+    lines = body(text)
+    assert max(n for n, s in enumerate(lines) if "tl.load" in s) > min(
+        n for n, s in enumerate(lines) if "tl.sum" in s
+    )
+
+
+def test_no_barrier_comes_before_a_load(tmp_path):
+    inputs = noise(16, 1024), noise(1024, seed=1), noise(1024, seed=2)
+    (source,) = lowered(layer_norm, inputs, H200).sources
+    binary = compile_kernel(source, "sm_90", (True,) * len(source.args)).binary
+    code = disassembled(binary.asm["cubin"], tmp_path)
+    loads = [m.start() for m in re.finditer(r"\bLDG\b", code)]
+    assert len(loads) >= 3
+    assert code.index("BAR.SYNC") > max(loads)
+
+
+def test_what_is_loaded_at_loaded_places_waits_for_them():
+    def gathered(fd, x, index, y):
+        found = fd.ops.index_select(x, index, 0)
+        return fd.ops.mul(fd.ops.exp(found), y)
+
+    index = torch.tensor([3, 0, 6, 2, 2])
+    (text,) = texts(check(gathered, noise(7, 24), index, noise(5, 24)))
+    names = [re.search(r"tl\.load\((\w+)_ptr", line)[1] for line in body(text) if "tl.load" in line]
+    assert names == ["tv1", "tv2", "tv0"]
+
+
+LOOPS = """
+x = tl.program_id(0)
+acc = tl.full([4], 0.0, tl.float32)
+for r_start in range(0, 8, 4):
+|r = r_start + x
+|a = tl.load(a_ptr + r)
+|acc = acc + a
+s = tl.sum(acc, 0)
+b, c = found(s)
+d = tl.load(d_ptr + b)
+e = tl.load(e_ptr + x)
+tl.store(o_ptr + x, d + e + c)
+"""
+
+
+def test_loops_and_what_depends_on_them_stay():
+    given = [
+        Line(text.lstrip("|"), depth=text.startswith("|")) for text in LOOPS.split("\n") if text
+    ]
+    found = [line.text for line in loads_first(given)]
+    others = [line.text for line in given if line.text[0] not in "xe"]
+    assert found == ["x = tl.program_id(0)", "e = tl.load(e_ptr + x)", *others]

@@ -1,0 +1,69 @@
+"""Lines of a kernel in, lines out: without names that nobody reads; loads before all else."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .lines import Line
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*) = (.*)", re.DOTALL)
+_ALL_ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = (.*)", re.DOTALL)
+_LOADS = "tl.load("
+
+
+def without_unused(lines: Sequence[Line]) -> list[Line]:
+    """Leave out what is computed for nothing, and then what that alone has read.
+
+    A line that checks an index stays.
+    """
+    parts = [_ASSIGNED.fullmatch(line.text) if not line.op else None for line in lines]
+    texts = [part[2] if part else line.code for line, part in zip(lines, parts, strict=True)]
+    words = [_WORD.findall(text) for text in texts]
+    reads = Counter(word for found in words for word in found)
+    left = set(range(len(lines)))
+    while True:
+        unused = [n for n in left if (part := parts[n]) is not None and not reads[part[1]]]
+        if not unused:
+            return [lines[n] for n in sorted(left)]
+        for n in unused:
+            left.remove(n)
+            reads.subtract(words[n])
+
+
+def loads_first(lines: Sequence[Line]) -> list[Line]:
+    """Move loads, with the arithmetic of their places, before all else: ``a = tl.load(...)``,
+    ``b = exp(a)``, ``c = tl.load(...)`` -> both loads, then ``b``.
+
+    A thread then waits for memory once. Behind a reduction, whose barrier no compiler moves loads
+    across, or behind a function with branches, it would wait again. Loads in loops stay, and those
+    whose places are loaded or computed of what is loaded.
+    """
+    parts = [_ALL_ASSIGNED.fullmatch(line.text) for line in lines]
+    targets = [part[1].split(", ") if part else [] for part in parts]
+    assigned = Counter(name for names in targets for name in names)
+    written: dict[str, int] = {}
+    waits: dict[int, bool] = {}
+    needs: dict[int, set[int]] = {}
+    first: set[int] = set()
+    for n, (line, part, names) in enumerate(zip(lines, parts, targets, strict=True)):
+        if part is None:
+            continue
+        words = _WORD.findall(part[2])
+        needs[n] = {written[word] for word in words if word in written}
+        once = all(assigned[word] <= 1 for word in (*names, *words))
+        stays = line.depth > 0 or bool(line.op) or len(names) > 1 or not once
+        waits[n] = stays or any(waits[need] for need in needs[n])
+        if part[2].startswith(_LOADS):
+            first |= set() if waits[n] else {n}
+            waits[n] = True
+        written.update(dict.fromkeys(names, n))
+    stack = list(first)
+    while stack:
+        fresh = needs[stack.pop()] - first
+        first |= fresh
+        stack += fresh
+    rest = (n for n in range(len(lines)) if n not in first)
+    return [lines[n] for n in (*sorted(first), *rest)]
