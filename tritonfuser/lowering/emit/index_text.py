@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...shapes import INT32_LIMIT, Guard
@@ -17,7 +19,7 @@ from ...symbolic.index_expr import (
     digit,
     unbound,
 )
-from ...symbolic.queries import is_known_equal, is_known_less
+from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint
 from ..access.read_footprint import Read
 from ..tile.tile import Tile
@@ -65,15 +67,27 @@ class IndexWriter:
         Whether positions are computed in 64 bits.
     check_bounds : bool
         Whether values read at run time are asserted to be indices of their dims.
+    grid : dict of str to int
+        The kernel axes that programs are spread over, with their places in the grid.
+    program : str
+        The number of the tile to compute, where that is not the number of the program.
     """
 
     def __init__(
-        self, writer: Writer, tiles: tuple[Tile, ...], wide: bool, check_bounds: bool = False
+        self,
+        writer: Writer,
+        tiles: tuple[Tile, ...],
+        wide: bool,
+        check_bounds: bool = False,
+        grid: Mapping[str, int] | None = None,
+        program: str = "",
     ) -> None:
         self.writer = writer
         self.wide = wide
         self.check_bounds = check_bounds
         self.tiles = {tile.name: tile for tile in tiles}
+        self.grid = grid or {}
+        self.program = program
 
     @property
     def rank(self) -> int:
@@ -89,7 +103,8 @@ class IndexWriter:
 
     def dims(self, expr: Affine) -> frozenset[str]:
         """The tile axes an expression runs over, one-position axes included."""
-        names = {axis.name for axis in expr.axes()}
+        whole = (Affine((term,)) for term in expr.terms if not self._is_one_place(term[0]))
+        names = {axis.name for term in whole for axis in term.axes()}
         for loaded in expr.loaded():
             found = self.writer.find(loaded.key)
             names |= found.dims if found is not None else frozenset()
@@ -109,6 +124,24 @@ class IndexWriter:
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
 
+    def program_text(self, number: int) -> str:
+        """The program's place along an axis of the grid, or that of the tile that it is given."""
+        if not self.program:
+            return f"tl.program_id({number}){self.widened}"
+        return f"tl.cast({self.program}, tl.int64)" if self.wide else self.program
+
+    def _is_one_place(self, item: Digit) -> bool:
+        """Whether a program's whole tile is at one place of a digit of the axis across its rows.
+
+        Of tiles of 64 columns in rows of 1024, ``x // 1024`` is a number: what lies along it alone
+        is loaded once, and not for each column.
+        """
+        base = item.base
+        tile = self.tiles.get(base.name) if isinstance(base, Axis) else None
+        if tile is None or tile.name not in self.grid or tile.masked or tile.width < 2:
+            return False
+        return tile.place < self.rank - 1 and is_known_multiple(item.div, tile.width)
+
     def _digit(self, item: Digit) -> str:
         found = self.writer.find(item)
         if found is not None:
@@ -116,6 +149,10 @@ class IndexWriter:
         base = item.base
         if isinstance(base, Axis):
             text, wanted, dims = base.name, base.name, frozenset((base.name,))
+            if self._is_one_place(item):
+                tile = self.tiles[base.name]
+                text = f"{self.program_text(self.grid[base.name])} * {tile.block}"
+                dims = frozenset()
             whole = item.mod is None or _covers(item.div * item.mod, base.extent)
         else:
             dims = self.dims(Affine(((item, 1),)))

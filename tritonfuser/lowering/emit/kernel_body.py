@@ -35,7 +35,7 @@ class KernelBody:
         self.nest = nest
         index = facts.index_writer(nest)
         self.writer = index.writer
-        self.axes = AxesWriter(index, nest, facts.program)
+        self.axes = AxesWriter(index, nest)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
         self._online: dict[Value, OnlineSoftmax] = {}
 

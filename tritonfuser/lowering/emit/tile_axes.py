@@ -12,19 +12,12 @@ from .lines import Line, Name
 
 
 class AxesWriter:
-    """Writes a program's positions along each kernel axis.
+    """Writes a program's positions along each kernel axis."""
 
-    Parameters
-    ----------
-    program : str
-        The number of the tile to compute, where that is not the number of the program.
-    """
-
-    def __init__(self, index: IndexWriter, nest: Nest, program: str = "") -> None:
+    def __init__(self, index: IndexWriter, nest: Nest) -> None:
         self.index = index
         self.writer = index.writer
         self.nest = nest
-        self.program = program
 
     def write(self) -> None:
         """Write the program's range along each axis that is not moved by a loop."""
@@ -54,7 +47,7 @@ class AxesWriter:
     def rest(self, tile: Tile) -> tuple[str, list[str]]:
         """The ``if`` line of what the last program alone has, and what comes first then."""
         ((_, programs),) = self.nest.grid
-        header = f"if {self._program(0)} == {programs - 1}:"
+        header = f"if {self.index.program_text(0)} == {programs - 1}:"
         positions = f"{tile.name} = {self._start(tile)}{self.index.range(tile)}"
         return header, [positions, f"{tile.name}_mask = {tile.name} < {tile.axis.extent}"]
 
@@ -67,7 +60,7 @@ class AxesWriter:
         first = "" if split is None else f"part * {split.width // count} + "
         for number, (other, _) in enumerate(self.nest.grid):
             if other == tile:
-                return f"{first}{self._program(number)} * ({part}) + {within}"
+                return f"{first}{self.index.program_text(number)} * ({part}) + {within}"
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
@@ -78,7 +71,7 @@ class AxesWriter:
     def _programs(self) -> None:
         """The axes that programs are spread over."""
         for number, (tile, _) in enumerate(self.nest.grid):
-            program = self._program(number)
+            program = self.index.program_text(number)
             if tile.block is not None:
                 self._line(f"{tile.name} = {program} * {tile.block} + {self.index.range(tile)}")
                 self._mask(tile)
@@ -87,19 +80,13 @@ class AxesWriter:
 
     def _programs_of_a_row(self, split: RowSplit) -> None:
         """The rows of a program, and which part of them it has."""
-        program = self._program(0)
+        program = self.index.program_text(0)
         if self.nest.grid[0][0].axis.extent > 1:
             self._line(f"s = {program} // {split.parts}")
         self._line(f"part = {program} % {split.parts}")
         self._line(f"parts = tl.arange(0, {split.slots})")
         if split.slots > split.parts:
             self._line(f"parts_mask = parts < {split.parts}")
-
-    def _program(self, number: int) -> str:
-        """The program's place along an axis of the grid, or that of the tile that it is given."""
-        if not self.program:
-            return f"tl.program_id({number}){self.index.widened}"
-        return f"tl.cast({self.program}, tl.int64)" if self.index.wide else self.program
 
     def _start(self, tile: Tile) -> str:
         """What is added to a tile's range."""
