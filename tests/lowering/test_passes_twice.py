@@ -110,11 +110,6 @@ def test_chosen(name: str, device: DeviceProperties) -> None:
     assert told[-1][2], "there are symbols"
 
 
-def _of_code(text: str) -> str:
-    """Without what is told of sizes: to choose params, more is asked of them."""
-    return "\n".join(line for line in text.splitlines() if "tl.assume(" not in line)
-
-
 @DEVICES
 @pytest.mark.parametrize("name", CHOSEN)
 def test_under_given_params(name: str, device: DeviceProperties) -> None:
@@ -130,7 +125,7 @@ def test_under_given_params(name: str, device: DeviceProperties) -> None:
         options = RunOptions(params=params)
         found = pipeline.lower(fd.fusion.ir, sizes.signature, device, options, sizes.env)
         params = tuple(piece.params for piece in found.segmented.segments)
-        texts.append([_of_code(source.text) for source in found.sources if source is not None])
+        texts.append([source.text for source in found.sources if source is not None])
     assert texts[0] == texts[1]
 
 

@@ -169,14 +169,30 @@ class ShapeEnv:
         place = self._computed.get(parts)
         if place is None:
             whole, rest = divmod(self.hint(numerator), self.hint(denominator))
-            below, above = self._bounds(numerator), self._bounds(denominator)
-            if sign == "%":
-                place = self._append(rest, 0, above[1] - 1, 1, parts)
-            else:
-                ends = [n // max(d, 1) for n in below for d in above]
-                place = self._append(whole, min(ends), max(ends), 1, parts)
+            ends = self._ends(parts)
+            place = self._append(rest if sign == "%" else whole, *ends, 1, parts)
             self._computed[parts] = place
         return {(place,): 1}
+
+    def _ends(self, parts: tuple[Terms, str, Terms]) -> tuple[int, int]:
+        """What a quotient or a remainder is at least and at most."""
+        numerator, sign, denominator = parts
+        below, above = self._bounds(dict(numerator)), self._bounds(dict(denominator))
+        if sign == "%":
+            return 0, above[1] - 1
+        ends = [n // max(d, 1) for n in below for d in above]
+        return min(ends), max(ends)
+
+    def tighten_computed(self) -> None:
+        """Bounds of quotients and remainders by what is known of symbols by now.
+
+        What is told of them does not depend on whether they or the guards came first then.
+        """
+        for place, atom in enumerate(self.atoms):
+            if atom.parts is not None:
+                low, high = self._ends(atom.parts)
+                tight = max(atom.low, low), min(atom.high, high)
+                self.atoms[place] = replace(atom, low=tight[0], high=tight[1])
 
     # -- what is known -------------------------------------------------------
 
@@ -353,6 +369,7 @@ def sealed(env: ShapeEnv | None) -> Iterator[None]:
         yield
         return
     was, env.closed = env.closed, True
+    env.tighten_computed()
     try:
         yield
     finally:
