@@ -220,3 +220,20 @@ def test_parts_in_turn():
     assert interleaved_factors((512,), Interleaved(128, 8)) == (128,)
     assert interleaved_factors((4, 24), Interleaved(16, 8)) == (2, 8)
     assert interleaved_factors((7,), Interleaved(16, 8)) == (1,)
+
+
+def across_rows(fd, x, y, across):
+    """Rows less their sum, of which one tensor's memory lies across."""
+    terms = fd.ops.mul(x, y)
+    total = fd.ops.sum(fd.ops.mul(terms, across), [1], keepdim=True)
+    return fd.ops.sub(terms, fd.ops.mul(across, total))
+
+
+@pytest.mark.parametrize(("rows", "align"), [(8_000, 4), (87_200, 1)])
+def test_steps_across_rows_fit_into_32_bits(rows, align):
+    """With 87200 rows, 2 elements off from row to row, 87200 apart: 1.5e10 before differences."""
+    x, y = (torch.empty(rows, 1298, device="meta") for _ in "xy")
+    across = torch.empty(1298, rows, device="meta").t()
+    (piece,) = lowered(across_rows, [x, y, across]).segmented.segments
+    assert isinstance(piece.params, InnerPersistentParams)
+    assert piece.params.align == align

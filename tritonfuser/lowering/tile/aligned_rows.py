@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 
 from ...device import VECTOR_BYTES
+from ...shapes import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, digit, substitute, unbound
-from ...symbolic.queries import is_known_equal
+from ...symbolic.queries import assume_abs, assume_at_most, is_known_equal
 from ..access.traffic import Traffic
 
 MOST = 0.6
@@ -81,7 +83,23 @@ def vector_of_rows(
         return 1
     within = unbound(substitute(start, places or {})).split(_vector(whole))[1]
     apart = bool(batch_axes) and not within.axes() <= set(batch_axes)
-    return 1 if apart or within == Affine() else _vector(whole)
+    if apart or within == Affine():
+        return 1
+    vector = _vector(whole)
+    rows = prod(axis.extent for axis in parallel)
+    return 1 if _leads_far(rows * (vector - 1), traffic, reduced[-1]) else vector
+
+
+def _leads_far(elements: int, traffic: Iterable[Traffic], innermost: Axis) -> bool:
+    """Whether steps to the first vector of a row need 64 bits in some tensor.
+
+    Where it begins is written as the difference of two numbers that grow from row to row, by less
+    than a vector's elements. In a tensor across the rows each element is a step: the numbers may
+    then be far larger than any offset.
+    """
+    steps = (item.steps.get(innermost) for item in traffic)
+    across = (s for s in steps if s is not None and not is_known_equal(s, 1))
+    return any(assume_at_most(INT32_LIMIT, elements * assume_abs(step)) for step in across)
 
 
 def _whole(
