@@ -45,7 +45,7 @@ def test_a_run_is_kernels_reasons_and_the_plan():
     found = collected(entry())
     assert set(found) == {("sm_90", ""), (CPU, "")}
     (kernel,) = found["sm_90", ""]["kernels"]
-    assert "def launch(" in kernel["text"] and kernel["facts"]["num_warps"] == "4"
+    assert "def launch(" in kernel["text"] and kernel["facts"]["num_warps"] == "8"
     texts = found[CPU, ""]["texts"]
     assert texts["plan"].startswith("def run(") and texts["program"] == repr(row_sums())
     assert "block_r = 1024" in texts["explain"] and "not scan: it has no scan" in texts["explain"]

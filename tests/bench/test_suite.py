@@ -247,7 +247,7 @@ def test_the_commit_is_named_or_unknown():
 
 def test_compiling_for_a_gpu_that_is_not_here(tmp_path, monkeypatch, capsys):
     path = tmp_path / "kernels.json"
-    words = ["--cases", "softmax", "layernorm_bwd", "--sizes", "64x768", "--dtype", "bfloat16"]
+    words = ["--cases", "softmax", "layernorm_bwd", "--sizes", "8192x768", "--dtype", "bfloat16"]
     words += ["--compile-for", "sm_90", "--jobs", "1", "--json", str(path)]
     monkeypatch.setattr(sys, "argv", ["bench", *words])
     assert main() == 0
@@ -259,7 +259,7 @@ def test_compiling_for_a_gpu_that_is_not_here(tmp_path, monkeypatch, capsys):
     assert static_changes(lines, lines) == []
     assert static_changes(lines, [{**lines[0], "registers": 7}, *lines[1:]]) == [
         {
-            "row": "softmax 64x768 bfloat16",
+            "row": "softmax 8192x768 bfloat16",
             "what": "registers",
             "before": str(lines[0]["registers"]),
             "now": "7",

@@ -428,8 +428,8 @@ def test_dtypes_that_do_not_fit() -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "gfx942"])
 def test_compiled(arch: str) -> None:
     """Real code; whatever lies along memory is moved sixteen bytes at a time."""
-    x, src = torch.empty(512, 256, device="meta"), torch.empty(64, 256, device="meta")
-    index = torch.empty(64, 256, dtype=torch.int64, device="meta")
+    x, src = torch.empty(32768, 256, device="meta"), torch.empty(32768, 256, device="meta")
+    index = torch.empty(32768, 256, dtype=torch.int64, device="meta")
     copy, put_in = definition(put(1), [x, index, src]).compile_for(arch, [x, index, src])
     assert put_in.name == "s1_pointwise_scatter"
     if arch != "gfx942":

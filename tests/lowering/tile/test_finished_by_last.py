@@ -72,7 +72,7 @@ CASES = {
     "few rows": (row_sums, [(3, 50_000)]),
     "one row": (row_sums, [(1, 50_021)]),
     "between": (middle, [(4, 2048, 64)]),
-    "two and a result": (two_sums, [(4096, 128), (4096, 128)]),
+    "two and a result": (two_sums, [(4096, 64), (4096, 64)]),
     "loss": (mean_of_rows, [(256, 512)]),
 }
 

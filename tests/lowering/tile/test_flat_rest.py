@@ -103,3 +103,11 @@ def test_an_open_kernel_runs_at_any_size():
     for rows in (3, 4, 5, 8, 31, 64, 7):
         x = noise(rows, rows + 2)
         torch.testing.assert_close(fd.run([x])[0], -x)
+
+
+def test_a_result_of_one_element_beside_fewer_than_a_vector():
+    """Tiles of whole vectors have no position then: the rest stores the small result too."""
+    inputs = noise(9) > 0, noise(1)[0]
+    body = lambda fd, x, y: (fd.ops.bitwise_not(x), fd.ops.mul(y, 2.0))  # noqa: E731
+    (text,) = texts(check(body, *inputs, block_x=8))
+    assert "x_mask = x < 0" in text and "t_mask = t < 9" in text

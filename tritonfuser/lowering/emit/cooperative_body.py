@@ -53,7 +53,7 @@ class CooperativeBody:
         for step in plan.passes:
             self._loop(step)
         for store in plan.epilogue:
-            for at in self.nest.maps.of(store.index):
+            for at in self.nest.maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
         return self.writer.scopes[0].lines
 

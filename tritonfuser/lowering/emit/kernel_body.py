@@ -54,7 +54,7 @@ class KernelBody:
         else:
             self._loops(plan, loop)
         for store in plan.epilogue:
-            for at in self.nest.maps.of(store.index):
+            for at in self.nest.maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
         lines = self.writer.scopes[0].lines
         if self.nest.loop == "r" and self.nest.evict_hints:
@@ -85,7 +85,7 @@ class KernelBody:
                 writers.reduce(member, maps)()
             rest = self.nest.rest
             for store in step.stores:
-                tiles = maps.of(store.index)
+                tiles = maps.of(store.index, store.guards)
                 for at in tiles if rest is None else tiles[:1]:
                     writers.stores.write(store, at)
             if rest is not None:
@@ -95,7 +95,7 @@ class KernelBody:
         """What the last program alone has."""
         self.writer.open_loop(rest.name)
         for store in stores:
-            for at in self.nest.maps.of(store.index)[1:]:
+            for at in self.nest.maps.of(store.index, store.guards)[1:]:
                 self.writers.stores.write(store, at)
         header, first = self.axes.rest(rest)
         self.writer.close_loop(header, *first)
@@ -115,7 +115,7 @@ class KernelBody:
     def _loop(self, step: Pass, loop: Tile, backwards: bool) -> None:
         """One loop; along a row, its peeled tiles are finished behind it."""
         along_row = loop.name == "r"
-        tiles = {store: self.nest.maps.of(store.index) for store in step.stores}
+        tiles = {store: self.nest.maps.of(store.index, store.guards) for store in step.stores}
         self.writer.open_loop(loop.name)
         self._fetch([m for m in step.members if m.node.out not in self._online])
         ends = [self._reduce(member) for member in step.members]

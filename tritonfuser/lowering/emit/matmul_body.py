@@ -199,7 +199,7 @@ class ProductBody:
         if store.source is None and not store.guards:
             where = self.descriptors.described(store.value, index, self.facts.outputs, "m", "n")
         if where is None:
-            for at in maps.of(store.index):
+            for at in maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
             return
         found = self.writers.values.read(Read(store.value, index))

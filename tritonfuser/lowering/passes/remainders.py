@@ -24,9 +24,10 @@ def may_leave_remainder(node: Node) -> bool:
     """Whether a reduction can be split so: of neighbouring dims, by an op on two operands or of
     moments."""
     call = as_call(node)
+    if not isinstance(call.op.form, Reduction | Moments):
+        return False
     dims = call.dims()
-    neighbours = all(b == a + 1 for a, b in pairwise(dims))
-    return isinstance(call.op.form, Reduction | Moments) and bool(dims) and neighbours
+    return bool(dims) and all(b == a + 1 for a, b in pairwise(dims))
 
 
 def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:

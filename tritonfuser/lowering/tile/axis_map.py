@@ -50,9 +50,12 @@ class RowMaps:
     blocks: AxisMap
     peeled: tuple[AxisMap, ...] = ()
 
-    def of(self, index: Index) -> tuple[AxisMap, ...]:
-        """The maps of the tiles that an index runs over: all of a row, or the first alone."""
-        if not self.peeled or self.blocks.index(index) == self.peeled[0].index(index):
+    def of(self, index: Index, guards: tuple[Guard, ...] = ()) -> tuple[AxisMap, ...]:
+        """The maps of the tiles that an index or its guards run over: all of a row, or the first
+        alone."""
+        ends = self.peeled[:1]
+        here = self.blocks.index(index), self.blocks.guards(guards)
+        if all(here == (end.index(index), end.guards(guards)) for end in ends):
             return (self.blocks,)
         return (self.blocks, *self.peeled)
 
