@@ -10,6 +10,7 @@ import torch
 from tests.lowering.graphs import layer_norm, noise
 from tests.lowering.harness import H200, check, lowered, small, texts
 from tests.lowering.sass import disassembled
+from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
 from tritonfuser.lowering.emit.line_passes import loads_first
 from tritonfuser.lowering.emit.lines import Line
@@ -27,6 +28,11 @@ def body(text):
 def branching(fd, x, y):
     """Quotients and powers have branches."""
     return fd.ops.mul(fd.ops.div(fd.ops.pow(x, 0.3), fd.ops.sin(x)), fd.ops.cos(y))
+
+
+def widened(fd, x, weight):
+    x, weight = (fd.ops.cast(given, DataType.Float) for given in (x, weight))
+    return fd.ops.cast(layer_norm(fd, x, weight, weight), DataType.BFloat16)
 
 
 def norm_inputs(rows):
@@ -49,6 +55,14 @@ def test_more_programs_than_run_at_once_load_what_they_need_when_they_need_it():
     assert max(n for n, s in enumerate(lines) if "tl.load" in s) > min(
         n for n, s in enumerate(lines) if "tl.sum" in s
     )
+
+
+def test_what_is_behind_a_loop_is_not_held_through_it_where_that_is_much():
+    """32 elements a thread: held during the loop over the row, they spilled 296 bytes."""
+    rows = [torch.empty(n, dtype=torch.bfloat16, device="meta") for n in [(128, 262144), 262144]]
+    (text,) = texts(lowered(widened, rows))
+    assert "TBLOCK=32768" in text
+    assert text.index("for r_start in") < re.search(r"tl\.load\(.* \+ t[,)]", text).start()
 
 
 def test_no_barrier_comes_before_a_load(tmp_path):

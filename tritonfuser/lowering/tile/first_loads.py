@@ -27,7 +27,11 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
         return nest
     warps = segment.kernel_params.num_warps
     programs = prod(hint(count) for _, count in nest.grid)
-    blocks = (tile for tile in nest.tiles if tile.block is not None and tile != nest.rest)
+    blocks = [tile for tile in nest.tiles if tile.block is not None and tile != nest.rest]
+    most = MAX_HELD_ELEMENTS * warps * TUNED_WARP_SIZE
     tile = prod(tile.width for tile in blocks if not tile.is_behind)
-    few = tile <= MAX_HELD_ELEMENTS * warps * TUNED_WARP_SIZE
+    # What is behind a loop over the row is held all through it.
+    beside = prod(tile.width for tile in blocks if not tile.is_behind and tile.stop is None)
+    behind = beside * sum(tile.width for tile in blocks if tile.is_behind)
+    few = max(tile, behind) <= most
     return replace(nest, loads_first=few and run_at_once(problem.device, programs, warps))
