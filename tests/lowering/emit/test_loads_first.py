@@ -57,8 +57,8 @@ def test_more_programs_than_run_at_once_load_what_they_need_when_they_need_it():
     )
 
 
-def test_what_is_behind_a_loop_is_not_held_through_it_where_that_is_much():
-    """32 elements a thread: held during the loop over the row, they spilled 296 bytes."""
+def test_what_is_behind_a_loop_is_not_held_through_it():
+    """32 elements a thread spilled 296 bytes."""
     rows = [torch.empty(n, dtype=torch.bfloat16, device="meta") for n in [(128, 262144), 262144]]
     (text,) = texts(lowered(widened, rows))
     assert "TBLOCK=32768" in text

@@ -20,18 +20,15 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
 
     They wait for memory at the same time then, so that each time they wait counts in full. Where
     there are more, those that wait are hidden behind others, of which registers hold more where
-    loads are made when they are needed.
+    loads are made when they are needed. A loop waits in each step, and what is loaded before it is
+    held all through it.
     """
     problem = segment.problem
-    if problem is None or not hasattr(segment.params, "num_warps"):
+    if problem is None or nest.loop or not hasattr(segment.params, "num_warps"):
         return nest
     warps = segment.kernel_params.num_warps
     programs = prod(hint(count) for _, count in nest.grid)
-    blocks = [tile for tile in nest.tiles if tile.block is not None and tile != nest.rest]
-    most = MAX_HELD_ELEMENTS * warps * TUNED_WARP_SIZE
+    blocks = (tile for tile in nest.tiles if tile.block is not None and tile != nest.rest)
     tile = prod(tile.width for tile in blocks if not tile.is_behind)
-    # What is behind a loop over the row is held all through it.
-    beside = prod(tile.width for tile in blocks if not tile.is_behind and tile.stop is None)
-    behind = beside * sum(tile.width for tile in blocks if tile.is_behind)
-    few = max(tile, behind) <= most
+    few = tile <= MAX_HELD_ELEMENTS * warps * TUNED_WARP_SIZE
     return replace(nest, loads_first=few and run_at_once(problem.device, programs, warps))
