@@ -11,6 +11,7 @@ from bench.cases import BY_NAME
 from tests.lowering.graphs import layer_norm, layer_norm_backward, noise, softmax
 from tests.lowering.harness import (
     H200,
+    check,
     framed,
     lowered,
     planned,
@@ -18,11 +19,13 @@ from tests.lowering.harness import (
     record,
     schedulers,
     small,
+    texts,
 )
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
 from tritonfuser.lowering.passes.split_factors import Interleaved, interleaved_factors
+from tritonfuser.lowering.tile import aligned_rows
 
 
 def widened(fd, x, w, b):
@@ -237,3 +240,19 @@ def test_steps_across_rows_fit_into_32_bits(rows, align):
     (piece,) = lowered(across_rows, [x, y, across]).segmented.segments
     assert isinstance(piece.params, InnerPersistentParams)
     assert piece.params.align == align
+
+
+def test_given_tiles_that_begin_at_vectors_have_64_bits_where_steps_need_them(monkeypatch):
+    """Their kernel reads no other memory; its numbers are those of any other."""
+    x, y = (torch.empty(87_200, 1298, device="meta") for _ in "xy")
+    inputs = [x, y, torch.empty(1298, 87_200, device="meta").t()]
+    given = InnerPersistentParams(
+        block_x=4, block_r=1024, persistent=True, tails=(256, 16, 16), align=4
+    )
+    (text,) = texts(lowered(across_rows, inputs, params=[given]))
+    assert "whole_vectors(" in text and "tl.int64" in text
+    monkeypatch.setattr(aligned_rows, "INT32_LIMIT", 100)
+    small_ones = noise(11, 67), noise(11, 67, seed=1), noise(67, 11, seed=2).t()
+    tiles = replace(given, block_x=1, block_r=64, tails=(8,))
+    (text,) = texts(check(across_rows, *small_ones, params=[tiles]))
+    assert "whole_vectors(" in text and "tl.int64" in text

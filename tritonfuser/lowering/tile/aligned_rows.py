@@ -86,19 +86,24 @@ def vector_of_rows(
     if apart or within == Affine():
         return 1
     vector = _vector(whole)
-    rows = prod(axis.extent for axis in parallel)
-    return 1 if _leads_far(rows * (vector - 1), traffic, reduced[-1]) else vector
+    steps = [item.steps.get(reduced[-1]) for item in traffic]
+    return 1 if leads_far(parallel, vector, steps) else vector
 
 
-def _leads_far(elements: int, traffic: Iterable[Traffic], innermost: Axis) -> bool:
+def leads_far(parallel: Iterable[Axis], vector: int, steps: Iterable[int | None]) -> bool:
     """Whether steps to the first vector of a row need 64 bits in some tensor.
 
     Where it begins is written as the difference of two numbers that grow from row to row, by less
     than a vector's elements. In a tensor across the rows each element is a step: the numbers may
     then be far larger than any offset.
+
+    Parameters
+    ----------
+    steps : iterable of int or None
+        The stride of each tensor along the innermost axis of the rows, in elements.
     """
-    steps = (item.steps.get(innermost) for item in traffic)
-    across = (s for s in steps if s is not None and not is_known_equal(s, 1))
+    elements = prod(axis.extent for axis in parallel) * (vector - 1)
+    across = (step for step in steps if step is not None and not is_known_equal(step, 1))
     return any(assume_at_most(INT32_LIMIT, elements * assume_abs(step)) for step in across)
 
 
