@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, lowered
-from tritonfuser.lowering.fuse.grouper import Grouper
+from tritonfuser.lowering.fuse.grouper import Grouper, Rules
+from tritonfuser.lowering.fuse.rewritten import Rewritten
 from tritonfuser.lowering.legality.kernel import CIRCLE, why_not_one_kernel
 from tritonfuser.lowering.legality.loop_nests import Nesting, nesting_of
 
 
 def grouper_of(body, *inputs):
     """A grouping of a definition, as the compiler ends with."""
-    return Grouper(lowered(body, inputs, H200, two_steps=False).segmented.fusion, H200)
+    found = lowered(body, inputs, H200, two_steps=False).segmented.fusion
+    return Grouper(Rewritten(found), Rules(H200))
 
 
 def maker_of(grouper, op):

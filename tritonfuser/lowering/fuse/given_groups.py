@@ -10,7 +10,7 @@ from ...errors import ParamsError
 from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.schedule import SegmentSchedule
-from ...ir import Fusion, Node, Value
+from ...ir import Node, Value
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -25,6 +25,7 @@ from ..schedules import segment_schedule
 from ..segments import Segment
 from .placement import Placement, Scheduled
 from .product_facts import ProductFacts
+from .rewritten import Rewritten
 
 
 class GivenGroups(Placement):
@@ -38,20 +39,19 @@ class GivenGroups(Placement):
 
     def __init__(
         self,
-        fusion: Fusion,
+        found: Rewritten,
         device: DeviceProperties,
         misaligned: frozenset[Value],
         segments: Sequence[SegmentSchedule],
-        partial: frozenset[Value] | None,
     ) -> None:
         self.segments = segments
         self._places = _places(segments)
         self._left = set(self._places)
         self._numbers: dict[int, int] = {}
         loads = {name: piece.loads for piece in segments for name in piece.computes}
-        facts = ProductFacts(fusion, device, True, misaligned, loads)
-        self._values = {v.name: v for node in fusion.nodes for v in node.outs}
-        super().__init__(AnchorMaker(fusion), facts, device, partial)
+        facts = ProductFacts(found.fusion, device, True, misaligned, loads)
+        self._values = {v.name: v for node in found.fusion.nodes for v in node.outs}
+        super().__init__(AnchorMaker(found.fusion), facts, device, found.partial)
         self.place_all()
         self._refuse_left()
         self._link_loads()

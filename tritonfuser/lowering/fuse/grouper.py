@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from ...device import DeviceProperties
 from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.programs import Finishing, Sharing
-from ...ir import Fusion, Value
+from ...ir import Value
 from ...symbolic.queries import known_divisor
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
@@ -26,9 +26,32 @@ from .joining import Joining
 from .placement import Placement, Scheduled
 from .product_facts import ProductFacts
 from .region_work import StoreWork, store_work, threads_at_once, whole_work
+from .rewritten import Rewritten
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for each grouping of a fusion, however far it is rewritten.
+
+    Attributes
+    ----------
+    device : DeviceProperties
+        The device to schedule for.
+    fuse_all : bool
+        All matrix products that can be kernels are, with all that can be in them.
+    misaligned : frozenset of Value
+        Inputs that do not start at a multiple of 16 bytes.
+    over_rows : bool
+        Whether reductions over rows may join kernels along these.
+    """
+
+    device: DeviceProperties
+    fuse_all: bool = False
+    misaligned: frozenset[Value] = frozenset()
+    over_rows: bool = True
 
 
 class Grouper(Placement):
@@ -41,18 +64,11 @@ class Grouper(Placement):
     """
 
     def __init__(
-        self,
-        fusion: Fusion,
-        device: DeviceProperties,
-        fuse_all: bool = False,
-        misaligned: frozenset[Value] = frozenset(),
-        co_reduced: frozenset[Value] = frozenset(),
-        partial: frozenset[Value] | None = None,
-        over_rows: bool = True,
+        self, found: Rewritten, rules: Rules, co_reduced: frozenset[Value] = frozenset()
     ) -> None:
-        facts = ProductFacts(fusion, device, fuse_all, misaligned)
-        super().__init__(AnchorMaker(fusion), facts, device, partial)
-        self.joining = Joining(self.maker, self.problem, co_reduced, device, over_rows)
+        facts = ProductFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
+        super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
+        self.joining = Joining(self.maker, self.problem, co_reduced, rules.device, rules.over_rows)
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:

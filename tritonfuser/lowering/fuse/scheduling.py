@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ...heuristics.params import ExprEvalParams
+from ...heuristics.schedule import Rewrites
 from ...ir import Node, Value
 from ..access.aliases import buffer_strides
 from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
@@ -26,13 +27,17 @@ _RESULTS = -1
 """Stands for the fusion's caller among the groups that load a value."""
 
 
-def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion:
+def schedule(
+    placed: Placement, rewrites: Rewrites, before: tuple[str, ...] = ()
+) -> SegmentedFusion:
     """The groups of a fusion as scheduled segments, in an order in which they can run.
 
     Parameters
     ----------
     placed : Placement
         Its fusion is the segments' one.
+    rewrites : Rewrites
+        How that came from the simplified one.
     before : tuple of str
         Decisions of an earlier grouping to report.
     """
@@ -52,7 +57,7 @@ def schedule(placed: Placement, before: tuple[str, ...] = ()) -> SegmentedFusion
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
     results = tuple(placed.buffers[o.value] for o in placed.fusion.outputs)
     why = (*before, *cuts.values())
-    return SegmentedFusion(placed.fusion, tuple(segments), results, layouts, why)
+    return SegmentedFusion(placed.fusion, tuple(segments), results, layouts, why, rewrites)
 
 
 def _finished(

@@ -3,39 +3,39 @@
 ``segment`` chooses a schedule and makes the segments of it on the way. The stages, each from the
 result of the one before:
 
-1. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
-   Legality says what one kernel can hold, and a scheduler has to take it.
-2. Splits: which reductions are done in two steps (``split_policy.py``). The fusion is rewritten
+1. Memory: which values kernels read rather than compute (``rewritten.py``).
+2. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
+   Legality says what one kernel can hold, and a scheduler has to take it. Products that torch
+   computes faster are left to torch (``product_kernels.py``).
+3. Splits: which reductions are done in two steps (``split_policy.py``). The fusion is rewritten
    and grouped once more.
-3. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
+4. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
 
-``segment_as`` makes the segments of a given schedule. It chooses nothing.
+``segment_as`` makes the segments of a given schedule by the same stages. It chooses nothing, so
+that it needs one grouping. ``segment`` does not make its segments that way: it has the groups
+already, and where sizes vary it has splits whose parts are chosen anew at each size, which a
+schedule has not.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 from ...device import DeviceProperties
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ...symbolic.sizes import hint
-from ..passes.contract_to_mma import candidates, contract_to_mma
-from ..passes.invariants.materialize import choose_invariants, materialize_invariants
-from ..passes.materialization import materialize_shared
-from ..passes.split_reduction import split_reductions
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import Splits, last_steps
 from .given_groups import GivenGroups
-from .given_splits import split_as
-from .grouper import Grouper
+from .given_rewrites import rewritten_as
+from .grouper import Grouper, Rules
+from .product_kernels import Grouped, with_product_kernels
 from .reasons import split_reasons
-from .rewriting import chosen_rewrites, contracted_as, materialized_as, with_invariants
+from .rewritten import in_memory, in_two_steps
 from .scheduling import schedule
-from .slow_products import slow_products
-from .split_policy import CommonRows, choose_splits, tile_parts
+from .split_policy import CommonRows, choose_splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,58 +96,30 @@ def segment(
     choice : Choice, optional
         What is decided before kernels are grouped.
     """
-    fusion, reread = materialize_shared(fusion)
-    invariants = choice.kept
-    if invariants is None:
-        invariants = choose_invariants(fusion, device)
-    fusion = materialize_invariants(fusion, invariants)
-    chosen = candidates(fusion, device, products)
-    fuse_all = products is not ProductPolicy.AUTO
-    make = partial(
-        Grouper,
-        device=device,
-        fuse_all=fuse_all,
-        misaligned=misaligned,
-        over_rows=choice.over_rows,
-    )
+    rules = Rules(device, products is not ProductPolicy.AUTO, misaligned, choice.over_rows)
+    kept = in_memory(fusion, device, choice.kept)
+    whole = with_product_kernels(kept, products, rules, two_steps)
+    ways = _ways(whole.groups, choice) if two_steps else (Splits(),)
+    return min((_scheduled(whole, splits, rules) for splits in ways), key=cost)
 
-    def grouped() -> tuple[Grouper, dict[Value, int]]:
-        """The groups of the fusion with the chosen products as kernels, and its tile splits."""
-        found = make(contracted.fusion)
-        parts = tile_parts(found) if two_steps else {}
-        if not parts:
-            return found, {}
-        again = split_reductions(contracted.fusion, parts).fusion
-        return make(again), parts
 
-    contracted = contract_to_mma(fusion, chosen)
-    grouper, in_tiles = grouped()
-    while not fuse_all and (slow := slow_products(grouper)):
-        chosen -= {contracted.products[value] for value in slow}
-        contracted = contract_to_mma(fusion, chosen)
-        grouper, in_tiles = grouped()
-
-    def scheduled(splits: Splits) -> SegmentedFusion:
-        """The groups with reductions split, as segments."""
-        made = chosen_rewrites(grouper.fusion, reread, chosen, in_tiles, splits.parts)
-        rewrites = replace(made, invariants=invariants)
-        if not splits.parts:
-            return replace(schedule(grouper), rewrites=rewrites)
-        whole = split_reductions(grouper.fusion, splits.parts)
-        co_reduced = last_steps(whole.fusion, splits.co_reduced)
-        again = make(whole.fusion, co_reduced=co_reduced, partial=whole.partial)
-        found = schedule(again, split_reasons(grouper, again, splits.parts))
-        return replace(found, rewrites=rewrites)
-
-    if not two_steps:
-        return scheduled(Splits())
+def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
+    """Which reductions to do in two steps: in two ways where time decides between these."""
     if choice.rows is not None:
-        return scheduled(choose_splits(grouper, choice.rows, choice.in_turn))
-    splits = choose_splits(grouper, CommonRows.CUT, choice.in_turn)
-    if not splits.cuts_rows:
-        return scheduled(splits)
-    whole_rows = choose_splits(grouper, CommonRows.WHOLE, choice.in_turn)
-    return min(scheduled(whole_rows), scheduled(splits), key=cost)
+        return (choose_splits(groups, choice.rows, choice.in_turn),)
+    cut = choose_splits(groups, CommonRows.CUT, choice.in_turn)
+    if not cut.cuts_rows:
+        return (cut,)
+    return choose_splits(groups, CommonRows.WHOLE, choice.in_turn), cut
+
+
+def _scheduled(whole: Grouped, splits: Splits, rules: Rules) -> SegmentedFusion:
+    """The segments of a fusion whose reductions are split, if any are."""
+    if not splits.parts:
+        return schedule(whole.groups, whole.found.rewrites)
+    found = in_two_steps(whole.found, splits.parts)
+    groups = Grouper(found, rules, last_steps(found.fusion, splits.co_reduced))
+    return schedule(groups, found.rewrites, split_reasons(whole.groups, groups, splits.parts))
 
 
 def segment_as(
@@ -165,13 +137,9 @@ def segment_as(
     ParamsError
         Names the field, by its path, that is of no use here or that no kernel can have, and why.
     """
-    rewrites = given.rewrites
-    fusion = with_invariants(materialized_as(fusion, rewrites), rewrites.invariants)
-    fusion = contracted_as(fusion, device, rewrites.products)
-    fusion = split_as(fusion, rewrites.tile_splits, "tile_splits").fusion
-    fusion, partial = split_as(fusion, rewrites.splits, "splits")
-    groups = GivenGroups(fusion, device, misaligned, given.segments, partial or None)
-    made = replace(schedule(groups), rewrites=rewrites)
+    found = rewritten_as(fusion, device, given.rewrites)
+    groups = GivenGroups(found, device, misaligned, given.segments)
+    made = schedule(groups, found.rewrites)
     groups.refuse_unfit(made.segments)
     return made
 

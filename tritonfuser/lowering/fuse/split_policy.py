@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
 
-from ...heuristics import matmul
 from ...ir import Value
-from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..passes.split_factors import AlongMaximum, Interleaved, Parts, Remainder
@@ -92,31 +90,3 @@ def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:
 def _disagree(parts: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:
     """Whether a reduction is to be split in another way already."""
     return any(found.get(value, wanted) != wanted for value, wanted in parts.items())
-
-
-def tile_parts(grouper: Grouper) -> dict[Value, int]:
-    """Reductions of whole rows of a product whose first step its kernel can do, and their parts.
-
-    That step reduces the columns that a tile has.
-    """
-    found: dict[Value, int] = {}
-    products = [g for g in grouper.groups if g.product is not None]
-    for group in grouper.groups:
-        for start in products:
-            if start.number in group.needs and group.depth == 1 and not group.full_outputs:
-                found.update(_tile_parts(grouper, group, start))
-    return found
-
-
-def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dict[Value, int]:
-    assert start.product is not None
-    columns = frozenset(axes_in_order(start.members[0].index[-1]))
-    product = grouper.facts.product(start.product)
-    width = matmul.epilogue_columns(product, grouper.device)
-    if not width or product.n == width:
-        return {}
-    return {
-        member.node.out: product.n // width
-        for member in group.members
-        if frozenset(member.across) == columns
-    }

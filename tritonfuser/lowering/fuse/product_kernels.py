@@ -1,0 +1,122 @@
+"""A rewritten fusion in, its groups out, with those matrix products as kernels that are faster so.
+
+Whether a kernel is faster than torch's product depends on what shares the kernel. So the fusion is
+grouped with all products that may be kernels, and again without those that torch is expected to
+compute faster, until there are none of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...heuristics import matmul
+from ...heuristics.product_gain import FusedWork
+from ...ir import Node, Value
+from ...ops.builder import as_call
+from ...ops.table import Contraction, View
+from ...symbolic.index_expr import axes_in_order
+from ..groups.fusion_group import FusionGroup
+from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..product_policy import ProductPolicy
+from . import questions
+from .grouper import Grouper, Rules
+from .product_facts import bytes_of
+from .rewritten import Rewritten, in_tiles
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """A fusion as it is rewritten so far, and its groups."""
+
+    found: Rewritten
+    groups: Grouper
+
+
+def with_product_kernels(
+    before: Rewritten, policy: ProductPolicy, rules: Rules, two_steps: bool
+) -> Grouped:
+    """The groups of a fusion with matrix products as kernels.
+
+    Parameters
+    ----------
+    before : Rewritten
+        Torch runs all of its products.
+    policy : ProductPolicy
+        Who computes matrix products.
+    two_steps : bool
+        Whether reductions may be done in two steps, the first of which is in a product's tiles.
+    """
+    chosen = candidates(before.fusion, rules.device, policy)
+    while True:
+        contracted = contract_to_mma(before.fusion, chosen)
+        names = tuple(value.name for value in sorted(chosen, key=lambda value: value.index))
+        rewrites = replace(before.rewrites, products=names)
+        found = _in_tiles(Rewritten(contracted.fusion, rewrites), rules, two_steps)
+        slow = frozenset() if rules.fuse_all else slow_products(found.groups)
+        if not slow:
+            return found
+        chosen -= {contracted.products[value] for value in slow}
+
+
+def _in_tiles(found: Rewritten, rules: Rules, two_steps: bool) -> Grouped:
+    """Groups, with reductions of whole rows of products begun in the kernels of these."""
+    groups = Grouper(found, rules)
+    parts = tile_parts(groups) if two_steps else {}
+    if not parts:
+        return Grouped(found, groups)
+    again = in_tiles(found, parts)
+    return Grouped(again, Grouper(again, rules))
+
+
+def slow_products(grouper: Grouper) -> frozenset[Value]:
+    """The results of products that torch is expected to compute faster, with a kernel behind it."""
+    found: set[Value] = set()
+    for group in grouper.groups:
+        if group.product is None:
+            continue
+        problem = grouper.problem(group)
+        assert problem.product is not None
+        fused = _fused_work(grouper, group, group.product, questions.split(problem)[0])
+        alone = not fused.has_epilogue and not fused.prologue_bytes
+        if alone or questions.is_slow(problem.product, fused, grouper.device):
+            found.add(group.product.out)
+    return frozenset(found)
+
+
+def _fused_work(grouper: Grouper, group: FusionGroup, node: Node, parts: int) -> FusedWork:
+    """What a kernel computes before and after its product."""
+    forms = (as_call(other).op.form for other in group.nodes)
+    return FusedWork(
+        epilogue_ops=sum(not isinstance(form, View | Contraction) for form in forms),
+        has_epilogue=bool(group.stores) or len(group.members) > 1,
+        prologue_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
+        k_parts=parts,
+    )
+
+
+def tile_parts(grouper: Grouper) -> dict[Value, int]:
+    """Reductions of whole rows of a product whose first step its kernel can do, and their parts.
+
+    That step reduces the columns that a tile has.
+    """
+    found: dict[Value, int] = {}
+    products = [g for g in grouper.groups if g.product is not None]
+    for group in grouper.groups:
+        for start in products:
+            if start.number in group.needs and group.depth == 1 and not group.full_outputs:
+                found.update(_tile_parts(grouper, group, start))
+    return found
+
+
+def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dict[Value, int]:
+    assert start.product is not None
+    columns = frozenset(axes_in_order(start.members[0].index[-1]))
+    product = grouper.facts.product(start.product)
+    width = matmul.epilogue_columns(product, grouper.device)
+    if not width or product.n == width:
+        return {}
+    return {
+        member.node.out: product.n // width
+        for member in group.members
+        if frozenset(member.across) == columns
+    }

@@ -1,0 +1,120 @@
+"""``Rewritten``: a fusion on its way to kernels, and what was decided so far.
+
+Each stage takes one and returns the next: values in memory, products as kernels, reductions in two
+steps. ``given_rewrites.py`` does the same stages as a schedule has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ...device import DeviceProperties
+from ...heuristics.schedule import ReductionSplit, Rewrites
+from ...ir import Fusion, Value
+from ...symbolic.queries import is_known_equal
+from ...symbolic.sizes import hint, is_size
+from ..passes.invariants.materialize import choose_invariants, materialize_invariants
+from ..passes.materialization import materialize_shared
+from ..passes.split_factors import (
+    AlongMaximum,
+    Interleaved,
+    Padded,
+    Parts,
+    Remainder,
+    reduced_extents,
+)
+from ..passes.split_reduction import split_reductions
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A fusion as it is rewritten so far.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        The rewritten fusion.
+    rewrites : Rewrites
+        How it came from the simplified one, as a schedule writes it.
+    partial : frozenset of Value or None
+        The results of the first steps of reductions. None where it is not decided yet which
+        reductions are split.
+    """
+
+    fusion: Fusion
+    rewrites: Rewrites = field(default=Rewrites())
+    partial: frozenset[Value] | None = None
+
+
+def in_memory(
+    fusion: Fusion, device: DeviceProperties, kept: tuple[str, ...] | None = None
+) -> Rewritten:
+    """The fusion with the values in memory that kernels are expected to read rather than compute.
+
+    Parameters
+    ----------
+    kept : tuple of str, optional
+        The values that all kernels but the first to compute them read. By default heuristics
+        decide.
+    """
+    fusion, reread = materialize_shared(fusion)
+    invariants = choose_invariants(fusion, device) if kept is None else kept
+    rewrites = Rewrites(
+        materialized=reread.materialized, recomputed=reread.recomputed, invariants=invariants
+    )
+    return Rewritten(materialize_invariants(fusion, invariants), rewrites)
+
+
+def in_tiles(before: Rewritten, parts: Mapping[Value, int]) -> Rewritten:
+    """The same with reductions in two steps, the first of which a kernel does in its tiles."""
+    splits = _splits(before.fusion, parts)
+    made = split_reductions(before.fusion, parts).fusion
+    return Rewritten(made, replace(before.rewrites, tile_splits=splits))
+
+
+def in_two_steps(before: Rewritten, parts: Mapping[Value, Parts]) -> Rewritten:
+    """The same with reductions in two steps."""
+    splits = _splits(before.fusion, parts)
+    made = split_reductions(before.fusion, parts)
+    return Rewritten(made.fusion, replace(before.rewrites, splits=splits), made.partial)
+
+
+def _splits(fusion: Fusion, parts: Mapping[Value, Parts]) -> tuple[ReductionSplit, ...]:
+    return tuple(_split(fusion, value, wanted) for value, wanted in parts.items())
+
+
+def _split(fusion: Fusion, value: Value, wanted: Parts) -> ReductionSplit:
+    if isinstance(wanted, Interleaved):
+        return ReductionSplit(value=value.name, parts=wanted.count, interleave=wanted.multiple_of)
+    if isinstance(wanted, Padded):
+        parts, interleave = _padded_parts(fusion, value, wanted), int(wanted.interleaved)
+        return ReductionSplit(
+            value=value.name, parts=parts, interleave=interleave, padded=wanted.place
+        )
+    if isinstance(wanted, Remainder):
+        parts, interleave = hint(wanted.count), wanted.multiple_of
+        return ReductionSplit(value=value.name, parts=parts, interleave=interleave, remainder=True)
+    if isinstance(wanted, AlongMaximum):
+        return ReductionSplit(value=value.name, parts=wanted.maximum.name)
+    if isinstance(wanted, tuple):
+        pairs = zip(wanted, reduced_extents(fusion.producers[value]), strict=True)
+        return ReductionSplit(value=value.name, parts=tuple(_factor(*pair) for pair in pairs))
+    return ReductionSplit(value=value.name, parts=wanted)
+
+
+def _padded_parts(fusion: Fusion, value: Value, wanted: Padded) -> int | tuple[int, ...]:
+    """As many as in this run: a schedule that is given does not choose."""
+    count = hint(wanted.count)
+    if not wanted.apart:
+        return count
+    behind = len(reduced_extents(fusion.producers[value])) - wanted.place - 1
+    return (-1,) * wanted.place + (count,) + (1,) * behind
+
+
+def _factor(factor: int, extent: int) -> int:
+    """A factor as a schedule writes it, so that it is right for other sizes too where it can be."""
+    if is_known_equal(factor, extent):
+        return -1
+    left = extent // factor
+    return -left if is_size(factor) and not is_size(left) else hint(factor)
