@@ -73,7 +73,14 @@ ROOMS = {
         {"search"},
     ),
     "lowering": (
-        {"access", "device_lib", "kernel_source", "product_policy", "run_options"},
+        {
+            "access",
+            "device_lib",
+            "kernel_source",
+            "problem_sizes",
+            "product_policy",
+            "run_options",
+        },
         {"passes", "segments"},
         {"schedules", "work"},
         {"tile"},

@@ -6,6 +6,7 @@ the elements that are reduced or scanned.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..device import SECTOR_BYTES, DeviceProperties
@@ -89,6 +90,13 @@ class Stream:
     total_bytes: int = 1
     legs: tuple[Leg, ...] = ()
 
+    def sizes(self) -> Iterator[int]:
+        """The facts that may vary between runs."""
+        yield from (step for step in (self.x_stride, self.r_stride) if step is not None)
+        yield from (self.contiguous_run, self.total_bytes)
+        for leg in self.legs:
+            yield from (leg.div, leg.extent, leg.step)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Product:
@@ -124,6 +132,10 @@ class Product:
     reduced_columns: int = 0
     epilogue_bytes: int = 0
     epilogue_draws_random: bool = False
+
+    def sizes(self) -> Iterator[int]:
+        """The facts that may vary between runs."""
+        yield from (self.batch, self.m)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,6 +260,15 @@ class Problem:
     rows_vary: bool = False
     product: Product | None = None
     device: DeviceProperties
+
+    def sizes(self) -> Iterator[int]:
+        """The facts that may vary between runs."""
+        yield from (self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing)
+        yield from self.axes
+        for stream in self.streams:
+            yield from stream.sizes()
+        if self.product is not None:
+            yield from self.product.sizes()
 
     @property
     def on_cpu(self) -> bool:

@@ -13,7 +13,7 @@ from ..heuristics.params import HeuristicParams
 from ..heuristics.problem import ElementWork
 from ..symbolic.choices import hinted
 from .access.element_work import kernel_work
-from .fuse.questions import env_of
+from .problem_sizes import env_of
 from .segments import Segment, SegmentedFusion
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.lowering.harness import CPU, H200, compare, framed, lowered, planned, poisoned, record
 from tritonfuser import DataType
 from tritonfuser.frontend.inspect.oracle import reference
-from tritonfuser.lowering.fuse import questions
+from tritonfuser.lowering.fuse import grouper
 from tritonfuser.lowering.fuse.grouper import Grouper
 
 SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"))
@@ -126,7 +126,7 @@ def check(seed: int) -> int:
     for cut in (True, False):
         for facts in (H200, CPU):
             with pytest.MonkeyPatch.context() as patched, poisoned():
-                patched.setattr(questions, "pays_in_boxes", lambda *_, cut=cut: cut)
+                patched.setattr(grouper, "pays_in_boxes", lambda *_, cut=cut: cut)
                 patched.setattr(Grouper, "_is_quick", lambda *_: False)
                 made = lowered(fd, grown.inputs, facts)
                 found.append(planned(made, grown.inputs, facts).run(grown.inputs))

@@ -9,8 +9,10 @@ from typing import Any
 
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
-from ...lowering.fuse import questions
 from ...lowering.fuse.patches import is_slower_joined, patch_of
+from ...lowering.fuse.questions.kernels import is_refused
+from ...lowering.fuse.questions.products import loses
+from ...lowering.fuse.questions.rows import are_shared, parts, way_of
 from ...symbolic.shape_env import Choice, ShapeEnv
 from ...symbolic.substitution import Atoms, substitution
 
@@ -81,7 +83,7 @@ def _may_change(choice: Choice, probes: list[Atoms]) -> bool:
 
     Whether shares are enough changes back and forth: 199 rows give 67 shares of 3, 200 rows 100.
     """
-    if not isinstance(choice.answer, bool) or choice.ask is questions.are_shared:
+    if not isinstance(choice.answer, bool) or choice.ask is are_shared:
         return True
     facts = substitution(choice.facts)
     return any(_answer(choice.ask, facts(atoms)) != choice.answer for atoms in probes)
@@ -109,11 +111,11 @@ def _difference(ask: Callable[[Any], Any], old: Any, new: Any) -> str:
 
 
 _ABOUT: dict[Callable[[Any], Any], str] = {
-    questions.is_refused: "whether a kernel is refused",
-    questions.are_shared: "whether programs share out rows",
-    questions.parts: "the number of parts of a reduction, and what it is a multiple of,",
-    questions.way_of: "how many parts a reduction has",
-    questions.loses: "whether torch computes a product",
+    is_refused: "whether a kernel is refused",
+    are_shared: "whether programs share out rows",
+    parts: "the number of parts of a reduction, and what it is a multiple of,",
+    way_of: "how many parts a reduction has",
+    loses: "whether torch computes a product",
     is_slower_joined: "whether flat kernels are one",
     patch_of: "the second side of tiles",
 }

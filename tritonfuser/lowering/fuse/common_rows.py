@@ -20,8 +20,8 @@ from ..access.read_footprint import Read, is_reducer
 from ..groups.fusion_group import FusionGroup
 from ..passes.split_factors import Parts
 from ..segments import Member
-from . import questions
 from .grouper import Grouper
+from .questions.splits import steps_lose
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _loses(
     first = prod(axis.extent for axis in axes)
     results = [g.loops.row_extent for g in (host, group) if shared != g.loops.inner]
     problem = grouper.problem(host)
-    return any(questions.steps_lose(problem, first, number) for number in results)
+    return any(steps_lose(problem, first, number) for number in results)
 
 
 def _reduced_in_kernel(host: FusionGroup, parts: Iterable[Value]) -> frozenset[Value]:

@@ -21,11 +21,12 @@ from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE
 from ..segments import Segment
 from ..tile.arrivals import arrivals
-from . import questions
 from .joining import Joining
 from .placement import Placement, Scheduled
 from .product_facts import ProductFacts
-from .region_work import StoreWork, store_work, threads_at_once, whole_work
+from .questions.kernels import propose, refusals, why_overruled
+from .questions.launches import finishing, shares_launch
+from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
 
 MOST_REASONS = 8
@@ -73,9 +74,9 @@ class Grouper(Placement):
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
         """What the first scheduler that takes the group proposes, or the cost model instead."""
-        params = questions.propose(problem, work)
-        overruled = questions.why_overruled(problem, work, params)
-        return Scheduled(params, tuple(questions.refusals(problem)), overruled)
+        params = propose(problem, work)
+        overruled = why_overruled(problem, work, params)
+        return Scheduled(params, tuple(refusals(problem)), overruled)
 
     def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
         """By the other kernel where that saves time."""
@@ -91,7 +92,7 @@ class Grouper(Placement):
             width=meeting.width,
             divisor=known_divisor(meeting.width) if meeting.exact else 0,
         )
-        params = questions.finishing(facts)
+        params = finishing(facts)
         if params is None:
             return last
         made = in_launch_of(first, replace(last, params=params))
@@ -113,7 +114,7 @@ class Grouper(Placement):
             moved=sum(moved),
             device=self.device,
         )
-        if not questions.shares_launch(facts):
+        if not shares_launch(facts):
             return piece
         return replace(in_launch_of(one, piece), beside=one.name)
 
@@ -147,7 +148,7 @@ class Grouper(Placement):
         before = self.graph, self.cuts
         found = self._tried(parts)
         loaded = replace(found, total_bytes=found.total_bytes + held_bytes(self.fusion, value))
-        if questions.pays_in_boxes(whole_work(value, self.maker), loaded, self.device):
+        if pays_in_boxes(whole_work(value, self.maker), loaded, self.device):
             return True
         self.graph, self.cuts = before
         return False
@@ -165,7 +166,7 @@ class Grouper(Placement):
             return
         placed = self.graph, self.cuts
         self.graph, self.cuts = before
-        if not questions.pays_in_boxes(as_whole, self._tried(parts), self.device):
+        if not pays_in_boxes(as_whole, self._tried(parts), self.device):
             self.graph, self.cuts = placed
 
     def _is_quick(self, whole: Anchor) -> bool:

@@ -20,8 +20,9 @@ from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.invariants.counts import instructions_of, is_fused
 from ..passes.split_factors import reduced_extents
-from . import questions
 from .patches import Kernels, is_slower_joined
+from .questions.kernels import reject_reason, scatters
+from .questions.splits import shares_rows
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -119,19 +120,19 @@ class Joining:
     ) -> str | None:
         """None, or why no scheduler takes a group with an anchor in it."""
         problem = self.problem(grown)
-        refused = questions.reject_reason(problem)
+        refused = reject_reason(problem)
         if refused is None and nesting is Nesting.OVER_ROWS:
             assert anchor.member is not None
-            if problem.may_split and not questions.shares_rows(problem, anchor.member):
+            if problem.may_split and not shares_rows(problem, anchor.member):
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
         return refused
 
     def _why_scattered(self, group: FusionGroup, grown: FusionGroup) -> str | None:
         """None, or why an anchor brings in a tensor that no tile of the kernel is contiguous in."""
-        if not grown.reduced or not questions.scatters(self.problem(grown)):
+        if not grown.reduced or not scatters(self.problem(grown)):
             return None
-        before = questions.scatters(self.problem(group))
+        before = scatters(self.problem(group))
         return None if before else "a large tensor lies across both axes of the kernel's tiles"
 
     def _why_apart(self, anchor: Anchor, group: FusionGroup, grown: FusionGroup) -> str | None:

@@ -15,9 +15,9 @@ from ...symbolic.sizes import is_size
 from ..groups.fusion_group import FusionGroup
 from ..passes.split_factors import Parts, contiguous_factors
 from ..segments import Member
-from . import questions
 from .common_rows import Splits
 from .grouper import Grouper
+from .questions.splits import split
 
 
 def kept_rows(grouper: Grouper) -> Splits:
@@ -46,7 +46,7 @@ def _splits(grouper: Grouper, host: FusionGroup, group: FusionGroup) -> dict[Val
     """The parts of all of these reductions; none where a dim has axes of both kinds."""
     shared = group.loops.inner
     kept = [axis for axis in host.outer[0].across if axis not in shared]
-    wanted = questions.split(grouper.problem(host))[0] // extent(kept)
+    wanted = split(grouper.problem(host))[0] // extent(kept)
     found: dict[Value, Parts] = {}
     for member in (*host.outer, *group.members):
         parts = _parts(grouper, member, shared, max(wanted, 1))

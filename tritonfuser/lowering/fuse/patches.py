@@ -23,7 +23,7 @@ from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import ElementWork, Problem, Stream
 from ...symbolic.choices import choose
 from ...symbolic.index_expr import Axis
-from .questions import env_of
+from ..problem_sizes import env_of
 
 GAIN = 0.97
 """Share of the time of tiles with one side, below which tiles have two: what the model's times are

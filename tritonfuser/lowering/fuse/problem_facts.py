@@ -32,7 +32,7 @@ def problem_of(
     device: DeviceProperties,
     partial: frozenset[Value] | None = None,
 ) -> Problem:
-    """What schedulers are told of a group: sizes that vary are open, see ``questions.py``.
+    """What schedulers are told of a group: sizes that vary are open, see ``questions``.
 
     Parameters
     ----------

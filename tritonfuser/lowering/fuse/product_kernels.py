@@ -18,9 +18,10 @@ from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
 from ..passes.contract_to_mma import candidates, contract_to_mma
 from ..product_policy import ProductPolicy
-from . import questions
 from .grouper import Grouper, Rules
 from .product_facts import bytes_of
+from .questions.products import is_slow
+from .questions.splits import split
 from .rewritten import Rewritten, in_tiles
 
 
@@ -76,9 +77,9 @@ def slow_products(grouper: Grouper) -> frozenset[Value]:
             continue
         problem = grouper.problem(group)
         assert problem.product is not None
-        fused = _fused_work(grouper, group, group.product, questions.split(problem)[0])
+        fused = _fused_work(grouper, group, group.product, split(problem)[0])
         alone = not fused.has_epilogue and not fused.prologue_bytes
-        if alone or questions.is_slow(problem.product, fused, grouper.device):
+        if alone or is_slow(problem.product, fused, grouper.device):
             found.add(group.product.out)
     return frozenset(found)
 

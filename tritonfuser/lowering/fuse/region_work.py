@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...device import DeviceProperties
 from ...ir import Value
+from ...symbolic.choices import choose, env_among
 from ...symbolic.index_expr import extent
 from ..access.bytes_moved import moved_bytes
 from ..access.traffic import Traffic
@@ -57,6 +58,16 @@ class StoreWork:
         computing = self.instructions(device) / device.instructions_per_s
         moving = self.total_bytes / device.bandwidth_bytes_per_s
         return max(computing, moving) + device.launch_s * self.kernels
+
+
+def pays_in_boxes(whole: StoreWork, boxes: StoreWork, device: DeviceProperties) -> bool:
+    """Whether a value is expected to be stored faster box by box than as a whole."""
+    sizes = (*_positions(whole), *_positions(boxes), whole.total_bytes, boxes.total_bytes)
+    return choose(env_among(*sizes), pays, (whole, boxes, device))
+
+
+def _positions(work: StoreWork) -> list[int]:
+    return [positions for positions, _ in work.nests]
 
 
 def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:

@@ -11,10 +11,10 @@ from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..passes.split_factors import AlongMaximum, Interleaved, Parts, Remainder
 from ..segments import Member
-from . import questions
 from .common_rows import Splits, common_rows
 from .grouper import Grouper
 from .kept_rows import kept_rows
+from .questions.splits import split_over
 
 
 class CommonRows(Enum):
@@ -66,7 +66,7 @@ def _over_programs(grouper: Grouper, group: FusionGroup, in_turn: bool) -> dict[
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
     members = group.members[:1] if group.product else group.outer or group.members
-    wanted = questions.split_over(problem, members, whole=bool(group.outer))
+    wanted = split_over(problem, members, whole=bool(group.outer))
     if not in_turn and not group.outer:
         wanted = _of_neighbours(wanted)
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
