@@ -50,7 +50,7 @@ ROOMS = {
     "heuristics": (
         {"integers"},
         {"plain_data"},
-        {"bounds", "params", "problem"},
+        {"bounds", "params", "problem", "product"},
         {"cost"},
         {"schedule"},
         {"programs"},

@@ -16,6 +16,7 @@ from tritonfuser.heuristics.cost.counts import counts_of
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import resident_programs, wanted_registers
 from tritonfuser.heuristics.cost.numbers import PLAIN
+from tritonfuser.heuristics.cost.product_time import product_time
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
     InnerPersistentParams,
@@ -24,7 +25,8 @@ from tritonfuser.heuristics.params import (
     PointwiseParams,
     ReductionParams,
 )
-from tritonfuser.heuristics.problem import ElementWork, Problem, Product, Stream
+from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.product import Product
 
 WORK = ElementWork(before=4, after=4, reducing=2, reductions=2, carried=1)
 ROW_KEPT = InnerPersistentParams(block_x=1, block_r=4096, persistent=True, num_warps=8)
@@ -148,13 +150,13 @@ def test_a_product_is_bound_by_tensor_cores():
     product = Product(batch=1, m=8192, n=8192, k=8192)
     stream = Stream(item_bytes=2, total_bytes=2 * 8192 * 8192)
     problem = Problem(
-        parallel=1 << 26, reduced=8192, streams=(stream,) * 3, product=product, device=H200
+        parallel=1 << 26, reduced=8192, streams=(stream,) * 3, core=product, device=H200
     )
     large = MatmulParams(block_m=128, block_n=256, block_k=64, num_warps=8, num_stages=3)
-    found = predicted(problem, large, ElementWork())
+    found = product_time(problem, large, ElementWork())
     assert max(found.resources, key=found.resources.get) == "tensor cores"
     small = replace(large, block_m=16, block_n=16)
-    assert predicted(problem, small, ElementWork()).seconds > 3 * found.seconds
+    assert product_time(problem, small, ElementWork()).seconds > 3 * found.seconds
 
 
 DEVICES = ("sm_80", "sm_90", "sm_100", "gfx942")

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ..device import DeviceProperties
 from .integers import ceil_div, next_power_of_2
 from .params import HeuristicParams, MatmulParams
-from .problem import Problem, Product
+from .problem import Problem
+from .product import Product, product_of
 
 MIN_SIDE = 16
 """Elements of the smallest side of a tile that tensor cores take."""
@@ -71,7 +72,7 @@ TILES = (
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
-    product = problem.product
+    product = product_of(problem)
     if product is None:
         return "it has no matrix product"
     if product.reduced_columns and not _choices(product, problem.device):
@@ -81,7 +82,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 def propose(problem: Problem) -> HeuristicParams:
     """The params of the kernel."""
-    product, device = problem.product, problem.device
+    product, device = product_of(problem), problem.device
     assert product is not None
     block_m, block_n, block_k, warps, _ = tile(product, device)
     parts = epilogue_parts(product, block_n)
@@ -107,7 +108,7 @@ def propose(problem: Problem) -> HeuristicParams:
 
 def split(problem: Problem) -> int:
     """In how many parts to split K, where there are few tiles. One more kernel sums them up."""
-    product = problem.product
+    product = product_of(problem)
     assert product is not None
     unsplittable = product.batch > 1 or product.is_k_part or product.reduced_columns
     if problem.on_cpu or unsplittable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..device import SECTOR_BYTES, DeviceProperties
 
@@ -99,43 +100,25 @@ class Stream:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Product:
-    """A matrix product ``[batch, m, k] x [batch, k, n]``, and what is fused with it.
+class Core:
+    """The op that a kernel is built around: all else that it computes comes before it or after it.
+
+    A class for each such op has its facts.
 
     Attributes
     ----------
-    batch, m, n, k : int
-        Its extents.
-    left_bytes, right_bytes : int
-        Bytes loaded for each element of the operand. A prologue that reads several tensors, or
-        wider ones, loads more than the element has.
-    descriptors : bool
-        The device's copy engine (TMA) can load tiles of both operands.
-    is_k_part : bool
-        It is one part of a product whose K was split.
-    reduced_columns : int
-        Columns that a reduction in the epilogue runs over. 0 where there is none.
-    epilogue_bytes : int
-        Bytes that the epilogue reads and writes for each element of the result.
-    epilogue_draws_random : bool
-        The epilogue draws random numbers.
+    scheduler : str
+        The scheduler that the kernel is by.
+    words : str
+        What the op is.
     """
 
-    batch: int
-    m: int
-    n: int
-    k: int
-    left_bytes: int = 2
-    right_bytes: int = 2
-    descriptors: bool = False
-    is_k_part: bool = False
-    reduced_columns: int = 0
-    epilogue_bytes: int = 0
-    epilogue_draws_random: bool = False
+    scheduler: ClassVar[str]
+    words: ClassVar[str]
 
     def sizes(self) -> Iterator[int]:
         """The facts that may vary between runs."""
-        yield from (self.batch, self.m)
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,8 +211,8 @@ class Problem:
         The length of a row varies between runs, so it is not cut into a block and tails.
     rows_vary : bool
         The number of rows does.
-    product : Product or None
-        The matrix product that the rest is fused with.
+    core : Core or None
+        The op that the rest is fused with. None where there is no such op.
     device : DeviceProperties
         The device to schedule for.
     """
@@ -258,7 +241,7 @@ class Problem:
     one_run: bool = False
     row_varies: bool = False
     rows_vary: bool = False
-    product: Product | None = None
+    core: Core | None = None
     device: DeviceProperties
 
     def sizes(self) -> Iterator[int]:
@@ -267,8 +250,8 @@ class Problem:
         yield from self.axes
         for stream in self.streams:
             yield from stream.sizes()
-        if self.product is not None:
-            yield from self.product.sizes()
+        if self.core is not None:
+            yield from self.core.sizes()
 
     @property
     def on_cpu(self) -> bool:

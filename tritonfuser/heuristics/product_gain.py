@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..device import DeviceProperties
-from .problem import Product
+from .product import Product
 
 SLOWDOWN = 0.045
 """Share of cuBLAS's time that a generated product takes longer (H200, 4096 cubed: 185 us, cuBLAS

@@ -17,8 +17,11 @@ from . import (
     scan,
     transpose,
 )
+from .cost.kernels import predicted
+from .cost.model import KernelTime
+from .cost.product_time import product_time
 from .params import HeuristicParams
-from .problem import Problem
+from .problem import ElementWork, Problem
 
 
 def _one(problem: Problem) -> int:
@@ -46,6 +49,10 @@ class Scheduler:
     interleave : callable
         What the number of parts should be a multiple of, where parts take rows in turn. 0 where
         each part has neighbouring rows.
+    seconds : callable
+        The time of a kernel by the cost model. None where no kernel runs, and in the interpreter.
+    fields_apart : bool
+        Whether fields of the params can be changed one by one. Else they hang together.
     """
 
     name: str
@@ -53,9 +60,21 @@ class Scheduler:
     propose: Callable[[Problem], HeuristicParams]
     split: Callable[[Problem], int] = _one
     interleave: Callable[[Problem], int] = _none
+    seconds: Callable[[Problem, HeuristicParams, ElementWork], KernelTime | None] = predicted
+    fields_apart: bool = True
 
 
-_OF_PRODUCTS = (Scheduler("matmul", matmul.reject_reason, matmul.propose, matmul.split),)
+OF_CORES = (
+    Scheduler(
+        "matmul",
+        matmul.reject_reason,
+        matmul.propose,
+        matmul.split,
+        seconds=product_time,
+        fields_apart=False,
+    ),
+)
+"""Of kernels that are built around an op: the op's facts name one of these."""
 
 _OF_CO_REDUCED_ROWS = (
     Scheduler("inner_persistent", inner_persistent.reject_reason, inner_persistent.propose),
@@ -63,7 +82,7 @@ _OF_CO_REDUCED_ROWS = (
 
 SCHEDULERS = (
     Scheduler("no_op", no_op.reject_reason, no_op.propose),
-    *_OF_PRODUCTS,
+    *OF_CORES,
     Scheduler("scan", scan.reject_reason, scan.propose),
     Scheduler(
         "inner_outer_persistent",
@@ -92,11 +111,13 @@ SCHEDULERS = (
 )
 """In order of priority: the first that takes a problem schedules it."""
 
+BY_NAME = {row.name: row for row in SCHEDULERS}
+
 
 def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
-    """Those that are asked. Matrix products and rows reduced together have one scheduler each."""
-    if problem.product is not None:
-        return _OF_PRODUCTS
+    """Those that are asked. Kernels around an op and rows reduced together have one each."""
+    if problem.core is not None:
+        return (BY_NAME[problem.core.scheduler],)
     return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS
 
 
@@ -147,3 +168,11 @@ def split(problem: Problem) -> int:
     """In how many parts the reductions of a problem should be done, 1 for one step."""
     scheduler, _ = _first(problem)
     return 1 if scheduler is None else scheduler.split(problem)
+
+
+def kernel_seconds(
+    problem: Problem, params: HeuristicParams, work: ElementWork
+) -> KernelTime | None:
+    """The time of a kernel by the model. None where no kernel runs, and in the interpreter."""
+    row = BY_NAME.get(params.scheduler)
+    return None if row is None else row.seconds(problem, params, work)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from math import inf
 
 from ..heuristics.cost.constants import constants_of
-from ..heuristics.cost.kernels import predicted
 from ..heuristics.cost.model import KernelTime
 from ..heuristics.cost.work import element_work
 from ..heuristics.params import HeuristicParams
 from ..heuristics.problem import ElementWork
+from ..heuristics.schedulers import kernel_seconds
 from ..symbolic.choices import hinted
 from .access.element_work import kernel_work
 from .problem_sizes import env_of
@@ -35,7 +35,7 @@ def _time_by_params(piece: Segment) -> Callable[[HeuristicParams], KernelTime | 
     if piece.problem is None:
         return lambda params: None
     problem, work = hinted(env_of(piece.problem), piece.problem), segment_element_work(piece)
-    return lambda params: predicted(problem, params, work)
+    return lambda params: kernel_seconds(problem, params, work)
 
 
 def kernel_predictors(segmented: SegmentedFusion) -> list[Callable[[HeuristicParams], float]]:

@@ -14,13 +14,12 @@ from functools import lru_cache
 from math import log2
 
 from ..cost.constants import constants_of
-from ..cost.kernels import predicted
 from ..cost.model import FILLED, KernelTime
 from ..cost.registers import most_registers
 from ..cost.tiles import tile_of
-from ..params import HeuristicParams, KernelParams, MatmulParams, ReductionParams
+from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
-from ..schedulers import propose
+from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
@@ -76,7 +75,7 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     rules = propose(problem)
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
-    first = predicted(problem, rules, work)
+    first = kernel_seconds(problem, rules, work)
     if first is None:
         return rules
     launch = constants_of(problem.device).launch_s
@@ -103,7 +102,7 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
     rules = propose(problem)
     if params == rules:
         return ""
-    before, after = (predicted(problem, each, work) for each in (rules, params))
+    before, after = (kernel_seconds(problem, each, work) for each in (rules, params))
     if before is None or after is None:
         return ""
     times = f"{1e6 * after.seconds:.3g} us by the cost model, {1e6 * before.seconds:.3g} us"
@@ -111,10 +110,10 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
 
 
 def _can_vary(problem: Problem, params: KernelParams) -> bool:
-    """Whether fields can be changed one by one. Those of matrix products hang together, as do those
+    """Whether fields can be changed one by one. Those of some schedulers hang together, as do those
     of rows that several programs share, or that one program has to have together."""
     apart = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
-    return apart and not isinstance(params, MatmulParams)
+    return apart and BY_NAME[params.scheduler].fields_apart
 
 
 def _least(problem: Problem, work: ElementWork) -> float:
@@ -194,7 +193,7 @@ def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> Kerne
         return None
     if params.num_stages > 1 and params.num_stages > problem.max_stages(tile.x * tile.r):
         return None
-    found = predicted(problem, params, work)
+    found = kernel_seconds(problem, params, work)
     if found is None or found.may_spill:
         return None
     most = most_registers(problem, params, found.registers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..problem import Problem
+from ..product import product_of
 from .common import powers
 from .space import Alternative, AtMost, Choice, SearchSpace
 
@@ -15,7 +16,7 @@ MOST_OF_TILE = 256 * 128
 
 def matmul_space(problem: Problem) -> SearchSpace:
     """Tile, step along K, warps, stages, order of tiles, and the copy engine."""
-    product = problem.product
+    product = product_of(problem)
     assert product is not None
     width = product.reduced_columns
     sides = tuple(powers(*TILE))

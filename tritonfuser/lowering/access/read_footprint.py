@@ -62,6 +62,11 @@ def is_reducer(node: Node) -> bool:
     return isinstance(op_of(node).form, Reduction | Moments | Scan | Contraction)
 
 
+def is_core(node: Node) -> bool:
+    """Whether a kernel is built around a node, with what comes before it and after it."""
+    return isinstance(op_of(node).form, Contraction)
+
+
 def is_library(node: Node) -> bool:
     """Whether torch runs a node, between kernels."""
     return isinstance(op_of(node).form, Library)

@@ -78,7 +78,7 @@ def common_rows(grouper: Grouper, group: FusionGroup, cut_rows: bool) -> Splits:
 
 
 def _is_plain(group: FusionGroup) -> bool:
-    return not group.scans and group.product is None and group.library is None
+    return not group.scans and group.core is None and group.library is None
 
 
 def _has_data_of(

@@ -23,8 +23,8 @@ from ..legality.params import why_not_params
 from ..legality.scheduler import why_not_scheduler
 from ..schedules import segment_schedule
 from ..segments import Segment
+from .core_facts import CoreFacts
 from .placement import Placement, Scheduled
-from .product_facts import ProductFacts
 from .rewritten import Rewritten
 
 
@@ -49,7 +49,7 @@ class GivenGroups(Placement):
         self._left = set(self._places)
         self._numbers: dict[int, int] = {}
         loads = {name: piece.loads for piece in segments for name in piece.computes}
-        facts = ProductFacts(found.fusion, device, True, misaligned, loads)
+        facts = CoreFacts(found.fusion, device, True, misaligned, loads)
         self._values = {v.name: v for node in found.fusion.nodes for v in node.outs}
         super().__init__(AnchorMaker(found.fusion), facts, device, found.partial)
         self.place_all()

@@ -21,9 +21,9 @@ from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE
 from ..segments import Segment
 from ..tile.arrivals import arrivals
+from .core_facts import CoreFacts
 from .joining import Joining
 from .placement import Placement, Scheduled
-from .product_facts import ProductFacts
 from .questions.kernels import propose, refusals, why_overruled
 from .questions.launches import finishing, shares_launch
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
@@ -67,7 +67,7 @@ class Grouper(Placement):
     def __init__(
         self, found: Rewritten, rules: Rules, co_reduced: frozenset[Value] = frozenset()
     ) -> None:
-        facts = ProductFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
+        facts = CoreFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
         super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
         self.joining = Joining(self.maker, self.problem, co_reduced, rules.device, rules.over_rows)
         self.place_all()

@@ -19,6 +19,7 @@ from ...symbolic.sizes import hint
 from ..access.aliases import BufferView, resolve
 from ..access.read_footprint import (
     ends_kernel,
+    is_core,
     is_library,
     is_materialize,
     is_reducer,
@@ -26,12 +27,12 @@ from ..access.read_footprint import (
 )
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
+from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
-from ..passes.contract_to_mma import is_product
 from ..segments import Segment
+from .core_facts import CoreFacts
 from .problem_facts import problem_of
-from .product_facts import ProductFacts
 
 
 class Scheduled(NamedTuple):
@@ -63,8 +64,8 @@ class Placement(ABC):
         The device to schedule for.
     maker : AnchorMaker
         Of the fusion.
-    facts : ProductFacts
-        Of its matrix products.
+    facts : CoreFacts
+        Of the ops that kernels are built around.
     buffers : dict of Value to BufferView
         Where outputs and operands of torch's ops lie in memory.
     partial : frozenset of Value or None
@@ -79,7 +80,7 @@ class Placement(ABC):
     def __init__(
         self,
         maker: AnchorMaker,
-        facts: ProductFacts,
+        facts: CoreFacts,
         device: DeviceProperties,
         partial: frozenset[Value] | None = None,
     ) -> None:
@@ -174,8 +175,8 @@ class Placement(ABC):
                 self._place(self.maker.materialized(item))
             elif is_scatter(item):
                 self._place_scatter(item)
-            elif is_product(item):
-                self._place_product(item)
+            elif is_core(item):
+                self._place_core(item)
             else:
                 self._place_library(item)
         for value in sorted(self._stored(), key=self._turn):
@@ -195,7 +196,7 @@ class Placement(ABC):
         for node in self.fusion.nodes:
             if is_library(node):
                 values += [v for v in node.operands() if v.is_tensor]
-            elif is_product(node):
+            elif is_core(node):
                 values += self.facts.materialised(node)
         return dict(zip(values, resolve(self.fusion, values), strict=True))
 
@@ -208,7 +209,7 @@ class Placement(ABC):
         depth = self.maker.depth
         found: list[tuple[int, int, Anchor | Node]] = []
         for node in self.fusion.nodes:
-            if ends_kernel(node) or is_product(node):
+            if ends_kernel(node) or is_core(node):
                 found.append((depth[node.out], 2, node))
             elif is_reducer(node):
                 anchor = self.maker.reducer(node)
@@ -230,10 +231,10 @@ class Placement(ABC):
                 self._place_store(root)
         return roots
 
-    def _place_product(self, node: Node) -> None:
-        """A matrix product starts a kernel. What is computed from it may join as its epilogue."""
+    def _place_core(self, node: Node) -> None:
+        """It starts the kernel that is built around it. What is computed from it may join."""
         roots = self._in_memory(self.facts.materialised(node))
-        anchor = self.maker.product(node, roots)
+        anchor = core_row(node).anchor(self.maker, node, roots)
         self._start(self._empty(anchor, roots), anchor, self.graph.writing(roots))
 
     def _place_scatter(self, node: Node) -> None:

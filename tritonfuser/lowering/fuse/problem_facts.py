@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...device import DeviceProperties
-from ...heuristics.problem import Problem, Product, Stream
+from ...heuristics.problem import Problem, Stream
 from ...ir import Value
-from ...ops.builder import as_call, op_of
-from ...ops.mma import product_sizes
-from ...ops.table import Moments, Random
-from ...symbolic.index_expr import Affine, Axis, extent
-from ...symbolic.queries import assume_constant
+from ...ops.builder import op_of
+from ...ops.table import Moments
+from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.legs import legs_of
 from ..access.traffic import Traffic, order_axes
@@ -21,14 +17,14 @@ from ..groups.online_pairs import online_pairs
 from ..legality.row_sharing import why_not_published
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
+from .core_facts import CoreFacts
 from .patches import with_patch
-from .product_facts import ProductFacts
 
 
 def problem_of(
     group: FusionGroup,
     maker: AnchorMaker,
-    facts: ProductFacts,
+    facts: CoreFacts,
     device: DeviceProperties,
     partial: frozenset[Value] | None = None,
 ) -> Problem:
@@ -61,13 +57,13 @@ def problem_of(
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
-        draws_random=_draws(group),
+        draws_random=group.draws_random,
         online_softmax=_online(group, maker),
         vector_elements=_vector(group, traffic, facts, reduced, rows_split),
         one_run=all(_is_run(m.across, t) for m in group.members for t in traffic),
         row_varies=is_size(extent(reduced)),
         rows_vary=is_size(extent(parallel)),
-        product=_product(group, traffic, facts),
+        core=facts.core(group, traffic),
         device=device,
     )
     return found if group.reduced else with_patch(found)
@@ -76,7 +72,7 @@ def problem_of(
 def _vector(
     group: FusionGroup,
     traffic: list[Traffic],
-    facts: ProductFacts,
+    facts: CoreFacts,
     reduced: tuple[Axis, ...],
     rows_split: bool,
 ) -> int:
@@ -104,10 +100,6 @@ def _published(group: FusionGroup) -> int:
     return 0 if why_not_published(group.members, group.depth) else len(group.members)
 
 
-def _draws(group: FusionGroup) -> bool:
-    return any(isinstance(op_of(node).form, Random) for node in group.nodes)
-
-
 def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
     """Whether its reductions are one maximum and sums of exponentials in the same loop."""
     members = {member.node.out: member for member in group.members}
@@ -118,31 +110,6 @@ def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
 
 def _accumulators(member: Member) -> int:
     return 2 if isinstance(op_of(member.node).form, Moments) else 1
-
-
-def _product(group: FusionGroup, traffic: list[Traffic], facts: ProductFacts) -> Product | None:
-    if group.product is None:
-        return None
-    whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
-    found = facts.product(group.product)
-    *_, row, column = group.members[0].index
-    batch, m, _, _ = product_sizes(as_call(group.product))
-    return replace(
-        found,
-        batch=1 if found.batch == 1 else batch,
-        m=m,
-        left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
-        right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
-        reduced_columns=assume_constant(group.width),
-        epilogue_bytes=sum(item.item_bytes for item in whole),
-        epilogue_draws_random=_draws(group),
-    )
-
-
-def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
-    """Bytes that a product's kernel loads for each element of the operand on one side."""
-    along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
-    return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
 
 
 def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:

@@ -10,15 +10,19 @@ from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...heuristics import matmul
 from ...heuristics.integers import ceil_div
-from ...heuristics.problem import Product
+from ...heuristics.product import Product
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...ops.table import Pointwise, View
+from ...symbolic.index_expr import Affine
 from ...symbolic.queries import assume_constant, assume_equal, assume_multiple
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides, resolve
 from ..access.read_footprint import is_library
+from ..access.traffic import Traffic
+from ..groups.fusion_group import FusionGroup
+from ..groups.product_core import reduced_columns
 from ..tile.descriptors import ALIGNMENT, has_descriptors
 
 MOST_TIMES = 2
@@ -64,6 +68,23 @@ class ProductFacts:
         operands = (call.value("arg1"), call.value("arg2"))
         fetched = fetched and all(self._in_rows(node, value) for value in operands)
         return replace(found, descriptors=fetched)
+
+    def core(self, group: FusionGroup, node: Node, traffic: list[Traffic]) -> Product:
+        """What schedulers are told of a product, and of what its kernel fuses with it."""
+        whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
+        found = self.product(node)
+        *_, row, column = group.members[0].index
+        batch, m, _, _ = product_sizes(as_call(node))
+        return replace(
+            found,
+            batch=1 if found.batch == 1 else batch,
+            m=m,
+            left_bytes=max(found.left_bytes, _fetched(group, row, traffic)),
+            right_bytes=max(found.right_bytes, _fetched(group, column, traffic)),
+            reduced_columns=assume_constant(reduced_columns(group)),
+            epilogue_bytes=sum(item.item_bytes for item in whole),
+            epilogue_draws_random=group.draws_random,
+        )
 
     def _sizes(self, node: Node) -> Product:
         call = as_call(node)
@@ -141,6 +162,12 @@ class ProductFacts:
         if value == call.value("arg2"):
             times = ceil_div(product.m, block_m)
         return self.fuse_all or times <= MOST_TIMES
+
+
+def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
+    """Bytes that a product's kernel loads for each element of the operand on one side."""
+    along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
+    return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
 
 
 def bytes_of(value: Value) -> int:

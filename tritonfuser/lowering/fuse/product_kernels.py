@@ -10,16 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...heuristics import matmul
+from ...heuristics.product import product_of
 from ...heuristics.product_gain import FusedWork
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
 from ...symbolic.index_expr import axes_in_order
 from ..groups.fusion_group import FusionGroup
-from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..passes.contract_to_mma import candidates, contract_to_mma, is_product
 from ..product_policy import ProductPolicy
 from .grouper import Grouper, Rules
-from .product_facts import bytes_of
+from .product_facts import ProductFacts, bytes_of
 from .questions.products import is_slow
 from .questions.splits import split
 from .rewritten import Rewritten, in_tiles
@@ -73,14 +74,15 @@ def slow_products(grouper: Grouper) -> frozenset[Value]:
     """The results of products that torch is expected to compute faster, with a kernel behind it."""
     found: set[Value] = set()
     for group in grouper.groups:
-        if group.product is None:
+        if group.core is None or not is_product(group.core):
             continue
         problem = grouper.problem(group)
-        assert problem.product is not None
-        fused = _fused_work(grouper, group, group.product, split(problem)[0])
+        product = product_of(problem)
+        assert product is not None
+        fused = _fused_work(grouper, group, group.core, split(problem)[0])
         alone = not fused.has_epilogue and not fused.prologue_bytes
-        if alone or is_slow(problem.product, fused, grouper.device):
-            found.add(group.product.out)
+        if alone or is_slow(product, fused, grouper.device):
+            found.add(group.core.out)
     return frozenset(found)
 
 
@@ -101,7 +103,7 @@ def tile_parts(grouper: Grouper) -> dict[Value, int]:
     That step reduces the columns that a tile has.
     """
     found: dict[Value, int] = {}
-    products = [g for g in grouper.groups if g.product is not None]
+    products = [g for g in grouper.groups if g.core is not None and is_product(g.core)]
     for group in grouper.groups:
         for start in products:
             if start.number in group.needs and group.depth == 1 and not group.full_outputs:
@@ -110,9 +112,11 @@ def tile_parts(grouper: Grouper) -> dict[Value, int]:
 
 
 def _tile_parts(grouper: Grouper, group: FusionGroup, start: FusionGroup) -> dict[Value, int]:
-    assert start.product is not None
+    assert start.core is not None
     columns = frozenset(axes_in_order(start.members[0].index[-1]))
-    product = grouper.facts.product(start.product)
+    facts = grouper.facts.of(start.core)
+    assert isinstance(facts, ProductFacts)
+    product = facts.product(start.core)
     width = matmul.epilogue_columns(product, grouper.device)
     if not width or product.n == width:
         return {}

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...ir import Value
-from ...ops.builder import as_call
-from ...ops.mma import product_sizes
 from ...symbolic.index_expr import extent
+from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..passes.split_factors import Parts
 from ..segments import Store
@@ -60,10 +59,8 @@ def with_names(cut: str, names: Mapping[int, str]) -> str:
 def reason_of(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
     """Why the nodes of a group are together: ``"9 ops over 4096 x 1000, 1 result stored"``."""
     over = f"{extent(group.parallel)} x {extent(group.reduced)}"
-    if group.product is not None:
-        batch, *sizes = product_sizes(as_call(group.product))
-        over = f"a matrix product of {' x '.join(str(n) for n in sizes)}"
-        over += f", {batch} of them" if batch > 1 else ""
+    if group.core is not None:
+        over = core_row(group.core).words(group.core)
     scattered = sum(s.scatter is not None for s in stores)
     parts = [f"{_count(ops, 'op')} over {over}"]
     if scattered < len(stores):
@@ -73,7 +70,7 @@ def reason_of(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
         parts.append(f"{_count(results, 'result')} stored{boxes}")
     if scattered:
         parts.append(f"{_count(scattered, 'result')} scattered into")
-    if group.depth > 1 and group.product is None:
+    if group.depth > 1 and group.core is None:
         parts.append(f"{group.depth} reductions that depend on one another")
     if group.outer:
         parts.append(f"{_count(len(group.outer), 'reduction')} over the rows")

@@ -65,7 +65,7 @@ def choose_splits(grouper: Grouper, rows: CommonRows, in_turn: bool = True) -> S
 def _over_programs(grouper: Grouper, group: FusionGroup, in_turn: bool) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
-    members = group.members[:1] if group.product else group.outer or group.members
+    members = group.members[:1] if group.core else group.outer or group.members
     wanted = split_over(problem, members, whole=bool(group.outer))
     if not in_turn and not group.outer:
         wanted = _of_neighbours(wanted)

@@ -9,8 +9,7 @@ from ...lazy import cached_property
 from ...ops.builder import as_call
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, extent
-from ..access.read_footprint import Read, ReadFootprint
-from ..passes.contract_to_mma import is_product
+from ..access.read_footprint import Read, ReadFootprint, is_core
 from ..segments import Member, Store
 
 
@@ -99,9 +98,9 @@ class Anchor:
         return self.member.reads
 
     @property
-    def is_product(self) -> bool:
-        """Whether it is a matrix product."""
-        return self.member is not None and is_product(self.member.node)
+    def is_core(self) -> bool:
+        """Whether a kernel is built around it."""
+        return self.member is not None and is_core(self.member.node)
 
     @property
     def sizes(self) -> tuple[int, ...]:

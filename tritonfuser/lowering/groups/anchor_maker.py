@@ -8,7 +8,6 @@ from dataclasses import replace
 from ...ir import Fusion, Node, Value
 from ...lazy import cached_property
 from ...ops.builder import as_call
-from ...ops.mma import product_bias, product_sizes
 from ...ops.table import Scan
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
@@ -116,7 +115,7 @@ class AnchorMaker:
 
     def in_shares(self, anchor: Anchor) -> Anchor | None:
         """A reduction of padded parts over the rows without padding; None for any other anchor."""
-        if anchor.member is None or anchor.is_scan or anchor.is_product:
+        if anchor.member is None or anchor.is_scan or anchor.is_core:
             return None
         member = in_shares(self.fusion, self.axes, anchor.member.node)
         if member is None:
@@ -126,19 +125,6 @@ class AnchorMaker:
         parallel = tuple(axis for axis in domain if axis not in member.across)
         footprint = self.walk(member.reads, self.places)
         return Anchor(anchor.value, parallel, member.across, member.index, footprint, member)
-
-    def product(self, node: Node, stored: frozenset[Value]) -> Anchor:
-        """The anchor of a matrix product, over its result's axes and one of its own."""
-        call = as_call(node)
-        index = self.places[node.out]
-        inner = Axis(f"k{node.out.index}", product_sizes(call)[3])
-        parallel = tuple(self.axes.axis(a) for a in self.axes.domain(node.out))
-        *batch, row, column = index
-        left, right = (*batch, row, digit(inner)), (*batch, digit(inner), column)
-        bias = () if product_bias(call) is None else ((column,),)
-        member = Member(node, index, left, (inner,), (right, *bias))
-        footprint = self.walk(member.reads, self.places, stored)
-        return Anchor(node.out, parallel, (inner,), index, footprint, member)
 
     def store(self, value: Value) -> Anchor:
         """The anchor of a value that is only stored."""

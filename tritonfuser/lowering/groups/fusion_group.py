@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from ...ir import Node, Value
 from ...lazy import cached_property
+from ...ops.builder import op_of
+from ...ops.table import Random
 from ...shapes import Index
-from ...symbolic.index_expr import Axis, extent
-from ..access.read_footprint import Read
-from ..passes.contract_to_mma import is_product
+from ...symbolic.index_expr import Axis
+from ..access.read_footprint import Read, is_core
 from ..segments import Member, Store
 from .anchor import Anchor, Loops
 
@@ -84,14 +85,14 @@ class FusionGroup:
         return Loops.of(self.parallel, self.reduced)
 
     @cached_property
-    def product(self) -> Node | None:
-        """The matrix product that the kernel computes, if any."""
-        return next((m.node for m in self.members if is_product(m.node)), None)
+    def core(self) -> Node | None:
+        """The op that the kernel is built around, if any: that of its first member."""
+        return next((m.node for m in self.members if is_core(m.node)), None)
 
     @property
-    def width(self) -> int:
-        """Columns of the product that its epilogue reduces at a time. 0 for none."""
-        return extent(self.members[1].across) if self.product and len(self.members) > 1 else 0
+    def draws_random(self) -> bool:
+        """Whether random numbers are drawn for each element."""
+        return any(isinstance(op_of(node).form, Random) for node in self.nodes)
 
     @property
     def depth(self) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from ...symbolic.index_expr import axes_in_order, extent
+from ...symbolic.index_expr import extent
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
+from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..segments import Share
 
@@ -53,8 +54,8 @@ def nesting_of(
     if mine is not None:
         over_rows = _of_reduction(anchor, group) is Nesting.OVER_ROWS
         return Nesting.OVER_ROWS if over_rows and _alike(mine, group) else None
-    if anchor.is_product or group.product is not None:
-        found = _in_epilogue(anchor, group)
+    if anchor.is_core or group.core is not None:
+        found = _around_core(anchor, group)
     elif anchor.member is None:
         found = _of_stored(anchor, group, rider_bytes)
     else:
@@ -111,7 +112,7 @@ def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:
 def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     """A reduction of results of a group's rows, where one program has those rows."""
     rows, across = group.loops.rows, anchor.loops.inner
-    if anchor.member is None or anchor.is_scan or group.scans or group.outer or group.product:
+    if anchor.member is None or anchor.is_scan or group.scans or group.outer or group.core:
         return None
     if not across or not across <= rows or anchor.loops.rows != rows - across:
         return None
@@ -122,22 +123,11 @@ def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     return Nesting.CO_REDUCED if reads_rows else None
 
 
-def _in_epilogue(anchor: Anchor, group: FusionGroup) -> Nesting | None:
-    """A value of each element of a product, or a reduction along some of its columns."""
-    if anchor.is_product or anchor.is_scan or group.product is None:
+def _around_core(anchor: Anchor, group: FusionGroup) -> Nesting | None:
+    """Over the axes of the op that a kernel is built around."""
+    if anchor.is_core or anchor.is_scan or group.core is None:
         return None
-    if anchor.member is None:
-        return Nesting.SAME_AXES if anchor.loops.rows == group.loops.rows else None
-    inside = anchor.loops.rows | anchor.loops.inner == group.loops.rows
-    columns = axes_in_order(group.members[0].index[-1])
-    last = columns[len(columns) - len(anchor.reduced) :]
-    fits = inside and set(last) == set(anchor.reduced) and _reduces(group, extent(last))
-    return Nesting.SAME_AXES if fits else None
-
-
-def _reduces(group: FusionGroup, columns: int) -> bool:
-    """Whether a product's epilogue reduces so many columns at a time, or none yet."""
-    return assume_equal(group.width, 0) or assume_equal(group.width, columns)
+    return Nesting.SAME_AXES if core_row(group.core).joins(anchor, group) else None
 
 
 def _of_fewer_elements(anchor: Anchor, group: FusionGroup, most: int | None) -> Nesting | None:

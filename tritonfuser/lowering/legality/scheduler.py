@@ -28,13 +28,12 @@ class _Rule(NamedTuple):
 
 
 def _reduces(problem: Problem) -> bool:
-    """Whether the kernel has reductions, scans or a product."""
-    along = bool(problem.reduction_depth) or problem.scans or problem.product is not None
+    """Whether the kernel has reductions or scans, or is built around an op."""
+    along = bool(problem.reduction_depth) or problem.scans or problem.core is not None
     return along or bool(problem.outer_members)
 
 
 _FLAT = _Rule(lambda p: not _reduces(p), "the kernel has reductions")
-_NO_PRODUCT = _Rule(lambda p: p.product is None, "the kernel has a matrix product")
 _REDUCES = _Rule(_reduces, "the kernel has no reduction")
 _NO_SCAN = _Rule(lambda p: not p.scans, "the kernel has a scan")
 _ROWS = _Rule(lambda p: not p.outer_members, "the kernel reduces over its rows as well")
@@ -50,7 +49,7 @@ _EMPTY = _Rule(
     "there are elements to compute",
 )
 
-_NORMALIZES = (_REDUCES, _NO_PRODUCT, _NO_SCAN, _ROWS)
+_NORMALIZES = (_REDUCES, _NO_SCAN, _ROWS)
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "no_op": (_EMPTY,),
     "pointwise": (_FLAT,),
@@ -60,11 +59,10 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "outer_persistent": (*_NORMALIZES, _APART),
     "inner_outer_persistent": (
         _Rule(lambda p: p.outer_members > 0, "the kernel does not reduce over its rows"),
-        _NO_PRODUCT,
         _NO_SCAN,
     ),
     "scan": (_Rule(lambda p: p.scans, "the kernel has no scan"), _ROWS),
-    "matmul": (_Rule(lambda p: p.product is not None, "the kernel has no matrix product"),),
+    "matmul": (_Rule(lambda p: p.core is not None, "the kernel has no matrix product"),),
 }
 
 
@@ -80,4 +78,6 @@ def why_not_scheduler(scheduler: str, problem: Problem | None) -> str | None:
         return None if scheduler == "expr_eval" else "its scheduler is expr_eval"
     if scheduler == "expr_eval":
         return "torch does not run what is in the kernel"
+    if problem.core is not None and scheduler != problem.core.scheduler:
+        return f"the kernel has {problem.core.words}"
     return next((rule.reason for rule in _RULES[scheduler] if not rule.holds(problem)), None)

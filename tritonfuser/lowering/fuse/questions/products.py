@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....device import DeviceProperties
-from ....heuristics.problem import Product
+from ....heuristics.product import Product
 from ....heuristics.product_gain import FusedWork, gain
 from ....symbolic.choices import choose, env_among
 

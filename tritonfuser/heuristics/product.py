@@ -1,0 +1,57 @@
+"""The facts of a matrix product that a kernel is built around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .problem import Core, Problem
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Product(Core):
+    """A matrix product ``[batch, m, k] x [batch, k, n]``, and what is fused with it.
+
+    Attributes
+    ----------
+    batch, m, n, k : int
+        Its extents.
+    left_bytes, right_bytes : int
+        Bytes loaded for each element of the operand. A prologue that reads several tensors, or
+        wider ones, loads more than the element has.
+    descriptors : bool
+        The device's copy engine (TMA) can load tiles of both operands.
+    is_k_part : bool
+        It is one part of a product whose K was split.
+    reduced_columns : int
+        Columns that a reduction in the epilogue runs over. 0 where there is none.
+    epilogue_bytes : int
+        Bytes that the epilogue reads and writes for each element of the result.
+    epilogue_draws_random : bool
+        The epilogue draws random numbers.
+    """
+
+    scheduler: ClassVar[str] = "matmul"
+    words: ClassVar[str] = "a matrix product"
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    left_bytes: int = 2
+    right_bytes: int = 2
+    descriptors: bool = False
+    is_k_part: bool = False
+    reduced_columns: int = 0
+    epilogue_bytes: int = 0
+    epilogue_draws_random: bool = False
+
+    def sizes(self) -> Iterator[int]:
+        """The facts that may vary between runs."""
+        yield from (self.batch, self.m)
+
+
+def product_of(problem: Problem) -> Product | None:
+    """The matrix product that a kernel is built around, if it is."""
+    return problem.core if isinstance(problem.core, Product) else None
