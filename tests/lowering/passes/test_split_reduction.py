@@ -12,7 +12,11 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
 from tritonfuser.heuristics.integers import divisors
-from tritonfuser.lowering.passes.split_factors import contiguous_factors, splits_well
+from tritonfuser.lowering.passes.factors import (
+    contiguous_factors,
+    factors_of_any,
+    splits_well,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,8 +26,9 @@ from tritonfuser.lowering.passes.split_factors import contiguous_factors, splits
         ((4, 512), 128, (4, 32)),
         ((8192,), 528, (512,)),
         ((97,), 33, (1,)),
-        ((97, 4096), 64, (1, 64)),
-        ((2 * 1009, 4096), 100, (2, 32)),
+        ((97, 4096), 64, (1, 1)),
+        ((2 * 1009, 4096), 100, (2, 1)),
+        ((15221, 10), 10, (1, 1)),
         ((6, 10), 7, (6, 1)),
         ((16,), 16, (1,)),
         ((4, 4), 16, (1, 1)),
@@ -32,6 +37,14 @@ from tritonfuser.lowering.passes.split_factors import contiguous_factors, splits
 )
 def test_split(extents, parts, split):
     assert contiguous_factors(extents, parts) == split
+
+
+@pytest.mark.parametrize(
+    ("extents", "parts", "split"),
+    [((97, 4096), 64, (1, 64)), ((2 * 1009, 4096), 100, (2, 32)), ((4, 512), 128, (4, 32))],
+)
+def test_factors_of_any_dim(extents, parts, split):
+    assert factors_of_any(extents, parts) == split
 
 
 @pytest.mark.parametrize("size", [1, 2, 12, 97, 4096, 3 * 5 * 7 * 11])
@@ -91,6 +104,28 @@ def test_full_reductions(name, shape):
 def test_any_dims(dims):
     body = lambda fd, x: (fd.ops.sum(x, dims), *fd.ops.var_mean(x, dims))  # noqa: E731
     check(body, noise(8, 3, 24, 25), facts=small(8), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "variance"])
+def test_parts_are_whole_along_inner_dims(name):
+    """509 is prime: parts of the 6 would be one element of each run of the 6."""
+    ops = {
+        "sum": lambda fd, x: fd.ops.sum(x, [0, 2]),
+        "max": lambda fd, x: fd.ops.max(x, [0, 2]),
+        "variance": lambda fd, x: fd.ops.var_mean(x, [0, 2], correction=1),
+    }
+    found = check(ops[name], noise(509, 3, 6), facts=small(6), tolerance=1e-4)
+    padded = {n.out for s in found.segmented.segments for n in s.nodes if n.op == "pad"}
+    assert [value.tensor.sizes for value in padded] == [(512, 3, 6)]
+
+
+def test_parts_of_any_dim_where_rows_are_stored_too():
+    """Padded rows would be read once more for the result that is stored of each element."""
+    body = lambda fd, x: (y := fd.ops.mul(x, 2.0), fd.ops.sum(fd.ops.mul(y, y)))  # noqa: E731
+    x = noise(6, 97, 127).transpose(0, 1)
+    found = check(body, x, facts=small(6), tolerance=1e-3)
+    assert all(n.op != "pad" for piece in found.segmented.segments for n in piece.nodes)
+    assert found.segmented.segments[0].outputs[0].tensor.numel == x.numel()
 
 
 def test_batch_norm_statistics_of_images():

@@ -24,7 +24,7 @@ from tests.lowering.harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
-from tritonfuser.lowering.passes.split_factors import Interleaved, interleaved_factors
+from tritonfuser.lowering.passes.factors import interleaved_factors
 from tritonfuser.lowering.tile import aligned_rows
 
 
@@ -219,10 +219,10 @@ def test_rows_of_several_axes(align):
 
 
 def test_parts_in_turn():
-    assert interleaved_factors((4, 510), Interleaved(128, 2)) == (1, 102)
-    assert interleaved_factors((512,), Interleaved(128, 8)) == (128,)
-    assert interleaved_factors((4, 24), Interleaved(16, 8)) == (2, 8)
-    assert interleaved_factors((7,), Interleaved(16, 8)) == (1,)
+    assert interleaved_factors((4, 510), 128, 2) == (1, 102)
+    assert interleaved_factors((512,), 128, 8) == (128,)
+    assert interleaved_factors((4, 24), 16, 8) == (2, 8)
+    assert interleaved_factors((7,), 16, 8) == (1,)
 
 
 def across_rows(fd, x, y, across):

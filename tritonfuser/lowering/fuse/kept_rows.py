@@ -13,7 +13,8 @@ from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import is_size
 from ..groups.fusion_group import FusionGroup
-from ..passes.split_factors import Parts, contiguous_factors
+from ..passes.factors import factors_of_any
+from ..passes.split_factors import Parts
 from ..segments import Member
 from .common_rows import Splits
 from .grouper import Grouper
@@ -70,5 +71,5 @@ def _parts(
         return None
     extents = tuple(extent(dim) for dim in dims)
     inside = tuple(n for n, dim in zip(extents, dims, strict=True) if dim <= shared)
-    shares = iter(contiguous_factors(inside, wanted))
+    shares = iter(factors_of_any(inside, wanted))
     return tuple(next(shares) if dim <= shared else n for n, dim in zip(extents, dims, strict=True))

@@ -9,16 +9,15 @@ from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
 from ...heuristics.integers import ceil_div
 from ...heuristics.problem import Problem
 from ...ir import Node
-from ..passes.split_factors import (
+from ..passes.factors import (
     MAX_SHORTFALL,
-    Interleaved,
-    Parts,
-    Remainder,
     contiguous_factors,
+    factors_of_any,
     interleaved_factors,
     is_near,
-    reduced_extents,
+    splits_well,
 )
+from ..passes.split_factors import Interleaved, Parts, Remainder, by_factors, reduced_extents
 
 
 def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
@@ -37,19 +36,34 @@ def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:
     extents = reduced_extents(node)
     extent = prod(extents)
     multiple = aligned_parts(problem, count, of)
-    wanted = Interleaved(count, of)
-    factors = interleaved_factors(extents, wanted) if of else contiguous_factors(extents, count)
+    wanted = Interleaved(count, of) if of else neighbouring_parts(problem, extents, count)
+    factors = interleaved_factors(extents, count, of) if of else contiguous_factors(extents, count)
     if len(extents) > 1 and not problem.one_run:
-        return wanted if of else count
+        return wanted
     exact = prod(factors)
     vector = _vector_of_rows(problem)
     even = exact % (multiple or 1) == 0 and extent // exact % vector == 0
     if is_near(exact, count) and even and _is_run(extents, factors, bool(of)):
-        return wanted if of else count
+        return wanted
     parts = rounded(count, multiple) or _near(count, extent, vector, problem.device.sm_count)
     if parts < 2 or extent <= 2 * parts:
-        return wanted if of else count
+        return wanted
     return Remainder(parts, multiple)
+
+
+def neighbouring_parts(
+    problem: Problem, extents: tuple[int, ...], count: int, known: tuple[int, ...] | None = None
+) -> int | tuple[int, ...]:
+    """About so many parts of neighbouring elements, padded where no divisors give them.
+
+    Columns have runs across them: parts that are pieces of several rows have whole ones. So these
+    need no padding where any dims have divisors enough.
+    """
+    if not problem.inner and not splits_well(extents, count, known):
+        found = factors_of_any(extents, count, known)
+        if is_near(prod(found), count):
+            return by_factors(extents, found, known)
+    return count
 
 
 def parts_at_size(problem: Problem, extent: int, count: int, multiple: int) -> int:

@@ -1,20 +1,23 @@
-"""How a reduction is split into two steps: the kinds of splits, and the factors of each extent."""
+"""How a reduction is split into two steps: the kinds of splits, and how each cuts the dims."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import gcd, prod
+from math import prod
 
-from ...heuristics.integers import divisors
 from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
-from ...symbolic.queries import assume_equal, assume_less, assume_same_shape, known_divisor
+from ...symbolic.queries import assume_equal, assume_same_shape
 from ...symbolic.sizes import hint, is_size
-
-MAX_SHORTFALL = 2
-"""A split into fewer parts than wanted, by more than this factor, is not worth a second step."""
+from .factors import (
+    contiguous_factors,
+    factors_of_any,
+    interleaved_factors,
+    is_near,
+    splits_well,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,71 +120,32 @@ def reduced_extents(node: Node) -> tuple[int, ...]:
     return tuple(sizes[d] for d in as_call(node).dims())
 
 
-def contiguous_factors(
-    extents: tuple[int, ...], parts: int, known: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """The factor of each reduced extent that the second step reduces, from the outermost on.
-
-    Their product is at most ``parts``, and near it: ``(4, 512), 128 -> (4, 32)``. All are 1 where
-    no divisor gives two parts, or where nothing would be left for the first step.
-
-    Parameters
-    ----------
-    known : tuple of int, optional
-        What divides each extent at all sizes; by default that is asked of the extents.
-    """
-    factors: list[int] = []
-    left = parts
-    for number in known or known_divisors(extents):
-        factors.append(max(d for d in divisors(number) if d <= left))
-        left //= factors[-1]
-    return _unless_whole(factors, extents)
-
-
-def interleaved_factors(
-    extents: tuple[int, ...], wanted: Interleaved, known: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """As ``contiguous_factors`` for interleaved parts: from the innermost extent on.
-
-    ``(4, 510), Interleaved(128, 2) -> (1, 102)``.
-    """
-    factors: list[int] = []
-    left, multiple = wanted.count, wanted.multiple_of
-    for number in reversed(known or known_divisors(extents)):
-        fitting = [d for d in divisors(number) if d <= left]
-        factors.append(max(fitting, key=lambda d: (gcd(d, multiple), d)))
-        left, multiple = left // factors[-1], multiple // gcd(factors[-1], multiple)
-    return _unless_whole(factors[::-1], extents)
-
-
-def known_divisors(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """What divides each extent at all sizes."""
-    return tuple(known_divisor(size) for size in extents)
-
-
-def _unless_whole(factors: Sequence[int], extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The factors, or all 1 where they are the whole extents."""
-    fewer = assume_less(prod(factors), prod(extents))
-    return tuple(factors) if fewer else (1,) * len(extents)
-
-
-def splits_well(extents: tuple[int, ...], parts: int, known: tuple[int, ...] | None = None) -> bool:
-    """Whether the extents have divisors for about as many contiguous parts as wanted."""
-    return is_near(prod(contiguous_factors(extents, parts, known)), parts)
-
-
-def is_near(found: int, parts: int) -> bool:
-    """Whether the parts that divisors give are about as many as wanted; one is no split."""
-    return MAX_SHORTFALL * found >= parts and (found > 1 or parts == 1)
-
-
 def exact_parts(
     extents: tuple[int, ...], parts: int, multiple_of: int, known: tuple[int, ...] | None = None
-) -> int:
-    """The parts without padding: interleaved ones where ``multiple_of`` is not 0."""
-    wanted = Interleaved(parts, multiple_of)
-    found = prod(interleaved_factors(extents, wanted, known)) if multiple_of else 1
-    return found if found > 1 else prod(contiguous_factors(extents, parts, known))
+) -> int | tuple[int, ...] | Interleaved:
+    """The parts without padding: interleaved ones where ``multiple_of`` is not 0.
+
+    ``(97, 4096), 64, 0 -> (1, 64)``: dims behind one that no divisor cuts give factors too.
+    """
+    found = interleaved_factors(extents, parts, multiple_of, known) if multiple_of else (1,)
+    if prod(found) > 1:
+        return Interleaved(prod(found), multiple_of)
+    return by_factors(extents, factors_of_any(extents, parts, known), known)
+
+
+def by_factors(
+    extents: tuple[int, ...], factors: tuple[int, ...], known: tuple[int, ...] | None = None
+) -> int | tuple[int, ...]:
+    """These factors: as their number, where that many contiguous parts have the same."""
+    count = prod(factors)
+    return count if contiguous_factors(extents, count, known) == factors else factors
+
+
+def number_of(parts: int | tuple[int, ...] | Interleaved) -> int:
+    """How many parts there are."""
+    if isinstance(parts, Interleaved):
+        return parts.count
+    return prod(parts) if isinstance(parts, tuple) else parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +188,7 @@ def split_factors(
         return SplitFactors(dict(zip(dims, wanted, strict=True)))
     paddable = isinstance(as_call(node).op.form, Reduction | Moments)
     if isinstance(wanted, Interleaved):
-        factors = interleaved_factors(extents, wanted)
+        factors = interleaved_factors(extents, wanted.count, wanted.multiple_of)
         if prod(factors) > 1 and (not paddable or is_near(prod(factors), wanted.count)):
             return SplitFactors(dict(zip(dims, factors, strict=True)), interleaved=True)
         wanted = wanted.count

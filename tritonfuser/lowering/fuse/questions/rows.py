@@ -8,19 +8,17 @@ from math import prod
 from ....heuristics import schedulers
 from ....heuristics.problem import Problem
 from ....heuristics.programs import leaves_idle, programs_of_share
+from ...passes.factors import interleaved_factors, is_near, splits_well
 from ...passes.split_factors import (
     Interleaved,
     Padded,
     Parts,
     Remainder,
-    contiguous_factors,
     exact_parts,
-    interleaved_factors,
-    is_near,
     longest_extent,
-    splits_well,
+    number_of,
 )
-from ..parts_with_remainder import aligned_parts, parts_at_size
+from ..parts_with_remainder import aligned_parts, neighbouring_parts, parts_at_size
 from ..uneven_shares import (
     UNALIGNED_LOSS,
     UNEVEN_LOSS,
@@ -75,7 +73,7 @@ def parts(problem: Problem) -> tuple[int, int]:
 def are_shared(rows: Rows) -> bool:
     """Whether the extents have divisors for about the parts wanted, and for programs enough."""
     count, of = parts(rows.problem)
-    found = exact_parts(rows.extents, count, of, rows.known)
+    found = number_of(exact_parts(rows.extents, count, of, rows.known))
     if 4 * found >= 3 * count:
         return True
     each = programs_of_share(schedulers.propose(rows.problem))
@@ -99,8 +97,8 @@ def _uneven(rows: Rows, count: int, of: int) -> Padded | None:
 def shares_of(rows: Rows, count: int, of: int) -> Parts:
     """How to share rows out for reductions over them: evenly where that gives shares enough."""
     problem, extents = rows.problem, rows.extents
-    exact = exact_parts(extents, count, of, rows.known)
-    even = Interleaved(exact, of) if of else exact
+    even = exact_parts(extents, count, of, rows.known)
+    exact = number_of(even)
     found = _uneven(rows, count, of)
     if found is None:
         return even
@@ -130,14 +128,17 @@ def way_of(rows: Rows) -> Parts:
     remainder = Remainder(0, aligned_parts(rows.problem, count, of))
     if free and rows.known[0] != rows.extents[0] and many:
         return remainder if rows.equal else Padded(0, 0, interleaved=1 < of <= count)
-    exact = prod(interleaved_factors(rows.extents, Interleaved(count, of), rows.known)) if of else 1
+    exact = prod(interleaved_factors(rows.extents, count, of, rows.known)) if of else 1
     if exact > 1 and (not rows.paddable or is_near(exact, count)):
         return Interleaved(exact, of)
-    if rows.paddable and not splits_well(rows.extents, count, rows.known):
+    if not rows.paddable:
+        return exact_parts(rows.extents, count, 0, rows.known)
+    found = neighbouring_parts(rows.problem, rows.extents, count, rows.known)
+    if isinstance(found, int) and not splits_well(rows.extents, count, rows.known):
         if rows.equal and many:
             return remainder
         return Padded(longest_extent(rows.extents), 0)
-    return prod(contiguous_factors(rows.extents, count, rows.known))
+    return found
 
 
 def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:

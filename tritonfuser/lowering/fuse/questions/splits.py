@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from ....device import CACHE_LINE_BYTES
 from ....heuristics import schedulers
@@ -13,6 +14,7 @@ from ....heuristics.programs import leaves_idle, moved_bytes, programs_of, share
 from ....ops.builder import as_call
 from ....ops.table import Moments, Reduction
 from ....symbolic.choices import choose, choose_number, env_among
+from ...passes.factors import known_divisors
 from ...passes.remainders import may_leave_remainder
 from ...passes.split_factors import (
     Interleaved,
@@ -20,7 +22,7 @@ from ...passes.split_factors import (
     Parts,
     Remainder,
     exact_parts,
-    known_divisors,
+    number_of,
     reduced_extents,
 )
 from ...problem_sizes import env_of
@@ -94,13 +96,12 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
         if count < 2:
             return 1
         if whole:
-            return shares_of(_rows_to_share(problem, members[0]), count, of)
+            return _of_all(members, shares_of(_rows_to_share(problem, members[0]), count, of))
         if reduces and problem.full_outputs:
-            count = _without_padding(problem, members[0], count, of)
-        # Rows that are stored too would be read once more.
-        stored = bool(problem.full_outputs)
-        if env is None and not stored and _may_leave_remainder(problem, members):
-            return remainder_of(problem, members[0].node, count, of)
+            # Rows that are stored too would be read once more.
+            return _of_all(members, _without_padding(problem, members[0], count, of))
+        if env is None and _may_leave_remainder(problem, members):
+            return _of_all(members, remainder_of(problem, members[0].node, count, of))
         return Interleaved(count, of) if of else count
     sizes = reduced_extents(members[0].node)
     moments = any(isinstance(form, Moments) for form in forms)
@@ -117,6 +118,13 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
     return replace(found, count=count)
 
 
+def _of_all(members: Sequence[Member], found: Parts) -> Parts:
+    """The parts of one reduction for several: so many where their dims are not the same."""
+    if isinstance(found, tuple) and len({repr(reduced_extents(m.node)) for m in members}) > 1:
+        return prod(found)
+    return found
+
+
 def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
     """Whether the second steps of all reductions may reduce elements behind the parts.
 
@@ -125,12 +133,14 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
     return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
 
 
-def _without_padding(problem: Problem, member: Member, count: int, of: int) -> int:
+def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts:
     """The parts of rows that a kernel also stores results of, which it would read once more if they
     were padded: those that divide the rows where they are programs enough."""
     exact = exact_parts(reduced_extents(member.node), count, of)
-    programs = exact * programs_of(problem, schedulers.propose(problem))
-    return count if leaves_idle(problem, programs) else exact
+    programs = number_of(exact) * programs_of(problem, schedulers.propose(problem))
+    if leaves_idle(problem, programs):
+        return Interleaved(count, of) if of else count
+    return exact
 
 
 def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
