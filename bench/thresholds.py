@@ -1,8 +1,10 @@
 """``python -m bench.thresholds``: how many comparisons of a fact with a number heuristics have.
 
 A comparison counts where one side is a number (``rows < 64``, ``moved >= MIDDLING``) or scales the
-other (``4 * own >= total``). Numbers are literals, names in capitals, and arithmetic of those. 0
-and 1 alone do not count: they ask whether there is something, or more than one.
+other (``4 * own >= total``). Numbers are literals, names in capitals, arithmetic of those, and
+names of a function that stand for such: ``low, high = SPAN``, ``for most, step in STEPS``,
+``wanted = 16 * sms``. 0 and 1 alone do not count: they ask whether there is something, or more
+than one.
 
 With ``--base REV`` those of a revision stand beside those of the working tree.
 """
@@ -48,14 +50,23 @@ class Comparison:
 
 def comparisons(text: str) -> Iterator[Comparison]:
     """The comparisons of facts with numbers in the text of a module."""
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Compare):
-            continue
-        sides = [node.left, *node.comparators]
-        for left, order, right in zip(sides, node.ops, sides[1:], strict=False):
-            found = _kind(left, right) if isinstance(order, _ORDERS) else None
-            if found is not None:
-                yield Comparison(node.lineno, ast.unparse(node), found == "scaled")
+    for scope in _scopes(ast.parse(text)):
+        names = _meanings(scope)
+        for node in scope:
+            if isinstance(node, ast.Compare):
+                yield from _of_one(node, names)
+
+
+def _of_one(node: ast.Compare, names: Mapping[str, ast.expr]) -> Iterator[Comparison]:
+    """Those of one chain."""
+    written = [node.left, *node.comparators]
+    sides = [(side, _written_out(side, names)) for side in written]
+    for left, order, right in zip(sides, node.ops, sides[1:], strict=False):
+        found = None
+        if isinstance(order, _ORDERS):
+            found = _kind(left[0], right[0]) or _kind(left[1], right[1])
+        if found is not None:
+            yield Comparison(node.lineno, ast.unparse(node), found == "scaled")
 
 
 def _kind(left: ast.expr, right: ast.expr) -> str | None:
@@ -75,6 +86,8 @@ def _is_number(node: ast.expr) -> bool:
         return _is_number(node.operand)
     if isinstance(node, ast.BinOp):
         return _is_number(node.left) and _is_number(node.right)
+    if isinstance(node, ast.IfExp):
+        return _is_number(node.body) and _is_number(node.orelse)
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return bool(name) and name.isupper()
 
@@ -92,6 +105,77 @@ def _scales(side: ast.expr) -> bool:
         if numbers and not _is_plain(numbers[0]):
             return True
     return _scales(side.left) or _scales(side.right)
+
+
+# --- names of a function -------------------------------------------------------------------------
+
+
+def _scopes(module: ast.Module) -> Iterator[list[ast.AST]]:
+    """The nodes of each function, and those of the module outside of functions."""
+    left: list[ast.AST] = [module]
+    while left:
+        scope = [left.pop()]
+        for node in scope:
+            for child in ast.iter_child_nodes(node):
+                (left if isinstance(child, ast.FunctionDef) else scope).append(child)
+        yield scope
+
+
+def _meanings(scope: list[ast.AST]) -> dict[str, ast.expr]:
+    """What names that are bound once stand for."""
+    found: dict[str, ast.expr | None] = {}
+    for node in scope:
+        for name, value in _bound(node):
+            found[name] = value if name not in found else None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """Names that a node binds, and what to; None where that is not plain."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        yield from _pairs(node.targets[0], node.value)
+    elif isinstance(node, ast.For | ast.comprehension):
+        yield from _pairs(node.target, _rows(node.iter))
+    elif isinstance(node, ast.NamedExpr | ast.AnnAssign):
+        yield from _pairs(node.target, node.value)
+    elif isinstance(node, ast.AugAssign):
+        yield from _pairs(node.target, None)
+    elif isinstance(node, ast.arg):
+        yield node.arg, None
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """Names of a target with their parts of a value."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple):
+        values = [_entry(value)] * len(target.elts)
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+            values = list(value.elts)
+        for each, of in zip(target.elts, values, strict=True):
+            yield from _pairs(each, of)
+
+
+def _entry(value: ast.expr | None) -> ast.expr | None:
+    """An entry of a constant table, of which no more is known than that it is constant."""
+    return value if value is not None and _is_number(value) else None
+
+
+def _rows(table: ast.expr) -> ast.expr | None:
+    """A row of a constant table: ``STEPS``, ``STEPS.items()``."""
+    if isinstance(table, ast.Call) and isinstance(table.func, ast.Attribute):
+        return _entry(table.func.value)
+    return _entry(table)
+
+
+def _written_out(side: ast.expr, names: Mapping[str, ast.expr], depth: int = 4) -> ast.expr:
+    """A side with the values of its names in their place."""
+    if isinstance(side, ast.Name) and depth and side.id in names:
+        return _written_out(names[side.id], names, depth - 1)
+    if isinstance(side, ast.BinOp):
+        left, right = (_written_out(part, names, depth) for part in (side.left, side.right))
+        return ast.BinOp(left, side.op, right)
+    return side
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -25,6 +25,15 @@ COUNTED = {
     "own + 3 * more >= total": "scaled",
     "own >= SHARE * total": "scaled",
 }
+NAMED = {
+    "low, high = SPAN\n    return low <= x": "number",
+    "least = 2 if few else 4\n    return x < least": "number",
+    "for most, step in STEPS:\n        if x <= most: pass": "number",
+    "return [n for most, n in STEPS.items() if x <= most]": "number",
+    "wanted = 16 * sms\n    return x < wanted": "scaled",
+    "wave = SHARE * sms\n    most = 2 * wave\n    return x < most": "scaled",
+    "a, b = 4 * n, y\n    return x < a": "scaled",
+}
 FREE = (
     "x > 0",
     "x == 1",
@@ -52,6 +61,25 @@ def test_what_counts(text):
 @pytest.mark.parametrize("text", FREE)
 def test_what_does_not(text):
     assert not [*comparisons(text)]
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_names_that_stand_for_numbers_count_as_these(text):
+    (found,) = comparisons(f"def f(x, few, sms, n, y):\n    {text}")
+    assert ("scaled" if found.scaled else "number") == NAMED[text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "most = f(4)\n    return x < most",
+        "y = 4\n    y = g(x)\n    return x < y",
+        "y //= 2\n    return x < y",
+        "most = a * b\n    return x < most",
+    ],
+)
+def test_other_names_do_not(text):
+    assert not [*comparisons(f"def f(x, y, a, b):\n    {text}")]
 
 
 def test_a_chain_has_each_of_its_comparisons():
