@@ -346,6 +346,18 @@ def test_the_end_of_a_long_row_stays_in_registers(problem, kept):
     assert sum(params.tails) == kept or (not kept and sum(params.tails) < params.block_r)
 
 
+@pytest.mark.parametrize("row", [30000, 33000, 36864, 37120, 38000, 40960])
+def test_rows_with_two_results_are_whole_as_long_as_an_sm_has_registers(row):
+    params = schedulers.propose(long(row, loads=2, stores=2))
+    assert params.persistent and params.num_warps == 32
+
+
+@pytest.mark.parametrize("row", [20480, 29696, 41000])
+def test_others_are_looped_over(row):
+    """The cache holds the shorter ones, the registers of an SM do not hold the longer ones."""
+    assert not schedulers.propose(long(row, loads=2, stores=2)).persistent
+
+
 def test_loops_alternate_direction_where_rows_are_more_than_the_cache_keeps():
     assert not schedulers.propose(long(20480)).backwards
     assert schedulers.propose(long(73728, loads=2)).backwards

@@ -23,8 +23,8 @@ WORKING_REGISTERS = 24
 WHOLE_SM_WARPS = 32
 """Warps of a program that has an SM for itself."""
 
-WHOLE_SM_ROW = (1 << 15, 36 << 10)
-"""Elements of a row, least and most, that a program with an SM for itself keeps."""
+ROWS_OF_SM = 4
+"""Rows of an SM at a time, where programs have 16 warps."""
 
 RANDOM_WORDS = 4
 """Random words of one draw. In rows of a length that is no multiple of it they move between
@@ -33,12 +33,9 @@ lanes."""
 MAX_TWO_STEP_ROW = 16384
 """Longest row, in elements, that loops read in two steps, of 16 warps at most."""
 
-L2_ROW = 24576
-"""Longest row, in elements, of which the L2 cache of an H200 holds four for each SM."""
-
-MAX_OPS_OF_KEPT_ROWS = 48
-"""Ops of a kernel that keeps rows as they are loaded through a chain of reductions. With more, too
-many results are computed once more behind the reductions."""
+MAX_RANDOM_ROW = 24576
+"""Elements of a row of random numbers that a program with an SM for itself keeps, at most: 24 a
+thread."""
 
 
 class LoopStep(NamedTuple):
@@ -58,23 +55,23 @@ CO_REDUCED_STEP = LoopStep(4096, 16)
 """The step of rows that are reduced together: elements of all these rows. H200, backward of a group
 norm of 256 x 64 x 112 x 112: 536 us by this step, 712 by (4096, 32)."""
 
-STEPS = ((2 * L2_ROW, LoopStep(8192, 32)),)
-"""Longest row in elements -> step, where a lane has one accumulator. H200, rmsnorm of 16384 x
-20480: 311 us by (8192, 32), 323 by (4096, 16); with a residual 637 and 810."""
+STEPS = ((2, LoopStep(8192, 32)),)
+"""Rows of an SM that the L2 cache holds -> step, where a lane has one accumulator. H200, rmsnorm of
+16384 x 20480: 311 us by (8192, 32), 323 by (4096, 16); with a residual 637 and 810."""
 
 ACCUMULATOR_STEPS = (
-    (L2_ROW, LoopStep(4096, 16)),
-    (2 * L2_ROW, LoopStep(4096, 32)),
-    (4 * L2_ROW, LoopStep(8192, 32)),
+    (ROWS_OF_SM, LoopStep(4096, 16)),
+    (2, LoopStep(4096, 32)),
+    (1, LoopStep(8192, 32)),
 )
-"""Longest row in elements of 2 bytes -> step, where a lane has several accumulators: a mean and a
-variance, a maximum and a sum. Two programs of 32 warps with long steps have no room for these.
-H200: softmax of 16384 x 20480 took 317 us by (4096, 16), 425 by (8192, 32); of 2048 x 73728 202 and
-171; a layer norm of 2048 x 73728 in float32 384 us by (16384, 32), 432 by (8192, 32)."""
+"""The same where a lane has several accumulators: a mean and a variance, a maximum and a sum. Two
+programs of 32 warps with long steps have no room for these. H200: softmax of 16384 x 20480 took 317
+us by (4096, 16), 425 by (8192, 32); of 2048 x 73728 202 and 171; a layer norm of 2048 x 73728 in
+float32 384 us by (16384, 32), 432 by (8192, 32)."""
 
-RANDOM_STEPS = ((8 * L2_ROW, LoopStep(4096, 16)),)
-"""Longest row in bytes -> step, where random numbers are drawn, which take registers. H200, layer
-norm of a dropout of 16384 x 36864: 1725 us by (4096, 16), 2154 by (4096, 32)."""
+RANDOM_STEPS = ((1, LoopStep(4096, 16)),)
+"""The same where random numbers are drawn, which take registers. H200, layer norm of a dropout of
+16384 x 36864: 1725 us by (4096, 16), 2154 by (4096, 32)."""
 
 LONGEST_RANDOM_STEP = LoopStep(8192, 32)
 """The step of longer rows that draw random numbers."""
@@ -102,8 +99,6 @@ def fits_two_programs_per_sm(problem: Problem, tile: int, warps: int) -> bool:
     device = problem.device
     working = warps * device.warp_size * WORKING_REGISTERS
     if problem.co_reduced > 1 and problem.reduction_depth > 1:
-        if problem.ops_per_element > MAX_OPS_OF_KEPT_ROWS:
-            return False
         registers = _packed_registers(problem, tile)
     else:
         per_element = sum(ceil_div(s.item_bytes, 4) for s in problem.large_loads)
@@ -122,14 +117,20 @@ def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
     It also pays where a mean and variance are computed of random numbers, which loops would draw
     again. H200, layer norm of a dropout of 16384 x 20480: 832 us in registers, 880 by loops.
     """
-    device = problem.device
-    working = WHOLE_SM_WARPS * device.warp_size * WORKING_REGISTERS
-    if _packed_registers(problem, tile) + working > device.registers_per_sm:
+    if fits_registers(tile) or not _fits_whole_sm(problem, tile):
         return False
     if problem.accumulators > 1:
-        return problem.draws_random and not fits_registers(tile) and tile <= L2_ROW
-    least, most = WHOLE_SM_ROW
-    return least <= tile <= most and len(problem.full_stores) > 1
+        return problem.draws_random and tile <= MAX_RANDOM_ROW
+    several = len(problem.full_stores) > 1
+    return several and not cache_holds(problem, tile * _widest(problem), ROWS_OF_SM)
+
+
+def _fits_whole_sm(problem: Problem, elements: int) -> bool:
+    """Whether the registers of an SM hold so many elements, as they lie in memory, for one
+    program."""
+    device = problem.device
+    working = WHOLE_SM_WARPS * device.warp_size * WORKING_REGISTERS
+    return _packed_registers(problem, elements) + working <= device.registers_per_sm
 
 
 def _packed_registers(problem: Problem, tile: int) -> int:
@@ -142,6 +143,17 @@ def _read_bytes(problem: Problem) -> int:
     return sum(s.item_bytes for s in problem.large_loads)
 
 
+def _widest(problem: Problem) -> int:
+    """Bytes of the widest element that is read."""
+    return max((s.item_bytes for s in problem.large_loads), default=2)
+
+
+def cache_holds(problem: Problem, row_bytes: int, rows: int) -> bool:
+    """Whether the L2 cache holds so many rows of each SM, beside as many bytes that are written."""
+    device = problem.device
+    return 2 * rows * device.sm_count * row_bytes <= device.l2_bytes
+
+
 # --- loops ---------------------------------------------------------------------------------------
 
 
@@ -152,24 +164,25 @@ def loop_step(problem: Problem) -> LoopStep:
     The longer the rows, the fewer programs an SM should have, each with more loads in flight.
     """
     row = problem.reduced * problem.co_reduced
-    widest = max((s.item_bytes for s in problem.large_loads), default=2)
     if not problem.full_outputs:
         return READ_ONCE_STEP
     if problem.co_reduced > 1:
         return CO_REDUCED_STEP
-    if problem.draws_random and row > L2_ROW // 2:
-        return _step_in(RANDOM_STEPS, row * widest, LONGEST_RANDOM_STEP)
+    if problem.draws_random:
+        return _step_in(problem, RANDOM_STEPS, LONGEST_RANDOM_STEP)
     if row <= MAX_TWO_STEP_ROW:
         half = next_power_of_2(row) // 2
         return LoopStep(half, warps_for(half, 16, most=WHOLE_SM_WARPS))
-    if problem.accumulators > 1:
-        return _step_in(ACCUMULATOR_STEPS, row * widest // 2, LONGEST_STEP)
-    return _step_in(STEPS, row, LONGEST_STEP)
+    steps = ACCUMULATOR_STEPS if problem.accumulators > 1 else STEPS
+    return _step_in(problem, steps, LONGEST_STEP)
 
 
-def _step_in(steps: tuple[tuple[int, LoopStep], ...], row: int, longest: LoopStep) -> LoopStep:
-    """The step of the first limit that a row does not exceed."""
-    return next((step for limit, step in steps if row <= limit), longest)
+def _step_in(
+    problem: Problem, steps: tuple[tuple[int, LoopStep], ...], longest: LoopStep
+) -> LoopStep:
+    """The step of the first number of rows that the L2 cache holds."""
+    row = problem.reduced * problem.co_reduced * _widest(problem)
+    return next((step for rows, step in steps if cache_holds(problem, row, rows)), longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +212,30 @@ def kept_end(problem: Problem) -> KeptEnd | None:
     271 and 238, of 16384 x 36864, with half as long an end, 822 and 896. Random numbers of the end
     are drawn once: a layer norm of a dropout of 16384 x 36864 took 1565 and 1690.
     """
-    row, loads = problem.reduced, problem.large_loads
-    if row <= L2_ROW or not _end_fits(problem):
+    row = problem.reduced * _widest(problem)
+    if cache_holds(problem, row, ROWS_OF_SM) or not _end_fits(problem):
         return None
-    long = row > 2 * L2_ROW
+    found = _end(problem, long=not cache_holds(problem, row, 2))
+    # Loops have a step to read at least.
+    return found if found is not None and found.kept + found.step <= problem.reduced else None
+
+
+def _end(problem: Problem, long: bool) -> KeptEnd | None:
+    """The end that pays, by whether the L2 cache holds less than two rows of each SM."""
     if problem.draws_random and problem.accumulators > 1:
-        wide = any(stream.item_bytes > 2 for stream in loads)
-        return KeptEnd(16384 if wide else 32768, 8192) if long else KeptEnd(8192, 4096, 16)
-    if len(loads) > 1 and len(problem.full_stores) == 1:
+        if not long:
+            return KeptEnd(8192, 4096, 16)
+        return KeptEnd(32768 // ceil_div(_widest(problem), 2), 8192)
+    if len(problem.large_loads) > 1 and len(problem.full_stores) == 1:
         return None if long or problem.accumulators > 1 else KeptEnd(16384, 4096)
     return KeptEnd(32768, 8192) if long else None
 
 
 def _end_fits(problem: Problem) -> bool:
-    """Whether registers hold an end of 32 elements a thread without spills."""
+    """Whether registers hold an end of 32 elements a thread without spills.
+
+    Of two tensors often the sum is kept, and of more nobody says how many.
+    """
     narrow = all(stream.item_bytes <= 4 for stream in problem.streams)
     moving_words = problem.draws_random and problem.reduced % RANDOM_WORDS
     few = len(problem.large_loads) <= 2 and not moving_words
@@ -227,8 +250,6 @@ def pays_backwards(problem: Problem, step: int, kept: int = 0) -> bool:
     not: rmsnorm with a residual over 2048 x 73728 in float32 755 us and 817; a layer norm with two
     accumulators and the longest step 401 and 385.
     """
-    device = problem.device
-    row = problem.reduced * problem.co_reduced - kept
-    rows = row * _read_bytes(problem) * device.sm_count
+    row = (problem.reduced * problem.co_reduced - kept) * _read_bytes(problem)
     longest = step >= LONGEST_STEP.elements and problem.accumulators > 1
-    return 2 * rows >= device.l2_bytes and not longest
+    return not cache_holds(problem, row, 1) and not longest
