@@ -2,35 +2,39 @@
 
 Takes problems without reductions whose tiles have a second side (``across``). Decides the lengths
 of both sides, so that loads and stores of either direction move whole sectors: those of the least
-time by the cost model.
+time by the cost model, or a square where that takes about as long.
 """
 
 from __future__ import annotations
 
+from math import log2
+
 from .cost.kernels import predicted
-from .integers import next_power_of_2
+from .integers import next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
+from .one_wave import spread_items
 from .params import HeuristicParams, TransposeParams
 from .problem import ElementWork, Problem
 from .requirements import FLAT, first_reason
 
-SIDE = 64
-"""Elements of a side of a tile. Half of that for items of 8 bytes, and for 4 bytes where tiles are
-few."""
-
 INTERPRETER_SIDE = 512
 """Elements of the crossing side in the interpreter."""
 
-TALL_TILES_PER_SM = 16
-"""Tiles for each SM from which on they are twice as tall. H200, a sum of 16384 x 36864 with a
-transposed tensor: 853 us by tall tiles, 878 by squares of 4 warps."""
+TILE_ELEMENTS = (4096, 2048, 1024)
+"""Elements of a tile. With fewer a tile has less than a sector along one of its sides."""
+
+LONGEST_SIDE = 256
+"""Elements of the crossing side, at most."""
 
 GAIN = 0.95
 """Share of the time of a square tile, below which another one takes its place: what the model's
 times are worth."""
 
+MAX_WARPS = 8
+"""Warps of a program, at most, but for those whose threads have few elements."""
+
 THREAD_ELEMENTS = 16
-"""Elements of a thread: 4096 of a tile with 8 warps."""
+"""Elements of a thread, at most: 4096 of a tile with 8 warps."""
 
 HEAVY_THREAD_ELEMENTS = 8
 """Elements of a thread where ops or loads are many. H200, seven kernels of random definitions with
@@ -51,46 +55,40 @@ def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         block_y = min(y, INTERPRETER_SIDE)
         return TransposeParams(block_x=min(x, INTERPRETER_ELEMENTS // block_y), block_y=block_y)
-    best = _square(problem, x, y)
+    tiles = sorted(_tiles(problem, x, y), key=_off_square)
     if not problem.axes:
-        return best
-    least = GAIN * _seconds(problem, best)
-    for params in _others(problem, x, y):
-        seconds = _seconds(problem, params)
-        if seconds < least:
-            best, least = params, seconds
-    return best
+        return tiles[0]
+    seconds = {params: _seconds(problem, params) for params in tiles}
+    square, best = tiles[0], min(tiles, key=seconds.__getitem__)
+    return best if seconds[best] < GAIN * seconds[square] else square
 
 
-def _square(problem: Problem, x: int, y: int) -> TransposeParams:
-    """A square tile, a tall one where tiles are many, or a low one where ops or loads are."""
-    sms = problem.device.sm_count
-    few = problem.parallel < 4 * sms * SIDE * SIDE
-    side = SIDE if problem.widest <= (2 if few else 4) else SIDE // 2
-    warps = 8 if side == SIDE else 4
-    tall = problem.parallel >= TALL_TILES_PER_SM * sms * side * 2 * side
-    block_y = 2 * side if tall else side
-    if _is_heavy(problem):
-        block_y = HEAVY_THREAD_ELEMENTS * warps * problem.device.warp_size // side
-    return TransposeParams(block_x=min(x, side), block_y=min(y, block_y), num_warps=warps)
+def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:
+    """Tiles of each size, wide to tall, each once; the largest first."""
+    each, most = _elements_of_thread(problem)
+    found: dict[TransposeParams, None] = {}
+    for elements in TILE_ELEMENTS:
+        block_y = min(y, LONGEST_SIDE)
+        while block_y > 1:
+            block_x = min(x, elements // block_y)
+            warps = warps_for(block_x * block_y, each, most)
+            found[TransposeParams(block_x=block_x, block_y=block_y, num_warps=warps)] = None
+            block_y //= 2
+    return [*found]
 
 
-def _is_heavy(problem: Problem) -> bool:
-    return problem.has_many_loads or problem.has_many_ops
+def _elements_of_thread(problem: Problem) -> tuple[int, int]:
+    """Elements of a thread, and the most warps: few elements where their loads, or what is computed
+    of them, take registers, and where there are few for each thread of the device."""
+    heavy = problem.has_many_loads or problem.has_many_ops
+    most = HEAVY_THREAD_ELEMENTS if heavy else THREAD_ELEMENTS
+    warps = MAX_WARPS * THREAD_ELEMENTS // most
+    return min(most, spread_items(problem.device, problem.parallel)), warps
 
 
-def _others(problem: Problem, x: int, y: int) -> list[TransposeParams]:
-    """Other tiles: of 2048 or 4096 elements, wide and tall."""
-    found: list[TransposeParams] = []
-    each = HEAVY_THREAD_ELEMENTS if _is_heavy(problem) else THREAD_ELEMENTS
-    for elements in (2048, 4096):
-        warps = elements // (each * problem.device.warp_size)
-        for block_y in (2, 4, 8, 16, 32, 64, 128, 256):
-            block_x = elements // block_y
-            if block_y <= y and block_x <= x:
-                sides = TransposeParams(block_x=block_x, block_y=block_y, num_warps=max(warps, 1))
-                found.append(sides)
-    return found
+def _off_square(params: TransposeParams) -> float:
+    """By how many doublings the sides of a tile are apart."""
+    return abs(log2(params.block_x / params.block_y))
 
 
 def _seconds(problem: Problem, params: TransposeParams) -> float:
