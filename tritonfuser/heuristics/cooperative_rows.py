@@ -18,6 +18,7 @@ from math import gcd
 
 from ..device import MAX_REGISTERS_PER_THREAD, VECTOR_BYTES
 from .integers import ceil_div
+from .long_rows import fits_registers
 from .params import MAX_TAILS, InnerOuterPersistentParams
 from .problem import L2_SPEEDUP, Problem
 from .row_tiling import block_and_tails, row_alignment
@@ -228,7 +229,7 @@ def _seconds_of_two_reads(problem: Problem) -> float:
     loaded, stored = _element_bytes(problem)
     elements = problem.parallel * problem.reduced
     moved = (loaded + stored) * elements + _read_again(problem, problem.parallel)
-    if PROGRAMS_PER_SM * problem.reduced * _words(problem) > device.registers_per_sm:
+    if not fits_registers(problem.reduced * _words(problem)):
         moved += _read_again(problem, PROGRAMS_PER_SM * device.sm_count)
     return moved / (READ_SHARE * device.bandwidth_bytes_per_s) + 3 * device.launch_s
 
@@ -287,6 +288,5 @@ def _stages(problem: Problem, chosen: CooperativeSplit) -> int:
     """
     stage = 2 * chosen.width * sum(s.item_bytes for s in problem.full_loads)
     room = problem.device.shared_bytes_per_sm // PROGRAMS_PER_SM - RESERVED_SHARED_BYTES
-    if 2 * stage <= room:
-        return MAX_STAGES
-    return 2 if 3 * stage <= 2 * room else 1
+    ahead = MAX_STAGES - 1
+    return MAX_STAGES if ahead * stage <= room else 1

@@ -140,7 +140,7 @@ def _looped(problem: Problem, block_x: int) -> HeuristicParams:
     step = loop_step(problem)
     block_r = min(step.elements // block_x, next_power_of_2(problem.reduced))
     # With a single block, the block and its tails would all be in registers.
-    has_tails = problem.reduced >= 2 * block_r and problem.co_reduced == 1
+    has_tails = problem.reduced // block_r > 1 and problem.co_reduced == 1
     tails = loop_tails(problem, block_r, max_tails(problem.accumulators))
     return InnerPersistentParams(
         block_x=block_x,

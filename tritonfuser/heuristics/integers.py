@@ -13,6 +13,11 @@ def next_power_of_2(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
+def floor_power_of_2(n: int) -> int:
+    """The largest power of two that is at most ``n``, which is 1 or more."""
+    return 1 << n.bit_length() - 1
+
+
 def is_power_of_two(n: int) -> bool:
     """Whether a number is 1, 2, 4, ..."""
     return n > 0 and n & (n - 1) == 0

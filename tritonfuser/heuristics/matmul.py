@@ -32,8 +32,14 @@ have no room for the largest tiles."""
 GROUP_M = 8
 """Rows of tiles that share columns of the right operand in L2."""
 
+MAX_PARTS = 2
+"""Parts of an epilogue, at most."""
+
 TWO_PART_COLUMNS = 256
 """Columns of a tile from which its epilogue runs in two parts. Half of that for heavy epilogues."""
+
+MAX_STAGES = 5
+"""Steps along K whose operands are in flight, where shared memory has room."""
 
 MAX_SMALL_TILE = 128 * 128
 """Elements of a tile that every device's registers hold."""
@@ -91,8 +97,7 @@ def propose(problem: Problem) -> HeuristicParams:
             block_m=block_m, block_n=block_n, block_k=block_k, group_m=1, parts=parts
         )
     persistent = product.descriptors and _tiles(product, block_m, block_n) > device.sm_count
-    fitting = _room(product, device, block_m, block_n) // _stage(product, block_m, block_n, block_k)
-    most = 4 if block_n >= TWO_PART_COLUMNS else 5
+    fitting = _fitting_stages(product, device, block_m, block_n, block_k)
     return MatmulParams(
         block_m=block_m,
         block_n=block_n,
@@ -102,7 +107,7 @@ def propose(problem: Problem) -> HeuristicParams:
         parts=parts,
         descriptors=persistent,
         num_warps=warps,
-        num_stages=max(1, min(fitting, most, ceil_div(product.k, block_k))),
+        num_stages=max(1, min(fitting, MAX_STAGES, ceil_div(product.k, block_k))),
     )
 
 
@@ -136,9 +141,9 @@ def epilogue_columns(product: Product, device: DeviceProperties) -> int:
 def epilogue_parts(product: Product, block_n: int) -> int:
     """In how many column parts of a tile the epilogue runs."""
     if product.reduced_columns:
-        return 2 if block_n == 2 * product.reduced_columns else 1
+        return max(1, min(MAX_PARTS, block_n // product.reduced_columns))
     least = TWO_PART_COLUMNS // 2 if _is_heavy(product) else TWO_PART_COLUMNS
-    return 2 if block_n >= least else 1
+    return MAX_PARTS if block_n >= least else 1
 
 
 def _tiles(product: Product, block_m: int, block_n: int) -> int:
@@ -179,11 +184,19 @@ def _keeps_columns(block_n: int, product: Product) -> bool:
 
 
 def _fits(row: ProductTile, product: Product, device: DeviceProperties) -> bool:
-    """Whether shared memory holds two stages, and registers the tile."""
+    """Whether shared memory holds more than one stage, and registers the tile."""
     m, n = row.block_m, row.block_n
-    enough = 2 * _stage(product, m, n, row.block_k) <= _room(product, device, m, n)
+    enough = _fitting_stages(product, device, m, n, row.block_k) > 1
     large = device.holds_large_product_tiles and not _is_heavy(product)
     return enough and (m * n <= MAX_SMALL_TILE or large)
+
+
+def _fitting_stages(
+    product: Product, device: DeviceProperties, block_m: int, block_n: int, block_k: int
+) -> int:
+    """Steps along K whose operands shared memory holds at a time."""
+    room = _room(product, device, block_m, block_n)
+    return room // _stage(product, block_m, block_n, block_k)
 
 
 def _stage(product: Product, block_m: int, block_n: int, block_k: int) -> int:

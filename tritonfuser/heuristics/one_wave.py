@@ -6,7 +6,7 @@ Nothing hides what a thread waits for there, so that a kernel takes as long as o
 from __future__ import annotations
 
 from ..device import MAX_THREADS_PER_BLOCK, VECTOR_BYTES, DeviceProperties
-from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
+from .integers import TUNED_WARP_SIZE, ceil_div, floor_power_of_2, next_power_of_2
 from .programs import following_s
 
 EXCHANGE_LANES = 16
@@ -35,7 +35,7 @@ MAX_WARPS = MAX_THREADS_PER_BLOCK // TUNED_WARP_SIZE
 
 def run_at_once(device: DeviceProperties, programs: int, warps: int) -> bool:
     """Whether a device has room for the threads of so many programs at the same time."""
-    return programs * warps * TUNED_WARP_SIZE <= device.sm_count * device.max_threads_per_sm
+    return programs * warps * device.warp_size <= device.sm_count * device.max_threads_per_sm
 
 
 def spread_items(device: DeviceProperties, elements: int, loads: bool = True) -> int:
@@ -49,7 +49,7 @@ def spread_items(device: DeviceProperties, elements: int, loads: bool = True) ->
     """
     lanes = device.sm_count * int(device.rates.issue)
     if not loads:
-        return max(next_power_of_2(elements // lanes + 1) // 2, 1)
+        return floor_power_of_2(max(elements // lanes, 1))
     room = device.sm_count * device.max_threads_per_sm
     vector = min(ceil_div(elements, lanes), VECTOR_BYTES // 4)
     return next_power_of_2(max(vector, ceil_div(elements, room)))

@@ -274,14 +274,15 @@ class Problem:
         where other programs want its other elements. Tensors for which that takes less time than a
         launch do not count.
         """
-        return not self.on_cpu and self._takes_a_launch(self.crossing_streams)
+        launch = self.device.launch_s
+        return not self.on_cpu and self._seconds_of_sectors(self.crossing_streams) > launch
 
     @property
     def crossing_loses(self) -> bool:
         """Whether the sectors that such tensors take in a kernel with one row a program cost more
         than kernels with other tiles, which read all tensors once more."""
-        fetched = _fetched(self.crossing_streams)
-        return self.crosses and fetched > L2_SPEEDUP * sum(s.total_bytes for s in self.streams)
+        once = sum(s.total_bytes for s in self.streams) / self.device.bandwidth_bytes_per_s
+        return self.crosses and self._seconds_of_sectors(self.crossing_streams) > once
 
     @property
     def crossing_streams(self) -> list[Stream]:
@@ -298,11 +299,12 @@ class Problem:
         """
         known = [s for s in self.large_streams if s.x_stride and s.r_stride]
         apart = [s for s in known if 1 not in (s.x_stride, s.r_stride)]
-        return not self.on_cpu and self._takes_a_launch(apart)
+        return not self.on_cpu and self._seconds_of_sectors(apart) > self.device.launch_s
 
-    def _takes_a_launch(self, streams: list[Stream]) -> bool:
-        """Whether fetching a sector for each element of tensors takes longer than a launch."""
-        return _fetched(streams) > L2_SPEEDUP * self.device.launch_bytes
+    def _seconds_of_sectors(self, streams: list[Stream]) -> float:
+        """Seconds to fetch a sector from the L2 cache for each element of tensors."""
+        fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
+        return fetched / (L2_SPEEDUP * self.device.bandwidth_bytes_per_s)
 
     @property
     def normalizes(self) -> bool:
@@ -364,8 +366,3 @@ class Problem:
         room = self.device.stage_bytes_per_block
         step = elements * sum(s.item_bytes for s in self.full_loads)
         return 1 + room // max(step, 1)
-
-
-def _fetched(streams: list[Stream]) -> int:
-    """Bytes of a sector for each element of tensors."""
-    return sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)

@@ -127,14 +127,18 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
     nobody else does: each is taken to move its bytes at the share of the device's bandwidth that a
     multiprocessor has, and to wait for each step behind the first.
     """
-    problem, device = facts.problem, facts.problem.device
-    if problem.on_cpu:
+    if facts.problem.on_cpu:
         return None
     made = _as_last(facts)
-    alone = moved_bytes(problem) / max(facts.counters, 1)
+    return made if _last_s(facts, made) < following_s(facts.problem.device) else None
+
+
+def _last_s(facts: Finishing, made: KernelParams) -> float:
+    """Seconds from the last store of the others to the end of a last program."""
+    device = facts.problem.device
+    alone = moved_bytes(facts.problem) / max(facts.counters, 1)
     moving = alone * device.sm_count / device.bandwidth_bytes_per_s
-    waiting = (_steps(facts, made) - 1) * STEP_S
-    return made if ARRIVAL_S + moving + waiting < following_s(device) else None
+    return ARRIVAL_S + moving + (_steps(facts, made) - 1) * STEP_S
 
 
 def _steps(facts: Finishing, made: KernelParams) -> int:
@@ -210,9 +214,14 @@ def saves_by_sharing(facts: Sharing) -> bool:
     warps, wanted = facts.launch.num_warps, facts.other.num_warps
     if _least_warps(facts.other) > MAX_FEWER_WARPS * warps or warps > MAX_MORE_WARPS * wanted:
         return False
-    loss = SHARED_LOSS if warps == wanted else OTHER_WARPS_LOSS
-    saved = following_s(facts.device)
-    return loss * facts.moved / facts.device.bandwidth_bytes_per_s < saved
+    return _shared_s(facts) < following_s(facts.device)
+
+
+def _shared_s(facts: Sharing) -> float:
+    """Seconds that segments lose because the registers, or the warps, of one are those of all."""
+    alike = facts.launch.num_warps == facts.other.num_warps
+    loss = SHARED_LOSS if alike else OTHER_WARPS_LOSS
+    return loss * facts.moved / facts.device.bandwidth_bytes_per_s
 
 
 def _least_warps(params: KernelParams) -> int:

@@ -75,8 +75,19 @@ def _long_rows_lose(problem: Problem, programs: int, row: int) -> bool:
     They read rows that lie along memory twice, by all SMs. One kernel reads rows that fit in
     registers once, by as many SMs as it has programs.
     """
+    together = _seconds_once(problem) / share_of_bandwidth(problem, programs)
+    if not fits_registers(row):
+        together *= PASSES_APART
+    return together > _seconds_apart(problem)
+
+
+def _seconds_apart(problem: Problem) -> float:
+    """Seconds of separate kernels, with two more launches: of the parts that rows are split into,
+    and of what follows."""
+    return PASSES_APART * _seconds_once(problem) + 2 * problem.device.launch_s
+
+
+def _seconds_once(problem: Problem) -> float:
+    """Seconds to move all tensors that run along rows once."""
     items = sum(stream.item_bytes for stream in problem.streams if stream.along_r)
-    once = problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s
-    passes = 1.0 if fits_registers(row) else PASSES_APART
-    alone = passes * once / share_of_bandwidth(problem, programs)
-    return alone > PASSES_APART * once + 2 * problem.device.launch_s
+    return problem.parallel * problem.reduced * items / problem.device.bandwidth_bytes_per_s

@@ -106,7 +106,8 @@ def block_and_tails(
     if row <= SHORT_ROW_ELEMENTS or above - row <= waste:
         return above, ()
     tails = tails_of(row, above // 2, most, step)
-    return (above // 2, tails) if sum(tails) < above // 2 else (above, ())
+    block = above // 2
+    return (block, tails) if block + sum(tails) < above else (above, ())
 
 
 def row_alignment(problem: Problem) -> int:

@@ -80,25 +80,34 @@ softmax over the columns of 8192 x 8192: loops of 128 programs took 161 us, torc
 def few_loops_reason(problem: Problem) -> str | None:
     """Why loops over columns lose to reductions in parts and a pointwise kernel, or None.
 
-    A reduction in parts is two launches, and gives each SM work however few the columns are. Loops
-    take the time of all their bytes by the bandwidth that so many programs reach, with tiles as
-    narrow as those are.
+    Loops take the time of all their bytes by the bandwidth that so many programs reach, with tiles
+    as narrow as those are. Separate kernels give each SM work however few the columns are.
     """
     facts = column_facts(problem)
     if problem.on_cpu or facts.is_launch_bound or register_tile(problem) is not None:
         return None
-    stored = problem.parallel * problem.reduced * sum(s.item_bytes for s in problem.full_stores)
-    passes = 1 + problem.reduction_depth
-    looped = (2 if problem.online_softmax else passes) * facts.total_bytes + stored
     block_x = loop_tile(problem).block_x
     share = _bandwidth_share(problem, facts, block_x)
-    device = problem.device
-    launches = 2 * problem.reduction_depth * device.launch_s * device.bandwidth_bytes_per_s
-    apart = (passes * facts.total_bytes + stored) / APART_SHARE + launches
-    if looped <= share * apart:
+    passes = 2 if problem.online_softmax else 1 + problem.reduction_depth
+    if _seconds_of_passes(problem, passes, share) <= _seconds_apart(problem):
         return None
     programs = ceil_div(problem.parallel, block_x)
     return f"loops of {programs} programs over {block_x} columns reach {share:.0%} of the bandwidth"
+
+
+def _seconds_apart(problem: Problem) -> float:
+    """Seconds of a pointwise kernel behind reductions in parts, of two launches each."""
+    passes = 1 + problem.reduction_depth
+    launches = 2 * problem.reduction_depth * problem.device.launch_s
+    return _seconds_of_passes(problem, passes, APART_SHARE) + launches
+
+
+def _seconds_of_passes(problem: Problem, passes: int, share: float) -> float:
+    """Seconds of so many reads of the columns, and of one write of what is stored along them, by a
+    share of the bandwidth."""
+    stored = problem.parallel * problem.reduced * sum(s.item_bytes for s in problem.full_stores)
+    moved = passes * column_facts(problem).total_bytes + stored
+    return moved / (share * problem.device.bandwidth_bytes_per_s)
 
 
 def hints_pay(problem: Problem, block_x: int) -> bool:
@@ -150,7 +159,7 @@ def parts_in_registers(problem: Problem) -> int:
     for parts in divisors(problem.reduced):
         part = replace(problem, parallel=problem.parallel * parts, reduced=problem.reduced // parts)
         tile = register_tile(part)
-        lines = tile is not None and tile.block_x * problem.narrowest >= CACHE_LINE_BYTES
+        lines = tile is not None and tile.block_x >= column_facts(part).line
         if lines and parts % vector_aligned_parts(problem) == 0:
             return parts
     return 1

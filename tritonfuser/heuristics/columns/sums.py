@@ -65,8 +65,7 @@ MIN_PART_BYTES = 16 << 10
 more than they save."""
 
 PIPELINE_STAGES = 3
-"""Pipeline stages of a loop, where a pipeline pays. On an H200 two took longer than one or
-three."""
+"""Pipeline stages of a loop, where a pipeline pays and shared memory has room."""
 
 
 def column_sum_tile(problem: Problem) -> ColumnTile:
@@ -247,4 +246,4 @@ def column_stages(problem: Problem, elements: int) -> int:
         return 1
     if not problem.full_outputs and not long_run(problem):
         return 1
-    return PIPELINE_STAGES if problem.max_stages(elements) >= PIPELINE_STAGES else 1
+    return min(PIPELINE_STAGES, problem.max_stages(elements))

@@ -15,7 +15,7 @@ from math import gcd
 from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
-from ..integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2, warps_for
+from ..integers import TUNED_WARP_SIZE, ceil_div, floor_power_of_2, next_power_of_2, warps_for
 from ..one_wave import spread_warps
 from ..problem import Problem, Stream
 
@@ -80,7 +80,7 @@ class ColumnFacts:
 
     def per_thread(self, size: int) -> int:
         """Elements of which a thread loads about ``size`` bytes, a power of two."""
-        return max(next_power_of_2(size // self.read_bytes + 1) // 2, self.vector_elements)
+        return max(floor_power_of_2(max(size // self.read_bytes, 1)), self.vector_elements)
 
     def elements(self, warps: int, size: int) -> int:
         """Elements of a tile of which each thread loads about ``size`` bytes."""

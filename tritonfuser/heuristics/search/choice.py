@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import log2
 
 from ..cost.constants import constants_of
-from ..cost.model import FILLED, KernelTime
+from ..cost.model import KernelTime
 from ..cost.registers import most_registers
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams, ReductionParams
@@ -197,7 +197,7 @@ def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> Kerne
     if found is None or found.may_spill:
         return None
     most = most_registers(problem, params, found.registers)
-    return found if most <= FILLED * found.register_limit else None
+    return None if replace(found, registers=most).may_spill else found
 
 
 # --- a coarse sample of a search space -----------------------------------------------------------
