@@ -5,6 +5,7 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
@@ -13,6 +14,7 @@ from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
+from .emit.term_bounds import TermBounds
 from .fuse.segmentation import HEURISTIC, Choice, segment, segment_as
 from .kernel_source import KernelSource
 from .legality.given_params import with_params
@@ -31,7 +33,7 @@ from .passes.unrolled_reductions import unroll_reductions
 from .refine.search import refined
 from .run_options import DEFAULT, RunOptions
 from .segments import Segment, SegmentedFusion
-from .tile.tiled_segment import TiledSegment, tile_segment
+from .tile.tiled_segment import TiledSegment, tile_segment, widened
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,11 @@ def lower(
     log("segment", segmented.summary())
     dump("params", "\n".join(str(s.params) for s in segmented.segments))
     tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
-    with sealed(env):
-        sources = tuple(
-            emit_kernel(segmented.fusion, t, misaligned, seeds, env, check_bounds) for t in tiled
-        )
+
+    def emitted(piece: TiledSegment | None, terms: TermBounds) -> KernelSource | None:
+        return emit_kernel(segmented.fusion, piece, misaligned, seeds, env, check_bounds, terms)
+
+    sources = _emit_all(tiled, env, emitted)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
@@ -172,6 +175,29 @@ def emit_kernel(
     seeds: Seeds,
     env: ShapeEnv | None,
     check_bounds: bool = False,
+    terms: TermBounds | None = None,
 ) -> KernelSource | None:
     """The kernel of a segment on kernel axes, if it has one."""
-    return None if tiled is None else emit(fusion, tiled, misaligned, seeds, env, check_bounds)
+    if tiled is None:
+        return None
+    return emit(fusion, tiled, misaligned, seeds, env, check_bounds, terms)
+
+
+def _emit_all(
+    tiled: Iterable[TiledSegment | None],
+    env: ShapeEnv | None,
+    emitted: Callable[[TiledSegment | None, TermBounds], KernelSource | None],
+) -> tuple[KernelSource | None, ...]:
+    """All kernels, with positions of 64 bits where a term of a text needs them."""
+    pieces = [(piece, TermBounds()) for piece in tiled]
+    with sealed(env):
+        drafts = tuple(emitted(piece, terms) for piece, terms in pieces)
+    before = 0 if env is None else len(env.guards)
+    wide = [terms.assume_long() for _, terms in pieces]
+    if not any(wide) and (env is None or len(env.guards) == before):
+        return drafts
+    with sealed(env):  # again: they tell what all guards say
+        return tuple(
+            emitted(widened(piece) if piece and far else piece, TermBounds())
+            for (piece, _), far in zip(pieces, wide, strict=True)
+        )

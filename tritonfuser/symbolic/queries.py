@@ -36,6 +36,14 @@ def is_known_less(a: int, b: int) -> bool:
     return difference > 0
 
 
+def is_implied_less(a: int, b: int) -> bool:
+    """Whether ``a < b`` for all sizes, also where one of the guards says more than that."""
+    difference = b - a - 1
+    for size in sizes_among(difference):
+        return size.env.implies_at_least_zero(dict(size.terms))
+    return difference >= 0
+
+
 def is_known_multiple(a: int, n: int) -> bool:
     """Whether ``n`` divides ``a`` for all sizes."""
     return is_known_equal(known_divmod(a, n)[1], 0)

@@ -220,6 +220,19 @@ class ShapeEnv:
             return True
         return False if _normal(_below_zero(p), Relation.AT_LEAST_ZERO) in self._assumed else None
 
+    def implies_at_least_zero(self, p: Polynomial) -> bool:
+        """Whether the polynomial is 0 or more, by bounds of symbols and at most one guard."""
+        if self.known_at_least_zero(p):
+            return True
+        return any(
+            self.least(added(p, known, -times)) >= 0
+            for guard in self.guards
+            if guard.relation is Relation.AT_LEAST_ZERO
+            for known in [dict(guard.terms)]
+            for times in {p[m] // c for m, c in known.items() if m and m in p}
+            if times > 0
+        )
+
     def known_zero(self, p: Polynomial) -> bool | None:
         """Whether the polynomial is 0 for all sizes; None where that is not known."""
         if not p or p.keys() == {()}:

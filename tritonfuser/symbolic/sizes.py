@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, cast
 
 from .polynomials import Polynomial, Terms, added, multiplied, value_at
-from .shape_env import ShapeEnv
+from .shape_env import Atom, ShapeEnv
 from .size_text import size_text
 
 
@@ -235,6 +235,11 @@ def symbol(env: ShapeEnv, hint: int, multiple: int = 1) -> int:
     return made(env, {(env.add(hint, multiple),): multiple})
 
 
+def size_of(env: ShapeEnv, atom: Atom) -> int:
+    """An atom of an env as it is called in texts: times its multiple."""
+    return made(env, {(env.atoms.index(atom),): atom.multiple})
+
+
 # --- what a number is -------------------------------------------------------------------------
 
 
@@ -274,6 +279,14 @@ def polynomial(value: int, env: ShapeEnv) -> Polynomial:
     found = _polynomial(value, env)
     assert found is not None
     return found
+
+
+def parts_by_sign(value: int) -> tuple[int, int]:
+    """What is subtracted and what is added in a number: of a size, as it is written out."""
+    for size in sizes_among(value):
+        below = {monomial: -c for monomial, c in size.terms if c < 0}
+        return made(size.env, below), made(size.env, {m: c for m, c in size.terms if c > 0})
+    return max(-value, 0), max(value, 0)
 
 
 def hint(value: int) -> int:

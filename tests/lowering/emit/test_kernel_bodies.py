@@ -150,7 +150,8 @@ def column_sums(fd, x):
 
 WIDE = {
     "many elements": (lambda fd, x: fd.ops.exp(x), [meta(1 << 31)], True),
-    "almost as many": (lambda fd, x: fd.ops.exp(x), [meta((1 << 31) - 1)], False),
+    "almost as many": (lambda fd, x: fd.ops.exp(x), [meta((1 << 31) - 4096)], False),
+    "a last tile past them": (lambda fd, x: fd.ops.exp(x), [meta((1 << 31) - 1)], True),
     "columns": (column_sums, [meta(70000, 40000)], True),
     "rows in chunks": (softmax, [meta(70000, 40000)], True),
     "a gap": (column_sums, [meta(3, 1024, strides=(1 << 30, 1))], True),

@@ -90,7 +90,7 @@ class CooperativeBody:
         words = len(self.published) * parts
         position = (digit(group.axis) * rows + digit(row.axis)) * words
         position = position + digit(Axis(part, parts)) + number * parts
-        return f"{WORKSPACE} + {self.index.text(position)}"
+        return f"{WORKSPACE} + {self.index.apart(position)}"
 
     # -- the loop --------------------------------------------------------------
 
@@ -123,6 +123,7 @@ class CooperativeBody:
     def _header(self) -> str:
         stages = self.segment.kernel_params.num_stages
         early, delay = self.nest.early, self.nest.delay
+        self.index.terms.add(early.end + delay)
         steps = f"{early.stop_text} + {delay}" if early.part is not None else early.end + delay
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"

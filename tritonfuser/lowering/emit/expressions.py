@@ -56,10 +56,16 @@ def zero(dtype: DataType) -> Name:
     return Name(literal(Const(0, DataType.Int), dtype), dtype, literal=True)
 
 
-def number(const: Const, dtype: DataType) -> Name:
-    """A constant as an operand: written out, or an argument's where it is a size that varies."""
+def number(const: Const, dtype: DataType, passed: DataType = DataType.Int32) -> Name:
+    """A constant as an operand: written out, or an argument's where it is a size that varies.
+
+    Parameters
+    ----------
+    passed : DataType
+        What sizes are passed as.
+    """
     if is_size(const.value):
-        return Name(cast_text(f"{const.value}", DataType.Int32, dtype), dtype)
+        return Name(cast_text(f"{const.value}", passed, dtype), dtype)
     return Name(literal(const, dtype), dtype, literal=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ...dtypes import DataType
 from ...errors import SourceLoc
+from ...heuristics.integers import ceil_div
 from ...shapes import INT32_LIMIT, Guard
 from ...symbolic.index_expr import (
     Affine,
@@ -20,10 +21,11 @@ from ...symbolic.index_expr import (
     unbound,
 )
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
-from ...symbolic.sizes import hint
+from ...symbolic.sizes import hint, is_size
 from ..access.read_footprint import Read
 from ..tile.tile import Tile
 from .lines import Line, Name, place_text
+from .term_bounds import TermBounds
 from .writer import Writer
 
 _FUNCTIONS = {
@@ -71,6 +73,8 @@ class IndexWriter:
         The kernel axes that programs are spread over, with their places in the grid.
     program : str
         The number of the tile to compute, where that is not the number of the program.
+    terms : TermBounds, optional
+        Is told of all integer terms.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class IndexWriter:
         check_bounds: bool = False,
         grid: Mapping[str, int] | None = None,
         program: str = "",
+        terms: TermBounds | None = None,
     ) -> None:
         self.writer = writer
         self.wide = wide
@@ -88,6 +93,7 @@ class IndexWriter:
         self.tiles = {tile.name: tile for tile in tiles}
         self.grid = grid or {}
         self.program = program
+        self.terms = TermBounds() if terms is None else terms
 
     @property
     def rank(self) -> int:
@@ -110,9 +116,25 @@ class IndexWriter:
             names |= found.dims if found is not None else frozenset()
         return frozenset(names)
 
-    def text(self, expr: Affine) -> str:
-        """``x * 4096 + r1 - 3``."""
+    def text(self, expr: Affine, beyond: int = 0) -> str:
+        """``x * 4096 + r1 - 3``.
+
+        Parameters
+        ----------
+        beyond : int
+            What is added to it at most.
+        """
         expr = unbound(expr)
+        self.terms.add_sum(expr, beyond)
+        return self._sum(expr)
+
+    def apart(self, expr: Affine) -> str:
+        """The same behind an address, to which its terms are added one by one."""
+        expr = unbound(expr)
+        self.terms.add_apart(expr)
+        return self._sum(expr)
+
+    def _sum(self, expr: Affine) -> str:
         parts: list[str] = []
         for item, coefficient in sorted(expr.terms, key=lambda term: -abs(hint(term[1]))):
             name = self._digit(item)
@@ -161,6 +183,9 @@ class IndexWriter:
                 isinstance(base, Bounded) and _covers(item.div * item.mod, base.extent)
             )
             text = self._base(base)
+        self.terms.add_number(item.div)
+        if not whole and item.mod is not None:
+            self.terms.add_number(item.mod)
         if is_known_equal(item.div, 1) and whole:
             return text
         if not is_known_equal(item.div, 1):
@@ -293,6 +318,14 @@ class IndexWriter:
         if tile.neighbours:
             positions = f"tl.max_contiguous({positions}, {tile.neighbours})"
         return f"{positions}{self.suffix(tile.place)}{self.widened}"
+
+    def loop_end(self, tile: Tile) -> str:
+        """The end of a loop over a tile, as a number of 64 bits where its last step needs them."""
+        end = tile.end
+        if self.wide and tile.part is None and not is_size(end):
+            end = end if end + tile.width < INT32_LIMIT else ceil_div(end, tile.width) * tile.width
+            return str(end)
+        return tile.stop_text
 
     @property
     def widened(self) -> str:

@@ -124,7 +124,8 @@ class KernelBody:
                 self.writers.stores.write(store, at)
         stages = self.segment.kernel_params.num_stages
         said = stages > 1 or self.facts.launch_stages != stages
-        header = _loop_header(loop, stages if said else None, backwards)
+        stop = self.writers.index.loop_end(loop)
+        header = _loop_header(loop, stop, stages if said else None, backwards)
         self.writer.close_loop(header, *_positions(loop, backwards))
         for end in ends:
             end()
@@ -159,13 +160,13 @@ class KernelBody:
             self.writers.fetch(member, tiles[:1] if self.nest.loop == "r" else tiles)
 
 
-def _loop_header(loop: Tile, stages: int | None, backwards: bool) -> str:
+def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> str:
     """The ``for`` line of a loop over a tile's positions; without stages those of the launch."""
     moving = f"{loop.name}_back" if backwards else f"{loop.name}_start"
     name, step = (loop.name, "1") if loop.block is None else (moving, loop.block)
     if stages is not None:
-        return f"for {name} in tl.range(0, {loop.stop_text}, {step}, num_stages={stages}):"
-    steps = f"{loop.stop_text}" if loop.block is None else f"0, {loop.stop_text}, {step}"
+        return f"for {name} in tl.range(0, {end}, {step}, num_stages={stages}):"
+    steps = end if loop.block is None else f"0, {end}, {step}"
     return f"for {name} in range({steps}):"
 
 

@@ -12,6 +12,7 @@ from ...errors import SourceLoc
 from ...ir import Fusion, Value
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, bounds_text
+from ...symbolic.sizes import size_of
 from ..access.index_dims import indexes
 from ..device_lib import functions
 from ..kernel_source import (
@@ -45,6 +46,7 @@ from .segment_function import (
     telling_ops,
 )
 from .shared_launch import Finish, beside_lines, counters_of, finish_lines
+from .term_bounds import TermBounds
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
 _JITTED = ("JITFunction", "InterpretedFunction")
@@ -58,6 +60,7 @@ def emit(
     seeds: Seeds = (),
     env: ShapeEnv | None = None,
     check_bounds: bool = False,
+    terms: TermBounds | None = None,
 ) -> KernelSource:
     """The kernel of a segment.
 
@@ -71,6 +74,8 @@ def emit(
         Of sizes that vary: those in the text become arguments.
     check_bounds : bool
         Whether it asserts that indices read at run time are of their dims.
+    terms : TermBounds, optional
+        Is told of all integer terms that are computed in 32 bits.
     """
     segment, nest, wide = tiled.segment, tiled.nest, tiled.wide_index
     if isinstance(nest, CooperativeNest):
@@ -87,6 +92,7 @@ def emit(
         wide_index=wide,
         misaligned=misaligned,
         check_bounds=check_bounds,
+        terms=terms or TermBounds(),
     )
     found = (_beside if tiled.beside else _alone)(facts, tiled, seeds, env)
     args = _args(segment, found.helpers)
@@ -94,7 +100,7 @@ def emit(
     pieces = (*tiled.beside, *(last for last, _ in tiled.finishing))
     wide |= any(piece.wide_index for piece in pieces)
     helping = [line for function in found.helpers for line in function.body]
-    sizes = _sizes([*found.body, *helping], wide, env)
+    sizes = _sizes([*found.body, *helping], wide, env, facts.terms)
     memory = tuple(item for item in (found.workspace, found.arrivals) if item is not None)
     passed = (*args, *sizes, *memory)
     body = [*_bounds(sizes, env), *_multiples(sizes), *found.body]
@@ -197,10 +203,15 @@ def _overlap(segment: Segment) -> list[Line]:
     return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
 
 
-def _sizes(body: list[Line], wide: bool, env: ShapeEnv | None) -> tuple[SizeArg, ...]:
+def _sizes(
+    body: list[Line], wide: bool, env: ShapeEnv | None, terms: TermBounds
+) -> tuple[SizeArg, ...]:
     dtype = DataType.Int if wide else DataType.Int32
     text = "\n".join(line.code for line in body)
     found = () if env is None else atoms_in(env, text)
+    for atom in found if not wide else ():
+        assert env is not None
+        terms.add(size_of(env, atom))
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
 

@@ -17,6 +17,7 @@ from .reductions.forms import reduce_member
 from .reductions.member_tile import Finish, ReductionContext
 from .repeated_loads import PartOf, RepeatWriter
 from .stores import StoreWriter
+from .term_bounds import TermBounds
 from .values import ValueWriter
 from .writer import Writer
 
@@ -35,6 +36,8 @@ class KernelFacts:
         Strides, in elements, of the buffers that it loads from and stores to.
     wide_index : bool
         Whether positions need 64 bits.
+    terms : TermBounds
+        Is told of all integer terms that are computed in 32 bits.
     misaligned : frozenset of Value
         Buffers that do not start at a multiple of 16 bytes.
     check_bounds : bool
@@ -52,6 +55,7 @@ class KernelFacts:
     stored: Mapping[Value, tuple[int, ...]]
     outputs: Mapping[Value, tuple[int, ...]]
     wide_index: bool
+    terms: TermBounds
     misaligned: frozenset[Value] = frozenset()
     check_bounds: bool = False
     fresh: frozenset[Value] = frozenset()
@@ -70,7 +74,13 @@ class KernelFacts:
         places = enumerate(nest.grid) if problem is not None and not problem.inner else ()
         grid = {tile.name: place for place, (tile, _) in places}
         return IndexWriter(
-            Writer(), nest.tiles, self.wide_index, self.check_bounds, grid, self.program
+            Writer(),
+            nest.tiles,
+            self.wide_index,
+            self.check_bounds,
+            grid,
+            self.program,
+            None if self.wide_index else self.terms,
         )
 
 

@@ -91,5 +91,5 @@ class LoadWriter:
 
     def address(self, value: Value, offset: Affine) -> str:
         """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
-        place = self.index.text(offset)
+        place = self.index.apart(offset)
         return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"

@@ -16,6 +16,7 @@ from ...ops.mma import product_bias
 from ...shapes import Index
 from ..access.read_footprint import Read
 from ..segments import Store
+from ..tile.descriptors import is_short
 from ..tile.product_nest import ProductNest
 from ..tile.tile import Tile
 from ..tile.tiling import part_of
@@ -68,6 +69,9 @@ class ProductBody:
     def _place_tile(self) -> None:
         """Batch, row and column of a tile by its number, and its ranges."""
         nest, tile = self.nest, "tile"
+        for item in nest.tiles:
+            self.index.terms.add_tile(item)
+        self.index.terms.add(nest.grid[0][0].axis.extent + self.params.group_m * nest.columns)
         if nest.tile("z").axis.extent > 1:
             self.writer.line(f"z = {self._quotient('tile', nest.rows * nest.columns)}")
             tile = f"tile % {nest.rows * nest.columns}"
@@ -80,8 +84,8 @@ class ProductBody:
                 f"row, column = grouped_tile({tile}, {nest.rows}, {nest.columns}, "
                 f"{self.params.group_m})"
             )
-        self._range_of("m", "row * MBLOCK")
-        self._range_of(nest.column, "column * NBLOCK")
+        self._range_of("m", self._start("m", "row * MBLOCK"))
+        self._range_of(nest.column, self._start(nest.column, "column * NBLOCK"))
         if self.reductions and self.params.parts == 1:
             self.writer.line("n_start = c_start")
             for text in self._column_texts():
@@ -91,6 +95,11 @@ class ProductBody:
         """A position that is the same for all of a tile."""
         text = f"{name} // {divisor}"
         return f"({text}).to(tl.int64)" if self.index.wide else text
+
+    def _start(self, name: str, text: str) -> str:
+        """Where a tile begins along an axis; descriptors take 32 bits, where these hold it."""
+        place, block = text.split(" * ")
+        return text if is_short(self.nest.tile(name)) else f"{place}.to(tl.int64) * {block}"
 
     def _range_of(self, name: str, start: str) -> None:
         """``m_start = ...``, ``m = m_start + ...`` and its mask."""
@@ -129,8 +138,8 @@ class ProductBody:
         right = self._operand(reads[1].value, place, "kk", self.nest.column)
         self.writer.line(f"{total} = tl.dot({left}, {right}, {total})", self.member.node.loc)
         positions = [*self._range_texts("k"), *self._range_texts("kk", "k")]
-        extent = self.nest.tile("k").axis.extent
-        self.writer.close_loop(f"for k_start in range(0, {extent}, KBLOCK):", *positions)
+        end = self.index.loop_end(self.nest.tile("k"))
+        self.writer.close_loop(f"for k_start in range(0, {end}, KBLOCK):", *positions)
         return total
 
     def _operand(self, value: Value, index: Index, down: str, along: str) -> str:

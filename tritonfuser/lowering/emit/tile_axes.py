@@ -21,6 +21,7 @@ class AxesWriter:
 
     def write(self) -> None:
         """Write the program's range along each axis that is not moved by a loop."""
+        self._tell_bounds()
         if self.nest.row_split is not None:
             self._programs_of_a_row(self.nest.row_split)
         else:
@@ -64,6 +65,19 @@ class AxesWriter:
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
+
+    def _tell_bounds(self) -> None:
+        nest, terms = self.nest, self.index.terms
+        for tile in nest.tiles:
+            split = nest.row_split
+            terms.add_tile(tile, 0 if split is None else split.before_last)
+        for _, programs in nest.grid:
+            terms.add_number(programs)
+        if nest.rest is not None:
+            # The program of the rest is one more: its other positions are behind the end.
+            terms.add(sum(tile.end + 2 * tile.width for tile, _ in nest.grid))
+        if nest.alignment is not None:
+            terms.add(nest.alignment.row + 2 * nest.alignment.vector)
 
     def _line(self, text: str) -> None:
         self.writer.scopes[0].lines.append(Line(text))
@@ -110,7 +124,8 @@ class AxesWriter:
 
     def _vectors(self, alignment: Alignment) -> None:
         """Where a row's whole vectors begin, and how many elements they are."""
-        start, dims = self.index.text(alignment.start), self.index.dims(alignment.start)
+        beyond = alignment.vector
+        start, dims = self.index.text(alignment.start, beyond), self.index.dims(alignment.start)
         self._line(
             f"first, lead, stop = whole_vectors({start}, {alignment.row}, {alignment.vector})"
         )

@@ -16,6 +16,7 @@ from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, V
 from ...ops.typing_rules import operand_types
 from ...shapes import Source, broadcast_index
 from ...symbolic.index_expr import Affine, linear, unbound
+from ...symbolic.sizes import is_integer
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
 from .lines import Name
@@ -152,11 +153,17 @@ class ValueWriter:
     def operand(self, arg: Operand, dtype: DataType, read: Read) -> Name:
         """An operand of an elementwise op, as ``dtype``."""
         if isinstance(arg, Const):
-            return number(arg, dtype)
+            return self._number(arg, dtype)
         if not arg.is_tensor:
             return self.writer.cast(self.read(Read(arg)), dtype, arg, None)
         place = Read(arg, broadcast_index(read.index, arg.tensor), read.guards)
         return self.writer.cast(self.read(place), dtype, arg, None)
+
+    def _number(self, const: Const, dtype: DataType) -> Name:
+        """A constant as an operand: written out, or computed of arguments, as positions are."""
+        if is_integer(const.value):
+            self.index.terms.add_number(const.value)
+        return number(const, dtype, DataType.Int if self.index.wide else DataType.Int32)
 
     def _view(self, node: Node, read: Read) -> Name:
         sources = sources_of(node, read)
@@ -186,7 +193,7 @@ class ValueWriter:
         if source.operand is None:
             return zero(dtype)
         if isinstance(source.operand, Const):
-            return number(source.operand, dtype)
+            return self._number(source.operand, dtype)
         if not source.operand.is_tensor:
             return self.writer.cast(self.read(Read(source.operand)), dtype, source.operand, None)
         self.read_indices(*source.index)
@@ -260,6 +267,7 @@ class ValueWriter:
         if run.count > WORDS:
             start = self.index.text(run.rest)
             return f"{form.distribution}_by_eight({drawn}, {start}, {within}, {shape})"
-        first = self.index.text(run.rest // WORDS)
+        beyond = run.tile.end + run.tile.width  # of a position; counters are fewer
+        first = self.index.text(run.rest // WORDS, beyond)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from ...device import DeviceProperties
 from ...dtypes import DataType
 from ...ir import Value
+from ...shapes import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, Digit
 from ...symbolic.queries import (
     assume_at_most,
     assume_equal,
     assume_multiple,
+    is_implied_less,
     is_known_equal,
     is_known_less,
 )
@@ -80,6 +82,11 @@ def _start(tile: Tile) -> str:
     return "k_start" if tile.name == "kk" else f"{tile.name}_start"
 
 
+def is_short(tile: Tile) -> bool:
+    """Whether 32 bits, which descriptors take, hold all positions of a tile."""
+    return is_implied_less(tile.axis.extent + tile.width, INT32_LIMIT)
+
+
 def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Described | None:
     """The tile of a buffer at an offset over two kernel axes, or None: it takes addresses."""
     steps = _steps(offset, down.axis, along.axis)
@@ -90,7 +97,12 @@ def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Describe
     if turned:
         first, second, down, along = second, first, along, down
     size = value.dtype.info.bytes
-    fits = assume_equal(second, 1) and assume_at_most(along.axis.extent, first)
+    fits = (
+        is_short(down)
+        and is_short(along)
+        and assume_equal(second, 1)
+        and assume_at_most(along.axis.extent, first)
+    )
     fits = fits and assume_multiple(first * size, ALIGNMENT)
     if not fits or along.width * size < ALIGNMENT:
         return None

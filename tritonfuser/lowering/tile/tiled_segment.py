@@ -7,7 +7,7 @@ kernel afterwards compares sizes as plain numbers: the answers are known by then
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dtypes import DataType
 from ...heuristics.params import MatmulParams
@@ -55,6 +55,13 @@ class TiledSegment:
     wide_index: bool
     finishing: tuple[tuple[TiledSegment, Arrivals], ...] = ()
     beside: tuple[TiledSegment, ...] = ()
+
+
+def widened(tiled: TiledSegment) -> TiledSegment:
+    """The same with positions of 64 bits in all that its kernel computes."""
+    finishing = tuple((widened(piece), meeting) for piece, meeting in tiled.finishing)
+    beside = tuple(map(widened, tiled.beside))
+    return replace(tiled, wide_index=True, finishing=finishing, beside=beside)
 
 
 def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
@@ -115,6 +122,8 @@ def _assume_tiles(nest: ProductNest) -> None:
     ((tile, programs),) = nest.grid
     assume_less(programs, tile.axis.extent)
     assume_less(1, nest.tile("z").axis.extent)
+    for side in (nest.tile("m"), nest.tile(nest.column)):
+        assume_at_most(INT32_LIMIT, side.axis.extent + side.width)
     if not assume_equal(nest.rows, 1):
         assume_equal(nest.columns, 1)
 
