@@ -82,7 +82,7 @@ ROOMS = {
             "run_options",
         },
         {"passes", "segments"},
-        {"schedules", "work"},
+        {"axis_order", "schedules", "work"},
         {"tile"},
         {"groups"},
         {"legality"},

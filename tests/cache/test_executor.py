@@ -267,7 +267,7 @@ def test_a_failing_run_leaves_the_plan_usable():
 def test_params_are_part_of_the_key(lowerings):
     cache = FusionExecutorCache(dynamic().fusion.ir)
     for block in (4, 8, 4):
-        chosen = PointwiseParams(block_x=block)
+        chosen = PointwiseParams(block_x=block, axes=(0,))
         plan = cache.plan([noise(20)], RunOptions(params=(chosen,)))
         assert plan.lowered.segmented.segments[0].params == chosen
     assert len(lowerings) == 2

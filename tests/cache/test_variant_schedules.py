@@ -152,7 +152,7 @@ def test_queries_show_the_schedule_of_the_next_run() -> None:
     assert params(plan.lowered) == params(served.serve(other))
     assert served.serve(small).sources[0].constants[0] == ("XBLOCK", 128)
     plan = served.variants.peek(served.request([meta(4_003)]))
-    assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=4)]
+    assert params(plan.lowered) == [PointwiseParams(block_x=128, num_warps=4, axes=(0,))]
 
 
 def test_kernels_for_the_interpreter_keep_their_choice() -> None:

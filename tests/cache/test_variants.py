@@ -145,7 +145,7 @@ def test_products_and_params_are_kept_apart() -> None:
 
 def test_given_params_keep_sizes_open() -> None:
     cache = doubling()
-    options = RunOptions(params=(PointwiseParams(block_x=16),))
+    options = RunOptions(params=(PointwiseParams(block_x=16, axes=(0, 1)),))
     for rows in range(3, 9):
         x = noise(rows, 8)
         assert torch.equal(cache.execute([x], options)[0], x * 2)
@@ -181,7 +181,7 @@ def test_what_is_asked_about_has_the_options_of_the_run() -> None:
     cache = doubling()
     run(cache, (4, 5), (4, 6), (4, 7))
     given = RunOptions(params=(PointwiseParams(block_x=16),))
-    assert cache.heuristics([noise(4, 8)], given) == [PointwiseParams(block_x=16)]
+    assert cache.heuristics([noise(4, 8)], given) == [PointwiseParams(block_x=16, axes=(0, 1))]
     assert not cache.kernels([noise(4, 8)], RunOptions(arch="sm_90"))[0].sizes
 
 

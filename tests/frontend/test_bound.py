@@ -229,7 +229,7 @@ def test_a_definition_without_inputs():
 def test_params_and_what_it_shows():
     a = noise(3, 5)
     plan = summed().plan([a, a[:]], params=PointwiseParams(block_x=8))
-    assert plan.params == [PointwiseParams(block_x=8)]
+    assert plan.params == [PointwiseParams(block_x=8, axes=(0, 1))]
     assert [kernel.name for kernel in plan.kernels] == ["s0_pointwise_add"]
     assert repr(plan) == "<BoundPlan on cpu: s0_pointwise_add>"
     assert plan.device == torch.device("cpu")

@@ -57,6 +57,12 @@ def any_params(draw):
             values[row.name] = tuple(2**power for power in draw(powers))
         elif row.name in ("align", "vectorization_factor"):
             values[row.name] = 2 ** draw(st.integers(0, 4))
+        elif row.name in ("axes", "across"):
+            least = 4 * (row.name == "across")
+            numbers = st.lists(st.integers(least, least + 3), max_size=4, unique=True)
+            values[row.name] = tuple(draw(numbers))
+        elif row.name == "first":
+            values[row.name] = draw(st.sampled_from(["", "x", "y"]))
         elif row.name == "max_registers":
             values[row.name] = draw(st.sampled_from([0, 16, 128, 255]))
         elif row.name in ("group_m", "programs", "parts", "delay"):
@@ -111,7 +117,7 @@ def test_stages_have_a_limit():
 def test_every_value_has_its_type(params, data):
     plain = params.to_dict()
     key = data.draw(st.sampled_from(sorted(plain)))
-    wrong = [None, "4", 4.0, ["4"] if key == "tails" else [4], {}]
+    wrong = [None, "4", 4.0, ["4"] if key in ("tails", "axes", "across") else [4], {}]
     wrong.append(1 if isinstance(plain[key], bool) else True)
     plain[key] = data.draw(st.sampled_from(wrong))
     with pytest.raises(ParamsError, match=key):
@@ -163,6 +169,7 @@ def test_dict_is_as_written():
         "max_registers": 0,
         "block_x": 1024,
         "vectorization_factor": 0,
+        "axes": [],
     }
 
 

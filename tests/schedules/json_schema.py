@@ -43,6 +43,7 @@ class Validator:
         of_arrays: dict[str, Callable[[], bool]] = {
             "items": lambda: all(self._has(wanted, item) for item in value),
             "maxItems": lambda: len(value) <= wanted,
+            "uniqueItems": lambda: all(item not in value[:at] for at, item in enumerate(value)),
         }
         of_numbers: dict[str, Callable[[], bool]] = {
             "minimum": lambda: value >= wanted,

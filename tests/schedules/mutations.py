@@ -131,7 +131,10 @@ def _value(field: str, scheduler: str, rng: random.Random) -> Any:
         return rng.random() < 0.5
     if field == "tails":
         return [1 << rng.randrange(7) for _ in range(rng.choice((0, 0, 0, 1, 2, 3)))]
+    if field in ("axes", "across"):
+        return rng.sample(range(4), rng.choice((0, 0, 1, 2, 3)))
     few: dict[str, Any] = {
+        "first": ("", "x", "y"),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1, 2, 3, 5),
         "max_registers": (0, 0, 64),

@@ -161,7 +161,7 @@ def test_those_that_are_legal_on_a_gpu_compile(body):
     fd, inputs, _, own = defined(body)
     meta = [torch.empty_like(x, device="meta") for x in inputs]
     compiled = 0
-    for n in range(12):
+    for n in range(20):
         rng = random.Random(f"compiled {body.__name__} {n}")
         data = mutated(rng.choice(own), rng)
         legal = fd.is_legal(data, meta, arch="sm_90")

@@ -30,6 +30,14 @@ def define(body):
     return fd
 
 
+def ordered_by_rules(schedule):
+    """Without the order of axes, which ``LOOP`` leaves to the rules."""
+    data = schedule.to_dict()
+    for piece in data["segments"]:
+        del piece["params"]["axes"]
+    return Schedule.from_dict(data)
+
+
 def exported(fd, shapes):
     """Of a kernel with open sizes on a GPU, as JSON."""
     given = [[torch.empty(shape, device="meta")] for shape in shapes]
@@ -51,7 +59,7 @@ def test_it_is_right_at_all_sizes(name):
         x = torch.randn(n, m) if shapes is TALL else torch.randn(m, n)
         (found,) = fd.run([x], schedule=data)
         torch.testing.assert_close(found, wanted(x), rtol=1e-4, atol=1e-3)
-        assert fd.schedule([x], schedule=data) == Schedule.from_dict(data)
+        assert ordered_by_rules(fd.schedule([x], schedule=data)) == Schedule.from_dict(data)
     assert len(fd.explain_recompiles()) < len(sizes)
 
 
@@ -117,7 +125,7 @@ def test_parts_for_each_position_of_the_dims_before(interleave):
         x = torch.randn(shape)
         (found,) = fd.run([x], schedule=data)
         torch.testing.assert_close(found, x.sum((0, 1, 2)), rtol=1e-4, atol=1e-4)
-        assert fd.schedule([x], schedule=data) == Schedule.from_dict(data)
+        assert ordered_by_rules(fd.schedule([x], schedule=data)) == Schedule.from_dict(data)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from ..device import MAX_BLOCK_ELEMENTS, MAX_REGISTERS_PER_THREAD
 from ..errors import ParamsError
 from .plain_data.codec import decode, encode, normalized
-from .plain_data.limits import AtMostItems, Within
+from .plain_data.limits import AtMostItems, Distinct, Within
 
 MAX_TAILS = 3
 """Most tail tiles of a row."""
@@ -34,8 +34,14 @@ LEAST_SIDE = 16
 Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
 """Elements of a side of a tile."""
 
+MAX_AXES = 64
+"""Axes of a kernel that params can name: each is half of 64 bits of positions or more."""
+
 Side = Annotated[int, Power]
 Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
+Axes = Annotated[tuple[Annotated[int, Within(0, MAX_AXES - 1)], ...], Distinct()]
+"""Numbers of axes of a kernel, outermost first."""
+
 ProductSide = Annotated[int, Within(LEAST_SIDE, MAX_BLOCK_ELEMENTS, powers_of_two=True)]
 
 _P = TypeVar("_P", bound="HeuristicParams")
@@ -217,12 +223,18 @@ class PointwiseParams(KernelParams):
     vectorization_factor : int
         Most neighbouring elements of a thread, a power of two. 0 for the width of its widest
         vectorized load.
+    axes : tuple of int
+        The order of the kernel's axes, outermost first. Neighbours in a program, and then programs,
+        lie along the last one. An axis' number is that of the dim of the stored value; dims that
+        are split count once for each piece. Axes that are left out come first, in the order of the
+        rules.
     """
 
     scheduler: ClassVar[str] = "pointwise"
 
     block_x: Side
     vectorization_factor: Annotated[int, replace(Power, also=(0,))] = 0
+    axes: Axes = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,12 +247,32 @@ class TransposeParams(KernelParams):
         Elements of the tile along the output's contiguous axis.
     block_y : int
         Elements along the axis that is contiguous in the other tensors.
+    axes : tuple of int
+        The axes along x, outermost first, by their numbers as in ``PointwiseParams``. Axes that are
+        in neither list come first, in the order of the rules.
+    across : tuple of int
+        The axes along y, outermost first. Empty for those of the rules.
+    first : str
+        The side that programs run along first: ``x`` or ``y``. The tiles of the other side are
+        65535 at most. Empty for x where they are that few.
     """
 
     scheduler: ClassVar[str] = "transpose"
 
     block_x: Side
     block_y: Side
+    axes: Axes = ()
+    across: Axes = ()
+    first: Literal["", "x", "y"] = ""
+
+    def validate(self) -> None:
+        super().validate()
+        both = sorted({*self.axes} & {*self.across})
+        if both:
+            raise ParamsError(
+                f"{self.scheduler} params: axes and across both have {both[0]}, "
+                "an axis lies along one side"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +297,11 @@ class _RowParams(KernelParams):
         Elements of a vector where rows begin inside of vectors, else 1. Above 1, tiles begin at the
         first whole vector of a row. The last tail has the elements before it and those behind the
         last whole vector.
+    axes : tuple of int
+        The order of the axes of rows, outermost first. Neighbouring rows of a program, and then
+        programs, lie along the last one. An axis' number is that of the dim of what is reduced
+        among those that are kept; dims that are split count once for each piece. Axes that are left
+        out come first, in the order of the rules.
     """
 
     can_align: ClassVar[bool] = True
@@ -275,6 +312,7 @@ class _RowParams(KernelParams):
     persistent: bool
     tails: Tails = ()
     align: Side = 1
+    axes: Axes = ()
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -363,6 +401,9 @@ class InnerOuterPersistentParams(KernelParams):
     align : int
         Elements of a vector, as in ``InnerPersistentParams``. All rows of a program must begin at
         the same place of a vector.
+    axes : tuple of int
+        The order of the axes of rows, as in ``InnerPersistentParams``. Those that sums over the
+        rows keep, along which programs lie, come before those that a program loops over.
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
@@ -373,6 +414,7 @@ class InnerOuterPersistentParams(KernelParams):
     parts: Annotated[int, Within(1, MAX_PARTS)] = 1
     delay: Annotated[int, Within(1)] = 1
     align: Side = 1
+    axes: Axes = ()
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -396,12 +438,15 @@ class ScanParams(KernelParams):
         Rows a program.
     block_r : int
         Elements of a step of the loop.
+    axes : tuple of int
+        The order of the axes of rows, as in ``InnerPersistentParams``.
     """
 
     scheduler: ClassVar[str] = "scan"
 
     block_x: Side
     block_r: Side
+    axes: Axes = ()
 
     @property
     def row_tiling(self) -> RowTiling:

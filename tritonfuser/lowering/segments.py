@@ -179,14 +179,18 @@ class Segment:
     outputs : tuple of Value
         The values that it stores.
     parallel : tuple of Axis
-        The axes of the loop nest that results run over, the slowest first. A position of them is a
-        row.
+        The axes of the loop nest that results run over, the slowest first by the rules; params
+        may have them in another order (``axis_order.py``). A position of them is a row.
     reduced : tuple of Axis
         The axes along rows, that members reduce or scan along. Empty for a flat kernel.
     batch_axes : tuple of Axis
         Those of ``parallel`` that reductions over rows keep: one program each.
     crossing : tuple of Axis
-        Those of ``parallel`` that make up the second tile axis of a transpose.
+        Those of ``parallel`` that make up the second tile axis of a transpose, where its params do
+        not say which.
+    numbered : tuple of Axis or None
+        Those of ``parallel`` by the numbers that params name them by. None for a dim of one
+        position.
     members : tuple of Member
         Its reductions and scans in order of dependence.
     stores : tuple of Store
@@ -247,6 +251,7 @@ class Segment:
     problem: Problem | None = None
     loads: tuple[Value, ...] = ()
     co_reduced: tuple[Axis, ...] = ()
+    numbered: tuple[Axis | None, ...] = ()
     operands: tuple[BufferView, ...] = ()
     refusals: tuple[str, ...] = ()
     overruled: str = ""

@@ -67,3 +67,14 @@ class AtMostItems:
         """Raise a ParamsError that names the field by ``where``."""
         if len(value) > self.count:
             raise ParamsError(f"{where}: expected {self.count} items at most, got {len(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """No item of a tuple is there twice."""
+
+    def check(self, value: Any, where: str) -> None:
+        """Raise a ParamsError that names the field by ``where``."""
+        for place, item in enumerate(value):
+            if item in value[:place]:
+                raise ParamsError(f"{where}[{place}]: expected each item once, got {item} again")

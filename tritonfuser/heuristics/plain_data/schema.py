@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from .codec import encode, is_any_length, types_of
-from .limits import AtMostItems, Within
+from .limits import AtMostItems, Distinct, Within
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -86,6 +86,8 @@ def _array(items: tuple[Any, ...]) -> dict[str, Any]:
 def _limited(limit: Any) -> dict[str, Any]:
     if isinstance(limit, AtMostItems):
         return {"maxItems": limit.count}
+    if isinstance(limit, Distinct):
+        return {"uniqueItems": True}
     assert isinstance(limit, Within)
     if limit.powers_of_two:
         return {"enum": limit.values}

@@ -83,7 +83,8 @@ class GivenGroups(Placement):
                     f"segments[{at}]: it needs results of segments[{place}], which runs later",
                     hint="Segments are in the order in which they run.",
                 )
-            refusal = why_not_params(piece, piece.params)
+            # As they were given: those of the segment say what these leave to the rules.
+            refusal = why_not_params(piece, self.segments[place].params)
             if refusal is not None:
                 raise ParamsError(f"{where}.params: {refusal.reason}", hint=refusal.hint)
             reason = why_not_launched(piece.params, self.device)

@@ -14,6 +14,7 @@ from ...ir import Value
 from ...symbolic.queries import known_divisor
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
+from ..axis_order import explicit
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -95,7 +96,7 @@ class Grouper(Placement):
         params = finishing(facts)
         if params is None:
             return last
-        made = in_launch_of(first, replace(last, params=params))
+        made = in_launch_of(first, replace(last, params=explicit(last, params)))
         return replace(made, finishes=first.name)
 
     def beside(

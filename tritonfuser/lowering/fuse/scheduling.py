@@ -14,6 +14,8 @@ from ..access.bytes_moved import held_bytes, library_bytes, moved_bytes
 from ..access.element_work import kernel_work
 from ..access.read_footprint import ReadFootprint, is_scatter
 from ..access.traffic import order_axes
+from ..axis_order import explicit
+from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
 from ..legality.finishing import kernel_before, why_not_beside, why_not_finished
@@ -180,7 +182,7 @@ def _segment(
     moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     reduced = order_axes(group.reduced, traffic)
-    return Segment(
+    made = Segment(
         name=name,
         scheduler=found.params.scheduler,
         nodes=nodes,
@@ -192,6 +194,7 @@ def _segment(
         batch_axes=group.batch_axes,
         co_reduced=order_axes(group.co_reduced, traffic),
         crossing=crossing_axes(problem, order_axes(group.parallel, moved)),
+        numbered=numbered_axes(group, placed.maker),
         members=members,
         stores=stores,
         params=found.params,
@@ -205,6 +208,7 @@ def _segment(
         bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
     )
+    return replace(made, params=explicit(made, made.params))
 
 
 def _loads_instead(

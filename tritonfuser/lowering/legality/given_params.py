@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
+from ..axis_order import explicit
 from ..segments import Segment, SegmentedFusion
 from .finishing import in_launch_of
 from .params import why_not_params
@@ -46,4 +47,4 @@ def _under(segment: Segment, params: HeuristicParams) -> Segment:
     refusal = why_not_params(segment, params)
     if refusal is not None:
         raise ParamsError(refusal.reason, hint=refusal.hint)
-    return replace(segment, params=params)
+    return replace(segment, params=explicit(segment, params))

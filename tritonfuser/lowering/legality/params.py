@@ -10,10 +10,12 @@ from ...heuristics.params import (
     InnerOuterPersistentParams,
     MatmulParams,
     RowTiling,
+    TransposeParams,
 )
 from ...symbolic.index_expr import axes_in_order, extent
 from ...symbolic.queries import assume_constant, assume_less
 from ...symbolic.sizes import is_size
+from ..axis_order import why_not_axes, why_not_first
 from ..segments import Segment
 from .row_alignment import why_not_aligned
 from .row_sharing import why_not_shared
@@ -49,6 +51,14 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
             f"segment {segment.name} is scheduled by {segment.scheduler}, "
             f"which does not take {type(params).__name__}",
             f"Change the fields of {segment.params}.",
+        )
+    order = why_not_axes(segment, params)
+    if order is None and isinstance(params, TransposeParams):
+        order = why_not_first(segment, params)
+    if order is not None:
+        return Refusal(
+            f"segment {segment.name} ({segment.scheduler}): {order}",
+            "Leave the field out for the order of the rules.",
         )
     if isinstance(params, MatmulParams) and len(segment.members) > 1:
         return _why_not_columns(segment, params)

@@ -14,6 +14,7 @@ from ...heuristics.integers import ceil_div
 from ...heuristics.params import InnerOuterPersistentParams, MatmulParams, TransposeParams
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import is_known_multiple
+from ..axis_order import ordered_groups
 from ..segments import Segment
 
 
@@ -97,9 +98,10 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
 
 def _programs_along(segment: Segment) -> tuple[tuple[Axis, ...], int]:
     """The axes that programs are numbered along, and the positions that each has of them."""
+    axes = ordered_groups(segment, segment.params)
     if isinstance(segment.params, InnerOuterPersistentParams):
         parts = tuple(share.part for share in segment.shares[:1])
-        return (*segment.batch_axes, *parts), 1
+        return (*axes[0], *parts), 1
     if segment.co_reduced:
-        return tuple(a for a in segment.parallel if a not in segment.co_reduced), 1
-    return segment.parallel, getattr(segment.params, "block_x", 1)
+        return axes[0], 1
+    return axes[0], getattr(segment.params, "block_x", 1)

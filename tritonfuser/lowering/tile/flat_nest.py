@@ -17,6 +17,7 @@ from ...heuristics.problem import Stream
 from ...symbolic.index_expr import Axis
 from ...symbolic.queries import is_known_equal, is_known_multiple
 from ...symbolic.sizes import is_size
+from ..axis_order import ordered
 from ..segments import Segment
 from .axis_map import AxisMap, RowMaps
 from .nest import Nest
@@ -27,13 +28,14 @@ from .tiling import PEELED_NAMES, spread, tile_over
 def flat_nest(segment: Segment, params: PointwiseParams) -> Nest:
     """The tile of a program, and where there is one, that of the rest."""
     block, constants = params.block_x, (("XBLOCK", params.block_x),)
-    extent, vector = prod(axis.extent for axis in segment.parallel), _vector(segment, params)
+    along = ordered(segment, params)
+    extent, vector = prod(axis.extent for axis in along), _vector(segment, params)
     if is_known_multiple(extent, vector) or not (is_size(extent) or extent > block):
-        x, axes = tile_over("x", segment.parallel, block)
+        x, axes = tile_over("x", along, block)
         x = replace(x, neighbours=params.vectorization_factor)
         return Nest((x,), None, ((x, ceil_div(extent, block)),), RowMaps(AxisMap(axes)), constants)
     whole = extent // vector * vector
-    x, axes = tile_over("x", segment.parallel, block)
+    x, axes = tile_over("x", along, block)
     # The program of the rest has no position before the limit.
     x = replace(x, neighbours=params.vectorization_factor, masked=True, stop=whole, limit=whole)
     name = PEELED_NAMES[0]
@@ -42,7 +44,7 @@ def flat_nest(segment: Segment, params: PointwiseParams) -> Nest:
         (x, rest),
         None,
         ((x, ceil_div(whole, block) + 1),),
-        RowMaps(AxisMap(axes), (AxisMap(spread(segment.parallel, rest.axis)),)),
+        RowMaps(AxisMap(axes), (AxisMap(spread(along, rest.axis)),)),
         (*constants, (str(rest.block), vector)),
         rest=rest,
     )

@@ -22,7 +22,8 @@ from ...heuristics.params import (
 )
 from ...symbolic.choices import env_among
 from ...symbolic.index_expr import Affine, Axis, substitute, unbound
-from ...symbolic.queries import assume_at_most, assume_less, is_known_equal, is_known_multiple
+from ...symbolic.queries import assume_at_most, is_known_equal, is_known_multiple
+from ..axis_order import across, ordered, ordered_groups, runs_along_y
 from ..segments import Segment, Share
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
@@ -34,20 +35,17 @@ from .tile import Tile
 from .tiling import aligned_tiles, peel_row, row_maps, sides, spread, tile_over
 from .varying_rows import assume_length
 
-MAX_PROGRAMS_Y = 65535
-"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
-
 
 def _transpose(segment: Segment, params: TransposeParams) -> Nest:
-    others = tuple(a for a in segment.parallel if a not in segment.crossing)
+    others = ordered(segment, params)
     place = 0 if _has_hidden_runs(segment, others) else 1
-    y, y_axes = tile_over("y", segment.crossing, params.block_y, 1 - place)
+    y, y_axes = tile_over("y", across(segment, params), params.block_y, 1 - place)
     x, x_axes = tile_over("x", others, params.block_x, place)
     grid = [
         (x, ceil_div(x.axis.extent, params.block_x)),
         (y, ceil_div(y.axis.extent, params.block_y)),
     ]
-    if assume_less(MAX_PROGRAMS_Y, grid[1][1]):
+    if runs_along_y(segment, params):
         grid.reverse()
     constants = (("XBLOCK", params.block_x), ("YBLOCK", params.block_y))
     maps = RowMaps(AxisMap({**y_axes, **x_axes}))
@@ -63,10 +61,11 @@ def _has_hidden_runs(segment: Segment, others: tuple[Axis, ...]) -> bool:
     Parameters
     ----------
     others : tuple of Axis
-        The axes along x. Those behind all of y are a run of memory.
+        The axes along x. The last ones of the kernel's, behind all of y, are a run of memory.
     """
-    last = max((segment.parallel.index(axis) for axis in segment.crossing), default=-1)
-    run = segment.parallel[last + 1 :]
+    run: tuple[Axis, ...] = ()
+    while len(run) < len(others) and others[-1 - len(run) :] == segment.parallel[-1 - len(run) :]:
+        run = others[-1 - len(run) :]
     divided = any(not is_known_equal(axis.extent, 1) for axis in others if axis not in run)
     return divided and _is_hidden(prod(axis.extent for axis in run))
 
@@ -82,11 +81,11 @@ _Rows = ReductionParams | InnerPersistentParams | OuterPersistentParams | ScanPa
 
 def _rows(segment: Segment, params: _Rows) -> Nest:
     # Rows that are reduced together are one program's, and no others with them.
-    apart = tuple(a for a in segment.parallel if a not in segment.co_reduced)
+    *apart, along = ordered_groups(segment, params)
     lone = params.block_x == 1 and not segment.co_reduced
     block_x = None if lone else params.block_x
-    x, x_axes = tile_over("x", segment.co_reduced or segment.parallel, block_x)
-    s, s_axes = tile_over("s", apart if segment.co_reduced else (), None)
+    x, x_axes = tile_over("x", along, block_x)
+    s, s_axes = tile_over("s", apart[0] if apart else (), None)
     place = 0 if lone else 1
     tiling = params.row_tiling
     r, peeled = peel_row(segment.reduced, params.block_r, tiling.tails, place=place)
@@ -120,13 +119,14 @@ def _is_whole(segment: Segment, params: _Rows, row: int) -> bool:
 def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
     shares = segment.shares
     parts = tuple(share.part for share in shares[:1])
-    s, s_axes = tile_over("s", (*segment.batch_axes, *parts), None)
+    batch, looped = ordered_groups(segment, params)
+    s, s_axes = tile_over("s", (*batch, *parts), None)
     lone = params.block_m == 1
     block = None if lone else params.block_m
     if shares:
         m, m_axes = _part_of_rows(shares, s_axes, block)
     else:
-        m, m_axes = tile_over("m", segment.looped_axes, block)
+        m, m_axes = tile_over("m", looped, block)
     if params.parts > 1:
         shared = cooperative_nest(segment, params, s, m, {**s_axes, **m_axes})
         return _aligned(shared, segment, params.row_tiling, 0)

@@ -1,0 +1,124 @@
+"""In which order the axes of a kernel's rows are, by its params: programs and tiles run along them.
+
+Params name axes by numbers (``Segment.numbered``). What they leave open is as the rules have it, so
+that params which say nothing, and those that were made where a dim had one position, have a meaning
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..heuristics.integers import ceil_div
+from ..heuristics.params import HeuristicParams, InnerOuterPersistentParams, TransposeParams
+from ..symbolic.index_expr import Axis, extent
+from ..symbolic.queries import assume_less
+from .segments import Segment
+
+MAX_PROGRAMS_Y = 65535
+"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
+
+Axes = tuple[Axis, ...]
+_P = TypeVar("_P", bound=HeuristicParams)
+
+
+def ordered(segment: Segment, params: HeuristicParams) -> Axes:
+    """The axes of rows, outermost first; of a transpose those along x."""
+    return tuple(axis for group in ordered_groups(segment, params) for axis in group)
+
+
+def ordered_groups(segment: Segment, params: HeuristicParams) -> tuple[Axes, ...]:
+    """The same in groups: what programs lie along, then what each has as a whole, if any."""
+    named = _named(segment, getattr(params, "axes", ()))
+    return tuple(
+        (*(a for a in group if a not in named), *(a for a in named if a in group))
+        for group in _groups(segment, params)
+    )
+
+
+def across(segment: Segment, params: TransposeParams) -> Axes:
+    """The axes along y of a transpose, outermost first."""
+    given = _named(segment, params.across)
+    named = _named(segment, params.axes)
+    return given or tuple(axis for axis in segment.crossing if axis not in named)
+
+
+def runs_along_y(segment: Segment, params: TransposeParams) -> bool:
+    """Whether the programs of a transpose run along y first."""
+    if params.first:
+        return params.first == "y"
+    return assume_less(MAX_PROGRAMS_Y, ceil_div(extent(across(segment, params)), params.block_y))
+
+
+def explicit(segment: Segment, params: _P) -> _P:
+    """The same params, which say what they left to the rules of the order of a segment's axes."""
+    if not hasattr(params, "axes"):
+        return params
+    number = {axis: place for place, axis in enumerate(segment.numbered) if axis is not None}
+    found: dict[str, Any] = {"axes": tuple(number[axis] for axis in ordered(segment, params))}
+    if isinstance(params, TransposeParams):
+        found["across"] = tuple(number[axis] for axis in across(segment, params))
+        found["first"] = "y" if runs_along_y(segment, params) else "x"
+    return replace(params, **found)
+
+
+def _named(segment: Segment, numbers: Sequence[int]) -> Axes:
+    """The axes of numbers; dims of one position have none."""
+    known = (segment.numbered[n] for n in numbers if n < len(segment.numbered))
+    return tuple(axis for axis in known if axis is not None)
+
+
+def _groups(segment: Segment, params: HeuristicParams) -> tuple[Axes, ...]:
+    """The groups of axes whose order is free, each in the order of the rules."""
+    if isinstance(params, TransposeParams):
+        along_y = across(segment, params)
+        return (tuple(axis for axis in segment.parallel if axis not in along_y),)
+    if isinstance(params, InnerOuterPersistentParams):
+        return segment.batch_axes, segment.looped_axes
+    if segment.co_reduced:
+        apart = tuple(axis for axis in segment.parallel if axis not in segment.co_reduced)
+        return apart, segment.co_reduced
+    return (segment.parallel,)
+
+
+# --- legality ------------------------------------------------------------------------------------
+
+
+def why_not_axes(segment: Segment, params: HeuristicParams) -> str | None:
+    """None, or why the axes of a segment cannot be in the order that params give."""
+    for field in ("axes", "across"):
+        for number in getattr(params, field, ()):
+            if number >= len(segment.numbered):
+                return (
+                    f"{field} has axis {number}, and there are {len(segment.numbered)}, "
+                    "numbered from 0"
+                )
+    given = _named(segment, getattr(params, "axes", ()))
+    if isinstance(params, InnerOuterPersistentParams) and segment.shares:
+        looped = [axis for axis in given if axis in segment.looped_axes]
+        if looped != [axis for axis in segment.looped_axes if axis in given]:
+            return "rows that are shared out over programs have one order, axes has another"
+    found = tuple(axis for axis in ordered(segment, params) if axis in given)
+    if found == given:
+        return None
+    if isinstance(params, InnerOuterPersistentParams):
+        return "in axes, what a program loops over is before what programs lie along"
+    return "in axes, rows that are reduced together are before others"
+
+
+def why_not_first(segment: Segment, params: TransposeParams) -> str | None:
+    """None, or why the programs of a transpose cannot run along the side that params give."""
+    if not params.first:
+        return None
+    sides = {
+        "x": ceil_div(extent(across(segment, params)), params.block_y),
+        "y": ceil_div(extent(ordered(segment, params)), params.block_x),
+    }
+    if not assume_less(MAX_PROGRAMS_Y, sides[params.first]):
+        return None
+    return (
+        f"first={params.first!r} leaves {sides[params.first]} tiles along the other side, "
+        f"a grid has {MAX_PROGRAMS_Y} there"
+    )

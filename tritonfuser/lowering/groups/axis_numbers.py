@@ -1,0 +1,45 @@
+"""A group in, the numbers of its rows' axes out, by which params name them.
+
+They are those of dims, which stay the same where other sizes give other axes: a dim of one position
+has no axis, and keeps its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir import Value
+from ...symbolic.index_expr import Axis
+from .anchor_maker import AnchorMaker, across_dims
+from .fusion_group import FusionGroup
+
+
+def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, ...]:
+    """The axes of a group's rows by number; None for a dim of one position.
+
+    They are those of the first value that has all of them, of what is reduced without the reduced
+    dims. Boxes have axes of their own, which are numbered in their order. Where a kernel is built
+    around an op, that says the order, and none has a number.
+    """
+    if group.core is not None:
+        return ()
+    for value, left_out in _values(group):
+        found = [
+            axis
+            for dim, atoms in enumerate(maker.axes.atoms(value))
+            if dim not in left_out
+            for axis in (map(maker.axes.axis, atoms) if atoms else (None,))
+        ]
+        if {axis for axis in found if axis is not None} == {*group.parallel}:
+            return tuple(found)
+    return group.parallel
+
+
+def _values(group: FusionGroup) -> Iterator[tuple[Value, tuple[int, ...]]]:
+    """What may have all axes, each with the dims that do not count."""
+    for member in group.members:
+        yield next(member.node.operands()), across_dims(member.node)
+    for member in group.outer:
+        yield member.operand, ()
+    for store in group.stores:
+        yield store.value, ()
