@@ -33,6 +33,15 @@ def largest(fd: Any, x: Any) -> Any:
     return fd.ops.max(x, [1])
 
 
+def powers(fd: Any, x: Any) -> Any:
+    return fd.ops.exp(fd.ops.sub(x, fd.ops.max(x, [1], keepdim=True)))
+
+
+def softmax(fd: Any, x: Any) -> Any:
+    found = powers(fd, x)
+    return fd.ops.div(found, fd.ops.sum(found, [1], keepdim=True))
+
+
 GIVEN = {
     "a sum": (total, [rows()], "other=0)"),
     "a sum of casts": (
@@ -53,6 +62,17 @@ GIVEN = {
         lambda fd, x, y: total(fd, fd.ops.mul(x, y)),
         [rows(), noise(5, 37, seed=1)],
         "other=0)",
+    ),
+    "a softmax": (lambda fd, x: softmax(fd, x), [rows()], 'other=float("-inf"))'),
+    "a softmax of casts, scaled": (
+        lambda fd, x: softmax(fd, fd.ops.mul(fd.ops.cast(x, D.Float), 0.125)),
+        [rows(dtype=torch.bfloat16)],
+        'other=float("-inf"))',
+    ),
+    "a log of a sum of exponentials": (
+        lambda fd, x: fd.ops.log(total(fd, powers(fd, x))),
+        [rows()],
+        'other=float("-inf"))',
     ),
     "squares, halved": (
         lambda fd, x: total(fd, fd.ops.mul(fd.ops.mul(x, x), 0.5)),
@@ -77,6 +97,11 @@ KEPT = {
     "negated": lambda fd, x: total(fd, fd.ops.mul(x, -1.0)),
     "times infinity": lambda fd, x: total(fd, fd.ops.mul(x, float("inf"))),
     "largest of squares": lambda fd, x: largest(fd, fd.ops.mul(x, x)),
+    "below zero, scaled by a negative": lambda fd, x: softmax(fd, fd.ops.mul(x, -0.5)),
+    "below the largest, shifted": lambda fd, x: softmax(fd, fd.ops.exp(x)),
+    "below another number": lambda fd, x: total(
+        fd, fd.ops.exp(fd.ops.sub(x, fd.ops.min(x, [1], keepdim=True)))
+    ),
     "through integers": lambda fd, x: largest(fd, fd.ops.cast(fd.ops.cast(x, D.Int), D.Float)),
     "by a number of the row": lambda fd, x: total(
         fd, fd.ops.mul(x, fd.ops.max(x, [1], keepdim=True))
@@ -87,6 +112,23 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_not_certain_is_masked(name: str) -> None:
     assert "tl.where" in made(KEPT[name], rows())
+
+
+@pytest.mark.parametrize("special", [float("inf"), float("-inf"), float("nan")])
+def test_a_softmax_of_rows_with_infinities(special: float) -> None:
+    """Rows of which all, or one, are not finite; the others are as they would be without them."""
+    x = rows()
+    x[0] = special
+    x[2, 5] = special
+    text = made(softmax, x)
+    assert "tl.where" not in text, text
+
+
+def test_rows_behind_the_last_are_no_part_of_a_sum_over_rows() -> None:
+    """Their maximum is -inf, and -inf less that is NaN."""
+    body = lambda fd, x: (softmax(fd, x), fd.ops.sum(powers(fd, x), [0]))  # noqa: E731
+    check(body, rows())
+    check(body, rows(), block_m=2, block_r=64)
 
 
 def test_two_reductions_that_want_different_numbers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import PurePath
 
 from ...dtypes import DataType
@@ -57,6 +58,16 @@ class Line:
         return self.code.startswith("tl.device_assert(")
 
 
+class Beyond(Enum):
+    """What a value is where a mask does not hold, by what its loads give there."""
+
+    LOADED = "what its one load gives"
+    SCALED = "zero or an infinity where its one load gives that"
+    ZERO = "zero where all of its loads give zero"
+    DIFFERENCE = "that of what its one load gives and a number of its row"
+    VANISHING = "zero where its one load gives -inf, or NaN as all of its row is"
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What a value is where masks do not hold.
@@ -64,16 +75,16 @@ class Outside:
     Attributes
     ----------
     loads : frozenset of str
-        The masked loads that it is computed from. It is zero where they give zeros.
+        The masked loads that it is computed from.
     masks : frozenset of str
         The tiles of whose masks one not holding is enough.
-    loaded : bool
-        Whether it is what its one load gives, whatever that is.
+    value : Beyond
+        What it is, by what these loads give.
     """
 
     loads: frozenset[str]
     masks: frozenset[str]
-    loaded: bool
+    value: Beyond
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType
-from .lines import Line, Name, Outside
+from .lines import Beyond, Line, Name, Outside
 
 ZERO = ("0", "0.0", "False")
 """Zero of some dtype, as text: all bits are zero, and any cast keeps it."""
 
+LOWEST = 'float("-inf")'
+_INFINITE = (LOWEST, 'float("inf")')
+
+_ZERO_OF_ZEROS = (Beyond.LOADED, Beyond.SCALED, Beyond.ZERO)
+_AS_LOADED = (Beyond.LOADED, Beyond.SCALED)
+
 _OF_ZEROS = re.compile(r"\{\w+\}( [*+-] \{\w+\})*")
 """An expression that is zero, and not minus zero, where all its operands are."""
+
+_PRODUCT = re.compile(r"\{\w+\}( \* \{\w+\})*")
 
 
 @dataclass
@@ -47,7 +57,7 @@ class MaskedLoads:
             The tiles whose masks the load has.
         """
         self._loads[name.text] = _Load(lines, lines[-1], name.dtype)
-        return replace(name, outside=Outside(frozenset((name.text,)), masks, loaded=True))
+        return replace(name, outside=Outside(frozenset((name.text,)), masks, Beyond.LOADED))
 
     def gives(self, name: Name, tile: str, identity: str, dtype: DataType) -> bool:
         """Whether a value is ``identity`` outside of a tile's mask; loads are made to give it.
@@ -61,9 +71,9 @@ class MaskedLoads:
         if outside is None or tile not in outside.masks:
             return False
         loads = [self._loads[load] for load in outside.loads]
-        if identity not in ZERO and not (outside.loaded and _holds(loads[0].dtype, dtype)):
+        wanted = _wanted(outside.value, identity)
+        if wanted is None or not all(_can_give(load, wanted, dtype) for load in loads):
             return False
-        wanted = "0" if identity in ZERO else identity
         if not all(_give(load, wanted) for load in loads):
             return False
         for load in loads:
@@ -71,14 +81,25 @@ class MaskedLoads:
         return True
 
 
-def _holds(loaded: DataType, dtype: DataType) -> bool:
-    """Whether a neutral element of ``dtype`` can be loaded, and cast to it as it is."""
-    wide = (_is_float(t) and t not in EIGHT_BIT_FLOATS for t in (loaded, dtype))
-    return loaded is dtype or all(wide)
+def _wanted(value: Beyond, identity: str) -> str | None:
+    """What loads have to give for a value to be a neutral element; None where nothing does that."""
+    if identity in ZERO:
+        if value is Beyond.VANISHING:
+            return LOWEST
+        return "0" if value in _ZERO_OF_ZEROS else None
+    kept = _AS_LOADED if identity in _INFINITE else (Beyond.LOADED,)
+    return identity if value in kept else None
 
 
-def _is_float(dtype: DataType) -> bool:
-    return dtype.info.category is Category.FLOAT
+def _can_give(load: _Load, other: str, dtype: DataType) -> bool:
+    """Whether a number of ``dtype`` can be loaded, and cast to it as it is."""
+    if other in ZERO:
+        return True
+    return load.dtype is dtype or (_is_wide_float(load.dtype) and _is_wide_float(dtype))
+
+
+def _is_wide_float(dtype: DataType) -> bool:
+    return dtype.info.category is Category.FLOAT and dtype not in EIGHT_BIT_FLOATS
 
 
 def _give(load: _Load, other: str) -> bool:
@@ -95,16 +116,41 @@ def _give(load: _Load, other: str) -> bool:
 
 
 def after_cast(name: Name, dtype: DataType) -> Outside | None:
-    """What a value is outside of masks when it is cast: zero, or of floats what was loaded."""
+    """What a value is outside of masks when it is cast: zero, or of floats what it was."""
     outside = name.outside
     if outside is None or name.dtype is dtype:
         return outside
-    floats = all(_is_float(t) and t not in EIGHT_BIT_FLOATS for t in (name.dtype, dtype))
-    return replace(outside, loaded=outside.loaded and floats)
+    if _is_wide_float(name.dtype) and _is_wide_float(dtype):
+        return outside
+    return replace(outside, value=Beyond.ZERO) if outside.value in _ZERO_OF_ZEROS else None
 
 
 def after_op(template: str, names: dict[str, Name]) -> Outside | None:
-    """What an expression is outside of the masks of all its operands: zero of zeros, or unknown."""
+    """What an expression is outside of the masks of all its operands, as far as that is known."""
+    if template == "exp_below({x})":
+        outside = names["x"].outside
+        is_difference = outside is not None and outside.value is Beyond.DIFFERENCE
+        return replace(outside, value=Beyond.VANISHING) if outside and is_difference else None
+    if template == "{lhs} - {rhs}" and names["rhs"].outside is None:
+        return _after_shift(names["lhs"], names["rhs"])
+    return _after_sum_or_product(template, names)
+
+
+def _after_shift(value: Name, by: Name) -> Outside | None:
+    """What a value less a number of its row is: below the largest of the row it is -inf.
+
+    So it is where a load gives -inf, and all of a row is NaN where its largest is -inf or NaN. Of a
+    mask that the number depends on nothing is known: behind the last row it may be anything.
+    """
+    outside = value.outside
+    if outside is None or outside.value not in _AS_LOADED or not _is_wide_float(value.dtype):
+        return None
+    masks = outside.masks - by.dims
+    return Outside(outside.loads, masks, Beyond.DIFFERENCE) if masks else None
+
+
+def _after_sum_or_product(template: str, names: dict[str, Name]) -> Outside | None:
+    """Zero of zeros; of a number times a positive one an infinity of an infinity too."""
     if not _OF_ZEROS.fullmatch(template):
         return None
     used = [names[key] for key in dict.fromkeys(re.findall(r"\{(\w+)\}", template))]
@@ -112,21 +158,27 @@ def after_op(template: str, names: dict[str, Name]) -> Outside | None:
     found = [n.outside for n in used if not n.literal and n.outside is not None]
     if len(found) + len(factors) != len(used) or not found:
         return None
-    if factors and not (" * " in template and all(_is_positive(n.text) for n in factors)):
+    if factors and not (
+        _PRODUCT.fullmatch(template) and all(_is_positive(n.text) for n in factors)
+    ):
         return None
+    if any(outside.value not in _ZERO_OF_ZEROS for outside in found):
+        return None
+    if factors and len(found) == 1 and found[0].value in _AS_LOADED:
+        return replace(found[0], value=Beyond.SCALED)
     return _joined(found)
 
 
 def _is_positive(text: str) -> bool:
-    """Whether a number as text makes zero of zero."""
+    """Whether a number as text makes zero of zero, and an infinity of an infinity."""
     try:
         number = float(text)
     except ValueError:
         return False
-    return 0 < number < math.inf
+    return torch.finfo(torch.float32).tiny <= number < math.inf
 
 
 def _joined(found: Sequence[Outside]) -> Outside:
     loads = frozenset[str]().union(*(outside.loads for outside in found))
     masks = frozenset.intersection(*(outside.masks for outside in found))
-    return Outside(loads, masks, loaded=False)
+    return Outside(loads, masks, Beyond.ZERO)
