@@ -23,6 +23,7 @@ from tritonfuser.heuristics.params import (
 from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_SUMS, chosen, difference
+from tritonfuser.heuristics.search.warps import ALIKE, may_run_out, spread_over_warps
 
 WORK = ElementWork(before=4, reducing=1, reductions=1, carried=1)
 
@@ -239,6 +240,10 @@ WORKS = st.builds(
 )
 
 
+def are_more_warps(rules, params):
+    return rules.num_warps < params.num_warps <= 16
+
+
 @settings(deadline=None, max_examples=150)
 @given(problems(), WORKS, st.booleans())
 def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_poor):
@@ -253,6 +258,10 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     assert type(params) is type(rules)
     before, after = (predicted(problem, each, work) for each in (rules, params))
     launch = H200_CONSTANTS.launch_s
+    if replace(rules, num_warps=params.num_warps) == params and are_more_warps(rules, params):
+        assert may_run_out(problem, rules, before)
+        assert after.seconds + launch <= ALIKE * (before.seconds + launch)
+        return
     gain = GAIN_OF_SUMS if isinstance(rules, ReductionParams) else GAIN
     assert after.seconds + launch <= gain * (before.seconds + launch)
     assert "instructions" not in (before.limit, after.limit) or before.limit != after.limit
@@ -263,6 +272,47 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
         assert tiling.block + sum(tiling.tails) >= problem.reduced
     elif tiling is not None and tiling.tails:
         assert sum(tiling.tails) >= problem.reduced % tiling.block
+
+
+def across(loads):
+    """Sums of rows that as many tensors lie along as across."""
+    along = Stream(item_bytes=4, x_stride=4096, total_bytes=4 << 24)
+    other = replace(along, x_stride=1, r_stride=4096)
+    streams = (along,) * loads + (other,) * (loads - 1)
+    return Problem(parallel=4096, reduced=4096, reduction_depth=1, streams=streams, device=H200)
+
+
+@pytest.mark.parametrize(("loads", "warps"), [(2, 8), (8, 16)])
+def test_tiles_of_many_loads_have_more_warps(loads, warps):
+    """All loads of a step begun at once would take more registers than a thread has."""
+    problem = across(loads)
+    rules, params = schedulers.propose(problem), chosen(problem, WORK)
+    assert rules.num_warps == 8
+    assert params == replace(rules, num_warps=warps)
+
+
+@pytest.mark.parametrize("outer_members", [0, 2])
+def test_kept_rows_have_no_more_warps_than_hold_all_registers(outer_members):
+    """Rows that stay in registers take as many of 16 warps as of 8."""
+    stream = Stream(item_bytes=4, x_stride=8192, total_bytes=4 << 25)
+    weight = Stream(item_bytes=4, along_x=False, x_stride=0, total_bytes=4 << 13)
+    problem = Problem(
+        parallel=4096,
+        reduced=8192,
+        reduction_depth=2,
+        dependent_outputs=True,
+        full_outputs=True,
+        outer_members=outer_members,
+        outer_batch=132 if outer_members else 1,
+        rows_split=bool(outer_members),
+        streams=(*[stream] * 5, *[weight] * 8, replace(stream, is_store=True)),
+        device=H200,
+    )
+    kind = InnerOuterPersistentParams if outer_members else InnerPersistentParams
+    rows = {"block_m": 1} if outer_members else {"block_x": 1, "persistent": True}
+    params = kind(**rows, block_r=8192, num_warps=4)
+    assert may_run_out(problem, params, predicted(problem, params, WORK))
+    assert spread_over_warps(problem, params, WORK) == replace(params, num_warps=8)
 
 
 # --- registers and instructions ------------------------------------------------------------------

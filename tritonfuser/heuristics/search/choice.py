@@ -15,7 +15,6 @@ from math import log2
 
 from ..cost.constants import constants_of
 from ..cost.model import KernelTime
-from ..cost.registers import most_registers
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -23,6 +22,7 @@ from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
+from .warps import ALIKE, MOST_WARPS, may_run_out, spread_over_warps
 
 GAIN = 0.7
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
@@ -49,14 +49,8 @@ H200: the backward of an rmsnorm of 8192 x 2560 with a residual took 68 us with 
 alone by the model; a gelu backward with its bias gradient of 128 x 262144 took 1.7 times as long,
 0.76 times by the model. Sectors and lines of memory, and programs for a device, are counted."""
 
-ALIKE = 1.03
-"""Factor within which predicted times, with a launch, are alike."""
-
 STEPS = 4
 """Steps from the fastest of the coarse sample at most."""
-
-MOST_WARPS = 16
-"""Warps of a program at most. A thread of more has 64 registers, of which any estimate is rough."""
 
 CHANGED = ("num_warps", "block_x", "block_y", "block_m", "block_r")
 """Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
@@ -65,7 +59,7 @@ the model."""
 
 @lru_cache(maxsize=4096)
 def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
-    """The params of a kernel.
+    """The params of a kernel, with as many warps as hold what its tiles load.
 
     Raises
     ------
@@ -75,6 +69,12 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     rules = propose(problem)
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
+    found = _by_rules_or_model(problem, rules, work)
+    return spread_over_warps(problem, found, work)
+
+
+def _by_rules_or_model(problem: Problem, rules: KernelParams, work: ElementWork) -> HeuristicParams:
+    """The rules' params, or what the model finds much faster."""
     first = kernel_seconds(problem, rules, work)
     if first is None:
         return rules
@@ -194,10 +194,7 @@ def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> Kerne
     if params.num_stages > 1 and params.num_stages > problem.max_stages(tile.x * tile.r):
         return None
     found = kernel_seconds(problem, params, work)
-    if found is None or found.may_spill:
-        return None
-    most = most_registers(problem, params, found.registers)
-    return None if replace(found, registers=most).may_spill else found
+    return None if found is None or may_run_out(problem, params, found) else found
 
 
 # --- a coarse sample of a search space -----------------------------------------------------------
