@@ -32,6 +32,7 @@ CHANGED = {
     "workspace": CooperativeWorkspace("workspace_ptr", DataType.Int32, 8),
     "arrivals": ArrivalCounters(16),
     "max_registers": 64,
+    "room": 128,
     "asserts": True,
 }
 """Another value for each field of a kernel. A new field needs one."""

@@ -163,6 +163,9 @@ class KernelSource:
         The last run-time argument, where the last programs that arrive finish what others began.
     max_registers : int
         Limit on the registers of a thread; 0 for the compiler's choice.
+    room : int
+        Registers of a thread with which as many programs run at a time as with fewer, since the
+        grid has no more programs. 0 where that is not known.
     asserts : bool
         Whether it is to be compiled with its assertions.
     lines : tuple of (int, SourceLoc)
@@ -186,6 +189,7 @@ class KernelSource:
     workspace: CooperativeWorkspace | None = None
     arrivals: ArrivalCounters | None = None
     max_registers: int = 0
+    room: int = 0
     asserts: bool = False
 
     @property

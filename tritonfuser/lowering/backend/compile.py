@@ -22,6 +22,7 @@ from ...errors import LoweringError, UnsupportedDeviceError
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
+from .spills import registers_of, spilled_bytes, with_limit
 from .triton_cache import directory_error
 from .triton_lock import LANGUAGE
 
@@ -35,7 +36,7 @@ class CompiledKernel:
     Attributes
     ----------
     source : KernelSource
-        What was compiled.
+        What was compiled: with a limit on its registers where it spilled without one.
     target : GPUTarget
         What for.
     aligned : tuple of bool
@@ -68,6 +69,12 @@ class CompiledKernel:
     def asm(self) -> dict[str, Any]:
         """Text and binary by kind: "ptx" and "cubin", or "amdgcn" and "hsaco"."""
         return {kind: self.binary.asm[kind] for kind in _KINDS if kind in self.binary.asm}
+
+    @property
+    def spilled(self) -> bool:
+        """Whether a thread keeps in memory what registers do not hold. False where that is not
+        known."""
+        return "cubin" in self.asm and spilled_bytes(self.asm["ptx"], self.asm["cubin"]) > 0
 
     @property
     def shared_bytes(self) -> int:
@@ -104,6 +111,10 @@ def compile_kernel(
 ) -> CompiledKernel:
     """Compile a kernel for ``target``; several threads may do so at once.
 
+    The assembler may choose fewer registers than a kernel wants, so that more programs have room
+    than the grid has, and spill. Then the kernel is compiled once more with all that there is room
+    for, and taken so where it does not spill.
+
     Parameters
     ----------
     aligned : tuple of bool
@@ -118,6 +129,16 @@ def compile_kernel(
         Compiled kernels cannot be written to Triton's cache.
     """
     gpu = target_of(target)
+    first = _compiled(source, gpu, aligned)
+    if not source.room or source.max_registers or not first.spilled:
+        return first
+    if source.room <= registers_of(first.asm["cubin"]):
+        return first
+    again = _compiled(with_limit(source, source.room), gpu, aligned)
+    return first if again.spilled else again
+
+
+def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -> CompiledKernel:
     if len(aligned) != len(source.args):
         raise ValueError(f"{len(source.args)} arguments, but {len(aligned)} alignments")
     started = time.perf_counter()

@@ -34,6 +34,9 @@ class KernelReport:
         "ptx" and "cubin", or "amdgcn" and "hsaco".
     registers : int
         32-bit registers of a thread.
+    max_registers : int
+        The limit on them that it was compiled with, for what it would spill with the compiler's
+        choice or because its params say so. 0 for the compiler's choice.
     spill_bytes : int
         Bytes of stores to and loads from local memory that a thread has in the code for want of
         registers.
@@ -52,6 +55,7 @@ class KernelReport:
     shared_bytes: int
     max_load_bytes: int
     max_store_bytes: int
+    max_registers: int = 0
 
 
 def report(
@@ -83,6 +87,7 @@ def report_of(kernel: CompiledKernel, scheduler: str) -> KernelReport:
         shared_bytes=kernel.shared_bytes,
         max_load_bytes=loads,
         max_store_bytes=stores,
+        max_registers=kernel.source.max_registers,
     )
 
 

@@ -34,7 +34,7 @@ from .cooperative_body import CooperativeBody
 from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
-from .launch_text import grid_of, launch_lines, uses_torch
+from .launch_text import grid_of, launch_lines, register_room, uses_torch
 from .line_passes import without_unused
 from .lines import Line, place_text
 from .matmul_body import ProductBody
@@ -121,6 +121,7 @@ def emit(
         workspace=found.workspace,
         arrivals=found.arrivals,
         max_registers=params.max_registers,
+        room=register_room(segment, found.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
     )

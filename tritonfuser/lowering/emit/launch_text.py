@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from math import prod
 from typing import Any
 
+from ...device import MAX_REGISTERS_PER_THREAD
 from ...dtypes import EIGHT_BIT_FLOATS, Category
+from ...heuristics.integers import ceil_div
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
+from ...symbolic.sizes import is_size
 from ..kernel_source import (
     Argument,
     ArrivalCounters,
@@ -18,6 +22,9 @@ from ..kernel_source import (
 from ..segments import Segment
 from ..tile.nest import Nest
 from .lines import Line
+
+REGISTERS_GIVEN = 8
+"""Registers are given to threads by as many."""
 
 _INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
 
@@ -35,6 +42,21 @@ def grid_of(nest: Nest) -> tuple[int, int, int]:
     """Programs along x, y, z."""
     counts = [count for _, count in nest.grid] + [1, 1]
     return counts[0], counts[1], counts[2]
+
+
+def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
+    """Registers of a thread with which a multiprocessor has room for its share of the programs.
+
+    With fewer no more of them run at a time. 0 where sizes vary, and without a device.
+    """
+    problem = segment.problem
+    if problem is None or problem.on_cpu or any(map(is_size, grid)):
+        return 0
+    device = problem.device
+    share = max(ceil_div(prod(grid), device.sm_count), 1)
+    threads = segment.kernel_params.num_warps * device.warp_size
+    fitting = device.registers_per_sm // (share * threads)
+    return min(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
 
 
 def uses_torch(args: tuple[Argument, ...], body: list[Line]) -> bool:
