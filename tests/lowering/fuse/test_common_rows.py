@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from tests.lowering.graphs import group_norm_backward, noise
 from tests.lowering.harness import CPU, H200, check, lowered, schedulers, small
 from tritonfuser.errors import ParamsError
-from tritonfuser.lowering.fuse.segmentation import LAUNCH, cost
 
 FEW = small(4)
 DEVICES = pytest.mark.parametrize("facts", [FEW, H200, CPU], ids=["few", "h200", "cpu"])
@@ -216,15 +213,6 @@ def test_reductions_alone_begin_in_one_kernel():
     found = check(sums_alone, noise(16, 5, 3, 70), tolerance=1e-4)
     assert reads(found) == 1
     assert not any(piece.co_reduced for piece in found.segmented.segments)
-
-
-def test_a_kernel_more_must_save_the_bytes_that_are_moved_in_the_time_of_a_launch():
-    segmented = lowered(sums_alone, [noise(16, 5, 3, 70)]).segmented
-    first, *others = segmented.segments
-    reduce_strength = replace(first, bytes_read=first.bytes_read - LAUNCH)
-    assert cost(segmented) == cost(
-        replace(segmented, segments=(reduce_strength, first, *others))
-    ) - (first.bytes_read + first.bytes_written)
 
 
 def test_sums_of_parts_of_rows_need_no_second_step():

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from ...device import DeviceProperties
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
-from ...symbolic.sizes import hint
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .common_rows import Splits, last_steps
@@ -32,6 +31,7 @@ from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as
 from .grouper import Grouper, Rules
 from .product_kernels import Grouped, with_product_kernels
+from .quicker import quicker
 from .reasons import split_reasons
 from .rewritten import in_memory, in_two_steps
 from .scheduling import schedule
@@ -79,7 +79,7 @@ def segment(
     Reductions with too few rows to fill the device are done in two steps: ``sum(t)`` becomes
     ``sum(sum(reshape(t)))``. Reductions of other axes of the same data may be split too, so that
     they share a kernel. Where that splits the rows of a kernel, the fusion is scheduled both ways,
-    and the way of the lower ``cost`` is taken.
+    and the ``quicker`` is taken.
 
     Parameters
     ----------
@@ -100,7 +100,8 @@ def segment(
     kept = in_memory(fusion, device, choice.kept)
     whole = with_product_kernels(kept, products, rules, two_steps)
     ways = _ways(whole.groups, choice) if two_steps else (Splits(),)
-    return min((_scheduled(whole, splits, rules) for splits in ways), key=cost)
+    first, *others = (_scheduled(whole, splits, rules) for splits in ways)
+    return quicker(first, others[0], device) if others else first
 
 
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
@@ -142,13 +143,3 @@ def segment_as(
     made = schedule(groups, found.rewrites)
     groups.refuse_unfit(made.segments)
     return made
-
-
-LAUNCH = 8 << 20
-"""Cost of a launch, in bytes: what memory moves in that time."""
-
-
-def cost(segmented: SegmentedFusion) -> int:
-    """Bytes that all kernels read and write in this run, with ``LAUNCH`` bytes for each kernel."""
-    moved = sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments)
-    return hint(moved) + LAUNCH * sum(not piece.finishes for piece in segmented.segments)

@@ -17,9 +17,10 @@ from ...shapes import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
+from ..cost import SMALL
 from ..passes.invariants.counts import is_fused
 from ..passes.invariants.materialize import can_be_kept
-from .priced import SMALL, Excess, Priced
+from .priced import Excess, Priced
 
 
 def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:

@@ -14,18 +14,14 @@ from dataclasses import replace
 
 from ...device import DeviceProperties
 from ...ir import Fusion
-from ..cost import fusion_seconds
+from ..cost import ERROR, LEAST_S, fusion_seconds, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates
-from .priced import SLOW, Priced, moved_bytes, priced
+from .priced import SLOW, Priced, priced
 from .rows_again import reads_rows_again
-
-GAIN = 0.25
-"""Share of the time that a change has to save: what the model errs by, about, where tensors lie
-across (of 125 random definitions half are within 40%)."""
 
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in the kernel that uses
@@ -34,9 +30,6 @@ their results. Neither their number nor their bytes are more, so what the model 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
 tried for some tenths of a second, which 10,000 calls win back."""
-
-LEAST_S = 2e-6
-"""Kernels whose bytes take less together are not looked at."""
 
 MOST_TRIED = 8
 """Ways to cut that are tried for a change."""
@@ -60,7 +53,7 @@ def refined(
         Cuts the fusion by a choice.
     """
     first, bandwidth = make(HEURISTIC), device.bandwidth_bytes_per_s
-    if device.is_cpu or sum(map(moved_bytes, first.segments)) < LEAST_S * bandwidth:
+    if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = priced(first, device), Choice(kept=first.rewrites.invariants)
     if reads_rows_again(first):
@@ -106,7 +99,7 @@ def _changed(
     What may save most is tried first, and nothing that may save no more than was saved. Parts of
     neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
     """
-    best, saved = None, GAIN * now.seconds
+    best, saved = None, ERROR * now.seconds
     possible = _possible(base, device, now, choice)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
     for each in sorted(tried, key=lambda each: choice.in_turn and not each.in_turn):
