@@ -75,6 +75,8 @@ class Stream:
         of them are.
     total_bytes : int
         Bytes of all its elements.
+    x_steps : tuple of int or None
+        Of a kernel with rows, ``x_stride`` for each axis of ``Problem.order``.
     legs : tuple of Leg
         Its offset in a flat kernel, leg by leg. What is read at an index of another tensor is
         anywhere: its legs are too far apart to share sectors. Of a sum that is divided they are
@@ -89,6 +91,7 @@ class Stream:
     is_store: bool = False
     contiguous_run: int = 0
     total_bytes: int = 1
+    x_steps: tuple[int | None, ...] = ()
     legs: tuple[Leg, ...] = ()
 
     def sizes(self) -> Iterator[int]:
@@ -182,6 +185,11 @@ class Problem:
     co_reduced : int
         Neighbouring rows whose results are reduced once more, so that one program must hold them
         all. 1 for none.
+    order : tuple of tuple of int
+        The numbers of the axes of rows by which params name them, outermost first, in groups whose
+        order is free. Empty where something else says the order.
+    rows : tuple of int
+        The extents of these axes of a kernel with rows.
     axes : tuple of int
         The extents of the axes of a flat kernel, outermost first. Empty of others.
     across : tuple of int
@@ -228,6 +236,8 @@ class Problem:
     rows_split: bool = False
     may_split: bool = True
     co_reduced: int = 1
+    order: tuple[tuple[int, ...], ...] = ()
+    rows: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()
     across: tuple[int, ...] = ()
     crossing: int = 1

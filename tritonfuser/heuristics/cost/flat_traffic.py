@@ -71,6 +71,7 @@ def flat_traffic(
     sides = sides_of(problem, params)
     tile = flat_tile(problem, params)
     limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
+    y_first = getattr(params, "first", "") == "y"
     streams = Counter(problem.streams)
     widths = [_widths(problem, stream, sides, limit, threads) for stream in streams]
     wide = [max((w[place] for w in widths), default=1) for place in range(len(sides))]
@@ -89,7 +90,7 @@ def flat_traffic(
         pairs = footprint(stream, tile, FETCHED_BYTES)
         fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
         if fetched > 0:
-            lost = _share_lost(problem, stream, sides, tile)
+            lost = _share_lost(problem, stream, sides[::-1] if y_first else sides, tile)
             vain += fetched * lost * programs * (2 if stream.is_store else 1)
         place = max(range(len(sides)), key=lambda p: (width[p] > 1, p == first, width[p]))
         count, touched = _accesses(problem, stream, sides, place, width[place], wide[place])
@@ -166,7 +167,8 @@ def _share_lost(problem: Problem, stream: Stream, sides: tuple[Side, ...], tile:
 
 
 def _inner(problem: Problem, sides: tuple[Side, ...], axis: int) -> float:
-    """Positions of the grid from one of an axis to the next; programs go along x first."""
+    """Positions of the grid from one of an axis to the next; programs go along the first of the
+    sides first."""
     found = 1.0
     for side in sides:
         if axis in side.places:

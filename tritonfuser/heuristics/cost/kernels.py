@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
+from .axis_order import in_order
 from .counts import counts_of
 from .model import KernelTime, kernel_time
 
@@ -15,4 +16,4 @@ def predicted(problem: Problem, params: HeuristicParams, work: ElementWork) -> K
     """
     if not isinstance(params, KernelParams) or problem.on_cpu:
         return None
-    return kernel_time(counts_of(problem, params, work), problem.device)
+    return kernel_time(counts_of(in_order(problem, params), params, work), problem.device)

@@ -207,14 +207,20 @@ def _coarse(space: SearchSpace, rules: KernelParams) -> SearchSpace:
 
 def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     """Rows that are gone through several times stay in registers, or in loops, as the rules say.
+    The order of axes is theirs to say too, which is that of memory.
 
     What a later pass finds in caches is what the model knows least: it takes rows of layer norms
     that are read twice for twice as slow as they are.
     """
-    if isinstance(rules, ReductionParams):
-        return space
-    kept = (a for a in space.alternatives if _is_alike(a, rules))
+    kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
+    if not isinstance(rules, ReductionParams):
+        kept = [a for a in kept if _is_alike(a, rules)]
     return replace(space, alternatives=tuple(kept))
+
+
+def _is_ordered(alternative: Alternative) -> bool:
+    """Whether it has other orders of axes than that of the rules."""
+    return any("axes" in choice.fields for choice in alternative.choices)
 
 
 def _is_alike(alternative: Alternative, rules: KernelParams) -> bool:
@@ -234,6 +240,8 @@ def _values(choice: Choice, rules: KernelParams) -> Choice:
         place = choice.fields.index("align") if "align" in choice.fields else None
         tiles = (v for v in choice.values if place is None or v[place] in (1, align))
         return replace(choice, values=tuple(tiles))
+    if choice.fields[0] == "first":  # as the tiles allow
+        return replace(choice, values=(own,))
     if choice.fields[0] in CHANGED:
         return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))
     kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]

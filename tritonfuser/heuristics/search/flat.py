@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 from ...device import VECTOR_BYTES
+from ..cost.sides import sides_along
 from ..integers import next_power_of_2
 from ..problem import Problem
 from .common import fits_threads, powers, warps
+from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
 
 LONGEST_BLOCK = 1 << 14
@@ -25,18 +30,37 @@ def pointwise_space(problem: Problem) -> SearchSpace:
         warps(problem, most=16),
     )
     found = Alternative({}, choices, fits_threads(problem, "block_x"))
-    return SearchSpace("pointwise", (found,))
+    return SearchSpace("pointwise", with_orders(problem, [found]))
 
 
 def transpose_space(problem: Problem) -> SearchSpace:
-    """The sides of a tile, and its warps."""
+    """The sides of a tile, which programs run along first, warps, and the axes of the sides."""
+    found = [_sides_of(problem, problem.crossing, {})]
+    own = tuple(number for group in problem.order for number in group)
+    for side in _other_sides(problem):
+        axes = tuple(own[place] for place in range(len(own)) if place not in side)
+        fixed = {"axes": axes, "across": tuple(own[place] for place in side)}
+        found.append(_sides_of(problem, prod(problem.axes[place] for place in side), fixed))
+    return SearchSpace("transpose", tuple(found))
+
+
+def _sides_of(problem: Problem, crossing: int, fixed: dict[str, Any]) -> Alternative:
+    """Tiles whose second side runs over ``crossing`` positions."""
     low, high = SIDES
-    x = next_power_of_2(problem.parallel // max(problem.crossing, 1))
-    y = next_power_of_2(problem.crossing)
+    x = next_power_of_2(problem.parallel // max(crossing, 1))
+    y = next_power_of_2(crossing)
     choices = (
         Choice.of("block_x", tuple(powers(min(low, x), min(high, x)))),
         Choice.of("block_y", tuple(powers(min(low, y), min(high, y)))),
+        Choice(("first",), (("x",), ("y",))),
         warps(problem, most=16),
     )
-    found = Alternative({}, choices, fits_threads(problem, "block_x", "block_y"))
-    return SearchSpace("transpose", (found,))
+    return Alternative(fixed, choices, fits_threads(problem, "block_x", "block_y"))
+
+
+def _other_sides(problem: Problem) -> list[tuple[int, ...]]:
+    """Places of the axes of other second sides: those along the memory of a tensor."""
+    if not problem.order:
+        return []
+    found = (side for stream in problem.streams for side in sides_along(problem, stream))
+    return [side for side in dict.fromkeys(found) if side != problem.across]

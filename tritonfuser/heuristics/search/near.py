@@ -23,11 +23,24 @@ def params_near(
     fields : collection of str
         The fields of which one is changed. Empty for all of them.
     """
+    seen = {params}
+    for each in _near(space, params, fields):
+        if each not in seen:
+            seen.add(each)
+            yield each
+
+
+def _near(
+    space: SearchSpace, params: HeuristicParams, fields: Collection[str]
+) -> Iterator[HeuristicParams]:
     for alternative in space.alternatives:
-        if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
-            continue
         names = [name for choice in alternative.choices for name in choice.fields]
         now = {name: getattr(params, name) for name in names}
+        if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
+            # Other axes along the sides of a tile are one step too.
+            if "across" in alternative.fixed and not fields and alternative.has(now):
+                yield from replaced(params, alternative.fixed)
+            continue
         for choice in alternative.choices:
             if fields and choice.fields[0] not in fields:
                 continue
@@ -38,6 +51,9 @@ def params_near(
 
 
 def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if not isinstance(now[0], int):  # an order, or a name: none is beside another
+        yield from (value for value in values if value != now)
+        return
     if now in values:
         place = values.index(now)
         yield from values[max(place - 1, 0) : place]

@@ -12,6 +12,7 @@ from ..params import MAX_STAGES, MAX_TAILS, PARAMS
 from ..problem import Problem
 from ..row_tiling import block_and_tails, tile_row
 from .common import fits_threads, powers, rows_up_to, warps
+from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
 
 LONGEST_ROW = 1 << 16
@@ -37,7 +38,8 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
         sides = fits_threads(problem, "block_x", "block_r")
         found.append(Alternative({"persistent": True}, choices, sides))
     loop = _loop(scheduler, problem)
-    return SearchSpace(scheduler, (*found, *([loop] if loop else [])))
+    found += [loop] if loop else []
+    return SearchSpace(scheduler, with_orders(problem, found))
 
 
 def _rows(problem: Problem) -> Choice:
@@ -88,9 +90,8 @@ def scan_space(problem: Problem) -> SearchSpace:
         Choice.of("block_r", tuple(powers(min(STEPS[0], row), min(STEPS[1], row)))),
         warps(problem),
     )
-    return SearchSpace(
-        "scan", (Alternative({}, choices, fits_threads(problem, "block_x", "block_r")),)
-    )
+    found = Alternative({}, choices, fits_threads(problem, "block_x", "block_r"))
+    return SearchSpace("scan", with_orders(problem, [found]))
 
 
 def inner_outer_space(problem: Problem) -> SearchSpace:
@@ -104,4 +105,5 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")
-    return SearchSpace("inner_outer_persistent", (Alternative({}, choices, sides),))
+    found = Alternative({}, choices, sides)
+    return SearchSpace("inner_outer_persistent", with_orders(problem, [found]))

@@ -16,11 +16,12 @@ from math import prod
 from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
 from ...heuristics.cost.flat_traffic import flat_tile
-from ...heuristics.cost.footprint import chain, footprint, run_along, touched_bytes
+from ...heuristics.cost.footprint import footprint, run_along, touched_bytes
 from ...heuristics.cost.kernels import predicted
 from ...heuristics.cost.model import KernelTime
+from ...heuristics.cost.sides import sides_along
 from ...heuristics.params import HeuristicParams, KernelParams
-from ...heuristics.problem import ElementWork, Problem, Stream
+from ...heuristics.problem import ElementWork, Problem
 from ...symbolic.choices import choose
 from ...symbolic.index_expr import Axis
 from ..problem_sizes import env_of
@@ -28,9 +29,6 @@ from ..problem_sizes import env_of
 GAIN = 0.97
 """Share of the time of tiles with one side, below which tiles have two: what the model's times are
 worth."""
-
-SIDE_BYTES = 128
-"""Bytes of neighbours along the second side: more axes join it until they are as many."""
 
 MOST_SIDES = 4
 """Second sides that are compared, those of the tensors with most sectors first."""
@@ -118,25 +116,6 @@ def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...
             continue
         found = footprint(stream, tile)
         touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
-        for side in _sides_along(problem, stream):
+        for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times
     return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
-
-
-def _sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
-    """Sides along the memory of a tensor: from its fastest axis on, and behind those of x."""
-    axes = chain(stream)
-    shared = 0
-    inner = [place for place, size in enumerate(problem.axes) if size > 1][::-1]
-    while shared < min(len(axes), len(inner)) and axes[shared] == inner[shared]:
-        shared += 1
-    found = []
-    for first in {0, shared}:
-        side: list[int] = []
-        for axis in axes[first:]:
-            side.insert(0, axis)
-            if len(side) < len(inner):
-                found.append(tuple(side))
-            if prod(problem.axes[p] for p in side) * stream.item_bytes >= SIDE_BYTES:
-                break
-    return list(dict.fromkeys(found))

@@ -12,6 +12,7 @@ from ...symbolic.sizes import hint, is_size
 from ..access.legs import legs_of
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
+from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..legality.row_sharing import why_not_published
@@ -40,6 +41,8 @@ def problem_of(
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
+    groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
+    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else ()
     found = Problem(
         parallel=extent(parallel),
         reduced=extent(reduced),
@@ -52,8 +55,10 @@ def problem_of(
         rows_split=rows_split,
         may_split=partial is None,
         co_reduced=extent(group.co_reduced),
+        order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
+        rows=tuple(axis.extent for axis in rows),
         axes=() if reduced else tuple(axis.extent for axis in parallel),
-        streams=tuple(_stream(t, parallel, reduced) for t in traffic),
+        streams=tuple(_stream(t, parallel, reduced, rows) for t in traffic),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -112,7 +117,27 @@ def _accumulators(member: Member) -> int:
     return 2 if isinstance(op_of(member.node).form, Moments) else 1
 
 
-def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Stream:
+def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], ...]:
+    """The axes of rows in the order of the rules, in groups whose order params may change."""
+    batch, together = group.batch_axes, group.co_reduced
+    if batch:
+        return batch, tuple(axis for axis in parallel if axis not in batch)
+    if together:
+        rest = tuple(axis for axis in parallel if axis not in together)
+        return rest, tuple(axis for axis in parallel if axis in together)
+    return (parallel,)
+
+
+def _numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple[int, ...]:
+    return tuple(numbered.index(axis) for axis in axes)
+
+
+def _stream(
+    item: Traffic,
+    parallel: tuple[Axis, ...],
+    reduced: tuple[Axis, ...],
+    rows: tuple[Axis, ...],
+) -> Stream:
     return Stream(
         item_bytes=item.item_bytes,
         along_x=item.runs_along(parallel),
@@ -122,6 +147,7 @@ def _stream(item: Traffic, parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
         total_bytes=item.open_bytes,
+        x_steps=tuple(item.steps.get(axis) for axis in rows),
         legs=() if reduced else legs_of(item.offset, parallel),
     )
 

@@ -1,0 +1,79 @@
+"""Facts of a kernel and its params in, the facts with its axes in the order of the params out.
+
+Which axis neighbours lie along says how many sectors a tile touches of each tensor, and which
+programs are near to one another, of the sectors that are fetched in vain how many are still in the
+L2 cache when they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+
+from ..params import HeuristicParams
+from ..problem import Problem, Stream
+from .footprint import run_along
+
+Numbers = tuple[int, ...]
+
+
+def in_order(problem: Problem, params: HeuristicParams) -> Problem:
+    """The same facts; those of the problem itself where params leave the order to the rules."""
+    axes, across = getattr(params, "axes", ()), getattr(params, "across", ())
+    if not problem.order or not (axes or across):
+        return problem
+    own = tuple(number for group in problem.order for number in group)
+    rules = tuple(own[place] for place in problem.across) if hasattr(params, "across") else ()
+    along_y = tuple(n for n in across if n in own) or tuple(n for n in rules if n not in axes)
+    free = tuple(n for n in own if n not in along_y)
+    along_x = (*(n for n in free if n not in axes), *(n for n in axes if n in free))
+    if along_y == rules and along_x == free:
+        return problem
+    return _changed(problem, own if along_x == free else (*along_y, *along_x), along_y)
+
+
+@lru_cache(maxsize=256)
+def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
+    """The problem with its axes in another order, and other axes along the second side."""
+    own = tuple(number for group in problem.order for number in group)
+    places = [own.index(number) for number in order]
+    extents = problem.axes or problem.rows
+    if len(extents) != len(own):
+        return problem
+    made = tuple(extents[place] for place in places)
+    second = tuple(order.index(number) for number in across)
+    flat = bool(problem.axes)
+    moved = _flat_stream if flat else _row_stream
+    return replace(
+        problem,
+        order=(order,),
+        rows=() if flat else made,
+        axes=made if flat else (),
+        streams=tuple(moved(stream, places, made) for stream in problem.streams),
+        across=second,
+        crossing=prod(made[place] for place in second),
+    )
+
+
+def _flat_stream(stream: Stream, places: Sequence[int], extents: Numbers) -> Stream:
+    """``places`` are those of the axes before, ``extents`` in the new order."""
+    legs = tuple(replace(leg, axis=places.index(leg.axis)) for leg in stream.legs)
+    made = replace(stream, legs=legs)
+    last = [leg for leg in legs if leg.axis == len(extents) - 1]
+    step = last[0].step if len(last) == 1 and last[0].div == 1 else None
+    run = run_along(made, extents, range(len(extents)))
+    return replace(made, x_stride=step if last else 0, contiguous_run=run)
+
+
+def _row_stream(stream: Stream, places: Sequence[int], extents: Numbers) -> Stream:
+    steps = tuple(stream.x_steps[place] for place in places)
+    run = 1
+    for step, extent in zip(reversed(steps), reversed(extents), strict=True):
+        if step != run:
+            break
+        run *= extent
+    else:
+        run = 0
+    return replace(stream, x_steps=steps, x_stride=steps[-1], contiguous_run=run)

@@ -1,0 +1,30 @@
+"""A tensor of a flat kernel in, the axes that the second side of a tile may run along out."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ..problem import Problem, Stream
+from .footprint import chain
+
+SIDE_BYTES = 128
+"""Bytes of neighbours along the second side: more axes join it until they are as many."""
+
+
+def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
+    """Sides along the memory of a tensor: from its fastest axis on, and behind those of x."""
+    axes = chain(stream)
+    shared = 0
+    inner = [place for place, size in enumerate(problem.axes) if size > 1][::-1]
+    while shared < min(len(axes), len(inner)) and axes[shared] == inner[shared]:
+        shared += 1
+    found = []
+    for first in {0, shared}:
+        side: list[int] = []
+        for axis in axes[first:]:
+            side.insert(0, axis)
+            if len(side) < len(inner):
+                found.append(tuple(side))
+            if prod(problem.axes[p] for p in side) * stream.item_bytes >= SIDE_BYTES:
+                break
+    return list(dict.fromkeys(found))

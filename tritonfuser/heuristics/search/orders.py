@@ -1,0 +1,34 @@
+"""The orders of a kernel's axes that could be tried, beside that of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ..problem import Problem
+from .space import Alternative, Choice
+
+
+def with_orders(problem: Problem, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
+    """Alternatives as they are, with the axes in the order of the rules, and in others."""
+    found = tuple(alternatives)
+    orders = tuple(dict.fromkeys(_orders(problem)))
+    if not orders:
+        return found
+    choice = Choice.of("axes", orders)
+    return (*found, *(replace(a, choices=(*a.choices, choice)) for a in found))
+
+
+def _orders(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """That of the rules with one axis at another place of its group."""
+    own = tuple(number for group in problem.order for number in group)
+    start = 0
+    for group in problem.order:
+        for place, number in enumerate(group):
+            rest = (*group[:place], *group[place + 1 :])
+            for to in range(len(group)):
+                moved = (*rest[:to], number, *rest[to:])
+                made = (*own[:start], *moved, *own[start + len(group) :])
+                if made != own:
+                    yield made
+        start += len(group)
