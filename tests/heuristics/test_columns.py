@@ -86,6 +86,19 @@ def test_few_rows_of_many_columns_fill_a_program():
     assert params["persistent"] and params["block_x"] * params["block_r"] >= 1024
 
 
+@pytest.mark.parametrize(("columns", "warps"), [(73728, 4), (147456, 8)])
+def test_programs_have_few_warps_where_all_of_them_run_at_once(columns, warps):
+    """Else those that have no room begin when the others end."""
+    assert proposed(summed(2048, columns))[1]["num_warps"] == warps
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 98304), (7, 73728), (4, 90112)])
+def test_programs_of_short_columns_have_as_many_as_keep_the_device_busy(rows, columns):
+    name, params = proposed(summed(rows, columns, 4))
+    assert name == "reduction" and params["persistent"]
+    assert columns // params["block_x"] >= 4 * SMS > columns // (2 * params["block_x"])
+
+
 @pytest.mark.parametrize(("columns", "tensors", "hints"), [(8448, 1, False), (128, 1, True)])
 def test_loops_over_columns_ask_the_cache_to_keep_what_it_can(columns, tensors, hints):
     read = [matrix(16384, columns) for _ in range(tensors)]

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from math import gcd
 
 from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
-from ..integers import ceil_div, halved, next_power_of_2, warps_for
+from ..integers import ceil_div, floor_power_of_2, halved, next_power_of_2, warps_for
+from ..one_wave import run_at_once
 from ..problem import Problem
-from ..programs import are_few
+from ..programs import are_few, share_of_bandwidth
 from .tiles import (
     REGISTER_BYTES_PER_THREAD,
     ColumnFacts,
@@ -50,9 +51,11 @@ of a layer norm's backward: a tenth less time than by tiles of 8 columns. A whol
 MIN_SHORT_COLUMNS = 8
 """Columns of such a tile, at least: a sector of float32."""
 
-HALF_STEP_BYTES = 700 << 20
-"""Most bytes of 16-bit tensors for which steps of 4 warps are better than of 8. H200, sums of the
-columns of 2048 x 73728: 72.8 us by 4 warps, 74.9 by 8; of 16384 x 36864: 312 and 276."""
+HALF_STEP_WARPS = 4
+"""Warps of a program where all of them run at once. Else programs of a few warps more than there
+is room for begin when the others end. H200, sums of the columns of 2048 x 73728, 1152 programs:
+72.8 us by 4 warps, 74.9 by 8; of 16384 x 36864, 2304 programs, of which 2112 have room: 312 and
+276."""
 
 PROGRAMS_PER_SM = 16
 """Programs for each SM that large tensors should have: four waves of four that run at once."""
@@ -113,25 +116,26 @@ def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Columns that two steps would read: whole columns at once, and several lines of them."""
-    block_x, column = _columns(problem, facts), next_power_of_2(problem.reduced)
-    step = _step(problem, facts)
-    if block_x * column > 2 * step:
+    """Columns that registers hold: whole columns at once, and several lines of them where the
+    device stays busy."""
+    line, column = _columns(problem, facts), next_power_of_2(problem.reduced)
+    if line * column > facts.elements(8, REGISTER_BYTES_PER_THREAD):
         return None
-    wave = PROGRAMS_PER_SM * problem.device.sm_count
-    while 2 * block_x * column <= step and problem.parallel >= 2 * block_x * wave:
-        block_x *= 2
+    wide = max(floor_power_of_2(max(_step(problem, facts) // column, 1)), line)
+    block_x = halved(wide, line, lambda x: not are_few(problem, ceil_div(problem.parallel, x)))
     warps = facts.warps(block_x * column, REGISTER_BYTES_PER_THREAD)
     return facts.spread(problem, ColumnTile(block_x, column, warps))
 
 
 def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Sums of 16-bit tensors whose rows begin at lines: steps of 4 warps."""
+    """Sums of tensors whose rows begin at lines: steps of 4 warps, where all programs run at
+    once."""
     sums = problem.accumulators == 1 and not problem.full_outputs and not rows_cross_lines(problem)
-    if not sums or facts.read_bytes > 2 or facts.total_bytes > HALF_STEP_BYTES:
-        return None
     block_x = _columns(problem, facts)
-    return ColumnTile(block_x, max(_step(problem, facts) // 2 // block_x, 1), 4)
+    programs = ceil_div(problem.parallel, block_x)
+    if not sums or not run_at_once(problem.device, programs, HALF_STEP_WARPS):
+        return None
+    return ColumnTile(block_x, max(_step(problem, facts) // 2 // block_x, 1), HALF_STEP_WARPS)
 
 
 def _full_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
@@ -155,7 +159,7 @@ def long_run(problem: Problem) -> int:
     """Columns of a tile of long runs. 0 where these would not fill the device."""
     facts = column_facts(problem)
     run = LONG_RUN_BYTES // facts.narrowest_bytes
-    fills = 20 * (facts.run // run) >= 19 * problem.device.sm_count
+    fills = share_of_bandwidth(problem, facts.run // run) == 1
     return run if problem.accumulators == 1 and fills else 0
 
 
@@ -168,18 +172,15 @@ def _columns(problem: Problem, facts: ColumnFacts) -> int:
 
 
 def _step(problem: Problem, facts: ColumnFacts) -> int:
-    """Elements of a step of 8 warps: half of them where there are accumulators and few programs."""
-    programs = ceil_div(problem.parallel, _columns(problem, facts))
-    many = programs >= PROGRAMS_PER_SM * problem.device.sm_count
-    return facts.elements(8, STEP_BYTES if problem.accumulators == 1 or many else STEP_BYTES // 2)
+    """Elements of a step of 8 warps."""
+    return facts.elements(8, STEP_BYTES)
 
 
 def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
     low, high = ONE_WAVE_BYTES
-    wave = PROGRAMS_PER_SM // 4 * problem.device.sm_count
     interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts that take rows in turn
-    few = ceil_div(problem.parallel, 2 * facts.line) <= wave
+    few = are_few(problem, ceil_div(problem.parallel, 2 * facts.line))
     if problem.full_outputs and rows_cross_lines(problem):
         return False
     return few and rows_start_at_vectors(problem, interleaved) and low <= facts.total_bytes <= high
@@ -198,22 +199,20 @@ def parts_of_columns(problem: Problem) -> int:
     tile_bytes = block_x * problem.reduced * facts.read_bytes
     wanted = PROGRAMS_PER_SM * problem.device.sm_count
     wave = PROGRAMS_PER_SM // 4 * problem.device.sm_count
-    if 2 * programs >= wanted or long_run(problem):
+    if long_run(problem):
         return 1
     if _is_one_wave(problem, facts):
         return max(1, (2 * wave if _parts_start_at_lines(problem, facts) else wave) // programs)
-    parts = min(ceil_div(wanted, programs), tile_bytes // PART_BYTES)
-    if programs * parts < wave:
-        parts = min(ceil_div(wave, programs), tile_bytes // MIN_PART_BYTES)
-    return max(1, min(parts, problem.reduced // 2))
+    several = min(wanted // programs, tile_bytes // PART_BYTES)
+    least = min(ceil_div(wave, programs), tile_bytes // MIN_PART_BYTES)
+    return max(1, min(max(several, least), problem.reduced // 2))
 
 
 def _parts_start_at_lines(problem: Problem, facts: ColumnFacts) -> bool:
     """Whether rows begin at lines, or those of a few interleaved parts do."""
     steps = [s.r_stride * s.item_bytes for s in problem.large_loads if s.r_stride]
     parts = max((CACHE_LINE_BYTES // gcd(CACHE_LINE_BYTES, step) for step in steps), default=1)
-    most = PROGRAMS_PER_SM // 2 * problem.device.sm_count
-    return parts * ceil_div(problem.parallel, facts.line) <= most
+    return run_at_once(problem.device, parts * ceil_div(problem.parallel, facts.line), 8)
 
 
 def interleaved_parts(problem: Problem) -> int:
