@@ -96,14 +96,12 @@ def fits_two_programs_per_sm(problem: Problem, tile: int, warps: int) -> bool:
     H200, backward of a group norm with silu of 128 x 96 x 57 x 57: 101 us in registers, 178 by a
     loop.
     """
-    device = problem.device
-    working = warps * device.warp_size * WORKING_REGISTERS
     if problem.co_reduced > 1 and problem.reduction_depth > 1:
         registers = _packed_registers(problem, tile)
     else:
         per_element = sum(ceil_div(s.item_bytes, 4) for s in problem.large_loads)
         registers = tile * max(per_element, 1)
-    return fits_registers(tile) and 2 * (registers + working) <= device.registers_per_sm
+    return fits_registers(tile) and _fits_sm(problem, registers, warps, programs=2)
 
 
 def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
@@ -117,7 +115,8 @@ def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
     It also pays where a mean and variance are computed of random numbers, which loops would draw
     again. H200, layer norm of a dropout of 16384 x 20480: 832 us in registers, 880 by loops.
     """
-    if fits_registers(tile) or not _fits_whole_sm(problem, tile):
+    registers = _packed_registers(problem, tile)
+    if fits_registers(tile) or not _fits_sm(problem, registers, WHOLE_SM_WARPS, programs=1):
         return False
     if problem.accumulators > 1:
         return problem.draws_random and tile <= MAX_RANDOM_ROW
@@ -125,12 +124,12 @@ def fits_one_program_per_sm(problem: Problem, tile: int) -> bool:
     return several and not cache_holds(problem, tile * _widest(problem), ROWS_OF_SM)
 
 
-def _fits_whole_sm(problem: Problem, elements: int) -> bool:
-    """Whether the registers of an SM hold so many elements, as they lie in memory, for one
-    program."""
+def _fits_sm(problem: Problem, registers: int, warps: int, programs: int) -> bool:
+    """Whether an SM has so many registers for the rows of each of its programs, and what they work
+    with."""
     device = problem.device
-    working = WHOLE_SM_WARPS * device.warp_size * WORKING_REGISTERS
-    return _packed_registers(problem, elements) + working <= device.registers_per_sm
+    working = warps * device.warp_size * WORKING_REGISTERS
+    return programs * (registers + working) <= device.registers_per_sm
 
 
 def _packed_registers(problem: Problem, tile: int) -> int:

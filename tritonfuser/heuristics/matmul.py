@@ -35,8 +35,9 @@ GROUP_M = 8
 MAX_PARTS = 2
 """Parts of an epilogue, at most."""
 
-TWO_PART_COLUMNS = 256
-"""Columns of a tile from which its epilogue runs in two parts. Half of that for heavy epilogues."""
+PART_COLUMNS = 128
+"""Columns of a tile that its epilogue has together, if two parts suffice. Half of that for heavy
+epilogues."""
 
 MAX_STAGES = 5
 """Steps along K whose operands are in flight, where shared memory has room."""
@@ -140,10 +141,8 @@ def epilogue_columns(product: Product, device: DeviceProperties) -> int:
 
 def epilogue_parts(product: Product, block_n: int) -> int:
     """In how many column parts of a tile the epilogue runs."""
-    if product.reduced_columns:
-        return max(1, min(MAX_PARTS, block_n // product.reduced_columns))
-    least = TWO_PART_COLUMNS // 2 if _is_heavy(product) else TWO_PART_COLUMNS
-    return MAX_PARTS if block_n >= least else 1
+    columns = PART_COLUMNS // 2 if _is_heavy(product) else PART_COLUMNS
+    return max(1, min(MAX_PARTS, block_n // (product.reduced_columns or columns)))
 
 
 def _tiles(product: Product, block_m: int, block_n: int) -> int:

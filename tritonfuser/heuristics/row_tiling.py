@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, gcd
 
 from ..device import VECTOR_BYTES
-from .integers import ceil_div, next_power_of_2
+from .integers import ceil_div, floor_power_of_2, next_power_of_2
 from .one_wave import handed_on, run_at_once, spread_warps
 from .params import MAX_TAILS
 from .problem import Problem
@@ -105,8 +105,8 @@ def block_and_tails(
     waste = MAX_WASTE * row if step is None else step - 1
     if row <= SHORT_ROW_ELEMENTS or above - row <= waste:
         return above, ()
-    tails = tails_of(row, above // 2, most, step)
-    block = above // 2
+    block = floor_power_of_2(row)
+    tails = tails_of(row, block, most, step)
     return (block, tails) if block + sum(tails) < above else (above, ())
 
 

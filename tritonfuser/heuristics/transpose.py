@@ -2,7 +2,7 @@
 
 Takes problems without reductions whose tiles have a second side (``across``). Decides the lengths
 of both sides, so that loads and stores of either direction move whole sectors: those of the least
-time by the cost model, or a square where that takes about as long.
+time by the cost model, the squarest of several.
 """
 
 from __future__ import annotations
@@ -25,10 +25,6 @@ TILE_ELEMENTS = (4096, 2048, 1024)
 
 LONGEST_SIDE = 256
 """Elements of the crossing side, at most."""
-
-GAIN = 0.95
-"""Share of the time of a square tile, below which another one takes its place: what the model's
-times are worth."""
 
 MAX_WARPS = 8
 """Warps of a program, at most, but for those whose threads have few elements."""
@@ -58,9 +54,7 @@ def propose(problem: Problem) -> HeuristicParams:
     tiles = sorted(_tiles(problem, x, y), key=_off_square)
     if not problem.axes:
         return tiles[0]
-    seconds = {params: _seconds(problem, params) for params in tiles}
-    square, best = tiles[0], min(tiles, key=seconds.__getitem__)
-    return best if seconds[best] < GAIN * seconds[square] else square
+    return min(tiles, key=lambda params: _seconds(problem, params))
 
 
 def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:

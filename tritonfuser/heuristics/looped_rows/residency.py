@@ -83,7 +83,7 @@ def _registers(problem: Problem, step: Step, width: int) -> float:
     """Registers of a thread, about."""
     elements = elements_of(step, width)
     weights = sum(s.along_r and not s.along_x and not s.is_store for s in problem.streams)
-    lanes = step.warps * TUNED_WARP_SIZE
+    lanes = step.warps * problem.device.warp_size
     # Where a row has fewer lanes, threads have other columns of other rows.
     along = lanes * vector_elements(problem) <= width
     columns = max(width // lanes, 1) if along else elements

@@ -110,7 +110,7 @@ class ScheduleSpace:
 
 
 def _drawn(segment: SegmentSchedule, space: SegmentSpace, rng: random.Random) -> SegmentSchedule:
-    if rng.random() < 0.5:  # what both may be, they may not be at once
+    if rng.choice((True, False)):  # what both may be, they may not be at once
         segment = replace(segment, finishes=rng.choice(space.finishes))
     else:
         segment = replace(segment, beside=rng.choice(space.beside))
