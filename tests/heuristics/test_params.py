@@ -68,7 +68,13 @@ def any_params(draw):
         elif row.name in ("group_m", "programs", "parts", "delay"):
             values[row.name] = draw(st.integers(1, 2))
         else:
-            assert row.name in ("persistent", "descriptors", "backwards", "evict_hints")
+            assert row.name in (
+                "loads_first",
+                "persistent",
+                "descriptors",
+                "backwards",
+                "evict_hints",
+            )
             values[row.name] = draw(st.booleans())
     return cls(**values)
 
@@ -119,6 +125,8 @@ def test_every_value_has_its_type(params, data):
     key = data.draw(st.sampled_from(sorted(plain)))
     wrong = [None, "4", 4.0, ["4"] if key in ("tails", "axes", "across") else [4], {}]
     wrong.append(1 if isinstance(plain[key], bool) else True)
+    if key == "loads_first":
+        wrong = [0, "4", 4.0, [4], {}]
     plain[key] = data.draw(st.sampled_from(wrong))
     with pytest.raises(ParamsError, match=key):
         HeuristicParams.from_dict(plain)
@@ -170,6 +178,7 @@ def test_dict_is_as_written():
         "block_x": 1024,
         "vectorization_factor": 0,
         "axes": [],
+        "loads_first": None,
     }
 
 

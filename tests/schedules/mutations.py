@@ -134,6 +134,7 @@ def _value(field: str, scheduler: str, rng: random.Random) -> Any:
     if field in ("axes", "across"):
         return rng.sample(range(4), rng.choice((0, 0, 1, 2, 3)))
     few: dict[str, Any] = {
+        "loads_first": (None, None, False, True),
         "first": ("", "x", "y"),
         "num_warps": (1, 2, 4, 8),
         "num_stages": (1, 2, 3, 5),

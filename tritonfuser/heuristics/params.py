@@ -228,6 +228,10 @@ class PointwiseParams(KernelParams):
         lie along the last one. An axis' number is that of the dim of the stored value; dims that
         are split count once for each piece. Axes that are left out come first, in the order of the
         rules.
+    loads_first : bool or None
+        All loads come before what is computed. A thread then waits for memory once, and holds all
+        that it loads. None: where the device runs all programs at once and threads have few
+        elements, at each size anew.
     """
 
     scheduler: ClassVar[str] = "pointwise"
@@ -235,6 +239,7 @@ class PointwiseParams(KernelParams):
     block_x: Side
     vectorization_factor: Annotated[int, replace(Power, also=(0,))] = 0
     axes: Axes = ()
+    loads_first: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +260,10 @@ class TransposeParams(KernelParams):
     first : str
         The side that programs run along first: ``x`` or ``y``. The tiles of the other side are
         65535 at most. Empty for x where they are that few.
+    loads_first : bool or None
+        All loads come before what is computed. A thread then waits for memory once, and holds all
+        that it loads. None: where the device runs all programs at once and threads have few
+        elements, at each size anew.
     """
 
     scheduler: ClassVar[str] = "transpose"
@@ -264,6 +273,7 @@ class TransposeParams(KernelParams):
     axes: Axes = ()
     across: Axes = ()
     first: Literal["", "x", "y"] = ""
+    loads_first: bool | None = None
 
     def validate(self) -> None:
         super().validate()
@@ -302,6 +312,11 @@ class _RowParams(KernelParams):
         programs, lie along the last one. An axis' number is that of the dim of what is reduced
         among those that are kept; dims that are split count once for each piece. Axes that are left
         out come first, in the order of the rules.
+    loads_first : bool or None
+        As in ``PointwiseParams``. Programs that loop over a row cannot.
+    evict_hints : bool
+        Loads in a loop over rows ask the L2 cache to drop what is read for the last time, and to
+        keep what is read again.
     """
 
     can_align: ClassVar[bool] = True
@@ -313,6 +328,8 @@ class _RowParams(KernelParams):
     tails: Tails = ()
     align: Side = 1
     axes: Axes = ()
+    loads_first: bool | None = None
+    evict_hints: bool = True
 
     @property
     def row_tiling(self) -> RowTiling:
@@ -323,6 +340,7 @@ class _RowParams(KernelParams):
             align=self.align,
             can_align=self.can_align,
             in_registers=self.persistent,
+            evict_hints=self.evict_hints,
         )
 
     def _blocks(self) -> list[dict[str, int]]:
@@ -347,17 +365,14 @@ class _RereadParams(_RowParams):
         Every second pass runs from the end of a row to its start: the end was read last and is
         still in the L2 cache. A pass that computes mean and variance with a masked last step runs
         forwards all the same.
-    evict_hints : bool
-        Loads ask the L2 cache to keep a row until its last pass.
     """
 
     backwards: bool = False
-    evict_hints: bool = True
 
     @property
     def row_tiling(self) -> RowTiling:
         tiling = super().row_tiling
-        return replace(tiling, backwards=self.backwards, evict_hints=self.evict_hints)
+        return replace(tiling, backwards=self.backwards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,6 +455,8 @@ class ScanParams(KernelParams):
         Elements of a step of the loop.
     axes : tuple of int
         The order of the axes of rows, as in ``InnerPersistentParams``.
+    evict_hints, loads_first : bool
+        As in ``InnerPersistentParams``; ``loads_first`` may be None.
     """
 
     scheduler: ClassVar[str] = "scan"
@@ -447,10 +464,12 @@ class ScanParams(KernelParams):
     block_x: Side
     block_r: Side
     axes: Axes = ()
+    loads_first: bool | None = None
+    evict_hints: bool = True
 
     @property
     def row_tiling(self) -> RowTiling:
-        return RowTiling(rows=self.block_x, block=self.block_r)
+        return RowTiling(rows=self.block_x, block=self.block_r, evict_hints=self.evict_hints)
 
 
 @dataclass(frozen=True, kw_only=True)

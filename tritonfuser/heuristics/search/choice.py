@@ -56,6 +56,9 @@ CHANGED = ("num_warps", "block_x", "block_y", "block_m", "block_r")
 """Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
 the model."""
 
+UNTOLD = ("first", "loads_first", "backwards", "evict_hints")
+"""Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
+
 
 @lru_cache(maxsize=4096)
 def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
@@ -240,7 +243,7 @@ def _values(choice: Choice, rules: KernelParams) -> Choice:
         place = choice.fields.index("align") if "align" in choice.fields else None
         tiles = (v for v in choice.values if place is None or v[place] in (1, align))
         return replace(choice, values=tuple(tiles))
-    if choice.fields[0] == "first":  # as the tiles allow
+    if choice.fields[0] in UNTOLD:
         return replace(choice, values=(own,))
     if choice.fields[0] in CHANGED:
         return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))

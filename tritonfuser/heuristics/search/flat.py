@@ -9,7 +9,7 @@ from ...device import VECTOR_BYTES
 from ..cost.sides import sides_along
 from ..integers import next_power_of_2
 from ..problem import Problem
-from .common import fits_threads, powers, warps
+from .common import LOADS_FIRST, fits_threads, powers, warps
 from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
 
@@ -27,6 +27,7 @@ def pointwise_space(problem: Problem) -> SearchSpace:
     choices = (
         Choice.of("block_x", tuple(powers(min(32, most), most))),
         Choice.of("vectorization_factor", (0, *powers(1, vector))),
+        LOADS_FIRST,
         warps(problem, most=16),
     )
     found = Alternative({}, choices, fits_threads(problem, "block_x"))
@@ -53,6 +54,7 @@ def _sides_of(problem: Problem, crossing: int, fixed: dict[str, Any]) -> Alterna
         Choice.of("block_x", tuple(powers(min(low, x), min(high, x)))),
         Choice.of("block_y", tuple(powers(min(low, y), min(high, y)))),
         Choice(("first",), (("x",), ("y",))),
+        LOADS_FIRST,
         warps(problem, most=16),
     )
     return Alternative(fixed, choices, fits_threads(problem, "block_x", "block_y"))

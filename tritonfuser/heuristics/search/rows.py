@@ -11,7 +11,7 @@ from ..integers import next_power_of_2
 from ..params import MAX_STAGES, MAX_TAILS, PARAMS
 from ..problem import Problem
 from ..row_tiling import block_and_tails, tile_row
-from .common import fits_threads, powers, rows_up_to, warps
+from .common import LOADS_FIRST, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
 
@@ -34,7 +34,7 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
     found = []
     if whole:
         tiles = Choice(("block_r", "tails", "align"), whole)
-        choices = (_rows(problem), tiles, warps(problem))
+        choices = (_rows(problem), tiles, LOADS_FIRST, warps(problem))
         sides = fits_threads(problem, "block_x", "block_r")
         found.append(Alternative({"persistent": True}, choices, sides))
     loop = _loop(scheduler, problem)
@@ -76,8 +76,8 @@ def _loop(scheduler: str, problem: Problem) -> Alternative | None:
         Choice.of("num_stages", range(1, min(DEEPEST, MAX_STAGES) + 1)),
         warps(problem),
     ]
-    if scheduler != "reduction":
-        choices += [Choice.of(name, (False, True)) for name in ("backwards", "evict_hints")]
+    names = ("evict_hints",) if scheduler == "reduction" else ("backwards", "evict_hints")
+    choices += [Choice.of(name, (False, True)) for name in names]
     sides = fits_threads(problem, "block_x", "block_r")
     return Alternative({"persistent": False}, tuple(choices), sides)
 
@@ -88,6 +88,7 @@ def scan_space(problem: Problem) -> SearchSpace:
     choices = (
         Choice.of("block_x", rows_up_to(problem.parallel, MOST_ROWS)),
         Choice.of("block_r", tuple(powers(min(STEPS[0], row), min(STEPS[1], row)))),
+        Choice.of("evict_hints", (False, True)),
         warps(problem),
     )
     found = Alternative({}, choices, fits_threads(problem, "block_x", "block_r"))

@@ -132,6 +132,13 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             f"{name} reduces {co_reduced} rows together, {rows}={tiling.rows} is too small",
             f"Use a {rows} of at least that many rows.",
         )
+    loops = not tiling.in_registers and getattr(params, "loads_first", None)
+    if loops and assume_less(tiling.block, segment.reduced_extent):
+        return Refusal(
+            f"{name} has programs that loop over rows of {segment.reduced_extent} elements, "
+            "loads_first would hold what they load all through the loop",
+            "Use loads_first=None, or a block_r of at least the row.",
+        )
     if tiling.align > 1:
         return _why_not_at_vectors(segment, params, tiling)
     return _why_not_held(segment, params, tiling)

@@ -16,7 +16,7 @@ MAX_HELD_ELEMENTS = 16
 
 
 def with_loads_first(nest: Nest, segment: Segment) -> Nest:
-    """The same, which makes its loads first where all its programs run at once.
+    """The same, which makes its loads first where params say so, or all its programs run at once.
 
     They wait for memory at the same time then, so that each time they wait counts in full. Where
     there are more, those that wait are hidden behind others, of which registers hold more where
@@ -26,6 +26,9 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
     problem = segment.problem
     if problem is None or nest.loop or not hasattr(segment.params, "num_warps"):
         return nest
+    given = getattr(segment.params, "loads_first", None)
+    if given is not None:
+        return replace(nest, loads_first=given)
     warps = segment.kernel_params.num_warps
     programs = prod(hint(count) for _, count in nest.grid)
     blocks = (tile for tile in nest.tiles if tile.block is not None and tile != nest.rest)
