@@ -3,6 +3,10 @@
 A row fits where two programs share an SM, or where one program has the SM for itself. Of some
 longer rows the end is kept in registers, and loops read the rest. The rows of all programs at once
 are then less of what the L2 cache has to hold between two loops over a row.
+
+These are rules, of two facts: what the registers of an SM hold (``_fits_sm``) and what the L2 cache
+holds (``cache_holds``). The cost model does not choose here: what a later loop finds in the cache,
+and which values the compiler keeps from one loop to the next, is what it knows least.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from .problem import Problem
 
 MAX_REGISTER_ROW = 17408
 """Elements of a tile that stay in registers where SMs have two programs: 32 for each of 512
-threads, and short tails."""
+threads, and short tails. The other half of the 64 registers of such a thread is for what is
+computed of them, which nobody counts before the kernel is compiled."""
 
 WORKING_REGISTERS = 24
 """Registers of a thread that its row does not take: addresses, sums, results of a step."""
@@ -31,7 +36,8 @@ RANDOM_WORDS = 4
 lanes."""
 
 MAX_TWO_STEP_ROW = 16384
-"""Longest row, in elements, that loops read in two steps, of 16 warps at most."""
+"""Longest row, in elements, that loops read in two steps, of 16 warps at most: 16 elements a
+thread. The second loop finds both steps in the L1 or the L2 cache."""
 
 MAX_RANDOM_ROW = 24576
 """Elements of a row of random numbers that a program with an SM for itself keeps, at most: 24 a

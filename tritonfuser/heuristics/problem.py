@@ -20,7 +20,8 @@ side has addresses of its own: with 16 elements, kernels of 8 loads and more too
 registers."""
 
 MANY_OPS = 24
-"""Ops of an element from which on it has fewer too."""
+"""Ops of an element from which on it has fewer too. How many of their results a thread has at a
+time is the compiler's order: the cost model counts registers by the logarithm of the ops."""
 
 L2_SPEEDUP = 2
 """Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's

@@ -7,6 +7,7 @@ time by the cost model, the squarest of several.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log2
 
 from .cost.kernels import predicted
@@ -51,6 +52,12 @@ def propose(problem: Problem) -> HeuristicParams:
     if problem.on_cpu:
         block_y = min(y, INTERPRETER_SIDE)
         return TransposeParams(block_x=min(x, INTERPRETER_ELEMENTS // block_y), block_y=block_y)
+    return _fastest(problem, x, y)
+
+
+@lru_cache(maxsize=1024)
+def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
+    """The tile of the least time, at most as long as the sides of the problem."""
     tiles = sorted(_tiles(problem, x, y), key=_off_square)
     if not problem.axes:
         return tiles[0]
