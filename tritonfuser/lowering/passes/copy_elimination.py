@@ -51,7 +51,7 @@ def _copied_value(node: Node, producers: dict[Value, Node]) -> Value | None:
     if inner is None or not is_copy(inner) or not isinstance(inner.args[0], Value):
         return None
     origin = inner.args[0]
-    lossless = _is_lossless(origin.dtype, source.dtype)
+    lossless = is_lossless(origin.dtype, source.dtype)
     return origin if lossless and origin.dtype is node.out.dtype else None
 
 
@@ -74,7 +74,7 @@ _LOSSLESS_FROM: dict[DataType, frozenset[DataType]] = {
 """For a dtype, those all of whose numbers it represents exactly."""
 
 
-def _is_lossless(narrow: DataType, wide: DataType) -> bool:
+def is_lossless(narrow: DataType, wide: DataType) -> bool:
     """Whether a cast from ``narrow`` to ``wide`` keeps every number exactly."""
     return narrow in _LOSSLESS_FROM.get(wide, frozenset())
 

@@ -19,6 +19,7 @@ from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
 from ..cost import SMALL
 from ..passes.invariants.counts import is_fused
+from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.materialize import can_be_kept
 from .priced import Excess, Priced
 
@@ -42,7 +43,8 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
             users = (each.seconds for each in now.excesses if _is_much(value, under[value], each))
-            cost = LEAST_KERNEL_S + 2 * _held_bytes(value) / device.bandwidth_bytes_per_s
+            kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
+            cost = LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
             alike.setdefault((cost, *users), []).append(value.name)
     found: dict[str, float] = {}
     for (cost, *seconds), names in alike.items():

@@ -21,6 +21,7 @@ from ..substitution import Substitution, next_free, rebuilt
 from .areas import areas_of
 from .candidates import candidates
 from .counts import computed, is_fused
+from .exact_dtypes import narrowed
 from .gain import Balance, gain, load_instructions
 
 
@@ -113,6 +114,8 @@ def _seen(fusion: Fusion) -> frozenset[Value]:
 def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
     """The fusion with values put in memory for all that uses them.
 
+    What a lossless cast widened is stored as it was before, and widened by those that load it.
+
     Parameters
     ----------
     names : collection of str
@@ -125,7 +128,11 @@ def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
 
     def keep(value: Value, loc: SourceLoc | None) -> None:
         builder.loc = loc
-        values.set(value, builder.call("materialize", value))
+        makers = {out: node for node in builder.nodes for out in node.outs}
+        kept = builder.call("materialize", narrowed(value, makers, builder))
+        if kept.dtype is not value.dtype:
+            kept = builder.call("cast", kept, value.dtype)
+        values.set(value, kept)
 
     for value in fusion.inputs:
         if value.name in names:
