@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,16 +30,8 @@ def kernels(found: Lowered) -> list[Any]:
     """All that a plan is made of."""
     cut = found.segmented
     pieces = [(s.scheduler, str(s.params), str(s.inputs), str(s.outputs)) for s in cut.segments]
-    sources = [None if s is None else (_of_code(s.text), str(s.args)) for s in found.sources]
+    sources = [None if s is None else (s.text, str(s.args)) for s in found.sources]
     return [*pieces, *sources, str(cut.results), str(cut.layouts)]
-
-
-def _of_code(text: str) -> str:
-    """Without what is told of sizes: to choose a schedule, more is asked of them, and what is
-    asked for last has a higher number."""
-    kept = "\n".join(line for line in text.splitlines() if "tl.assume(" not in line)
-    numbers: dict[str, str] = {}
-    return re.sub(r"\bsize\d+", lambda m: numbers.setdefault(m[0], f"size{len(numbers)}"), kept)
 
 
 def check(make: Callable[[RunOptions], Lowered]) -> None:
