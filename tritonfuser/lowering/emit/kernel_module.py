@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from ...device import NVIDIA_WARP_SIZE
 from ...dtypes import DataType
-from ...errors import SourceLoc
 from ...ir import Fusion, Value
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, bounds_text
@@ -35,8 +34,8 @@ from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, register_room, uses_torch
-from .line_passes import without_unused
-from .lines import Line, place_text
+from .line_passes import comments, without_unused
+from .lines import Line
 from .matmul_body import ProductBody
 from .segment_function import (
     SegmentFunction,
@@ -291,12 +290,12 @@ def _write(
 ) -> None:
     """Put a jitted function behind a text."""
     text += ["", "", "@triton.jit", *signature]
-    shown: SourceLoc | None = None
-    for line in body:
+    lines = list(body)
+    places = comments(lines)
+    for number, line in enumerate(lines):
         indent = "    " * (line.depth + 1)
-        if line.loc is not None and line.loc != shown:
-            shown = line.loc
-            text.append(f"{indent}# {place_text(shown)}")
+        if number in places:
+            text.append(indent + places[number])
         text.append(indent + line.text)
         placed.append((len(text), line))
 

@@ -1,17 +1,31 @@
-"""Lines of a kernel in, lines out: without names that nobody reads; loads before all else."""
+"""Lines of a kernel in, lines out: without names that nobody reads; loads before all else; where
+comments are."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from .lines import Line
+from ...errors import SourceLoc
+from .lines import Line, place_text
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*) = (.*)", re.DOTALL)
 _ALL_ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = (.*)", re.DOTALL)
 _LOADS = "tl.load("
+
+
+def words_in(line: Line) -> list[str]:
+    """The names that a line reads, function names too."""
+    part = _ALL_ASSIGNED.fullmatch(line.code)
+    return _WORD.findall(part[2] if part else line.code)
+
+
+def assigned_names(line: Line) -> list[str]:
+    """The names that a line assigns to."""
+    part = _ALL_ASSIGNED.fullmatch(line.text)
+    return part[1].split(", ") if part else []
 
 
 def without_unused(lines: Sequence[Line]) -> list[Line]:
@@ -67,3 +81,44 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
         stack += fresh
     rest = (n for n in range(len(lines)) if n not in first)
     return [lines[n] for n in (*sorted(first), *rest)]
+
+
+def comments(lines: Sequence[Line]) -> dict[int, str]:
+    """The comment before each line that has one, by the line's number.
+
+    The comment of an op is before the loads and the masks that are there for the op alone. It is
+    not repeated for the lines that follow it::
+
+        # model.py:12
+        tv1 = tl.load(tv1_ptr + x)
+        tv3 = tv2 + tv1
+    """
+    readers = Counter(word for line in lines for word in set(words_in(line)))
+    found: dict[int, str] = {}
+    shown = ""
+    for number, line in enumerate(lines):
+        if line.loc is not None and (place := _place(line.loc)) != shown:
+            found[_first_line_for(lines, number, readers)] = shown = place
+    return found
+
+
+def _place(loc: SourceLoc) -> str:
+    return f"# {place_text(loc)}"
+
+
+def _first_line_for(lines: Sequence[Line], number: int, readers: Mapping[str, int]) -> int:
+    """The first of the lines right before one that prepare it: loads, and what it alone reads."""
+    needed = Counter(set(words_in(lines[number])))
+    first = number
+    while first > 0:
+        line = lines[first - 1]
+        names = assigned_names(line)
+        if line.loc is not None or line.depth != lines[number].depth or not names:
+            break
+        if not all(needed[name] for name in names):
+            break
+        if not line.loads and any(needed[name] < readers[name] for name in names):
+            break
+        first -= 1
+        needed.update(set(words_in(line)))
+    return first
