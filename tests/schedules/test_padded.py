@@ -157,3 +157,17 @@ def test_what_can_have_no_remainder():
     data["splits"] = [{"value": "tv1", "parts": 4, "padded": 0, "remainder": True}]
     with pytest.raises(ParamsError, match=r"splits\[0\].padded: expected -1 with a remainder"):
         fd.run([x], schedule=data)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3)])
+@pytest.mark.parametrize("split", [{"remainder": True, "interleave": 4}, {"padded": 0}])
+def test_parts_of_one_element_have_no_moments(shape, split):
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.var_mean(x, [0, 1], correction=0)[0])
+    inputs = [torch.ones(shape)]
+    data = fd.schedule(inputs).to_dict()
+    (value,) = data["segments"][0]["computes"]
+    data["splits"] = [{"value": value, "parts": 2, **split}]
+    with pytest.raises(ParamsError, match=r"splits\[0\]\.parts: .* leave something to both steps"):
+        fd.run(inputs, schedule=data)

@@ -10,7 +10,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
 from ...ops.table import Contraction, Moments, Reduction
-from ...symbolic.queries import assume_multiple
+from ...symbolic.queries import assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
 from ..passes.remainders import may_leave_remainder, padded_if_short
@@ -102,7 +102,10 @@ def _has_two_steps(node: Node, wanted: SplitParts) -> bool:
         return False
     sizes = [*as_call(node).value("arg").tensor.sizes]
     if found.padded is not None:
-        sizes[found.padded[0]] = found.padded[1]
+        dim, size = found.padded
+        if isinstance(as_call(node).op.form, Moments) and assume_equal(found.factors[dim], size):
+            return False  # parts of one element: they have no moments
+        sizes[dim] = size
     cut = cut_dims(sizes, found)
     return bool(cut.first and cut.second)
 
