@@ -34,8 +34,9 @@ LEAST_SIDE = 16
 Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
 """Elements of a side of a tile."""
 
-MAX_AXES = 64
-"""Axes of a kernel that params can name: each is half of 64 bits of positions or more."""
+MAX_AXES = 128
+"""Numbers of axes at most. A tensor of torch has 64 dims, and those of two positions or more, which
+are 63 at most, may be split."""
 
 Side = Annotated[int, Power]
 Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
