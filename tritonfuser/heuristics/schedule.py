@@ -243,7 +243,7 @@ def _params_schema(kind: type[HeuristicParams]) -> dict[str, Any]:
 
 
 def _check_version(version: object) -> None:
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if type(version) is not int or version not in range(1, VERSION + 1):
         raise ParamsError(f"version: expected 1 to {VERSION}, got {version!r}")
 
 

@@ -226,7 +226,7 @@ def test_grids_stay_within_the_limits(shapes):
 
 
 def test_an_exchanged_grid_computes_the_same(monkeypatch):
-    monkeypatch.setattr("tritonfuser.lowering.tile.nest_builder.MAX_PROGRAMS_Y", 2)
+    monkeypatch.setattr("tritonfuser.lowering.axis_order.MAX_PROGRAMS_Y", 2)
     body = lambda fd, x, y: fd.ops.add(x, fd.ops.permute(y, [1, 0]))  # noqa: E731
     for rows, columns in ((48, 9), (9, 48)):
         found = check(body, noise(rows, columns), noise(columns, rows), block_x=8, block_y=8)

@@ -109,7 +109,7 @@ def _launch_bound(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
     if not facts.is_launch_bound or not few:
         return None
     most = next_power_of_2(WHOLE_TILE_ELEMENTS // max(problem.accumulators, 1) + 1) // 2
-    block_x = halved(block_x, MIN_SHORT_COLUMNS, lambda x: x * column <= most)
+    block_x = min(block_x, max(most // column, MIN_SHORT_COLUMNS))
     step = min(column, max(most // block_x, 1))
     tile = ColumnTile(block_x, step, warps_for(block_x * step, 16, most=16))
     return facts.spread(problem, tile)

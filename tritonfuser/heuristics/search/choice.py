@@ -22,7 +22,7 @@ from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
-from .warps import ALIKE, MOST_WARPS, may_run_out, spread_over_warps
+from .warps import has_many_warps, is_alike, may_run_out, spread_over_warps
 
 GAIN = 0.7
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
@@ -153,9 +153,7 @@ def _fastest(
         best = beside
     if best is None:
         return None
-    launch = constants_of(problem.device).launch_s
-    most = ALIKE * (found[best].seconds + launch)
-    alike = (each for each, time in found.items() if time.seconds + launch <= most)
+    alike = (each for each, time in found.items() if is_alike(problem, time, found[best]))
     nearest = min(alike, key=lambda p: (_distance(p, rules), found[p].seconds))
     return nearest, found[nearest]
 
@@ -192,7 +190,7 @@ def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> Kerne
     if not isinstance(params, KernelParams):
         return None
     tile = tile_of(problem, params)
-    if params.num_warps > MOST_WARPS:
+    if has_many_warps(params):
         return None
     if params.num_stages > 1 and params.num_stages > problem.max_stages(tile.x * tile.r):
         return None
@@ -217,7 +215,7 @@ def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     """
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
-        kept = [a for a in kept if _is_alike(a, rules)]
+        kept = [a for a in kept if _agrees(a, rules)]
     return replace(space, alternatives=tuple(kept))
 
 
@@ -226,7 +224,7 @@ def _is_ordered(alternative: Alternative) -> bool:
     return any("axes" in choice.fields for choice in alternative.choices)
 
 
-def _is_alike(alternative: Alternative, rules: KernelParams) -> bool:
+def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
     return all(getattr(rules, name) == value for name, value in alternative.fixed.items())
 
 

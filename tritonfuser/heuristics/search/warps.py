@@ -29,6 +29,17 @@ def may_run_out(problem: Problem, params: KernelParams, time: KernelTime) -> boo
     return time.may_spill or replace(time, registers=most).may_spill
 
 
+def is_alike(problem: Problem, time: KernelTime, other: KernelTime) -> bool:
+    """Whether one kernel takes no longer than another by more than the model can tell."""
+    launch = constants_of(problem.device).launch_s
+    return bool(time.seconds + launch <= ALIKE * (other.seconds + launch))
+
+
+def has_many_warps(params: KernelParams) -> bool:
+    """Whether a program has more warps than registers are estimated for."""
+    return params.num_warps > MOST_WARPS
+
+
 def spread_over_warps(
     problem: Problem, params: HeuristicParams, work: ElementWork
 ) -> HeuristicParams:
@@ -46,13 +57,12 @@ def spread_over_warps(
     if not isinstance(params, KernelParams):
         return params
     first = now = kernel_seconds(problem, params, work)
-    launch = constants_of(problem.device).launch_s
     while now is not None and may_run_out(problem, params, now):
         more = _with_more_warps(problem, params)
         now = None if more is None else kernel_seconds(problem, more, work)
         if first is None or now is None or more is None:
             break
-        if now.seconds + launch > ALIKE * (first.seconds + launch):
+        if not is_alike(problem, now, first):
             break
         params = more
     return params
@@ -74,4 +84,4 @@ def _has_more_room(problem: Problem, params: KernelParams) -> bool:
     device = problem.device
     full = params.num_warps * device.warp_size * MAX_REGISTERS_PER_THREAD > device.registers_per_sm
     keeps = problem.outer_members > 0 or tile_of(problem, params).keeps_rows
-    return params.num_warps <= MOST_WARPS and not (full and keeps)
+    return not has_many_warps(params) and not (full and keeps)
