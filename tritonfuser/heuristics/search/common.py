@@ -14,8 +14,8 @@ MOST_PER_THREAD = 128
 LEAST_PER_WARP = 8
 """Elements of a tile that a warp has at least. With fewer most of its threads idle."""
 
-LOADS_FIRST = Choice(("loads_first",), ((None,), (False,), (True,)))
-"""Whether loads come before what is computed; None for the rules."""
+LOADS_FIRST = Choice(("loads_first",), ((False,), (True,)))
+"""Whether loads come before what is computed; what the rules say is one of both."""
 
 
 def powers(low: int, high: int) -> Iterator[int]:
