@@ -65,7 +65,7 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
     programs = ceil_div(max(problem.outer_batch, 1), problem.device.sm_count)
     here = min(programs, resident(problem, Step(1, warps), width))
     found = Step(1, warps)
-    while not tails and rows > MAX_SINGLE_ROWS and rows // (2 * found.rows) > 1:
+    while not tails and rows > MAX_SINGLE_ROWS and 4 * found.rows <= rows:
         larger = Step(2 * found.rows, warps)
         elements = elements_of(larger, width)
         flying = bytes_in_flight(problem, found, width, here)
