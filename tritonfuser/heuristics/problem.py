@@ -97,8 +97,10 @@ class Stream:
 
     def sizes(self) -> Iterator[int]:
         """The facts that may vary between runs."""
-        yield from (step for step in (self.x_stride, self.r_stride) if step is not None)
         yield from (self.contiguous_run, self.total_bytes)
+        for step in (self.x_stride, self.r_stride, *self.x_steps):
+            if step is not None:
+                yield step
         for leg in self.legs:
             yield from (leg.div, leg.extent, leg.step)
 
@@ -259,6 +261,7 @@ class Problem:
         """The facts that may vary between runs."""
         yield from (self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing)
         yield from self.axes
+        yield from self.rows
         for stream in self.streams:
             yield from stream.sizes()
         if self.core is not None:

@@ -359,13 +359,14 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
     """A pair (high, low) that makes up one digit."""
     if len(terms) < 2:
         return None
-    for low, factor in terms.items():
+    # Hashes differ where nobody knows whether extents are equal at all sizes.
+    hashed = [(hash(digit.base), digit, coefficient) for digit, coefficient in terms.items()]
+    for number, low, factor in hashed:
         if low.mod is None:
             continue
-        for high, coefficient in terms.items():
+        for other, high, coefficient in hashed:
             if (
-                # Hashes differ where nobody knows whether extents are equal at all sizes.
-                hash(high.base) == hash(low.base)
+                other == number
                 and high.base == low.base
                 and is_known_equal(high.div, low.div * low.mod)
                 and is_known_equal(coefficient, factor * low.mod)

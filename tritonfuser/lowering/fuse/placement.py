@@ -92,6 +92,8 @@ class Placement(ABC):
         self.buffers = self._buffers()
         self.graph = GroupGraph()
         self.cuts: dict[Value, str] = {}
+        # By identity: a group is frozen, and to hash all that it has takes longer than to look up.
+        self._problems: dict[int, tuple[FusionGroup, Problem]] = {}
 
     @property
     def groups(self) -> list[FusionGroup]:
@@ -151,8 +153,13 @@ class Placement(ABC):
         """
 
     def problem(self, group: FusionGroup) -> Problem:
-        """What schedulers are asked about a group."""
-        return problem_of(group, self.maker, self.facts, self.device, self.partial)
+        """What schedulers are asked about a group; made once."""
+        known = self._problems.get(id(group))
+        if known is None:
+            found = problem_of(group, self.maker, self.facts, self.device, self.partial)
+            # With the group, so that nothing else is given its identity.
+            known = self._problems[id(group)] = (group, found)
+        return known[1]
 
     @abstractmethod
     def _place(self, anchor: Anchor) -> None:
