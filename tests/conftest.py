@@ -28,10 +28,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-KNOWN: dict[str, str] = {}
-"""Tests that are known to fail, and why. One that passes again fails until it is struck out."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if torch.cuda.is_available():
         return
@@ -39,9 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(skip)
-    for item in items:
-        if item.name in KNOWN:
-            item.add_marker(pytest.mark.xfail(reason=KNOWN[item.name], strict=True))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.variants import MAX_VARIANTS
 from tritonfuser.heuristics.params import InnerOuterPersistentParams
-from tritonfuser.lowering.passes.factors import MAX_SHORTFALL
+from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
 from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.segments import Segment
 

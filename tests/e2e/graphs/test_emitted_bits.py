@@ -10,7 +10,7 @@ import torch
 from tests.e2e.checking import Schedule, assert_same, copied, gpu
 from tests.e2e.graphs.test_random_graphs import KINDS
 from tritonfuser.lowering.emit import writer
-from tritonfuser.lowering.emit.masked_loads import MaskedLoads
+from tritonfuser.lowering.emit.memory.masked_loads import MaskedLoads
 
 FEW = ("reductions", "dynamic reductions", "long rows", "eights")
 

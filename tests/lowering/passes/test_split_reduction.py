@@ -12,7 +12,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, schedulers, small
 from tritonfuser import DataType
 from tritonfuser.heuristics.integers import divisors
-from tritonfuser.lowering.passes.factors import (
+from tritonfuser.lowering.passes.splits.factors import (
     contiguous_factors,
     factors_of_any,
     splits_well,

@@ -24,7 +24,7 @@ from tests.lowering.harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
-from tritonfuser.lowering.passes.factors import interleaved_factors
+from tritonfuser.lowering.passes.splits.factors import interleaved_factors
 from tritonfuser.lowering.tile import aligned_rows
 
 

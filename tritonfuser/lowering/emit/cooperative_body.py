@@ -13,11 +13,11 @@ from ..kernel_source import WORKSPACE, CooperativeWorkspace
 from ..segments import Member
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
-from .eviction_hints import kept_until
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
+from .memory.eviction_hints import kept_until
+from .memory.prefetch import is_prefetched_row, prefetch_row
 from .pass_plan import Pass, plan_passes
-from .prefetch import is_prefetched_row, prefetch_row
 from .reductions.forms import whole_row
 from .reductions.member_tile import in_loop, work_dtype
 from .reductions.reduce_tile import row_total

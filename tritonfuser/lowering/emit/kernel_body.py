@@ -15,12 +15,12 @@ from ..access.read_footprint import Read, walk
 from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
-from .eviction_hints import with_evictions
 from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first
 from .lines import Line, Name
+from .memory.eviction_hints import with_evictions
+from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
-from .prefetch import is_prefetched, prefetch
 from .reductions.member_tile import Finish
 from .reductions.online_softmax import OnlineSoftmax
 from .tile_axes import AxesWriter

@@ -12,11 +12,11 @@ from ..tile.axis_map import AxisMap, RowMaps
 from ..tile.nest import Nest
 from .index_text import IndexWriter
 from .lines import Name
-from .loads import LoadWriter
+from .memory.loads import LoadWriter
+from .memory.repeated_loads import PartOf, RepeatWriter
+from .memory.stores import StoreWriter
 from .reductions.forms import reduce_member
 from .reductions.member_tile import Finish, ReductionContext
-from .repeated_loads import PartOf, RepeatWriter
-from .stores import StoreWriter
 from .term_bounds import TermBounds
 from .values import ValueWriter
 from .writer import Writer

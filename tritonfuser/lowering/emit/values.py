@@ -20,9 +20,9 @@ from ...symbolic.sizes import is_integer
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
 from .lines import Name
-from .masked_loads import after_op
+from .memory.masked_loads import after_op
+from .memory.repeated_loads import RepeatWriter
 from .random_words import WORDS, Run, run_along, scaled
-from .repeated_loads import RepeatWriter
 
 
 class ValueWriter:

@@ -10,7 +10,7 @@ from ...errors import SourceLoc
 from ...ir import Value
 from .expressions import cast_text, is_widening
 from .lines import Line, Name
-from .masked_loads import MaskedLoads, after_cast
+from .memory.masked_loads import MaskedLoads, after_cast
 
 
 @dataclass

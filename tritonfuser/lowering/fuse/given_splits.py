@@ -13,8 +13,8 @@ from ...ops.table import Contraction, Moments, Reduction
 from ...symbolic.queries import assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
-from ..passes.remainders import may_leave_remainder, padded_if_short
-from ..passes.split_factors import (
+from ..passes.splits.remainders import may_leave_remainder, padded_if_short
+from ..passes.splits.split_factors import (
     AlongMaximum,
     Interleaved,
     Padded,
@@ -24,7 +24,7 @@ from ..passes.split_factors import (
     reduced_extents,
     split_factors,
 )
-from ..passes.split_reduction import TwoSteps, split_reductions
+from ..passes.splits.split_reduction import TwoSteps, split_reductions
 
 SplitParts = int | tuple[int, ...] | Interleaved | Padded | Remainder
 """The parts of a reduction that is split by itself."""

@@ -13,8 +13,8 @@ from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import is_size
 from ..groups.fusion_group import FusionGroup
-from ..passes.factors import factors_of_any
-from ..passes.split_factors import Parts
+from ..passes.splits.factors import factors_of_any
+from ..passes.splits.split_factors import Parts
 from ..segments import Member
 from .common_rows import Splits
 from .grouper import Grouper

@@ -16,7 +16,7 @@ from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.materialization import materialize_shared
-from ..passes.split_factors import (
+from ..passes.splits.split_factors import (
     AlongMaximum,
     Interleaved,
     Padded,
@@ -24,7 +24,7 @@ from ..passes.split_factors import (
     Remainder,
     reduced_extents,
 )
-from ..passes.split_reduction import split_reductions
+from ..passes.splits.split_reduction import split_reductions
 
 
 @dataclass(frozen=True, slots=True)

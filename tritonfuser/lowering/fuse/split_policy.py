@@ -9,7 +9,7 @@ from enum import Enum, auto
 from ...ir import Value
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
-from ..passes.split_factors import AlongMaximum, Interleaved, Parts, Remainder
+from ..passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
 from ..segments import Member
 from .common_rows import Splits, common_rows
 from .grouper import Grouper

@@ -17,7 +17,7 @@ from ...ops.builder import GraphBuilder, as_call
 from ...ops.table import Factory, Pointwise, Reduction, View
 from ...symbolic.sizes import hint, is_size
 from .rewriting import rewritten
-from .split_factors import reduced_extents
+from .splits.split_factors import reduced_extents
 
 MOST_UNROLLED = 8
 """Elements of the longest reduction that is unrolled. A thread has them in registers as it has the

@@ -8,8 +8,8 @@ from math import prod
 from ....heuristics import schedulers
 from ....heuristics.problem import Problem
 from ....heuristics.programs import leaves_idle, programs_of_share
-from ...passes.factors import interleaved_factors, is_near, splits_well
-from ...passes.split_factors import (
+from ...passes.splits.factors import interleaved_factors, is_near, splits_well
+from ...passes.splits.split_factors import (
     Interleaved,
     Padded,
     Parts,

@@ -14,9 +14,9 @@ from ....heuristics.programs import leaves_idle, moved_bytes, programs_of, share
 from ....ops.builder import as_call
 from ....ops.table import Moments, Reduction
 from ....symbolic.choices import choose, choose_number, env_among
-from ...passes.factors import known_divisors
-from ...passes.remainders import may_leave_remainder
-from ...passes.split_factors import (
+from ...passes.splits.factors import known_divisors
+from ...passes.splits.remainders import may_leave_remainder
+from ...passes.splits.split_factors import (
     Interleaved,
     Padded,
     Parts,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...ir import Node, Value
-from ...ops.builder import as_call
-from ...ops.table import Moments, Reduction
-from ...symbolic.queries import assume_equal, assume_same_shape
-from ...symbolic.sizes import hint, is_size
+from ....ir import Node, Value
+from ....ops.builder import as_call
+from ....ops.table import Moments, Reduction
+from ....symbolic.queries import assume_equal, assume_same_shape
+from ....symbolic.sizes import hint, is_size
 from .factors import (
     contiguous_factors,
     factors_of_any,

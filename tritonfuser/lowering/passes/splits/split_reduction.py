@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...dtypes import compute_dtype
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.mma import product_bias, product_sizes
-from ...ops.table import Call, Contraction, Moments, Reduction
+from ....dtypes import compute_dtype
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.mma import product_bias, product_sizes
+from ....ops.table import Call, Contraction, Moments, Reduction
+from ..constant_folding import neutral
+from ..redundant_nodes import drop_dead
+from ..substitution import next_free, renumber
 from .combine_partials import (
     FirstStep,
     combine_moments,
@@ -21,8 +24,6 @@ from .combine_partials import (
     define_result,
     split_exponentials,
 )
-from .constant_folding import neutral
-from .redundant_nodes import drop_dead
 from .remainders import padded_if_short, split_with_remainder
 from .split_factors import (
     AlongMaximum,
@@ -33,7 +34,6 @@ from .split_factors import (
     cut_dims,
     split_factors,
 )
-from .substitution import next_free, renumber
 
 
 class TwoSteps(NamedTuple):

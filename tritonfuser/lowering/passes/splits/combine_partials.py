@@ -8,12 +8,12 @@ from math import prod
 
 import torch
 
-from ...dtypes import DataType
-from ...ir import Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...symbolic.sizes import is_size
+from ....dtypes import DataType
+from ....ir import Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....symbolic.sizes import is_size
+from ..substitution import renumber
 from .split_factors import CutDims, SplitFactors, reduced_extents
-from .substitution import renumber
 
 
 @dataclass(frozen=True, slots=True)

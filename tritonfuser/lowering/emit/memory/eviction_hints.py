@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .lines import Line
+from ..lines import Line
 
 
 def with_evictions(lines: Sequence[Line], read_by_all: frozenset[str]) -> list[Line]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd, prod
 
-from ...heuristics.integers import divisors
-from ...symbolic.queries import assume_less, is_known_equal, known_divisor
+from ....heuristics.integers import divisors
+from ....symbolic.queries import assume_less, is_known_equal, known_divisor
 
 MAX_SHORTFALL = 2
 """A split into fewer parts than wanted, by more than this factor, is not worth a second step."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from ...ir import Value
-from ...symbolic.index_expr import Affine
-from ..access.read_footprint import Read
-from ..access.traffic import offset_of
-from ..kernel_source import passed_dtype
-from .expressions import load_text, triton_name
-from .index_text import IndexWriter
-from .lines import Name
+from ....ir import Value
+from ....symbolic.index_expr import Affine
+from ...access.read_footprint import Read
+from ...access.traffic import offset_of
+from ...kernel_source import passed_dtype
+from ..expressions import load_text, triton_name
+from ..index_text import IndexWriter
+from ..lines import Name
 from .repeated_loads import RepeatWriter, repeat_of
 
 

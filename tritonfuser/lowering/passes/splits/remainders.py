@@ -9,14 +9,14 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from ...dtypes import compute_dtype
-from ...ir import Node, Value
-from ...ops import registry
-from ...ops.builder import GraphBuilder, as_call, bind
-from ...ops.table import Moments, Reduction
-from ...symbolic.queries import assume_at_most
+from ....dtypes import compute_dtype
+from ....ir import Node, Value
+from ....ops import registry
+from ....ops.builder import GraphBuilder, as_call, bind
+from ....ops.table import Moments, Reduction
+from ....symbolic.queries import assume_at_most
+from ..constant_folding import neutral
 from .combine_partials import FirstStep, combine_moments_and_rest, define_result
-from .constant_folding import neutral
 from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_extents
 
 

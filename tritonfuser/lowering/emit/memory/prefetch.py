@@ -7,15 +7,15 @@ layer norm of 8192 x 8200 in bfloat16 (H200) that was a fifth of the time.
 
 from __future__ import annotations
 
-from ...device import NVIDIA_WARP_SIZE
-from ...heuristics.params import KernelParams
-from ...symbolic.index_expr import Affine, digit, substitute
-from ..access.read_footprint import Read
-from ..access.traffic import offset_of
-from ..tile.nest import Nest
-from ..tile.tile import Tile
-from .expressions import load_text, triton_name
-from .lines import Name
+from ....device import NVIDIA_WARP_SIZE
+from ....heuristics.params import KernelParams
+from ....symbolic.index_expr import Affine, digit, substitute
+from ...access.read_footprint import Read
+from ...access.traffic import offset_of
+from ...tile.nest import Nest
+from ...tile.tile import Tile
+from ..expressions import load_text, triton_name
+from ..lines import Name
 from .loads import LoadWriter
 
 ASYNC_COPY_BYTES = 4

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...dtypes import DataType
-from ...shapes import Guard
-from ...symbolic.index_expr import Affine, Axis, Digit, digit
-from ...symbolic.queries import is_known_equal
-from ...symbolic.sizes import is_size
-from ..tile.tile import Tile
-from .index_text import IndexWriter
-from .lines import Line, Name
+from ....dtypes import DataType
+from ....shapes import Guard
+from ....symbolic.index_expr import Affine, Axis, Digit, digit
+from ....symbolic.queries import is_known_equal
+from ....symbolic.sizes import is_size
+from ...tile.tile import Tile
+from ..index_text import IndexWriter
+from ..lines import Line, Name
 
 FEWEST = 4
 """Neighbours with the same offset from which on one load for all is worth its lines."""

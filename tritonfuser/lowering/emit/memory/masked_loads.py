@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType
-from .lines import Beyond, Line, Name, Outside
+from ....dtypes import EIGHT_BIT_FLOATS, Category, DataType
+from ..lines import Beyond, Line, Name, Outside
 
 ZERO = ("0", "0.0", "False")
 """Zero of some dtype, as text: all bits are zero, and any cast keeps it."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir import Value
-from ..access.traffic import offset_of
-from ..segments import Store
-from ..tile.axis_map import AxisMap
-from .expressions import cast_text, typed
-from .lines import Line, Name
+from ....ir import Value
+from ...access.traffic import offset_of
+from ...segments import Store
+from ...tile.axis_map import AxisMap
+from ..expressions import cast_text, typed
+from ..lines import Line, Name
+from ..values import ValueWriter
 from .loads import LoadWriter
-from .values import ValueWriter
 
 
 class StoreWriter:
