@@ -1,0 +1,29 @@
+"""Limits of fields that several schedulers have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ...device import MAX_BLOCK_ELEMENTS
+from ..plain_data.limits import AtMostItems, Distinct, Within
+
+MAX_TAILS = 3
+"""Most tail tiles of a row."""
+
+MAX_WARPS = 32
+"""Most warps of one program: 1024 threads on NVIDIA."""
+
+MAX_STAGES = 16
+"""Most steps of a loop in flight. Beyond some five, shared memory runs out before it pays."""
+
+Power = Within(1, MAX_BLOCK_ELEMENTS, powers_of_two=True)
+"""Elements of a side of a tile."""
+
+MAX_AXES = 128
+"""Numbers of axes at most. A tensor of torch has 64 dims, and those of two positions or more, which
+are 63 at most, may be split."""
+
+Side = Annotated[int, Power]
+Tails = Annotated[tuple[Side, ...], AtMostItems(MAX_TAILS)]
+Axes = Annotated[tuple[Annotated[int, Within(0, MAX_AXES - 1)], ...], Distinct()]
+"""Numbers of axes of a kernel, outermost first."""

@@ -1,0 +1,66 @@
+"""Params of kernels whose programs loop over rows, and may share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from ..plain_data.limits import Within
+from .base import KernelParams, RowTiling
+from .fields import Axes, Side, Tails
+
+MAX_PARTS = 4096
+"""Most programs that share a row: more than any device runs at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InnerOuterPersistentParams(KernelParams):
+    """Reductions along rows and over rows in one pass, as in the backward of a layer norm.
+
+    A program loops over rows. It normalizes each, and keeps one partial sum per column in
+    registers.
+
+    Attributes
+    ----------
+    block_m : int
+        Rows of a step of the loop.
+    block_r : int
+        Length of a row in elements, rounded up to a power of two, or down where ``tails`` hold the
+        rest. Where ``parts`` is above 1, the same of a program's part of a row.
+    tails : tuple of int
+        Elements of up to three smaller tiles for the rest of a row.
+    parts : int
+        Programs that share a row. 1 where a program has whole rows. Above 1, each program reduces
+        its part, publishes its sums to the others, and reads its part again to finish the row. The
+        block and the tails are a part; the last part may be shorter.
+    delay : int
+        Steps of the loop between the sums of a shared row and its results, 1 or more. The sums of
+        the other programs arrive in that time. All programs must be resident at a time.
+    align : int
+        Elements of a vector, as in ``InnerPersistentParams``. All rows of a program must begin at
+        the same place of a vector.
+    axes : tuple of int
+        The order of the axes of rows, as in ``InnerPersistentParams``. Those that sums over the
+        rows keep, along which programs lie, come before those that a program loops over.
+    """
+
+    scheduler: ClassVar[str] = "inner_outer_persistent"
+
+    block_m: Side
+    block_r: Side
+    tails: Tails = ()
+    parts: Annotated[int, Within(1, MAX_PARTS)] = 1
+    delay: Annotated[int, Within(1)] = 1
+    align: Side = 1
+    axes: Axes = ()
+
+    @property
+    def row_tiling(self) -> RowTiling:
+        return RowTiling(
+            rows=self.block_m,
+            block=self.block_r,
+            tails=self.tails,
+            align=self.align,
+            can_align=True,
+            in_registers=True,
+        )
