@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..device import SECTOR_BYTES, DeviceProperties
+from .params import HeuristicParams
 
 MANY_LOADS = 5
 """Loads of an element from which on a thread of a flat kernel has fewer elements: one vector of
@@ -124,6 +125,10 @@ class Core:
 
     def sizes(self) -> Iterator[int]:
         """The facts that may vary between runs."""
+        raise NotImplementedError
+
+    def why_not_params(self, params: HeuristicParams) -> tuple[str, str] | None:
+        """None, or why a kernel around the op would be wrong under params, and what to change."""
         raise NotImplementedError
 
 

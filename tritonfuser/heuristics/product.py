@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .params import HeuristicParams, MatmulParams
 from .problem import Core, Problem
 
 
@@ -50,6 +51,21 @@ class Product(Core):
     def sizes(self) -> Iterator[int]:
         """The facts that may vary between runs."""
         yield from (self.batch, self.m)
+
+    def why_not_params(self, params: HeuristicParams) -> tuple[str, str] | None:
+        """Where the epilogue reduces columns, each part of a tile has those of one reduction."""
+        if not self.reduced_columns or not isinstance(params, MatmulParams):
+            return None
+        width = self.reduced_columns
+        fitting = [parts for parts in (1, 2) if self.n % (parts * width) == 0]
+        if (params.block_n, params.parts) in [(parts * width, parts) for parts in fitting]:
+            return None
+        choices = (f"block_n={parts * width} with parts={parts}" for parts in fitting)
+        return (
+            f"reduces {width} columns at a time of {self.n}, "
+            f"block_n={params.block_n} in {params.parts} parts has others",
+            f"{', or '.join(choices)}.",
+        )
 
 
 def product_of(problem: Problem) -> Product | None:

@@ -9,7 +9,6 @@ from ..device import VECTOR_BYTES, DeviceProperties
 from .integers import TUNED_WARP_SIZE, ceil_div, next_power_of_2
 from .params import (
     HeuristicParams,
-    InnerOuterPersistentParams,
     KernelParams,
     PointwiseParams,
     ReductionParams,
@@ -49,11 +48,6 @@ def programs_of(problem: Problem, params: HeuristicParams) -> int:
     """Programs of a kernel of rows or columns, by its params; 1 of any other."""
     block_x = getattr(params, "block_x", 0)
     return ceil_div(problem.parallel, block_x) if block_x else 1
-
-
-def programs_of_share(params: HeuristicParams) -> int:
-    """Programs that have one share of the rows together, by the params of a kernel."""
-    return params.parts if isinstance(params, InnerOuterPersistentParams) else 1
 
 
 def moved_bytes(problem: Problem) -> int:

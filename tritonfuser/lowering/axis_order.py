@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..heuristics.integers import ceil_div
-from ..heuristics.params import HeuristicParams, InnerOuterPersistentParams, TransposeParams
+from ..heuristics.params import HeuristicParams, TransposeParams
 from ..symbolic.index_expr import Axis, extent
 from ..symbolic.queries import assume_less
 from .segments import Segment
@@ -75,7 +75,7 @@ def _groups(segment: Segment, params: HeuristicParams) -> tuple[Axes, ...]:
     if isinstance(params, TransposeParams):
         along_y = across(segment, params)
         return (tuple(axis for axis in segment.parallel if axis not in along_y),)
-    if isinstance(params, InnerOuterPersistentParams):
+    if params.loops_over_rows:
         return segment.batch_axes, segment.looped_axes
     if segment.co_reduced:
         apart = tuple(axis for axis in segment.parallel if axis not in segment.co_reduced)
@@ -86,7 +86,15 @@ def _groups(segment: Segment, params: HeuristicParams) -> tuple[Axes, ...]:
 # --- legality ------------------------------------------------------------------------------------
 
 
-def why_not_axes(segment: Segment, params: HeuristicParams) -> str | None:
+def why_not_order(segment: Segment, params: HeuristicParams) -> str | None:
+    """None, or why axes, or programs, cannot be in the order that params give."""
+    reason = _why_not_axes(segment, params)
+    if reason is None and isinstance(params, TransposeParams):
+        reason = _why_not_first(segment, params)
+    return reason
+
+
+def _why_not_axes(segment: Segment, params: HeuristicParams) -> str | None:
     """None, or why the axes of a segment cannot be in the order that params give."""
     for field in ("axes", "across"):
         for number in getattr(params, field, ()):
@@ -96,19 +104,19 @@ def why_not_axes(segment: Segment, params: HeuristicParams) -> str | None:
                     "numbered from 0"
                 )
     given = _named(segment, getattr(params, "axes", ()))
-    if isinstance(params, InnerOuterPersistentParams) and segment.shares:
+    if params.loops_over_rows and segment.shares:
         looped = [axis for axis in given if axis in segment.looped_axes]
         if looped != [axis for axis in segment.looped_axes if axis in given]:
             return "rows that are shared out over programs have one order, axes has another"
     found = tuple(axis for axis in ordered(segment, params) if axis in given)
     if found == given:
         return None
-    if isinstance(params, InnerOuterPersistentParams):
+    if params.loops_over_rows:
         return "in axes, what a program loops over is before what programs lie along"
     return "in axes, rows that are reduced together are before others"
 
 
-def why_not_first(segment: Segment, params: TransposeParams) -> str | None:
+def _why_not_first(segment: Segment, params: TransposeParams) -> str | None:
     """None, or why the programs of a transpose cannot run along the side that params give."""
     if not params.first:
         return None

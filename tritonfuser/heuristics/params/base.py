@@ -62,6 +62,12 @@ class HeuristicParams:
     retired: ClassVar[Mapping[str, Any]] = {}
     """Fields that the class had, with the value that they had in all data that was written."""
 
+    has_kernel: ClassVar[bool] = False
+    """Whether a generated kernel computes the segment."""
+
+    loops_over_rows: ClassVar[bool] = False
+    """Whether a program takes rows one step after the other, and keeps sums over them."""
+
     def __post_init__(self) -> None:
         self.validate()
 
@@ -69,6 +75,11 @@ class HeuristicParams:
     def row_tiling(self) -> RowTiling | None:
         """How rows are cut into tiles. None where the kernels have no rows."""
         return None
+
+    @property
+    def row_parts(self) -> int:
+        """Programs that share a row."""
+        return 1
 
     def validate(self) -> None:
         """Check types and limits; lists become tuples.
@@ -153,9 +164,24 @@ class KernelParams(HeuristicParams):
         Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
     """
 
+    has_kernel: ClassVar[bool] = True
+
+    tile_sides: ClassVar[int] = 1
+    """Axes that programs are numbered along: their tiles have so many sides."""
+
     num_warps: Annotated[int, Within(1, MAX_WARPS, powers_of_two=True)] = 4
     num_stages: Annotated[int, Within(1, MAX_STAGES)] = 1
     max_registers: Annotated[int, Within(16, MAX_REGISTERS_PER_THREAD, also=(0,))] = 0
+
+    @property
+    def positions(self) -> int:
+        """Neighbouring positions of a program, where programs are numbered along one axis."""
+        return 1
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Shared memory, in bytes, that is sure to be taken by what a loop loads ahead."""
+        return 0
 
     def validate(self) -> None:
         super().validate()

@@ -39,6 +39,10 @@ class PointwiseParams(KernelParams):
     axes: Axes = ()
     loads_first: bool | None = None
 
+    @property
+    def positions(self) -> int:
+        return self.block_x
+
 
 @dataclass(frozen=True, kw_only=True)
 class TransposeParams(KernelParams):
@@ -65,6 +69,7 @@ class TransposeParams(KernelParams):
     """
 
     scheduler: ClassVar[str] = "transpose"
+    tile_sides: ClassVar[int] = 2
 
     block_x: Side
     block_y: Side

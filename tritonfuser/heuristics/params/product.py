@@ -12,6 +12,9 @@ from .base import KernelParams
 LEAST_SIDE = 16
 """Least elements of a side of a tile of a matrix product: what tensor cores take."""
 
+OPERAND_BYTES = 2
+"""Bytes of an element of the operands of a product: Half or BFloat16."""
+
 ProductSide = Annotated[int, Within(LEAST_SIDE, MAX_BLOCK_ELEMENTS, powers_of_two=True)]
 
 
@@ -37,6 +40,7 @@ class MatmulParams(KernelParams):
     """
 
     scheduler: ClassVar[str] = "matmul"
+    tile_sides: ClassVar[int] = 2
 
     block_m: ProductSide
     block_n: ProductSide
@@ -45,6 +49,11 @@ class MatmulParams(KernelParams):
     programs: Annotated[int, Within(0)] = 0
     parts: Annotated[int, Within(1, 2)] = 1
     descriptors: bool = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        step = (self.block_m + self.block_n) * self.block_k * OPERAND_BYTES
+        return (self.num_stages - 1) * step
 
     def _blocks(self) -> list[dict[str, int]]:
         sides = {"block_m": self.block_m, "block_n": self.block_n, "block_k": self.block_k}

@@ -45,6 +45,7 @@ class InnerOuterPersistentParams(KernelParams):
     """
 
     scheduler: ClassVar[str] = "inner_outer_persistent"
+    loops_over_rows: ClassVar[bool] = True
 
     block_m: Side
     block_r: Side
@@ -53,6 +54,10 @@ class InnerOuterPersistentParams(KernelParams):
     delay: Annotated[int, Within(1)] = 1
     align: Side = 1
     axes: Axes = ()
+
+    @property
+    def row_parts(self) -> int:
+        return self.parts
 
     @property
     def row_tiling(self) -> RowTiling:

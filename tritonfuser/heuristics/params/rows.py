@@ -56,6 +56,10 @@ class _RowParams(KernelParams):
     evict_hints: bool = True
 
     @property
+    def positions(self) -> int:
+        return self.block_x
+
+    @property
     def row_tiling(self) -> RowTiling:
         return RowTiling(
             rows=self.block_x,
@@ -137,6 +141,10 @@ class ScanParams(KernelParams):
     axes: Axes = ()
     loads_first: bool | None = None
     evict_hints: bool = True
+
+    @property
+    def positions(self) -> int:
+        return self.block_x
 
     @property
     def row_tiling(self) -> RowTiling:

@@ -12,6 +12,7 @@ from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.table import Moments
 from ..access.read_footprint import Read, walk
+from ..kernel_source import CooperativeWorkspace
 from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
@@ -43,6 +44,11 @@ class KernelBody:
     def loaded(self) -> Sequence[Read]:
         """All loads."""
         return self.writers.loads.loaded
+
+    @property
+    def workspace(self) -> CooperativeWorkspace | None:
+        """None: programs exchange nothing."""
+        return None
 
     def write(self) -> list[Line]:
         """All lines of the function body."""

@@ -24,19 +24,14 @@ from ..kernel_source import (
 )
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
-from ..tile.cooperative_nest import CooperativeNest
-from ..tile.nest import Nest
-from ..tile.product_nest import ProductNest
 from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
-from .cooperative_body import CooperativeBody
+from .bodies import body_of
 from .expressions import triton_name
-from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of, launch_lines, register_room, uses_torch
 from .line_passes import comments, without_unused
 from .lines import Line
-from .matmul_body import ProductBody
 from .segment_function import (
     SegmentFunction,
     argument_name,
@@ -77,7 +72,7 @@ def emit(
         Is told of all integer terms that are computed in 32 bits.
     """
     segment, nest, wide = tiled.segment, tiled.nest, tiled.wide_index
-    if isinstance(nest, CooperativeNest):
+    if nest.row_split is not None:
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
     if check_bounds and any(map(indexes, segment.nodes)):
@@ -143,7 +138,7 @@ class _Content:
 def _alone(facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None) -> _Content:
     """The kernel of one segment, and of those that its last programs finish."""
     segment, nest = facts.segment, tiled.nest
-    writer = _body(facts, nest)
+    writer = body_of(facts, nest)
     body = without_unused([*_overlap(segment), *numbers(segment, seeds), *writer.write()])
     fresh = frozenset(tiled.outputs)
     lasts = [
@@ -158,7 +153,7 @@ def _alone(facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv 
         grid=grid_of(nest),
         helpers=helpers,
         narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),
-        workspace=writer.workspace if isinstance(writer, CooperativeBody) else None,
+        workspace=writer.workspace,
         arrivals=counters_of(lasts),
     )
 
@@ -184,14 +179,6 @@ def _beside(
 
 def _constants(functions: Iterable[SegmentFunction]) -> tuple[tuple[str, int], ...]:
     return tuple(item for function in functions for item in function.constants)
-
-
-def _body(facts: KernelFacts, nest: Nest) -> KernelBody | CooperativeBody | ProductBody:
-    if isinstance(nest, ProductNest):
-        return ProductBody(facts, nest)
-    if isinstance(nest, CooperativeNest):
-        return CooperativeBody(facts, nest)
-    return KernelBody(facts, nest)
 
 
 def _overlap(segment: Segment) -> list[Line]:

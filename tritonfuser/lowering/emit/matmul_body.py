@@ -15,6 +15,7 @@ from ...ops.builder import as_call
 from ...ops.mma import product_bias
 from ...shapes import Index
 from ..access.read_footprint import Read
+from ..kernel_source import CooperativeWorkspace
 from ..segments import Store
 from ..tile.descriptors import is_short
 from ..tile.product_nest import ProductNest
@@ -38,13 +39,18 @@ class ProductBody:
         self.member, *self.reductions = facts.segment.members
         self.index = facts.index_writer(nest)
         self.writer = self.index.writer
-        self.descriptors = DescriptorWriter(facts, nest, self.writer, params.descriptors)
+        self.descriptors = DescriptorWriter(facts, nest, self.writer)
         self.writers = KernelWriters(facts, nest, self.index, self._part, self._result_tile)
 
     @property
     def loaded(self) -> Sequence[Read]:
         """All loads, but those by descriptors."""
         return self.writers.loads.loaded
+
+    @property
+    def workspace(self) -> CooperativeWorkspace | None:
+        """None: programs exchange nothing."""
+        return None
 
     def write(self) -> list[Line]:
         """All lines of the function body."""

@@ -18,21 +18,12 @@ from .writer import Writer
 
 
 class DescriptorWriter:
-    """Makes the descriptors of a kernel, each once, and writes loads that use them.
+    """Makes the descriptors of a kernel, each once, and writes loads that use them."""
 
-    Parameters
-    ----------
-    enabled : bool
-        Whether the kernel may have any.
-    """
-
-    def __init__(
-        self, facts: KernelFacts, nest: ProductNest, writer: Writer, enabled: bool
-    ) -> None:
+    def __init__(self, facts: KernelFacts, nest: ProductNest, writer: Writer) -> None:
         self.facts = facts
         self.nest = nest
         self.writer = writer
-        self.enabled = enabled
         self._names: dict[Described, str] = {}
 
     def lines(self) -> list[Line]:
@@ -82,7 +73,7 @@ class DescriptorWriter:
         along: str,
     ) -> Described | None:
         """The tile of a buffer as a descriptor takes it; None where none can be made."""
-        if not self.enabled or value in self.facts.misaligned:
+        if not self.nest.descriptors or value in self.facts.misaligned:
             return None
         offset = offset_of(index, strides[value])
         return described(value, offset, self.nest.tile(down), self.nest.tile(along))

@@ -5,17 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ...heuristics.params import (
-    HeuristicParams,
-    InnerOuterPersistentParams,
-    MatmulParams,
-    RowTiling,
-    TransposeParams,
-)
-from ...symbolic.index_expr import axes_in_order, extent
-from ...symbolic.queries import assume_constant, assume_less
+from ...heuristics.params import HeuristicParams, RowTiling
+from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
-from ..axis_order import why_not_axes, why_not_first
+from ..axis_order import why_not_order
 from ..segments import Segment
 from .row_alignment import why_not_aligned
 from .row_sharing import why_not_shared
@@ -52,63 +45,46 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
             f"which does not take {type(params).__name__}",
             f"Change the fields of {segment.params}.",
         )
-    order = why_not_axes(segment, params)
-    if order is None and isinstance(params, TransposeParams):
-        order = why_not_first(segment, params)
+    order = why_not_order(segment, params)
     if order is not None:
         return Refusal(
             f"segment {segment.name} ({segment.scheduler}): {order}",
             "Leave the field out for the order of the rules.",
         )
-    if isinstance(params, MatmulParams) and len(segment.members) > 1:
-        return _why_not_columns(segment, params)
-    if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
-        return _why_not_parts(segment, params)
-    if params.row_tiling is None:
+    if segment.problem is not None and segment.problem.core is not None:
+        found = segment.problem.core.why_not_params(params)
+        name = f"segment {segment.name} ({segment.scheduler})"
+        return None if found is None else Refusal(f"{name} {found[0]}", found[1])
+    tiling = params.row_tiling
+    if tiling is None:
         return None
-    return _why_not_rows(segment, params, params.row_tiling)
+    if params.row_parts > 1:
+        return _why_not_parts(segment, params, tiling)
+    return _why_not_rows(segment, params, tiling)
 
 
-def _why_not_columns(segment: Segment, params: MatmulParams) -> Refusal | None:
-    """A product whose epilogue reduces columns: each part of a tile has those of one reduction."""
-    product, *reductions = segment.members
-    width = assume_constant(extent(reductions[0].across))
-    columns = assume_constant(extent(axes_in_order(product.index[-1])))
-    fitting = [parts for parts in (1, 2) if columns % (parts * width) == 0]
-    if (params.block_n, params.parts) in [(parts * width, parts) for parts in fitting]:
-        return None
-    choices = (f"block_n={parts * width} with parts={parts}" for parts in fitting)
-    return Refusal(
-        f"segment {segment.name} (matmul) reduces {width} columns at a time of {columns}, "
-        f"block_n={params.block_n} in {params.parts} parts has others",
-        f"{', or '.join(choices)}.",
-    )
-
-
-def _why_not_parts(segment: Segment, params: InnerOuterPersistentParams) -> Refusal | None:
+def _why_not_parts(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
     """Rows that programs share: each has a part of them, and their sums can be published."""
     name = f"segment {segment.name} ({segment.scheduler})"
-    row = segment.reduced_extent
+    row, parts, held = segment.reduced_extent, params.row_parts, tiling.block + sum(tiling.tails)
     if is_size(row) or is_size(segment.parallel_extent):
         return Refusal(
             f"{name} has rows whose number or length varies, which programs cannot share",
             "Use parts=1.",
         )
-    if params.align > 1:
-        refusal = _why_not_at_vectors(segment, params, params.row_tiling)
+    if tiling.align > 1:
+        refusal = _why_not_at_vectors(segment, params, tiling)
         if refusal is not None:
             return refusal
-    elif not _has_parts(row, params.parts, params.block_r + sum(params.tails)):
+    elif not (parts - 1) * held < row <= parts * held:
         return Refusal(
-            f"{name} has rows of {row} elements, which {params.parts} parts of "
-            f"{params.block_r + sum(params.tails)} do not cut up",
+            f"{name} has rows of {row} elements, which {parts} parts of {held} do not cut up",
             "block_r and tails together are the part of one program: all parts but the last are "
             "whole, and the last has an element or more; use parts=1 otherwise.",
         )
-    if params.block_m != 1:
+    if tiling.rows != 1:
         return Refusal(
-            f"{name}: programs that share rows take one at a time, "
-            f"block_m={params.block_m} is more",
+            f"{name}: programs that share rows take one at a time, block_m={tiling.rows} is more",
             "Use block_m=1, or parts=1.",
         )
     reason = why_not_shared(segment)
@@ -117,16 +93,11 @@ def _why_not_parts(segment: Segment, params: InnerOuterPersistentParams) -> Refu
     return None
 
 
-def _has_parts(row: int, parts: int, held: int) -> bool:
-    """Whether so many parts hold a row, and each has some of it."""
-    return (parts - 1) * held < row <= parts * held
-
-
 def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
     """Tiles hold the rows that they have to: those reduced together, and those in registers."""
     name = f"segment {segment.name} ({segment.scheduler})"
     co_reduced = prod(axis.extent for axis in segment.co_reduced)
-    rows = "block_x" if hasattr(params, "block_x") else "block_m"
+    rows = "block_m" if params.loops_over_rows else "block_x"
     if segment.co_reduced and tiling.rows < co_reduced:
         return Refusal(
             f"{name} reduces {co_reduced} rows together, {rows}={tiling.rows} is too small",
@@ -148,9 +119,7 @@ def _why_not_at_vectors(
     segment: Segment, params: HeuristicParams, tiling: RowTiling
 ) -> Refusal | None:
     """Tiles begin at vectors though rows do not."""
-    loops_over_rows = isinstance(params, InnerOuterPersistentParams)
-    parts = params.parts if isinstance(params, InnerOuterPersistentParams) else 1
-    reason = why_not_aligned(segment, tiling, loops_over_rows, parts)
+    reason = why_not_aligned(segment, tiling, params.loops_over_rows, params.row_parts)
     if reason is None:
         return None
     name = f"segment {segment.name} ({segment.scheduler})"

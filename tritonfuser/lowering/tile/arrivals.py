@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...heuristics.integers import ceil_div
-from ...heuristics.params import InnerOuterPersistentParams, MatmulParams, TransposeParams
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import is_known_multiple
 from ..axis_order import ordered_groups
@@ -49,12 +48,11 @@ class Arrivals:
 
 def why_no_tiles(segment: Segment) -> str | None:
     """None, or why a segment's programs are not numbered along one axis of tiles."""
-    params = segment.params
-    if segment.scheduler in ("no_op", "expr_eval"):
+    if not segment.params.has_kernel:
         return "it has no kernel"
-    if isinstance(params, MatmulParams | TransposeParams):
+    if segment.kernel_params.tile_sides > 1:
         return f"programs of a {segment.scheduler} kernel have tiles along two axes"
-    if isinstance(params, InnerOuterPersistentParams) and params.parts > 1:
+    if segment.params.row_parts > 1:
         return "its programs share rows"
     return None
 
@@ -99,9 +97,6 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
 def _programs_along(segment: Segment) -> tuple[tuple[Axis, ...], int]:
     """The axes that programs are numbered along, and the positions that each has of them."""
     axes = ordered_groups(segment, segment.params)
-    if isinstance(segment.params, InnerOuterPersistentParams):
-        parts = tuple(share.part for share in segment.shares[:1])
-        return (*axes[0], *parts), 1
-    if segment.co_reduced:
-        return axes[0], 1
-    return axes[0], getattr(segment.params, "block_x", 1)
+    parts = tuple(share.part for share in segment.shares[:1])
+    own = 1 if segment.co_reduced else segment.kernel_params.positions
+    return (*axes[0], *parts), own

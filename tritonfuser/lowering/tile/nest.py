@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...heuristics.integers import next_power_of_2
+from ...ir import Value
+from ...symbolic.queries import assume_less
 from .alignment import Alignment
 from .axis_map import RowMaps
 from .tile import Tile
+
+Strides = Mapping[Value, tuple[int, ...]]
+"""Of the buffers of values, in elements."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,18 @@ class Nest:
     def loop_tile(self) -> Tile | None:
         """The axis that the kernel loops over."""
         return next((tile for tile in self.tiles if tile.name == self.loop), None)
+
+    def ask_sizes(self, inputs: Strides) -> None:
+        """Ask of sizes that vary what the text of the kernel depends on, so that guards say it.
+
+        Parameters
+        ----------
+        inputs : mapping
+            Strides, in elements, of the buffers that are loaded.
+        """
+        for tile, _ in self.grid:
+            if tile.block is None:  # an axis of one position has no program number
+                assume_less(1, tile.axis.extent)
 
     def is_aligned(self, tile: Tile) -> bool:
         """Whether a tile begins at a vector though its row does not."""

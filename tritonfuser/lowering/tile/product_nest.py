@@ -6,11 +6,18 @@ from dataclasses import dataclass, replace
 
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import MatmulParams
+from ...shapes import INT32_LIMIT
 from ...symbolic.index_expr import Axis, axes_in_order
-from ...symbolic.queries import assume_min
+from ...symbolic.queries import (
+    assume_at_most,
+    assume_equal,
+    assume_less,
+    assume_min,
+    is_known_equal,
+)
 from ..segments import Segment
 from .axis_map import AxisMap, RowMaps
-from .nest import Nest
+from .nest import Nest, Strides
 from .tile import Tile
 from .tiling import part_of, tile_over
 
@@ -31,11 +38,14 @@ class ProductNest(Nest):
         Where the segment's axes are for the right operand; ``maps`` holds for all else.
     rows, columns : int
         Tiles of the result along its rows and its columns.
+    descriptors : bool
+        Whether loads and stores go through the copy engine where layouts allow it.
     """
 
     right: AxisMap
     rows: int
     columns: int
+    descriptors: bool
 
     @property
     def column(self) -> str:
@@ -45,6 +55,27 @@ class ProductNest(Nest):
     def tile(self, name: str) -> Tile:
         """The kernel axis of a name."""
         return next(t for t in self.tiles if t.name == name)
+
+    def ask_sizes(self, inputs: Strides) -> None:
+        # Programs that loop over tiles, and tiles in one row or one column, are written otherwise.
+        ((tile, programs),) = self.grid
+        assume_less(programs, tile.axis.extent)
+        assume_less(1, self.tile("z").axis.extent)
+        for side in (self.tile("m"), self.tile(self.column)):
+            assume_at_most(INT32_LIMIT, side.axis.extent + side.width)
+        if not assume_equal(self.rows, 1):
+            assume_equal(self.columns, 1)
+        if self.descriptors:
+            _ask_rows_apart(inputs)
+
+
+def _ask_rows_apart(inputs: Strides) -> None:
+    """Tensor descriptors take matrices whose rows do not overlap."""
+    for value, strides in inputs.items():
+        dims = list(zip(value.tensor.sizes, strides, strict=True))[-2:]
+        for (size, step), (_, apart) in (dims, dims[::-1]) if len(dims) == 2 else ():
+            if is_known_equal(step, 1):
+                assume_at_most(size, apart)
 
 
 def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
@@ -83,4 +114,5 @@ def product_nest(segment: Segment, params: MatmulParams) -> ProductNest:
         right=AxisMap({**shared, **c_axes, **kk_axes}),
         rows=rows,
         columns=columns_of,
+        descriptors=params.descriptors,
     )

@@ -6,26 +6,20 @@ kernel afterwards compares sizes as plain numbers: the answers are known by then
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...dtypes import DataType
-from ...heuristics.params import MatmulParams
 from ...ir import Value
 from ...shapes import INT32_LIMIT, Memory, index_dtype
-from ...symbolic.queries import assume_at_most, assume_equal, assume_less, is_known_equal
+from ...symbolic.queries import assume_at_most, assume_equal
 from ..access.aliases import buffer_strides
 from ..segments import Segment, SegmentedFusion
 from .aligned_rows import leads_far
 from .arrivals import Arrivals, arrivals
 from .first_loads import with_loads_first
 from .neighbours import with_neighbours
-from .nest import Nest
+from .nest import Nest, Strides
 from .nest_builder import nest_of
-from .product_nest import ProductNest
-
-Strides = Mapping[Value, tuple[int, ...]]
-"""Of the buffers of values, in elements."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +65,7 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     nest = with_neighbours(nest_of(segment), segment, outputs)
     nest = with_loads_first(nest, segment)
     wide = _is_wide(nest, inputs, outputs) or _starts_far(segment)
-    if isinstance(nest, ProductNest):
-        _assume_tiles(nest)
-        if isinstance(segment.params, MatmulParams) and segment.params.descriptors:
-            _assume_rows_apart(inputs)
-    else:
-        _assume_programs(nest)
+    nest.ask_sizes(inputs)
     for value in (*inputs, *outputs):
         assume_equal(value.tensor.numel, 0)
     for tile in nest.tiles:
@@ -108,30 +97,3 @@ def _starts_far(segment: Segment) -> bool:
         return False
     steps = [stream.r_stride for stream in problem.streams if stream.along_r]
     return leads_far(segment.parallel, tiling.align, steps)
-
-
-def _assume_programs(nest: Nest) -> None:
-    """An axis of one position has no program number."""
-    for tile, _ in nest.grid:
-        if tile.block is None:
-            assume_less(1, tile.axis.extent)
-
-
-def _assume_tiles(nest: ProductNest) -> None:
-    """Programs that loop over tiles, and tiles in one row or one column, are written otherwise."""
-    ((tile, programs),) = nest.grid
-    assume_less(programs, tile.axis.extent)
-    assume_less(1, nest.tile("z").axis.extent)
-    for side in (nest.tile("m"), nest.tile(nest.column)):
-        assume_at_most(INT32_LIMIT, side.axis.extent + side.width)
-    if not assume_equal(nest.rows, 1):
-        assume_equal(nest.columns, 1)
-
-
-def _assume_rows_apart(inputs: Strides) -> None:
-    """Tensor descriptors take matrices whose rows do not overlap."""
-    for value, strides in inputs.items():
-        dims = list(zip(value.tensor.sizes, strides, strict=True))[-2:]
-        for (size, step), (_, apart) in (dims, dims[::-1]) if len(dims) == 2 else ():
-            if is_known_equal(step, 1):
-                assume_at_most(size, apart)

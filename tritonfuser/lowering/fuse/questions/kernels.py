@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ....heuristics import schedulers
 from ....heuristics.cost.work import KernelWork, element_work
-from ....heuristics.params import HeuristicParams, InnerOuterPersistentParams
+from ....heuristics.params import HeuristicParams
 from ....heuristics.problem import Problem
 from ....heuristics.search.choice import chosen, difference
 from ....symbolic.choices import choose, env_among, hinted
@@ -90,8 +90,7 @@ def wants_constants(problem: Problem) -> bool:
     fixed = replace(problem, row_varies=False, rows_vary=False)
     if schedulers.reject_reason(fixed) is not None:
         return False
-    params = schedulers.propose(fixed)
-    return isinstance(params, InnerOuterPersistentParams) and params.parts > 1
+    return schedulers.propose(fixed).row_parts > 1
 
 
 def proposed(kernel: Worked) -> HeuristicParams:

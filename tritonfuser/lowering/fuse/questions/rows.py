@@ -7,7 +7,7 @@ from math import prod
 
 from ....heuristics import schedulers
 from ....heuristics.problem import Problem
-from ....heuristics.programs import leaves_idle, programs_of_share
+from ....heuristics.programs import leaves_idle
 from ...passes.splits.factors import interleaved_factors, is_near, splits_well
 from ...passes.splits.split_factors import (
     Interleaved,
@@ -76,7 +76,7 @@ def are_shared(rows: Rows) -> bool:
     found = number_of(exact_parts(rows.extents, count, of, rows.known))
     if 4 * found >= 3 * count:
         return True
-    each = programs_of_share(schedulers.propose(rows.problem))
+    each = schedulers.propose(rows.problem).row_parts
     programs = found * rows.problem.outer_batch * each
     if not leaves_idle(rows.problem, programs):
         return True
