@@ -162,7 +162,7 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
 def tile(segmented: SegmentedFusion, piece: Segment) -> TiledSegment | None:
     """A segment on kernel axes. None without a kernel of its own: it has no elements, or torch runs
     it, or the kernel of another segment computes it."""
-    if piece.scheduler in ("no_op", "expr_eval"):
+    if not piece.params.has_kernel:
         return None
     refuse_unheld(piece)
     return None if piece.launched_by else tile_segment(segmented, piece)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...errors import ParamsError
 from ...heuristics.schedule import ReductionSplit
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
-from ...ops.table import Contraction, Moments, Reduction
+from ...ops.table import Contraction, Form, Moments, Reduction
 from ...symbolic.queries import assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
@@ -41,9 +41,7 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Tw
     if not splits:
         return TwoSteps(fusion)
     possible = {
-        node.out.name: node.out
-        for node in fusion.nodes
-        if isinstance(as_call(node).op.form, Reduction | Moments | Contraction)
+        node.out.name: node.out for node in fusion.nodes if type(as_call(node).op.form) in _READERS
     }
     parts: dict[Value, Parts] = {}
     for place, split in enumerate(splits):
@@ -70,18 +68,19 @@ def _parts(
     fusion: Fusion, value: Value, split: ReductionSplit, possible: Mapping[str, Value], path: str
 ) -> Parts:
     """The parts of a split, in which each step has something to reduce."""
-    node = fusion.producers[value]
-    product = isinstance(as_call(node).op.form, Contraction)
-    if product or isinstance(split.parts, str):
+    if isinstance(split.parts, str):
         _refuse_fields(split, path, "interleave", "padded", "remainder")
-    elif isinstance(split.parts, tuple):
+        return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
+    node = fusion.producers[value]
+    return _READERS[type(as_call(node).op.form)](node, split, path)
+
+
+def _parts_of_reduction(node: Node, split: ReductionSplit, path: str) -> SplitParts:
+    """A number of parts of all that is reduced, or a factor of each reduced dim."""
+    if isinstance(split.parts, tuple):
         _refuse_fields(split, path, "remainder")
         if split.padded == -1:
             _refuse_fields(split, path, "interleave")
-    if isinstance(split.parts, str):
-        return AlongMaximum(_of(possible, split.parts, f"{path}.parts"))
-    if product:
-        return _parts_of_product(node, split, path)
     wanted = _wanted(node, split, path)
     if not _has_two_steps(node, wanted):
         raise ParamsError(
@@ -121,8 +120,9 @@ def _refuse_fields(split: ReductionSplit, path: str, *names: str) -> None:
             )
 
 
-def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> int:
+def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> SplitParts:
     """A number of parts that K has."""
+    _refuse_fields(split, path, "interleave", "padded", "remainder")
     inner, wanted = product_sizes(as_call(node))[3], split.parts
     fits = isinstance(wanted, int) and wanted >= 2 and assume_multiple(inner, wanted)
     if not fits or not isinstance(wanted, int):
@@ -130,6 +130,14 @@ def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> int:
             f"{path}.parts: expected a divisor of K, {inner}, 2 or more, got {_shown(wanted)}"
         )
     return wanted
+
+
+_READERS: dict[type[Form], Callable[[Node, ReductionSplit, str], SplitParts]] = {
+    Reduction: _parts_of_reduction,
+    Moments: _parts_of_reduction,
+    Contraction: _parts_of_product,
+}
+"""What reads the parts of an op's split, by the lowering form of the op."""
 
 
 def _wanted(node: Node, split: ReductionSplit, path: str) -> SplitParts:

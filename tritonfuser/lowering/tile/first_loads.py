@@ -24,7 +24,7 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
     held all through it.
     """
     problem = segment.problem
-    if problem is None or nest.loop or not hasattr(segment.params, "num_warps"):
+    if problem is None or nest.loop or not segment.params.has_kernel:
         return nest
     given = getattr(segment.params, "loads_first", None)
     if given is not None:
