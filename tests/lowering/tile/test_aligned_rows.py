@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from bench.cases import BY_NAME
+from tests.lowering.emit import integer_terms
 from tests.lowering.graphs import layer_norm, layer_norm_backward, noise, softmax
 from tests.lowering.harness import (
     H200,
@@ -24,8 +25,8 @@ from tests.lowering.harness import (
 from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
+from tritonfuser.lowering.emit import term_bounds
 from tritonfuser.lowering.passes.splits.factors import interleaved_factors
-from tritonfuser.lowering.tile import aligned_rows
 
 
 def widened(fd, x, w, b):
@@ -249,9 +250,10 @@ def test_given_tiles_that_begin_at_vectors_have_64_bits_where_steps_need_them(mo
     given = InnerPersistentParams(
         block_x=4, block_r=1024, persistent=True, tails=(256, 16, 16), align=4
     )
-    (text,) = texts(lowered(across_rows, inputs, params=[given]))
-    assert "whole_vectors(" in text and "tl.int64" in text
-    monkeypatch.setattr(aligned_rows, "INT32_LIMIT", 100)
+    (kernel,) = lowered(across_rows, inputs, params=[given]).sources
+    assert "whole_vectors(" in kernel.text and "tl.int64" in kernel.text
+    assert integer_terms.faults(kernel) == []
+    monkeypatch.setattr(term_bounds, "INT32_LIMIT", 100)
     small_ones = noise(11, 67), noise(11, 67, seed=1), noise(67, 11, seed=2).t()
     tiles = replace(given, block_x=1, block_r=64, tails=(8,))
     (text,) = texts(check(across_rows, *small_ones, params=[tiles]))

@@ -14,7 +14,6 @@ from ...shapes import INT32_LIMIT, Memory, index_dtype
 from ...symbolic.queries import assume_at_most, assume_equal
 from ..access.aliases import buffer_strides
 from ..segments import Segment, SegmentedFusion
-from .aligned_rows import leads_far
 from .arrivals import Arrivals, arrivals
 from .first_loads import with_loads_first
 from .neighbours import with_neighbours
@@ -64,7 +63,7 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     outputs = {v: segmented.layouts[v] for v in segment.outputs}
     nest = with_neighbours(nest_of(segment), segment, outputs)
     nest = with_loads_first(nest, segment)
-    wide = _is_wide(nest, inputs, outputs) or _starts_far(segment)
+    wide = _is_wide(nest, inputs, outputs)
     nest.ask_sizes(inputs)
     for value in (*inputs, *outputs):
         assume_equal(value.tensor.numel, 0)
@@ -88,12 +87,3 @@ def _is_wide(nest: Nest, inputs: Strides, outputs: Strides) -> bool:
     buffers = (*inputs.items(), *outputs.items())
     memories = [Memory(value.tensor.sizes, strides) for value, strides in buffers]
     return long or index_dtype(memories) is not DataType.Int32
-
-
-def _starts_far(segment: Segment) -> bool:
-    """The same of where rows begin that tiles of given params begin inside of."""
-    tiling, problem = segment.kernel_params.row_tiling, segment.problem
-    if tiling is None or tiling.align == 1 or problem is None:
-        return False
-    steps = [stream.r_stride for stream in problem.streams if stream.along_r]
-    return leads_far(segment.parallel, tiling.align, steps)
