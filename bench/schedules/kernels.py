@@ -13,7 +13,8 @@ import torch
 from tritonfuser import Schedule
 from tritonfuser.device import known
 from tritonfuser.errors import TritonFuserError
-from tritonfuser.heuristics.cost.counts import Counts, counts_of
+from tritonfuser.heuristics.cost.counting import Counting
+from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.params import HeuristicParams, KernelParams
 from tritonfuser.heuristics.problem import ElementWork, Stream
 from tritonfuser.heuristics.problem import Problem as Facts
@@ -117,7 +118,7 @@ def _kernels(
         if isinstance(params, KernelParams):
             work = works[place] if place < len(works) else ElementWork()
             registers, spilled = recorded[place] or (float("nan"), float("nan"))
-            yield counts_of(facts_of(facts), params, work), registers, spilled
+            yield Counting(facts_of(facts), work).counts(params), registers, spilled
 
 
 def facts_of(data: dict[str, Any]) -> Facts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
@@ -23,7 +24,8 @@ from tritonfuser.heuristics.params import (
 from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_SUMS, chosen, difference
-from tritonfuser.heuristics.search.warps import ALIKE, may_run_out, spread_over_warps
+from tritonfuser.heuristics.search.spaces import SPACES
+from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
 
 WORK = ElementWork(before=4, reducing=1, reductions=1, carried=1)
 
@@ -259,7 +261,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     before, after = (predicted(problem, each, work) for each in (rules, params))
     launch = H200_CONSTANTS.launch_s
     if replace(rules, num_warps=params.num_warps) == params and are_more_warps(rules, params):
-        assert may_run_out(problem, rules, before)
+        assert Kernels(problem, work).may_run_out(rules, before)
         assert after.seconds + launch <= ALIKE * (before.seconds + launch)
         return
     gain = GAIN_OF_SUMS if isinstance(rules, ReductionParams) else GAIN
@@ -272,6 +274,21 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
         assert tiling.block + sum(tiling.tails) >= problem.reduced
     elif tiling is not None and tiling.tails:
         assert sum(tiling.tails) >= problem.reduced % tiling.block
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(), WORKS, st.integers(0, 1 << 30))
+def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem, work, seed):
+    """And what is said of registers without a time is true with one."""
+    if schedulers.reject_reason(problem) is not None:
+        return
+    space, kernels = SPACES[schedulers.propose(problem).scheduler](problem), Kernels(problem, work)
+    rng = random.Random(seed)
+    for params in filter(None, (space.draw(rng) for _ in range(8))):
+        time = kernels.time(params)
+        assert time == predicted(problem, params, work)
+        if time is not None and kernels.must_run_out(params):
+            assert kernels.may_run_out(params, time)
 
 
 def across(loads):
@@ -311,8 +328,9 @@ def test_kept_rows_have_no_more_warps_than_hold_all_registers(outer_members):
     kind = InnerOuterPersistentParams if outer_members else InnerPersistentParams
     rows = {"block_m": 1} if outer_members else {"block_x": 1, "persistent": True}
     params = kind(**rows, block_r=8192, num_warps=4)
-    assert may_run_out(problem, params, predicted(problem, params, WORK))
-    assert spread_over_warps(problem, params, WORK) == replace(params, num_warps=8)
+    kernels = Kernels(problem, WORK)
+    assert kernels.may_run_out(params, predicted(problem, params, WORK))
+    assert spread_over_warps(kernels, params) == replace(params, num_warps=8)
 
 
 # --- registers and instructions ------------------------------------------------------------------

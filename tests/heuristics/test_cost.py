@@ -12,7 +12,7 @@ from tests.heuristics.test_schedulers import COLUMN, FLAT, H200, KINDS, ROW, nor
 from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
-from tritonfuser.heuristics.cost.counts import counts_of
+from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import resident_programs, wanted_registers
 from tritonfuser.heuristics.cost.numbers import PLAIN
@@ -140,7 +140,7 @@ def test_programs_that_wait_for_others_take_longer():
 
 
 def test_resident_programs_are_limited_by_threads_and_registers():
-    counts = counts_of(rows(4096, 4096), ROW_KEPT, WORK)
+    counts = Counting(rows(4096, 4096), WORK).counts(ROW_KEPT)
     assert resident_programs(counts, 24.0, H200, PLAIN) == 8  # 2048 threads of 256
     assert resident_programs(counts, 128.0, H200, PLAIN) == 2  # 65536 registers
     assert wanted_registers(counts, H200_CONSTANTS) < 255

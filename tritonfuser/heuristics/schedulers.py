@@ -17,11 +17,14 @@ from . import (
     scan,
     transpose,
 )
-from .cost.kernels import predicted
+from .cost.kernels import Times
 from .cost.model import KernelTime
-from .cost.product_time import product_time
+from .cost.product_time import product_times
 from .params import HeuristicParams
 from .problem import ElementWork, Problem
+
+TimeOf = Callable[[HeuristicParams], KernelTime | None]
+"""Params in, the time of their kernel out."""
 
 
 def _one(problem: Problem) -> int:
@@ -49,8 +52,9 @@ class Scheduler:
     interleave : callable
         What the number of parts should be a multiple of, where parts take rows in turn. 0 where
         each part has neighbouring rows.
-    seconds : callable
-        The time of a kernel by the cost model. None where no kernel runs, and in the interpreter.
+    times : callable
+        The times of the kernels of a problem by the cost model, as a function of params. None where
+        no kernel runs, and in the interpreter.
     fields_apart : bool
         Whether fields of the params can be changed one by one. Else they hang together.
     """
@@ -60,7 +64,7 @@ class Scheduler:
     propose: Callable[[Problem], HeuristicParams]
     split: Callable[[Problem], int] = _one
     interleave: Callable[[Problem], int] = _none
-    seconds: Callable[[Problem, HeuristicParams, ElementWork], KernelTime | None] = predicted
+    times: Callable[[Problem, ElementWork], TimeOf] = Times
     fields_apart: bool = True
 
 
@@ -70,7 +74,7 @@ OF_CORES = (
         matmul.reject_reason,
         matmul.propose,
         matmul.split,
-        seconds=product_time,
+        times=product_times,
         fields_apart=False,
     ),
 )
@@ -170,9 +174,18 @@ def split(problem: Problem) -> int:
     return 1 if scheduler is None else scheduler.split(problem)
 
 
+def kernel_times(problem: Problem, work: ElementWork, scheduler: str) -> TimeOf:
+    """The times of a scheduler's kernels by the model, as a function of params."""
+    row = BY_NAME.get(scheduler)
+    return _no_time if row is None else row.times(problem, work)
+
+
+def _no_time(params: HeuristicParams) -> None:
+    """That of what torch runs."""
+
+
 def kernel_seconds(
     problem: Problem, params: HeuristicParams, work: ElementWork
 ) -> KernelTime | None:
     """The time of a kernel by the model. None where no kernel runs, and in the interpreter."""
-    row = BY_NAME.get(params.scheduler)
-    return None if row is None else row.seconds(problem, params, work)
+    return kernel_times(problem, work, params.scheduler)(params)

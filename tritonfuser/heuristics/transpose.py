@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import log2
 
-from .cost.kernels import predicted
+from .cost.kernels import Times
+from .cost.model import KernelTime
 from .integers import next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .one_wave import spread_items
@@ -61,7 +62,8 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     tiles = sorted(_tiles(problem, x, y), key=_off_square)
     if not problem.axes:
         return tiles[0]
-    return min(tiles, key=lambda params: _seconds(problem, params))
+    times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
+    return min(tiles, key=lambda params: _seconds(times(params)))
 
 
 def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:
@@ -92,7 +94,6 @@ def _off_square(params: TransposeParams) -> float:
     return abs(log2(params.block_x / params.block_y))
 
 
-def _seconds(problem: Problem, params: TransposeParams) -> float:
-    found = predicted(problem, params, ElementWork(before=float(problem.ops_per_element)))
-    assert found is not None
-    return float("inf") if found.may_spill else float(found.busy)
+def _seconds(time: KernelTime | None) -> float:
+    assert time is not None
+    return float("inf") if time.may_spill else float(time.busy)

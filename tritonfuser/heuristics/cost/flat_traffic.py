@@ -7,6 +7,8 @@ is contiguous along, as many neighbours to a thread as the widest such load take
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -15,8 +17,8 @@ from ..params import KernelParams, TransposeParams
 from ..problem import Problem, Stream
 from .constants import H200_CONSTANTS
 from .footprint import (
+    Legs,
     Tile,
-    footprint,
     has_hidden_runs,
     run_along,
     tile_over,
@@ -49,6 +51,25 @@ class FlatTraffic(NamedTuple):
     vain_bytes: float = 0.0
 
 
+class _Tensor(NamedTuple):
+    """A tensor, as far as no params change it, and how many times it is there."""
+
+    stream: Stream
+    item: int
+    times: int
+    legs: Legs
+    lane: float
+
+
+class _Access(NamedTuple):
+    """How threads load a tensor: along which side, how many elements each, and how many neighbours
+    a thread has along that side."""
+
+    place: int
+    width: int
+    wide: int
+
+
 def sides_of(problem: Problem, params: KernelParams) -> tuple[Side, ...]:
     """The sides of a flat kernel's tile, the one of its loads along x first."""
     every = range(len(problem.axes))
@@ -64,76 +85,141 @@ def flat_tile(problem: Problem, params: KernelParams) -> Tile:
     return tile_over(problem.axes, sides_of(problem, params))
 
 
-def flat_traffic(
-    problem: Problem, params: KernelParams, programs: int, threads: int
-) -> FlatTraffic:
-    """The loads and stores of all tensors."""
-    sides = sides_of(problem, params)
-    tile = flat_tile(problem, params)
-    limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-    y_first = getattr(params, "first", "") == "y"
-    streams = Counter(problem.streams)
-    widths = [_widths(problem, stream, sides, limit, threads) for stream in streams]
-    wide = [max((w[place] for w in widths), default=1) for place in range(len(sides))]
-    first = len(sides) - 1
-    if problem.across and has_hidden_runs(problem.axes, problem.across):
-        first = 0
-    loaded = stored = sectors = lines = accesses = addresses = vain = 0.0
-    for (stream, times), width in zip(streams.items(), widths, strict=True):
-        found = footprint(stream, tile)
-        moved = found.elements * stream.item_bytes * times
-        if stream.is_store:
-            stored += moved
-        else:
-            loaded += moved
-        sectors += touched_bytes(stream, found) * times
-        pairs = footprint(stream, tile, FETCHED_BYTES)
-        fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
-        if fetched > 0:
-            lost = _share_lost(problem, stream, sides[::-1] if y_first else sides, tile)
-            vain += fetched * lost * programs * (2 if stream.is_store else 1)
-        place = max(range(len(sides)), key=lambda p: (width[p] > 1, p == first, width[p]))
-        count, touched = _accesses(problem, stream, sides, place, width[place], wide[place])
-        accesses += count * times
-        if problem.across and not stream.is_store:
-            addresses += count * times * NVIDIA_WARP_SIZE / threads
-        lines += count * touched * times
-    return FlatTraffic(loaded, stored, sectors, lines, accesses, addresses, vain)
+class FlatStreams:
+    """The loads and stores of all tensors of a flat problem, by params.
+
+    What a tile touches, which loads threads take, and the lines that these touch are found apart:
+    params of one problem often have the same tile, and other warps.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._total = sum(s.total_bytes for s in problem.streams)
+        self._tensors = [
+            _Tensor(stream, stream.item_bytes, times, Legs(stream), _lane(problem, stream))
+            for stream, times in Counter(problem.streams).items()
+        ]
+        self._tiles: dict[tuple[object, ...], tuple[float, ...]] = {}
+        self._accesses: dict[tuple[int, ...], list[_Access]] = {}
+        self._lines: dict[tuple[object, ...], float] = {}
+
+    def traffic(self, params: KernelParams, programs: int, threads: int) -> FlatTraffic:
+        """Those of a program."""
+        sides = sides_of(self._problem, params)
+        y_first = getattr(params, "first", "") == "y"
+        key = (sides, y_first, programs)
+        if key not in self._tiles:
+            self._tiles[key] = self._touched(sides, y_first, programs)
+        loaded, stored, sectors, vain = self._tiles[key]
+        limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
+        lines = accesses = addresses = 0.0
+        for number, access in enumerate(self._loads(sides, limit, threads)):
+            tensor = self._tensors[number]
+            count, times = self._count(tensor, sides, access.width), tensor.times
+            accesses += count * times
+            if self._problem.across and not tensor.stream.is_store:
+                addresses += count * times * NVIDIA_WARP_SIZE / threads
+            lines += count * self._lines_of(number, sides, access) * times
+        return FlatTraffic(loaded, stored, sectors, lines, accesses, addresses, vain)
+
+    def _touched(self, sides: tuple[Side, ...], y_first: bool, programs: int) -> tuple[float, ...]:
+        """Bytes of a program: loaded, stored, of sectors; and those that all fetch in vain."""
+        tile = tile_over(self._problem.axes, sides)
+        order = sides[::-1] if y_first else sides
+        loaded = stored = sectors = vain = 0.0
+        for stream, item, times, legs, _ in self._tensors:
+            found = legs.footprint(tile)
+            moved = found.elements * item * times
+            if stream.is_store:
+                stored += moved
+            else:
+                loaded += moved
+            sectors += touched_bytes(stream, found) * times
+            pairs = legs.footprint(tile, FETCHED_BYTES)
+            fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
+            if fetched > 0:
+                lost = self._share_lost(stream, order, tile)
+                vain += fetched * lost * programs * (2 if stream.is_store else 1)
+        return loaded, stored, sectors, vain
+
+    def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
+        """How threads load each tensor."""
+        each = max(prod(side.block for side in sides) // threads, 1)
+        limit = min(limit, 1 << each.bit_length() - 1)
+        key = (len(sides), limit)
+        if key not in self._accesses:
+            self._accesses[key] = self._accesses_of([side.places for side in sides], limit)
+        return self._accesses[key]
+
+    def _accesses_of(self, sides: Sequence[tuple[int, ...]], limit: int) -> list[_Access]:
+        problem, every = self._problem, range(len(sides))
+        widths = [_widths(problem, tensor.stream, sides, limit) for tensor in self._tensors]
+        wide = [max((w[place] for w in widths), default=1) for place in every]
+        first = len(sides) - 1
+        if problem.across and has_hidden_runs(problem.axes, problem.across):
+            first = 0
+        found = []
+        for width in widths:
+            along = max((width[p] > 1, p == first, width[p], -p) for p in every)
+            place = -along[-1]
+            found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
+        return found
+
+    def _count(self, tensor: _Tensor, sides: tuple[Side, ...], width: int) -> float:
+        """Loads of all warps of a program."""
+        blocks = prod(side.block for side in sides if _varies(tensor.stream, side))
+        return max(blocks / tensor.lane / (NVIDIA_WARP_SIZE * width), 1.0)
+
+    def _lines_of(self, number: int, sides: tuple[Side, ...], access: _Access) -> float:
+        """Lines that a load of a warp touches.
+
+        Threads with more neighbours than the load is wide load them one after another, so that
+        those of a load are apart.
+        """
+        key = (number, sides, access.place, access.wide)
+        if key not in self._lines:
+            along = NVIDIA_WARP_SIZE * access.wide
+            rest = max(along / sides[access.place].block, 1.0)
+            warp = [
+                (side.places, min(along, side.block) if p == access.place else rest)
+                for p, side in enumerate(sides)
+            ]
+            tensor, tile = self._tensors[number], tile_over(self._problem.axes, warp)
+            found = tensor.legs.footprint(tile, CACHE_LINE_BYTES)
+            lines = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
+            self._lines[key] = min(lines, NVIDIA_WARP_SIZE)
+        return self._lines[key]
+
+    def _share_lost(self, stream: Stream, sides: tuple[Side, ...], tile: Tile) -> float:
+        """Share of the other elements of fetched sectors that the L2 cache loses before their use.
+
+        They are for programs as far away as the axis that goes on where the tile ends.
+        """
+        problem = self._problem
+        room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / _H200_L2_BYTES)
+        apart = 1.0
+        ends = [leg for leg in stream.legs if tile[leg.axis] < leg.div * leg.extent]
+        if ends:
+            nearest = min(ends, key=lambda leg: abs(leg.step))
+            apart = nearest.div * _inner(problem, sides, nearest.axis)
+        between = min(apart / max(problem.parallel, 1), 1.0) * self._total
+        full = (min(between, stream.total_bytes * SECTOR_BYTES / stream.item_bytes) / room) ** 2
+        return full / (1 + full)
+
+
+@lru_cache(maxsize=64)
+def flat_streams(problem: Problem) -> FlatStreams:
+    """Those of a problem: rules, sides of tiles and the choice ask of the same tiles in turn."""
+    return FlatStreams(problem)
 
 
 def _widths(
-    problem: Problem, stream: Stream, sides: tuple[Side, ...], limit: int, threads: int
+    problem: Problem, stream: Stream, sides: Sequence[tuple[int, ...]], limit: int
 ) -> list[int]:
     """Elements of a load of a thread along each side; 0 where neighbours are not contiguous."""
-    each = max(prod(side.block for side in sides) // threads, 1)
-    most = min(VECTOR_BYTES // stream.item_bytes, limit, 1 << each.bit_length() - 1)
-    found = []
-    for side in sides:
-        run = run_along(stream, problem.axes, side.places)
-        width = vector_elements(stream, run, max(most, 1))
-        found.append(0 if run == 1 else width)
-    return found
-
-
-def _accesses(
-    problem: Problem, stream: Stream, sides: tuple[Side, ...], place: int, width: int, wide: int
-) -> tuple[float, float]:
-    """Loads of all warps of a program, and the lines that one of them touches.
-
-    Threads with more neighbours than the load is wide load them one after another, so that those
-    of a load are apart.
-    """
-    width, wide = max(width, 1), max(wide, 1)
-    elements = prod(side.block for side in sides if _varies(stream, side)) / _lane(problem, stream)
-    along = NVIDIA_WARP_SIZE * wide
-    rest = max(along / sides[place].block, 1.0)
-    warp = [
-        (side.places, min(along, side.block) if p == place else rest)
-        for p, side in enumerate(sides)
-    ]
-    found = footprint(stream, tile_over(problem.axes, warp), CACHE_LINE_BYTES)
-    lines = touched_bytes(stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
-    return max(elements / (NVIDIA_WARP_SIZE * width), 1.0), min(lines, NVIDIA_WARP_SIZE)
+    most = max(min(VECTOR_BYTES // stream.item_bytes, limit), 1)
+    runs = [run_along(stream, problem.axes, places) for places in sides]
+    return [0 if run == 1 else vector_elements(stream, run, most) for run in runs]
 
 
 def _varies(stream: Stream, side: Side) -> bool:
@@ -147,23 +233,6 @@ def _lane(problem: Problem, stream: Stream) -> float:
     inner = max(stream.legs, key=lambda leg: leg.axis)
     same = inner.div * prod(problem.axes[inner.axis + 1 :])
     return float(same & -same) if same > 1 else 1.0
-
-
-def _share_lost(problem: Problem, stream: Stream, sides: tuple[Side, ...], tile: Tile) -> float:
-    """Share of the other elements of fetched sectors that the L2 cache loses before their use.
-
-    They are for programs as far away as the axis that goes on where the tile ends.
-    """
-    room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / _H200_L2_BYTES)
-    total = sum(s.total_bytes for s in problem.streams)
-    apart = 1.0
-    ends = [leg for leg in stream.legs if tile[leg.axis] < leg.div * leg.extent]
-    if ends:
-        nearest = min(ends, key=lambda leg: abs(leg.step))
-        apart = nearest.div * _inner(problem, sides, nearest.axis)
-    between = min(apart / max(problem.parallel, 1), 1.0) * total
-    full = (min(between, stream.total_bytes * SECTOR_BYTES / stream.item_bytes) / room) ** 2
-    return full / (1 + full)
 
 
 def _inner(problem: Problem, sides: tuple[Side, ...], axis: int) -> float:

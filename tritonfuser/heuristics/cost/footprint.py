@@ -56,31 +56,55 @@ def tile_over(
     return tuple(found)
 
 
-def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
-    """What a tile touches of a tensor.
+class Legs:
+    """How a tensor lies in memory, whatever tile touches it.
 
     Parameters
     ----------
-    granule : int
-        Bytes of the pieces that memory is moved in.
+    stream : Stream
+        The tensor.
     """
-    gap = granule // stream.item_bytes
-    runs, span, elements, is_even = 1.0, 1.0, 1.0, True
-    for leg in sorted(stream.legs, key=_step):
-        count, step = _count(leg, tile), abs(leg.step)
-        if step % gap and step >= gap:
-            is_even = False
-        if count <= 1:
-            continue
-        elements *= count
-        if runs == 1 and step < span + gap:
-            span += (count - 1) * step
-        else:
-            runs *= count
-    # Legs of one axis, and of indices from memory, may meet.
-    most = prod(tile[axis] for axis in {leg.axis for leg in stream.legs})
-    elements, runs = min(elements, most), min(runs, most)
-    return Footprint(elements, runs, min(span, gap * elements / runs), is_even)
+
+    __slots__ = ("_axes", "_item", "_legs")
+
+    def __init__(self, stream: Stream) -> None:
+        legs = sorted(stream.legs, key=_step)
+        self._item = stream.item_bytes
+        self._legs = [(leg.axis, leg.div, float(leg.extent), abs(leg.step)) for leg in legs]
+        self._axes = tuple({leg.axis for leg in stream.legs})
+
+    def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
+        """What a tile touches of the tensor.
+
+        Parameters
+        ----------
+        granule : int
+            Bytes of the pieces that memory is moved in.
+        """
+        gap = granule // self._item
+        runs, span, elements, is_even = 1.0, 1.0, 1.0, True
+        for axis, div, extent, step in self._legs:
+            count = min(extent, max(tile[axis] / div, 1.0))
+            if step >= gap and step % gap:
+                is_even = False
+            if count <= 1:
+                continue
+            elements *= count
+            if runs == 1 and step < span + gap:
+                span += (count - 1) * step
+            else:
+                runs *= count
+        # Legs of one axis, and of indices from memory, may meet.
+        most = 1.0
+        for axis in self._axes:
+            most *= tile[axis]
+        elements, runs = min(elements, most), min(runs, most)
+        return Footprint(elements, runs, min(span, gap * elements / runs), is_even)
+
+
+def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
+    """What a tile touches of a tensor: see ``Legs``."""
+    return Legs(stream).footprint(tile, granule)
 
 
 def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
@@ -164,7 +188,3 @@ def vector_elements(stream: Stream, run: int, most: int) -> int:
 
 def _step(leg: Leg) -> int:
     return abs(leg.step)
-
-
-def _count(leg: Leg, tile: Tile) -> float:
-    return min(float(leg.extent), max(tile[leg.axis] / leg.div, 1.0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ...device import NVIDIA_WARP_SIZE, DeviceProperties
 from .constants import Constants, constants_of
-from .counts import Counts, Number
+from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
 
 SHARPNESS = 4.0
@@ -67,7 +67,12 @@ class KernelTime:
     @property
     def may_spill(self) -> bool:
         """Whether its registers may not suffice: their number is an estimate."""
-        return bool(self.registers > FILLED * self.register_limit)
+        return may_exceed(self.registers, self.register_limit)
+
+
+def may_exceed(registers: Number, limit: Number) -> bool:
+    """Whether so many registers, which are an estimate, may be more than there are."""
+    return bool(registers > FILLED * limit)
 
 
 def busy_seconds(resources: dict[str, Number]) -> Number:
@@ -75,7 +80,7 @@ def busy_seconds(resources: dict[str, Number]) -> Number:
     return sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
 
 
-def wanted_registers(n: Counts, c: Constants, m: Numbers = PLAIN) -> Number:
+def wanted_registers(n: Counts | Held, c: Constants, m: Numbers = PLAIN) -> Number:
     """Registers that a thread would use if there were enough."""
     element = (
         c.registers_element

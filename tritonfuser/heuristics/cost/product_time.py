@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...device import MAX_REGISTERS_PER_THREAD
 from ..integers import ceil_div
 from ..params import HeuristicParams, MatmulParams
@@ -15,6 +17,13 @@ FULL_TILE = 128 * 256
 
 COPY_ENGINE_BYTES = 64.0
 """Bytes from the L2 cache to a multiprocessor in a clock, past its L1 cache: the data sheet's."""
+
+
+def product_times(
+    problem: Problem, work: ElementWork
+) -> Callable[[HeuristicParams], KernelTime | None]:
+    """The times of the kernels of a matrix product, by params."""
+    return lambda params: product_time(problem, params, work)
 
 
 def product_time(problem: Problem, params: HeuristicParams, work: ElementWork) -> KernelTime | None:

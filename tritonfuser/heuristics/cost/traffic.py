@@ -1,4 +1,8 @@
-"""Bytes, sectors, lines and instructions of the loads and stores of a tile."""
+"""Bytes, sectors, lines and instructions of the loads and stores of a tile.
+
+What a tensor is, what a tile touches of it, and how the threads of a program load that are found
+apart: params of one problem often have the same tile, and other warps.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,27 @@ class Traffic(NamedTuple):
     neighbours: float = 1.0
 
 
+class _Tensor(NamedTuple):
+    """A tensor, as far as no params change it.
+
+    Attributes
+    ----------
+    item : int
+        Bytes of an element.
+    is_full : bool
+        It runs over both axes, where there are two.
+    vector : int
+        Elements of a vector that its size is a multiple of, if its elements have addresses of their
+        own: it is no linear function of the positions. 0 if they are offsets from one another.
+    """
+
+    stream: Stream
+    item: int
+    is_store: bool
+    is_full: bool
+    vector: int
+
+
 class _Run(NamedTuple):
     """Elements that are neighbours in memory in a tile, and the bytes from one run to the next."""
 
@@ -35,40 +60,110 @@ class _Run(NamedTuple):
     is_unit: bool = True
 
 
-def traffic_of(problem: Problem, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
-    """The loads and stores of all tensors in a step."""
-    loaded = stored = sectors = lines = accesses = extra = addresses = 0.0
-    neighbours = 1
-    positions = tile.programs * tile.steps * tile.x * tile.r
-    valid = min(problem.parallel * max(problem.reduced, 1) / max(positions, 1), 1.0)
-    flat = isinstance(params, PointwiseParams | TransposeParams)
-    for stream in problem.streams:
-        count = tile.x * tile.r
-        if not flat:
-            count = (tile.x if stream.along_x else 1) * (tile.r if stream.along_r else 1)
-        is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
-        run = _run(problem, params, tile, stream)
-        item, moved = stream.item_bytes, count * stream.item_bytes
-        width = _width(params, stream, run, count // threads)
-        run_bytes = run.elements * item
-        if stream.is_store:
-            stored += moved
-        else:
-            loaded += moved
-        sectors += moved * _sector_factor(run, run_bytes)
-        if is_full:
-            rest = max(FETCHED_BYTES / run_bytes, 1.0) - 1.0
-            extra += rest * moved * (2 if stream.is_store else 1)
-        accesses += count / width / NVIDIA_WARP_SIZE
-        if not stream.is_store and not is_linear(problem, stream):
-            whole = max(gcd(stream.total_bytes, VECTOR_BYTES) // item, 1)
-            addresses += max(count / min(width, whole) / threads, 1.0)
-        if is_full and not stream.is_store:
-            neighbours = max(neighbours, width)
-        touched = _lines(run, run_bytes, NVIDIA_WARP_SIZE * width * item)
-        lines += count / width / NVIDIA_WARP_SIZE * touched * (valid if is_full else 1.0)
-    found = loaded, stored, sectors, lines, accesses, extra, addresses
-    return Traffic(*found, float(neighbours))
+class _Touched(NamedTuple):
+    """What a tile touches of a tensor.
+
+    Attributes
+    ----------
+    elements : int
+        Those of it.
+    run_bytes, stride : int
+        Bytes of a run, and from one to the next.
+    widest : int
+        Elements of a load or store of a thread at most.
+    valid : float
+        Share of the elements of all tiles that exist.
+    """
+
+    tensor: _Tensor
+    elements: int
+    run_bytes: int
+    stride: int
+    widest: int
+    valid: float
+
+
+class _TileTraffic(NamedTuple):
+    """What all threads of a program load and store together in a step, and of which tensors."""
+
+    loaded_bytes: float
+    stored_bytes: float
+    sector_bytes: float
+    extra_bytes: float
+    touched: list[_Touched]
+
+
+class Streams:
+    """The loads and stores of all tensors of a problem, by params."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._tensors = [_tensor(problem, stream) for stream in problem.streams]
+        self._tiles: dict[tuple[object, ...], _TileTraffic] = {}
+
+    def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
+        """Those of a step."""
+        at_once = self._of_tile(params, tile)
+        limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
+        lines = accesses = addresses = 0.0
+        neighbours = 1
+        for tensor, count, run_bytes, stride, widest, valid in at_once.touched:
+            width = max(min(widest, count // threads, limit), 1)
+            loads = count / width / NVIDIA_WARP_SIZE
+            accesses += loads
+            lines += (
+                loads * _lines(stride, run_bytes, NVIDIA_WARP_SIZE * width * tensor.item) * valid
+            )
+            if tensor.vector:
+                addresses += max(count / min(width, tensor.vector) / threads, 1.0)
+            if width > neighbours and tensor.is_full and not tensor.is_store:
+                neighbours = width
+        loaded, stored, sectors, extra, _ = at_once
+        found = loaded, stored, sectors, lines, accesses, extra, addresses
+        return Traffic(*found, float(neighbours))
+
+    def _of_tile(self, params: KernelParams, tile: KernelTile) -> _TileTraffic:
+        tiling = params.row_tiling
+        align = 1 if tiling is None else tiling.align
+        key = (tile, align, getattr(params, "block_y", 0))
+        if key not in self._tiles:
+            self._tiles[key] = self._touched(params, tile, align)
+        return self._tiles[key]
+
+    def _touched(self, params: KernelParams, tile: KernelTile, align: int) -> _TileTraffic:
+        problem, flat = self._problem, isinstance(params, PointwiseParams | TransposeParams)
+        loaded = stored = sectors = extra = 0.0
+        positions = tile.programs * tile.steps * tile.x * tile.r
+        valid = min(problem.parallel * max(problem.reduced, 1) / max(positions, 1), 1.0)
+        touched = []
+        for tensor in self._tensors:
+            stream, item = tensor.stream, tensor.item
+            count = tile.x * tile.r
+            if not flat:
+                count = (tile.x if stream.along_x else 1) * (tile.r if stream.along_r else 1)
+            run = _run(problem, params, tile, stream)
+            moved, run_bytes = count * item, run.elements * item
+            if tensor.is_store:
+                stored += moved
+            else:
+                loaded += moved
+            sectors += moved * _sector_factor(run, run_bytes)
+            if tensor.is_full:
+                rest = max(FETCHED_BYTES / run_bytes, 1.0) - 1.0
+                extra += rest * moved * (2 if tensor.is_store else 1)
+            share = valid if tensor.is_full else 1.0
+            widest = _widest(stream, run, align)
+            touched.append(_Touched(tensor, count, run_bytes, run.stride, widest, share))
+        return _TileTraffic(loaded, stored, sectors, extra, touched)
+
+
+def _tensor(problem: Problem, stream: Stream) -> _Tensor:
+    item = stream.item_bytes
+    is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
+    vector = 0
+    if not stream.is_store and not is_linear(problem, stream):
+        vector = max(gcd(stream.total_bytes, VECTOR_BYTES) // item, 1)
+    return _Tensor(stream, item, stream.is_store, is_full, vector)
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:
@@ -109,19 +204,16 @@ def _run(problem: Problem, params: KernelParams, tile: KernelTile, stream: Strea
     return _Run(1, (stream.x_stride or stream.r_stride or 0) * item, False)
 
 
-def _width(params: KernelParams, stream: Stream, run: _Run, per_thread: int) -> int:
-    """Elements of one load or store of a thread."""
-    item, tiling = stream.item_bytes, params.row_tiling
+def _widest(stream: Stream, run: _Run, align: int) -> int:
+    """Elements of one load or store of a thread that has as many of them as it likes."""
+    item = stream.item_bytes
     aligned = gcd(run.stride, VECTOR_BYTES) if run.stride else VECTOR_BYTES
-    if tiling is not None and tiling.align > 1 and stream.along_r:
+    if align > 1 and stream.along_r:
         # Tiles begin at the first vector of each row; what all rows share is shifted against them.
-        aligned = tiling.align * item if stream.along_x else item
+        aligned = align * item if stream.along_x else item
     if not run.is_unit:
         aligned = item
-    width = min(VECTOR_BYTES // item, max(aligned // item, 1), max(per_thread, 1), run.elements)
-    if isinstance(params, PointwiseParams) and params.vectorization_factor:
-        width = min(width, params.vectorization_factor)
-    return max(width, 1)
+    return min(VECTOR_BYTES // item, max(aligned // item, 1), run.elements)
 
 
 def _sector_factor(run: _Run, run_bytes: int) -> float:
@@ -131,11 +223,11 @@ def _sector_factor(run: _Run, run_bytes: int) -> float:
     return SECTOR_BYTES * (ceil(run_bytes / SECTOR_BYTES) + more) / run_bytes
 
 
-def _lines(run: _Run, run_bytes: int, access_bytes: int) -> float:
+def _lines(stride: int, run_bytes: int, access_bytes: int) -> float:
     """Lines that one load of a warp touches: 1 to 32."""
     least = access_bytes / CACHE_LINE_BYTES
     if run_bytes >= access_bytes:
         return max(least, 1.0)
     runs = access_bytes / run_bytes
-    apart = max(run_bytes, min(run.stride or run_bytes, CACHE_LINE_BYTES))
+    apart = max(run_bytes, min(stride or run_bytes, CACHE_LINE_BYTES))
     return min(max(least, runs * apart / CACHE_LINE_BYTES, 1.0), float(NVIDIA_WARP_SIZE))

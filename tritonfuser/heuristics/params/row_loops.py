@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 from ..plain_data.limits import Within
@@ -59,7 +60,7 @@ class InnerOuterPersistentParams(KernelParams):
     def row_parts(self) -> int:
         return self.parts
 
-    @property
+    @cached_property
     def row_tiling(self) -> RowTiling:
         return RowTiling(
             rows=self.block_m,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from .base import KernelParams, RowTiling
@@ -59,7 +60,7 @@ class _RowParams(KernelParams):
     def positions(self) -> int:
         return self.block_x
 
-    @property
+    @cached_property
     def row_tiling(self) -> RowTiling:
         return RowTiling(
             rows=self.block_x,
@@ -68,6 +69,7 @@ class _RowParams(KernelParams):
             align=self.align,
             can_align=self.can_align,
             in_registers=self.persistent,
+            backwards=getattr(self, "backwards", False),
             evict_hints=self.evict_hints,
         )
 
@@ -96,11 +98,6 @@ class _RereadParams(_RowParams):
     """
 
     backwards: bool = False
-
-    @property
-    def row_tiling(self) -> RowTiling:
-        tiling = super().row_tiling
-        return replace(tiling, backwards=self.backwards)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +143,6 @@ class ScanParams(KernelParams):
     def positions(self) -> int:
         return self.block_x
 
-    @property
+    @cached_property
     def row_tiling(self) -> RowTiling:
         return RowTiling(rows=self.block_x, block=self.block_r, evict_hints=self.evict_hints)

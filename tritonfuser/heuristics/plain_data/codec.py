@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -64,7 +65,8 @@ _TYPES: dict[type[Any], dict[str, Any]] = {}
 def types_of(kind: type[Any]) -> dict[str, Any]:
     """The annotations of a dataclass by field, with their limits; read once."""
     if kind not in _TYPES:
-        _TYPES[kind] = get_type_hints(kind, include_extras=True)
+        hints = get_type_hints(kind, include_extras=True)
+        _TYPES[kind] = {row.name: hints[row.name] for row in fields(kind)}
     return _TYPES[kind]
 
 
@@ -76,12 +78,27 @@ def normalized(value: Any, where: str) -> None:
     ParamsError
         As ``decode``.
     """
-    hints = types_of(type(value))
-    for row in fields(value):
-        given = getattr(value, row.name)
-        found = decode(hints[row.name], given, f"{where}{row.name}")
+    kind = type(value)
+    for name, hint in types_of(kind).items():
+        given = getattr(value, name)
+        plain = type(given) in _PLAIN_TYPES or (type(given) is tuple and not given)
+        if plain and _is_as_read(kind, name, given):  # type: ignore[arg-type]
+            continue
+        found = decode(hint, given, f"{where}{name}")
         if found is not given:
-            object.__setattr__(value, row.name, found)
+            object.__setattr__(value, name, found)
+
+
+_PLAIN_TYPES = frozenset((bool, int, str, NoneType))
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _is_as_read(kind: type[Any], name: str, given: Any) -> bool:
+    """Whether a field may have a value, and has it as it is. Kernels have few different ones."""
+    try:
+        return decode(types_of(kind)[name], given, name) is given
+    except ParamsError:
+        return False
 
 
 def _wrong(where: str, expected: str, value: Any) -> ParamsError:

@@ -22,7 +22,7 @@ from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
-from .warps import has_many_warps, is_alike, may_run_out, spread_over_warps
+from .warps import Kernels, has_many_warps, spread_over_warps
 
 GAIN = 0.7
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
@@ -72,21 +72,20 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     rules = propose(problem)
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
-    found = _by_rules_or_model(problem, rules, work)
-    return spread_over_warps(problem, found, work)
+    kernels = Kernels(problem, work)
+    return spread_over_warps(kernels, _by_rules_or_model(kernels, rules, work))
 
 
-def _by_rules_or_model(problem: Problem, rules: KernelParams, work: ElementWork) -> HeuristicParams:
+def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork) -> HeuristicParams:
     """The rules' params, or what the model finds much faster."""
-    first = kernel_seconds(problem, rules, work)
+    first, launch = kernels.time(rules), kernels.launch_s
     if first is None:
         return rules
-    launch = constants_of(problem.device).launch_s
     whole = first.seconds + launch
     most = min(_gain(rules, first) * whole, whole - WORTH_S)
-    if _least(problem, work) > most:
+    if _least(kernels.problem, work) > most:
         return rules
-    found = _fastest(problem, rules, work)
+    found = _fastest(kernels, rules)
     if found is None or found[1].seconds + launch > most:
         return rules
     # Of fewer instructions alone too little is known.
@@ -133,42 +132,37 @@ def _least(problem: Problem, work: ElementWork) -> float:
     return c.launch_s + c.kernel_s + c.start_s + c.latency_s + busy
 
 
-def _fastest(
-    problem: Problem, rules: KernelParams, work: ElementWork
-) -> tuple[HeuristicParams, KernelTime] | None:
+def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, KernelTime] | None:
     """The fastest of a coarse sample, and then of what is beside it step by step. None where all
     may spill registers.
 
     Of those that are alike the nearest to the rules' are taken: sizes that are alike then have
     kernels that are.
     """
-    space = _alternatives(SPACES[rules.scheduler](problem), rules)
+    space = _alternatives(SPACES[rules.scheduler](kernels.problem), rules)
     found: dict[HeuristicParams, KernelTime] = {}
-    best = _first(problem, work, iter(_coarse(space, rules)), found)
+    best = _first(kernels, iter(_coarse(space, rules)), found)
     for _ in range(STEPS if best else 0):
         assert best is not None
-        beside = _first(problem, work, params_near(space, best, CHANGED), found)
+        beside = _first(kernels, params_near(space, best, CHANGED), found)
         if beside is None or found[beside].seconds >= found[best].seconds:
             break
         best = beside
     if best is None:
         return None
-    alike = (each for each, time in found.items() if is_alike(problem, time, found[best]))
+    alike = (each for each, time in found.items() if kernels.is_alike(time, found[best]))
     nearest = min(alike, key=lambda p: (_distance(p, rules), found[p].seconds))
     return nearest, found[nearest]
 
 
 def _first(
-    problem: Problem,
-    work: ElementWork,
-    params: Iterator[HeuristicParams],
-    found: dict[HeuristicParams, KernelTime],
+    kernels: Kernels, params: Iterator[HeuristicParams], found: dict[HeuristicParams, KernelTime]
 ) -> HeuristicParams | None:
     """The params that are predicted to be fastest, the first of several that are alike. Their times
     are kept."""
     best: HeuristicParams | None = None
     for each in params:
-        time = _time(problem, each, work)
+        time = _time(kernels, each)
         if time is not None:
             found[each] = time
             best = each if best is None or time.seconds < found[best].seconds else best
@@ -185,17 +179,18 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
     return found
 
 
-def _time(problem: Problem, params: HeuristicParams, work: ElementWork) -> KernelTime | None:
+def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
     """The time of a kernel. None where its registers or its shared memory may not suffice."""
-    if not isinstance(params, KernelParams):
+    if not isinstance(params, KernelParams) or has_many_warps(params):
         return None
-    tile = tile_of(problem, params)
-    if has_many_warps(params):
+    if params.num_stages > 1:
+        tile = tile_of(kernels.problem, params)
+        if params.num_stages > kernels.problem.max_stages(tile.x * tile.r):
+            return None
+    if kernels.must_run_out(params):
         return None
-    if params.num_stages > 1 and params.num_stages > problem.max_stages(tile.x * tile.r):
-        return None
-    found = kernel_seconds(problem, params, work)
-    return None if found is None or may_run_out(problem, params, found) else found
+    found = kernels.time(params)
+    return None if found is None or kernels.may_run_out(params, found) else found
 
 
 # --- a coarse sample of a search space -----------------------------------------------------------

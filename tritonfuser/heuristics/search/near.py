@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields as fields_of
 from typing import Any
 
-from ...errors import ParamsError
 from ..params import HeuristicParams
-from .space import SearchSpace
+from .space import SearchSpace, params_of
 
 
 def params_near(
@@ -67,7 +66,7 @@ def _beside(values: Sequence[tuple[Any, ...]], now: tuple[Any, ...]) -> Iterator
 
 def replaced(params: HeuristicParams, changed: dict[str, Any]) -> Iterator[HeuristicParams]:
     """The changed params, where the limits of any kernel allow them."""
-    try:
-        yield replace(params, **changed)
-    except ParamsError:
-        return
+    values = {row.name: getattr(params, row.name) for row in fields_of(params)} | changed
+    made = params_of(params.scheduler, tuple(values.items()))
+    if made is not None:
+        yield made

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
-from math import prod
 from typing import Any
 
 from ...errors import ParamsError
@@ -61,8 +61,12 @@ class AtMost:
 
     def holds(self, values: Values) -> bool:
         """Whether it does, of a value for each field."""
-        left = self.scale * prod(values[name] for name in self.product)
-        return bool(left <= self.limit * prod(values[name] for name in self.limit_product))
+        left, right = self.scale, self.limit
+        for name in self.product:
+            left *= values[name]
+        for name in self.limit_product:
+            right *= values[name]
+        return left <= right
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,22 @@ class Alternative:
         return found
 
 
+def _made(scheduler: str, values: Values) -> HeuristicParams | None:
+    try:
+        return PARAMS[scheduler](**values)
+    except ParamsError:
+        return None
+
+
+@lru_cache(maxsize=8192)
+def params_of(scheduler: str, values: tuple[tuple[str, Any], ...]) -> HeuristicParams | None:
+    """Params of a scheduler with these fields; None where they exceed the limits of any kernel.
+
+    Made and checked once: problems have tiles of the same sizes.
+    """
+    return _made(scheduler, dict(values))
+
+
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
     """The params that a kernel may have.
@@ -128,7 +148,7 @@ class SearchSpace:
         """All params. There may be some thousands."""
         for alternative in self.alternatives:
             for values in alternative:
-                made = self.params(values)
+                made = params_of(self.scheduler, tuple(values.items()))
                 if made is not None:
                     yield made
 
@@ -141,10 +161,7 @@ class SearchSpace:
 
     def params(self, values: Values) -> HeuristicParams | None:
         """Params of the values; None where they exceed the limits of any kernel."""
-        try:
-            return PARAMS[self.scheduler](**values)
-        except ParamsError:
-            return None
+        return _made(self.scheduler, values)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: fields, values and conditions, for a tuner of one's own."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...device import MAX_REGISTERS_PER_THREAD
 from ..cost.constants import constants_of
-from ..cost.model import KernelTime
-from ..cost.registers import most_registers
+from ..cost.counting import register_limit
+from ..cost.kernels import Times
+from ..cost.model import KernelTime, may_exceed
+from ..cost.registers import LoadedAtOnce
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
-from ..schedulers import kernel_seconds
 from .near import params_near
 from .spaces import SPACES
 
@@ -22,17 +21,40 @@ ALIKE = 1.03
 """Factor within which predicted times, with a launch, are alike."""
 
 
-def may_run_out(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
-    """Whether the registers may not suffice, by what most kernels of such params take or with all
-    loads of a step begun at once."""
-    most = most_registers(problem, params, time.registers)
-    return time.may_spill or replace(time, registers=most).may_spill
+class Kernels:
+    """The kernels of a problem: their times, and whether registers suffice.
 
+    Times are found once for each params.
+    """
 
-def is_alike(problem: Problem, time: KernelTime, other: KernelTime) -> bool:
-    """Whether one kernel takes no longer than another by more than the model can tell."""
-    launch = constants_of(problem.device).launch_s
-    return bool(time.seconds + launch <= ALIKE * (other.seconds + launch))
+    def __init__(self, problem: Problem, work: ElementWork) -> None:
+        self.problem = problem
+        self.launch_s = constants_of(problem.device).launch_s
+        self._times = Times(problem, work)
+        self._found: dict[HeuristicParams, KernelTime | None] = {}
+        self._loaded = LoadedAtOnce(problem)
+
+    def time(self, params: HeuristicParams) -> KernelTime | None:
+        """The time of a kernel. None where none runs, and in the interpreter."""
+        if params not in self._found:
+            self._found[params] = self._times(params)
+        return self._found[params]
+
+    def may_run_out(self, params: KernelParams, time: KernelTime) -> bool:
+        """Whether the registers may not suffice, by what most kernels of such params take or with
+        all loads of a step begun at once."""
+        most = self._loaded.most(params, time.registers)
+        return time.may_spill or may_exceed(most, time.register_limit)
+
+    def must_run_out(self, params: KernelParams) -> bool:
+        """Whether ``may_run_out`` is true of any time: what a thread holds is enough to say so."""
+        most = self._loaded.most(params, self._times.least_registers(params))
+        return may_exceed(most, register_limit(self.problem.device, params))
+
+    def is_alike(self, time: KernelTime, other: KernelTime) -> bool:
+        """Whether one kernel takes no longer than another by more than the model can tell."""
+        launch = self.launch_s
+        return bool(time.seconds + launch <= ALIKE * (other.seconds + launch))
 
 
 def has_many_warps(params: KernelParams) -> bool:
@@ -40,9 +62,7 @@ def has_many_warps(params: KernelParams) -> bool:
     return params.num_warps > MOST_WARPS
 
 
-def spread_over_warps(
-    problem: Problem, params: HeuristicParams, work: ElementWork
-) -> HeuristicParams:
+def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicParams:
     """Params with as many warps as keep the loads of a tile in registers.
 
     Of the same tile, so that it reads the same runs of memory, and as long as the model says that
@@ -56,13 +76,13 @@ def spread_over_warps(
     """
     if not isinstance(params, KernelParams):
         return params
-    first = now = kernel_seconds(problem, params, work)
-    while now is not None and may_run_out(problem, params, now):
-        more = _with_more_warps(problem, params)
-        now = None if more is None else kernel_seconds(problem, more, work)
+    first = now = kernels.time(params)
+    while now is not None and kernels.may_run_out(params, now):
+        more = _with_more_warps(kernels.problem, params)
+        now = None if more is None else kernels.time(more)
         if first is None or now is None or more is None:
             break
-        if not is_alike(problem, now, first):
+        if not kernels.is_alike(now, first):
             break
         params = more
     return params

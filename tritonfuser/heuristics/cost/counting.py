@@ -1,0 +1,188 @@
+"""Facts and params of a kernel in, what it counts out: programs, steps, bytes, instructions.
+
+Everything here is arithmetic on facts: nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import ceil
+
+from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
+from ..integers import next_power_of_2
+from ..params import (
+    InnerOuterPersistentParams,
+    KernelParams,
+    PointwiseParams,
+    TransposeParams,
+)
+from ..problem import ElementWork, Problem
+from .counts import Counts, Held
+from .flat_traffic import FlatStreams, flat_streams
+from .tiles import KernelTile, tile_of
+from .traffic import Streams, Traffic
+
+
+class Counting:
+    """What kernels of a problem count, by their params. Not for matrix products.
+
+    What no params change is counted once, what a tile touches of tensors once for each tile.
+    """
+
+    def __init__(self, problem: Problem, work: ElementWork) -> None:
+        columns, reduced = problem.outer_members, max(problem.reduced, 1)
+        self._problem, self._work = problem, work
+        self._columns = columns
+        self._positions = problem.parallel * reduced
+        self._moved = float(sum(s.total_bytes for s in problem.streams))
+        self._loads = float(sum(not s.is_store for s in problem.streams))
+        self._full_loads = float(len(problem.full_loads))
+        self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)
+        self._is_flat = float(not problem.reduction_depth and not columns and not problem.scans)
+        self._accumulators = _accumulators(problem, work)
+        self._inner = problem.inner
+
+    @cached_property
+    def _streams(self) -> Streams:
+        return Streams(self._problem)
+
+    @cached_property
+    def _flat_streams(self) -> FlatStreams:
+        return flat_streams(self._problem)
+
+    def held(self, params: KernelParams) -> Held:
+        """What a thread of the kernel of these params holds at least."""
+        tile = tile_of(self._problem, params)
+        threads = params.num_warps * self._problem.device.warp_size
+        return Held(
+            elements=max(tile.x * tile.r / threads, 1.0),
+            instructions=self._instructions(tile),
+            stages=float(params.num_stages if tile.loops else 1),
+            loads=self._loads,
+            kept_tensors=self._kept_tensors(tile),
+            accumulators=self._accumulators if tile.loops else 0.0,
+            columns=float(self._columns),
+            words=self._words,
+            held=tile.kept / threads,
+            is_flat=self._is_flat,
+        )
+
+    def counts(self, params: KernelParams) -> Counts:
+        """What the kernel of these params counts."""
+        work, tile = self._work, tile_of(self._problem, params)
+        threads = params.num_warps * self._problem.device.warp_size
+        traffic, vain = self._traffic(params, tile, threads)
+        size = tile.x * tile.r
+        lanes, results, row_lanes, row_values = self._spread(tile, threads, traffic.neighbours)
+        return Counts(
+            programs=float(tile.programs),
+            warps=float(params.num_warps),
+            threads=float(threads),
+            steps=float(tile.steps),
+            passes=float(tile.passes),
+            stages=float(params.num_stages if tile.loops else 1),
+            elements=max(size / threads, 1.0),
+            valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
+            moved_bytes=self._moved + vain,
+            loaded_bytes=traffic.loaded_bytes,
+            stored_bytes=traffic.stored_bytes,
+            sector_bytes=traffic.sector_bytes,
+            lines=traffic.lines,
+            accesses=traffic.accesses,
+            extra_bytes=traffic.extra_bytes,
+            loads=self._loads,
+            instructions=self._instructions(tile),
+            special=work.special_before * tile.passes + work.special_after,
+            draws=float(work.draws),
+            reductions=float(work.reductions),
+            reduced_steps=float(tile.steps if self._columns else 1),
+            lanes=lanes,
+            results=results,
+            row_lanes=row_lanes,
+            row_values=row_values,
+            columns=float(self._columns),
+            addresses=traffic.addresses,
+            held=tile.kept / threads,
+            kept_tensors=self._kept_tensors(tile),
+            accumulators=self._accumulators if tile.loops else 0.0,
+            words=self._words,
+            is_flat=self._is_flat,
+            register_limit=float(register_limit(self._problem.device, params)),
+            waiting_s=_waiting(params, tile.steps),
+        )
+
+    def _instructions(self, tile: KernelTile) -> float:
+        """Of an element in all passes."""
+        work = self._work
+        return work.before * tile.passes + work.reducing + work.after
+
+    def _kept_tensors(self, tile: KernelTile) -> float:
+        """Those whose elements stay in registers until their row is reduced."""
+        kept = tile.keeps_rows and self._problem.dependent_outputs
+        return self._full_loads if kept else 0.0
+
+    def _traffic(
+        self, params: KernelParams, tile: KernelTile, threads: int
+    ) -> tuple[Traffic, float]:
+        """Loads and stores of a step of a program, and bytes that the kernel fetches in vain."""
+        if not self._problem.axes or not isinstance(params, PointwiseParams | TransposeParams):
+            return self._streams.traffic(params, tile, threads), 0.0
+        found = self._flat_streams.traffic(params, tile.programs, threads)
+        touched = Traffic(
+            loaded_bytes=found.loaded_bytes,
+            stored_bytes=found.stored_bytes,
+            sector_bytes=found.sector_bytes,
+            lines=found.lines,
+            accesses=found.accesses,
+            addresses=found.addresses,
+        )
+        return touched, found.vain_bytes
+
+    def _spread(
+        self, tile: KernelTile, threads: int, neighbours: float
+    ) -> tuple[float, float, float, float]:
+        """(lanes, results, row_lanes, row_values): how reductions lie over a program's threads.
+
+        Threads are laid along memory first, each with the neighbours of its widest load, as Triton
+        lays them out. A row that begins inside vectors lies over as many lanes as it has elements.
+        """
+        row_lanes, row_values = 1.0, 0.0
+        if self._columns:
+            wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
+            row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
+            if row_lanes > 1:
+                row_values = self._columns * tile.r * row_lanes / threads
+        if not self._work.reductions:
+            return 1.0, 1.0, row_lanes, row_values
+        if self._inner:
+            lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
+            return lanes, max(tile.x * lanes / threads, 1.0), row_lanes, row_values
+        across = min(float(threads), max(tile.x / neighbours, 1.0))
+        return threads / across, max(tile.x / across, 1.0), row_lanes, row_values
+
+
+def _accumulators(problem: Problem, work: ElementWork) -> float:
+    """Numbers that an element of a step carries along a row, in one of the passes over it.
+
+    Threads carry the maximum of an online softmax and its sum, and programs the sums of columns.
+    """
+    if problem.outer_members or problem.online_softmax:
+        return 0.0
+    return work.carried / max(problem.reduction_depth, 1)
+
+
+def register_limit(device: DeviceProperties, params: KernelParams) -> int:
+    """A program has to fit on a multiprocessor; registers are given to threads by eights."""
+    from_program = device.registers_per_sm // (params.num_warps * device.warp_size) // 8 * 8
+    most = params.max_registers or MAX_REGISTERS_PER_THREAD
+    return min(MAX_REGISTERS_PER_THREAD, max(from_program, 16), most)
+
+
+HOP_S = 2e-6
+"""Seconds from publishing a sum to its arrival at other programs (H200)."""
+
+
+def _waiting(params: KernelParams, steps: int) -> float:
+    if not isinstance(params, InnerOuterPersistentParams) or params.parts == 1:
+        return 0.0
+    return HOP_S * ceil(steps / max(params.delay, 1))
