@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
+from tests.lowering.harness import lowered
 from tritonfuser.device import known
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.cooperative_rows import (
@@ -112,3 +114,26 @@ def test_otherwise_rows_are_not_shared(changes):
 def test_rows_that_fit_one_program_stay_there():
     params = schedulers.propose(backward(8192, 8192, outer_batch=128, rows_split=True))
     assert params.parts == 1
+
+
+@pytest.mark.parametrize("rows", [8, 16384])
+@pytest.mark.parametrize("columns", [20480, 26_843_545])
+def test_rows_that_are_computed_of_columns_alone_are_not_shared(rows, columns):
+    """Nothing of them is read, so that nothing would be read twice."""
+    weight = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1)
+    assert cooperative_split(backward(rows, columns, streams=(weight,))) is None
+
+
+def outer_product(fd, u, v):
+    """Sums of the rows of an outer product, and of its columns."""
+    sizes = [u.size(0), v.size(0)]
+    wide = (fd.ops.broadcast_in_dim(x, sizes, [dim]) for dim, x in enumerate((u, v)))
+    terms = fd.ops.mul(*wide)
+    row = fd.ops.sum(terms, [1], keepdim=True)
+    return row, fd.ops.sum(fd.ops.mul(terms, row), [0])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(80, 26_843_545), (16384, 20480), (1 << 20, 70_000)])
+def test_long_rows_that_are_computed_of_columns_alone(rows, columns):
+    inputs = [torch.empty(rows, device="meta"), torch.empty(columns, device="meta")]
+    assert lowered(outer_product, inputs).sources

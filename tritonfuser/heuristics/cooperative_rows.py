@@ -108,6 +108,8 @@ def cooperative_split(problem: Problem) -> CooperativeSplit | None:
         return None
     if not problem.published_sums or not problem.device.arch.startswith("sm_"):
         return None
+    if not problem.full_loads:  # no data would be read again: it is computed, of rows or columns
+        return None
     return _chosen(problem)
 
 
