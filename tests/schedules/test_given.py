@@ -100,6 +100,24 @@ def test_kernels_can_be_cut_otherwise():
     assert len(cut) == 3
 
 
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("op, identity", [("sum", 0.0), ("prod", 1.0)])
+def test_reductions_of_nothing_need_a_kernel(op, identity, shape):
+    """Their results have elements, which no kernel would write."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(getattr(fd.ops, op)(x, [0, 1]))
+    inputs = [torch.empty(shape)]
+    data = exported(fd, inputs[0])
+    (piece,) = data["segments"]
+    none = {"version": 1, "segments": [{**piece, "scheduler": "no_op", "params": {}}]}
+    assert not fd.is_legal(none, inputs)
+    with pytest.raises(ParamsError, match="there are elements to compute"):
+        fd.run(inputs, schedule=none)
+    (out,) = fd.run(inputs, schedule=data)
+    assert out.item() == identity
+
+
 def test_params_change_the_kernel():
     fd = two_results()
     data = exported(fd)
