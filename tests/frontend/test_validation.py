@@ -103,6 +103,30 @@ def test_products_of_large_bf16_numbers(monkeypatch):
         giving(fd, monkeypatch, right + right.abs().max()).validate([a, b])
 
 
+def test_complex_quotients_that_torch_rounds_otherwise():
+    """Torch's has an imaginary part of 1.7e-17, that of other steps is 0: both are right."""
+    x = torch.full((3,), 0.3 + 0.7j, dtype=torch.complex128)
+    with FusionDefinition() as fd:
+        z = fd.from_pytorch(x)
+        quotient = fd.ops.div(z, z)
+        fd.add_output(quotient)
+        fd.add_output(fd.ops.mul(fd.ops.imag(quotient), 3.0))
+    fd.validate([x])
+    assert limit(fd, [x]).max() < 1e-14
+
+
+def test_sums_of_complex_infinities():
+    """Torch on a CPU adds 1+0j times the second operand, in which an infinity makes nan."""
+    x = torch.tensor([complex(-math.inf, 0), complex(1, math.inf), 1j])
+    y = torch.tensor([2, -1j, complex(0, math.inf)])
+    for dtype in (torch.complex64, torch.complex128):
+        with FusionDefinition() as fd:
+            a, b = (fd.from_pytorch(given.to(dtype)) for given in (x, y))
+            fd.add_output(fd.ops.add(b, a))
+            fd.add_output(fd.ops.sub(b, a))
+        fd.validate([x.to(dtype), y.to(dtype)])
+
+
 # --- undecided elements --------------------------------------------------------------------------
 
 

@@ -55,11 +55,18 @@ def imag(x: Tensor) -> Tensor:
 
 
 def add(x: Tensor, y: Tensor) -> Tensor:
-    return x | y if _is_bool(x) else x + y
+    return x | y if _is_bool(x) else _by_parts(torch.add, x, y)
 
 
 def sub(x: Tensor, y: Tensor) -> Tensor:
-    return x ^ y if _is_bool(x) else x - y
+    return x ^ y if _is_bool(x) else _by_parts(torch.sub, x, y)
+
+
+def _by_parts(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
+    """A sum or difference. Torch on a CPU multiplies complex ones by 1+0j, where inf gives nan."""
+    if not x.is_complex():
+        return function(x, y)
+    return torch.complex(function(x.real, y.real), function(x.imag, y.imag))
 
 
 def div(x: Tensor, y: Tensor) -> Tensor:

@@ -134,12 +134,28 @@ def _decided(
 
 def _with_own_error(given: Bounded, computed: DataType, accuracy: Accuracy) -> Bounded:
     """The bound with the op's own rounding."""
-    if accuracy.ulps <= 0.5 and not accuracy.coarse:
-        return rounded(given, computed) if accuracy.ulps else given
     unit = roundoff(computed)
+    if accuracy.ulps <= 0.5 and not accuracy.coarse:
+        if not accuracy.ulps:
+            return given
+        if computed is DataType.Double:
+            return overflowed(Bounded(given.center, _doubly_rounded(given, unit)), computed)
+        return rounded(given, computed)
     # One unit in the last place is at most two roundoffs.
     relative = max(2 * accuracy.ulps * unit, accuracy.coarse)
     own = (magnitude(given.center) + given.bound) * relative
     own = own + accuracy.coarse_floor + FLUSHED * smallest(computed)
     own = torch.where(given.center.isfinite(), own, 0.0)
     return overflowed(Bounded(given.center, given.bound + own), computed)
+
+
+def _doubly_rounded(given: Bounded, unit: float) -> torch.Tensor:
+    """The bound of a result in Double, whose center is rounded as well: what is lost is not seen.
+
+    Torch may get there by other steps, as in complex quotients, or by fewer roundings. A result
+    that needs no more bits than Float has is taken for exact if its operands are.
+    """
+    error = (magnitude(given.center) + given.bound) * unit
+    short = given.center.float().double() == given.center
+    known = short & (given.bound == 0) | ~given.center.isfinite()
+    return torch.where(known, given.bound, given.bound + error)
