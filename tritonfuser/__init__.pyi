@@ -46,16 +46,16 @@ from .frontend.nvfuser.definition_cache import LruFusionCache as LruFusionCache
 from .frontend.nvfuser.launch_params import CompileParams as CompileParams
 from .frontend.nvfuser.launch_params import LaunchParams as LaunchParams
 from .frontend.record.handles import BroadcastOp as BroadcastOp
-from .frontend.record.handles import Expr as Expr
 from .frontend.record.handles import ReshapeOp as ReshapeOp
 from .frontend.record.handles import SqueezeOp as SqueezeOp
-from .frontend.record.handles import Statement as Statement
 from .frontend.record.handles import TensorView as TensorView
 from .frontend.record.handles import Val as Val
 from .frontend.record.iter_domains import IterDomain as IterDomain
 from .frontend.record.iter_domains import Split as Split
 from .frontend.record.layouts import compute_tensor_descriptor as compute_tensor_descriptor
 from .frontend.record.merged_dims import Merge as Merge
+from .frontend.record.statements import Expr as Expr
+from .frontend.record.statements import Statement as Statement
 from .frontend.record.tensor_domain import TensorDomain as TensorDomain
 from .frontend.run.bound_plan import BoundPlan as BoundPlan
 from .frontend.run.executors import FusionExecutorCache as FusionExecutorCache
@@ -128,11 +128,11 @@ __all__ = [
     "LruFusionCache",
     "TensorView",
     "Val",
-    "Expr",
-    "Statement",
     "BroadcastOp",
     "SqueezeOp",
     "ReshapeOp",
+    "Expr",
+    "Statement",
     "IterDomain",
     "Split",
     "Merge",

@@ -28,12 +28,11 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
             "frontend.record.handles": (
                 "TensorView",
                 "Val",
-                "Expr",
-                "Statement",
                 "BroadcastOp",
                 "SqueezeOp",
                 "ReshapeOp",
             ),
+            "frontend.record.statements": ("Expr", "Statement"),
             "frontend.record.iter_domains": ("IterDomain", "Split"),
             "frontend.record.merged_dims": ("Merge",),
             "frontend.record.tensor_domain": ("TensorDomain",),

@@ -18,7 +18,7 @@ from ...lowering.passes.constant_folding import as_number
 from ...ops import registry
 from ...ops.table import Kind, Op, Param, Pointwise, Random, Scan, Scatter, View
 from ...ops.typing_rules import operand_types
-from ..record.handles import HasFusion
+from ..record.statements import HasFusion
 from .tolerances import ValidationError
 
 Result = Union[torch.Tensor, Number]

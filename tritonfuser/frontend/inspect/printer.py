@@ -23,7 +23,7 @@ from ...ir import (
 from ...ops import registry
 from ...ops.builder import as_call, missing_results, shown
 from ...ops.table import REQUIRED, Kind, Op, Param
-from ..record.handles import HasFusion
+from ..record.statements import HasFusion
 from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text
 
 INDENT = "    "

@@ -1,78 +1,23 @@
-"""What a program holds of a definition: ``TensorView``, ``Val`` and ``Expr`` around the IR."""
+"""What a program holds of a definition: handles of its values, and of the ops that make them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError
-from ...ir import Const, Fusion, Node, Number, Operand, Value, type_text
+from ...ir import Const, Node, Number, Operand, Value, type_text
 from ...ops import registry
-from ...pickling import Unpicklable
 from ..vocabulary.argument_types import expect
 from ..vocabulary.enums import MemoryType, ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import DeviceMesh
 from .recorded_operators import RecordedOperators
-
-Text = str
-"""``str`` where a class has a method of that name."""
-
-
-class HasFusion(Protocol):
-    """A frontend Fusion, or whatever else carries an IR fusion."""
-
-    @property
-    def ir(self) -> Fusion: ...
-
-
-class Home(HasFusion, Protocol):
-    """The recording that a handle belongs to.
-
-    Attributes
-    ----------
-    open : int
-        The ``with`` blocks in which it may be added to: 0 when it is complete.
-    handles : dict
-        The one handle of each value and constant.
-    """
-
-    open: int
-    handles: dict[Operand, Val]
-
-    @property
-    def has_nvfusers_names(self) -> bool: ...
-
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
-
-    def domain_of(self, value: Value) -> Any: ...
-
-    def put(self, value: Value, mesh: DeviceMesh) -> None: ...
-
-    def partial_of(self, value: Value, dims: Sequence[int]) -> Any: ...
-
-
-class Statement:
-    """A value or an expression of a definition."""
-
-    __slots__ = ("_home",)
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-
-    @property
-    def home(self) -> Home:
-        """The recording it was made in."""
-        return self._home
-
-    def str(self) -> Text:
-        """The same as ``str(statement)``."""
-        return repr(self)
+from .statements import Expr, Home, Statement, Text
 
 
 class Val(Statement, RecordedOperators):
@@ -362,34 +307,6 @@ def _refused(name: Text) -> Callable[..., NoReturn]:
 
 for _name in LOOP_METHODS:
     setattr(TensorView, _name, _refused(_name))
-
-
-class Expr(Statement, Unpicklable, ABC):
-    """What makes one thing of others: an op of a definition, or the split of a dim."""
-
-    __slots__ = ()
-    send_instead = "Send the TensorView that it makes, and ask for its definition() there."
-
-    @property
-    @abstractmethod
-    def op(self) -> Text:
-        """Its name."""
-
-    @abstractmethod
-    def inputs(self) -> list[Any]:
-        """What it takes."""
-
-    @abstractmethod
-    def outputs(self) -> list[Any]:
-        """What it makes."""
-
-    def input(self, place: int) -> Any:
-        """One of ``inputs()``."""
-        return self.inputs()[place]
-
-    def output(self, place: int) -> Any:
-        """One of ``outputs()``."""
-        return self.outputs()[place]
 
 
 class OpExpr(Expr):

@@ -16,7 +16,8 @@ from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import SCHEDULE_HINT, UnavailableError
 from .device_mesh import MESH_TYPES
-from .handles import Expr, Home, Statement, Val, handle_of
+from .handles import Val, handle_of
+from .statements import Expr, Home, Statement
 
 Text = str
 _PLAIN = (ParallelType.serial, ParallelType.stream)

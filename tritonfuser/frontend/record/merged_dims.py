@@ -8,8 +8,8 @@ from ...errors import DefinitionError
 from ..vocabulary.enums import ParallelType
 from ..vocabulary.location import user_line
 from .device_mesh import MESH_TYPES
-from .handles import Expr
 from .iter_domains import Extent, IterDomain, Split
+from .statements import Expr
 
 
 class Merge(Expr):

@@ -1,0 +1,93 @@
+"""What all that a program holds of a definition has in common: the recording it belongs to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ...ir import Fusion, Operand, Value
+from ...pickling import Unpicklable
+from .device_mesh import DeviceMesh
+
+Text = str
+"""``str`` where a class has a method of that name."""
+
+
+class HasFusion(Protocol):
+    """A frontend Fusion, or whatever else carries an IR fusion."""
+
+    @property
+    def ir(self) -> Fusion: ...
+
+
+class Home(HasFusion, Protocol):
+    """The recording that a handle belongs to.
+
+    Attributes
+    ----------
+    open : int
+        The ``with`` blocks in which it may be added to: 0 when it is complete.
+    handles : dict
+        The one ``Val`` of each value and constant.
+    """
+
+    open: int
+    handles: dict[Operand, Any]
+
+    @property
+    def has_nvfusers_names(self) -> bool: ...
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any: ...
+
+    def domain_of(self, value: Value) -> Any: ...
+
+    def put(self, value: Value, mesh: DeviceMesh) -> None: ...
+
+    def partial_of(self, value: Value, dims: Sequence[int]) -> Any: ...
+
+
+class Statement:
+    """A value or an expression of a definition."""
+
+    __slots__ = ("_home",)
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @property
+    def home(self) -> Home:
+        """The recording it was made in."""
+        return self._home
+
+    def str(self) -> Text:
+        """The same as ``str(statement)``."""
+        return repr(self)
+
+
+class Expr(Statement, Unpicklable, ABC):
+    """What makes one thing of others: an op of a definition, or the split of a dim."""
+
+    __slots__ = ()
+    send_instead = "Send the TensorView that it makes, and ask for its definition() there."
+
+    @property
+    @abstractmethod
+    def op(self) -> Text:
+        """Its name."""
+
+    @abstractmethod
+    def inputs(self) -> list[Any]:
+        """What it takes."""
+
+    @abstractmethod
+    def outputs(self) -> list[Any]:
+        """What it makes."""
+
+    def input(self, place: int) -> Any:
+        """One of ``inputs()``."""
+        return self.inputs()[place]
+
+    def output(self, place: int) -> Any:
+        """One of ``outputs()``."""
+        return self.outputs()[place]
