@@ -32,7 +32,7 @@ LAZY = (PACKAGE, f"{PACKAGE}.cli.main", f"{PACKAGE}.symbolic.extents")
 
 ROOMS = {
     "symbolic": (
-        {"extents", "polynomials"},
+        {"extents", "loaded_index", "polynomials"},
         {"shape_env"},
         {"size_text"},
         {"sizes"},

@@ -26,7 +26,8 @@ from tritonfuser.shapes import (
     squeeze_alias,
     strides_for_order,
 )
-from tritonfuser.symbolic.index_expr import Axis, Loaded, constant, digit
+from tritonfuser.symbolic.index_expr import Axis, constant, digit
+from tritonfuser.symbolic.loaded_index import Loaded
 
 SIZES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Type, Value
-from .symbolic.index_expr import Affine, Indexed, constant, linear, unravel
+from .symbolic.index_expr import Affine, constant, linear, unravel
+from .symbolic.loaded_index import Indexed
 from .symbolic.queries import (
     assume_abs,
     assume_at_most,

@@ -18,7 +18,8 @@ from tritonfuser.ops.builder import GraphBuilder, as_call
 from tritonfuser.ops.table import View
 from tritonfuser.shapes import Pull
 from tritonfuser.symbolic.extents import symbol
-from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, Loaded, digit
+from tritonfuser.symbolic.index_expr import Affine, Axis, Digit, digit
+from tritonfuser.symbolic.loaded_index import Loaded
 
 Env = dict[str, int]
 

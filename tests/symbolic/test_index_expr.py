@@ -15,13 +15,13 @@ from tritonfuser.symbolic.index_expr import (
     Affine,
     Axis,
     Digit,
-    Loaded,
     constant,
     digit,
     linear,
     substitute,
     unravel,
 )
+from tritonfuser.symbolic.loaded_index import Loaded
 
 Meaning = Callable[[Env], int]
 

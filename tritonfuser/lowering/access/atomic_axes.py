@@ -25,7 +25,8 @@ from ...ops.table import (
     View,
 )
 from ...shapes import Pull
-from ...symbolic.index_expr import Affine, Axis, Loaded, digit
+from ...symbolic.index_expr import Affine, Axis, digit
+from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import (
     assume_empty,
     assume_equal,

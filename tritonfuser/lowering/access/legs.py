@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...heuristics.problem import Leg
-from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, Loaded
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
+from ...symbolic.loaded_index import Loaded
 from ...symbolic.sizes import hint
 from .read_footprint import Read
 

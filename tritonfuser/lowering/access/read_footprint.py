@@ -24,7 +24,8 @@ from ...ops.table import (
     View,
 )
 from ...shapes import Guard, Index, Pull, Source, Target, broadcast_index
-from ...symbolic.index_expr import Affine, Bounded, Indexed, Loaded, digit
+from ...symbolic.index_expr import Affine, Bounded, digit
+from ...symbolic.loaded_index import Indexed, Loaded
 from ...symbolic.queries import is_known_equal
 
 Guards = tuple[Guard, ...]

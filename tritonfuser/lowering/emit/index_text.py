@@ -8,18 +8,8 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...heuristics.integers import ceil_div
 from ...shapes import INT32_LIMIT, Guard
-from ...symbolic.index_expr import (
-    Affine,
-    Axis,
-    Base,
-    Bounded,
-    Digit,
-    Indexed,
-    Loaded,
-    Outside,
-    digit,
-    unbound,
-)
+from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, unbound
+from ...symbolic.loaded_index import Indexed, Loaded, Outside
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
 from ..access.read_footprint import Read

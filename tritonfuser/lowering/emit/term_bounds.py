@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...shapes import INT32_LIMIT
-from ...symbolic.index_expr import Affine, Digit, Loaded
+from ...symbolic.index_expr import Affine, Digit
+from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import (
     assume_at_most,
     is_implied_less,

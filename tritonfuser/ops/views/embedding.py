@@ -10,7 +10,7 @@ import torch
 from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Pull, Source
-from ...symbolic.index_expr import Indexed, Outside
+from ...symbolic.loaded_index import Indexed, Outside
 from ..shape_rules import check_index, fail, view_of, with_operands
 from ..table import Call, Kind, Op, Param, View
 from .index_range import check_range

@@ -20,7 +20,8 @@ from ...shapes import (
     broadcast_dims,
     broadcast_index,
 )
-from ...symbolic.index_expr import Affine, Indexed, Outside, constant
+from ...symbolic.index_expr import Affine, constant
+from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_at_most, assume_less
 from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (

@@ -9,7 +9,7 @@ import torch
 from ...dtypes import Category, DataType, real_dtype
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Guard, Pull, Target
-from ...symbolic.index_expr import Indexed, Outside
+from ...symbolic.loaded_index import Indexed, Outside
 from ...symbolic.queries import assume_equal, assume_less
 from ...symbolic.sizes import is_integer
 from ..complex.pairs import Pair, each
