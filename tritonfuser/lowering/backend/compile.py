@@ -23,10 +23,13 @@ from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
 from .spills import registers_of, spilled_bytes, with_limit
-from .triton_cache import directory_error
+from .triton_cache import directory_error, found_or_made
 from .triton_lock import LANGUAGE
 
 Target = Union[str, GPUTarget]
+
+_WHOLE = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
+"""The assembly and the binary of a compiled kernel, by Triton's backend."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +149,12 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
     with LANGUAGE.shared():
         function = jit_function(source)
         try:
-            binary = triton.compile(
-                ASTSource(
-                    function, _signature(source), dict(source.constants), _attrs(source, aligned)
-                ),
-                target=gpu,
-                options=_options(source),
+            text = ASTSource(
+                function, _signature(source), dict(source.constants), _attrs(source, aligned)
+            )
+            binary = found_or_made(
+                lambda: triton.compile(text, target=gpu, options=_options(source)),
+                _WHOLE[gpu.backend],
             )
         except Exception as error:
             raise directory_error(error) or _refused(source, gpu, error) from error

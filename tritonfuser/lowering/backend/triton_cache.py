@@ -1,23 +1,74 @@
-"""Triton's directory of compiled kernels: where it is, and the error where it cannot be written."""
+"""Triton's directory of compiled kernels: where it is, what is done about broken entries, and the
+error where it cannot be written."""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from triton import knobs
+from triton.runtime.cache import FileCacheManager
 
+from ... import options
 from ...errors import CacheDirectoryError
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 """What an operating system says of a directory that takes no file."""
 
 
+_BROKEN = (ValueError, LookupError, TypeError, AttributeError, OSError)
+"""What reading an entry raises whose files are gone, or hold something else."""
+
+_renewing = threading.Lock()
+
+
 def directory() -> Path:
     """Where Triton keeps compiled kernels: ``TRITON_CACHE_DIR``, or a folder in the home."""
     return Path(str(knobs.cache.dir))
+
+
+def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> Any:
+    """A compiled kernel of Triton's, which is made anew where its entry in the directory is broken.
+
+    Programs that clean up may remove some of an entry's files, and a machine that stops may leave
+    empty ones.
+
+    Parameters
+    ----------
+    compile_kernel : callable
+        ``triton.compile`` with its arguments: it looks into the directory first.
+    kinds : sequence of str
+        The texts and binaries that a whole entry has: ``"ptx"``, ``"cubin"``.
+    """
+    try:
+        found = compile_kernel()
+        if all(found.asm.get(kind) for kind in kinds):
+            return found
+    except _BROKEN as error:
+        if directory_error(error) is not None:
+            raise
+    options.log("compile", f"an entry of {directory()} is broken and made anew")
+    with _without_entries():
+        return compile_kernel()
+
+
+@contextmanager
+def _without_entries() -> Iterator[None]:
+    """Triton finds nothing that was compiled before, and writes over it."""
+
+    class Blind(knobs.cache.manager_class or FileCacheManager):  # type: ignore[misc]
+        def get_group(self, filename: str) -> dict[str, str] | None:
+            return None
+
+    with _renewing, knobs.cache.scope():
+        knobs.cache.manager_class = Blind
+        yield
 
 
 def directory_error(error: BaseException) -> CacheDirectoryError | None:
