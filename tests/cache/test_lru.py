@@ -108,6 +108,32 @@ def test_threads_share_an_error_and_the_next_tries_again():
     assert cache.get_or_make("a", lambda: 1) == 1
 
 
+def test_what_interrupts_a_thread_is_its_own():
+    cache = LRU(4)
+    waiting = threading.Event()
+    calls = []
+
+    def make():
+        calls.append(1)
+        if len(calls) > 1:
+            return "made"
+        waiting.wait()
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    def ask():
+        waiting.set()
+        return cache.get_or_make("a", make)
+
+    with ThreadPoolExecutor(1) as pool:
+        interrupted = pool.submit(cache.get_or_make, "a", make)
+        while not calls:
+            time.sleep(0.001)
+        assert ask() == "made"
+    assert isinstance(interrupted.exception(), KeyboardInterrupt)
+    assert len(calls) == 2
+
+
 def test_different_keys_are_made_at_once():
     """A slow compilation does not keep others waiting."""
     cache = LRU(4)

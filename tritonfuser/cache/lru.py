@@ -26,7 +26,7 @@ class LRU(Generic[K, V]):
             raise ValueError(f"a cache holds at least one entry, not {capacity}")
         self.capacity = capacity
         self._entries: OrderedDict[K, V] = OrderedDict()
-        self._making: dict[K, Future[V]] = {}
+        self._making: dict[K, Future[V | None]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -56,23 +56,37 @@ class LRU(Generic[K, V]):
         return found
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """The entry, made by one thread if it is not there; an error is not kept."""
-        with self._lock:
-            found = self.get(key)
-            if found is not None:
-                return found
-            pending = self._making.get(key)
-            mine = pending is None
-            if pending is None:
-                pending = self._making[key] = Future()
-        if not mine:
-            return pending.result()
+        """The entry, made by one thread if it is not there; an error is not kept.
+
+        Threads that wait share the error. What interrupts a thread, as ``KeyboardInterrupt``, is
+        its own: another one makes the entry.
+        """
+        while True:
+            with self._lock:
+                found = self.get(key)
+                if found is not None:
+                    return found
+                pending = self._making.get(key)
+                mine = pending is None
+                if pending is None:
+                    pending = self._making[key] = Future()
+            if mine:
+                return self._made(key, pending, make)
+            made = pending.result()
+            if made is not None:
+                return made
+
+    def _made(self, key: K, pending: Future[V | None], make: Callable[[], V]) -> V:
+        """The entry, which this thread makes; ``pending`` has it, an error, or None."""
         try:
             made = make()
         except BaseException as error:
             with self._lock:
                 del self._making[key]
-            pending.set_exception(error)
+            if isinstance(error, Exception):
+                pending.set_exception(error)
+            else:
+                pending.set_result(None)
             raise
         with self._lock:
             self._entries[key] = made
