@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from ..forks import let_go_in_children
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -28,6 +30,12 @@ class LRU(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._making: dict[K, Future[V | None]] = {}
         self._lock = threading.Lock()
+        let_go_in_children(self)
+
+    def let_go(self) -> None:
+        """In a forked child nobody makes an entry that another thread of the parent was making."""
+        self._lock = threading.Lock()
+        self._making = {}
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -9,13 +9,13 @@ it is lowered to the same kernels, or the family has ``MAX_VARIANTS``.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .. import options
+from ..forks import Lock
 from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
 from ..symbolic.shape_env import ConstantSizesWanted, ShapeEnv
@@ -109,7 +109,7 @@ class _Family:
     failures: int = 0
     fruitless: int = 0
     constant: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: Lock = field(default_factory=Lock)
 
 
 def log_fallback(error: Exception) -> None:

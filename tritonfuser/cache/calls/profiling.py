@@ -7,7 +7,6 @@ living plans and guarded calls, so a call has no flag to test.
 from __future__ import annotations
 
 import statistics
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 
+from ...forks import Lock
 from ..plan.clocks import clock_for
 from ..plan.execution_plan import ExecutionPlan, Run
 
@@ -61,7 +61,7 @@ class ProfiledCall(Protocol):
 
 Listener = Callable[[Timing], None]
 
-_lock = threading.Lock()
+_lock = Lock()
 _plans: weakref.WeakSet[ExecutionPlan] = weakref.WeakSet()
 _calls: weakref.WeakSet[ProfiledCall] = weakref.WeakSet()
 _listeners: tuple[Listener, ...] = ()

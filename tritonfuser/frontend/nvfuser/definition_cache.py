@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from ...errors import ArgumentError
+from ...forks import Lock
 from ...ir import Fusion as Graph
 from ...pickling import Unpicklable
 from ..definition import FusionDefinition
@@ -47,7 +47,7 @@ class LRUCache(Unpicklable):
             raise ArgumentError(f"LRUCache: max_fusions must be 1 or more, got {max_fusions!r}")
         self._max = max_fusions
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._compiled = 0
         self._lookups = 0
         self._hits = 0

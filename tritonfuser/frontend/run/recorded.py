@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from ... import options
 from ...cache import executor
 from ...cache.keys.recompiles import Recompiles
 from ...errors import DefinitionError, ParamsError, UndefinedFusionError
+from ...forks import Lock
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import Schedule
 from ...heuristics.search.schedule_space import Legality, ScheduleSpace
@@ -28,7 +28,7 @@ from .fusion import Fusion
 Execute = Callable[[Inputs], list[torch.Tensor]]
 """Runs a definition on inputs without options."""
 
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class Recorded:

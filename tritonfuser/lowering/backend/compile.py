@@ -19,6 +19,7 @@ from ... import options
 from ...device import AMD_WAVEFRONT_SIZE, NVIDIA_WARP_SIZE
 from ...dtypes import Category
 from ...errors import LoweringError, UnsupportedDeviceError
+from ...forks import Lock
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
@@ -173,7 +174,7 @@ def digest_ahead() -> None:
     threading.Thread(target=_digest_triton, name="tritonfuser digest", daemon=True).start()
 
 
-_digesting = threading.Lock()
+_digesting = Lock()
 
 
 def _digest_triton() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
-import threading
 import weakref
 from collections.abc import Callable
 from types import ModuleType
@@ -15,10 +14,11 @@ from triton.runtime import jit
 from triton.runtime.jit import JITFunction
 
 from ...errors import LoweringError, SourceLoc
+from ...forks import Lock
 from ..kernel_source import KernelSource
 
 _NAME = re.compile(r"[a-z0-9_]+")
-_lock = threading.Lock()
+_lock = Lock()
 _modules: weakref.WeakValueDictionary[str, ModuleType] = weakref.WeakValueDictionary()
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from triton.runtime.cache import FileCacheManager
 
 from ... import options
 from ...errors import CacheDirectoryError
+from ...forks import Lock
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 """What an operating system says of a directory that takes no file."""
@@ -25,7 +25,7 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, OSError)
 """What reading an entry raises whose files are gone, or hold something else."""
 
-_renewing = threading.Lock()
+_renewing = Lock()
 
 
 def directory() -> Path:

@@ -11,11 +11,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...forks import let_go_in_children
+
 
 class SharedLock:
     """Held by many at once (``shared``), or by one alone (``exclusive``); not reentrant."""
 
     def __init__(self) -> None:
+        self.let_go()
+        let_go_in_children(self)
+
+    def let_go(self) -> None:
+        """As it is where nobody holds it."""
         self._changed = threading.Condition()
         self._holders = 0
         self._alone = False
