@@ -1,7 +1,8 @@
 """``python -m bench.open_sizes``: kernels with open sizes against kernels of one size.
 
 Random definitions are run at sizes over a range of 1,000x, as a program whose shapes vary would.
-What the definition then runs is timed against kernels that are compiled for each size alone.
+What the definition then runs is timed against kernels that are compiled for each size alone. With
+``--compile`` it is compiled alone, for sm_90, and what it compiles to is compared.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tritonfuser import BoundPlan, FusionDefinition
 
 from .lengths import static_sizes
 from .measure.timing import free, interleaved
+from .open_compiled import Compared, as_data, compared, report
 from .options import add_commit
 from .processes.jobs import JobContext, Outcome
 from .processes.workers import PROCESSES, Limits, run_jobs
@@ -88,13 +90,22 @@ class Varying:
     device: str = "cuda"
     plans: list[tuple[BoundPlan, bool, BoundPlan]] = field(default_factory=list)
 
+    @property
+    def first(self) -> list[tuple[int, int]]:
+        """Rows and columns of the first signatures."""
+        rows, columns = self.sizes[0]
+        return [
+            (
+                rows if self.varies == "columns" else size,
+                columns if self.varies == "rows" else size + 1,
+            )
+            for size in FIRST
+        ]
+
     def prepare(self, context: JobContext) -> None:
         """Compile what is run at each size."""
         opened, _ = self.problem.definition(open_sizes=True)
-        fixed = self.sizes[0]
-        for size in FIRST:
-            rows = fixed[0] if self.varies == "columns" else size
-            columns = fixed[1] if self.varies == "rows" else size + 1
+        for rows, columns in self.first:
             self._plan(opened, rows, columns)
         served = []
         # All of them first: other settings drop the variants of a definition.
@@ -185,6 +196,17 @@ def summary(points: Sequence[Point], shown: int = 12) -> str:
     )
 
 
+def _compare_code(jobs: Sequence[Varying], chosen: argparse.Namespace) -> None:
+    """Print what kernels compile to; write it to the file that was asked for."""
+    found: list[Compared] = []
+    for job in jobs:
+        for rows, columns in job.sizes:
+            found += compared(replace(job.problem, rows=rows, columns=columns), job.first)
+    print(report(found, BAR))
+    if chosen.json is not None:
+        save_json(chosen.json, {**described(chosen.commit), "kernels": as_data(found)})
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, measure, print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.open_sizes", description=__doc__)
@@ -195,9 +217,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--json", type=Path, help="write the measurements to this file")
+    parser.add_argument("--compile", action="store_true", help="compare code, without a GPU")
     add_commit(parser)
     chosen = parser.parse_args(arguments)
     jobs = random_jobs(chosen.definitions, chosen.sizes, chosen.seed)
+    if chosen.compile:
+        _compare_code(jobs, chosen)
+        return
 
     def keep(known: Mapping[int, Outcome]) -> None:
         points = [p for place in sorted(known) for p in known[place].result or ()]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bench.open_compiled import compared, report
 from bench.open_sizes import BAR, RANGE, Point, Varying, random_jobs, summary
 from bench.processes.gpu_lock import GpuLock
 from bench.processes.jobs import JobContext
@@ -33,3 +36,21 @@ def test_the_table_has_the_worst_first():
     text = summary(points)
     assert text.index("2.00") < text.index("1.00")
     assert f"1 above {BAR}" in text and "most 2.00" in text
+
+
+def test_code_is_compared_without_a_gpu():
+    """A flat kernel, and one with a loop."""
+    bias = replace(problem_of("pointwise/0.2", "bfloat16"), rows=1024, columns=2016)
+    (found,) = compared(bias, [(1024, 41), (1024, 73)])
+    assert found.kernel.startswith("s0_pointwise") and not found.narrower
+    assert found.static_instructions < found.instructions < BAR * found.static_instructions
+    assert 1 < found.predicted < BAR
+    columns = replace(problem_of("column reduction/0.1", "float32"), rows=3786, columns=324)
+    several = list(compared(columns, [(40, 41), (72, 73)]))
+    assert [one.kernel[:2] for one in several] == ["s0", "s1"]
+    text = report([found, *several], BAR)
+    assert "narrower accesses:" in text and "3 kernels" in text
+
+
+def problem_of(name: str, dtype: str) -> Problem:
+    return Problem(name, dtype, 0, 0)

@@ -12,6 +12,7 @@ from tritonfuser.cache.keys.kernel_key import NOT_IN_KEY, kernel_key
 from tritonfuser.lowering.kernel_source import (
     ArrivalCounters,
     CooperativeWorkspace,
+    InverseArg,
     KernelSource,
     SizeArg,
 )
@@ -27,6 +28,7 @@ CHANGED = {
     "lines": ((1, SourceLoc("x.py", 1)),),
     "index_ops": ((1, "index_select"),),
     "sizes": (SizeArg("size0", DataType.Int32),),
+    "inverses": (InverseArg("size0", DataType.Int32, False),),
     "unaligned": frozenset({"tv0"}),
     "follows": True,
     "workspace": CooperativeWorkspace("workspace_ptr", DataType.Int32, 8),

@@ -29,8 +29,22 @@ def instructions(text: str) -> Counter[str]:
     return found
 
 
-def run_instructions(text: str) -> int:
-    """How many a thread runs whose numbers need no slow path: each branch forward is taken."""
+def loops(text: str) -> tuple[Counter[str], list[Counter[str]]]:
+    """The instructions beside all loops, and those of each loop, one inside of another too."""
+    lines, labels = _lines(text)
+    spans = [(labels.get(target, len(lines)), end) for end, (_, target) in enumerate(lines)]
+    spans = [(start, end) for start, end in spans if start < end]
+    inside = {place for start, end in spans for place in range(start, end + 1)}
+    names = [name for name, _ in lines]
+    beside = Counter(name for place, name in enumerate(names) if place not in inside)
+    found = [beside, *(Counter(names[start : end + 1]) for start, end in spans)]
+    for counts in found:
+        del counts["NOP"]
+    return found[0], found[1:]
+
+
+def _lines(text: str) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Each instruction with its target, if it is a branch, and the places of labels."""
     lines: list[tuple[str, str]] = []
     labels: dict[str, int] = {}
     for line in text.splitlines():
@@ -39,6 +53,12 @@ def run_instructions(text: str) -> int:
         elif found := _INSTRUCTION.search(line):
             target = _TARGET.search(line)
             lines.append((found[1], target[1] if target else ""))
+    return lines, labels
+
+
+def run_instructions(text: str) -> int:
+    """How many a thread runs whose numbers need no slow path: each branch forward is taken."""
+    lines, labels = _lines(text)
     place = count = 0
     while place < len(lines):
         name, target = lines[place]

@@ -61,6 +61,34 @@ class SizeArg:
     is_tensor: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class InverseArg:
+    """One of the two numbers that a kernel divides by a size with, as a run-time argument.
+
+    Attributes
+    ----------
+    size : str
+        The size.
+    dtype : DataType
+        Int32 where the numbers that are divided have 32 bits, Int where they have 64.
+    is_shift : bool
+        Which one: of the pair ``inverse_of`` gives, the second.
+    is_tensor : bool
+        It is passed by value.
+    """
+
+    size: str
+    dtype: DataType
+    is_shift: bool
+    is_tensor: bool = False
+
+    @property
+    def name(self) -> str:
+        """``size0_inverse`` and ``size0_shift``, ``size0_long_inverse`` of 64 bits."""
+        long = "_long" if self.dtype is DataType.Int else ""
+        return f"{self.size}{long}_{'shift' if self.is_shift else 'inverse'}"
+
+
 WORKSPACE = "workspace_ptr"
 """The name of the argument that is a cooperative kernel's workspace."""
 
@@ -127,7 +155,7 @@ class ArrivalCounters:
         return f"torch.zeros(({self.count},), dtype={self.dtype.info.torch}, device={{}})"
 
 
-Argument = Union[KernelArg, SizeArg, CooperativeWorkspace, ArrivalCounters]
+Argument = Union[KernelArg, SizeArg, InverseArg, CooperativeWorkspace, ArrivalCounters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +172,8 @@ class KernelSource:
         The run-time arguments in order.
     sizes : tuple of SizeArg
         The sizes behind them; none where all sizes are written out.
+    inverses : tuple of InverseArg
+        What it divides by sizes with, behind them.
     constants : tuple of (str, int)
         The ``tl.constexpr`` arguments behind all others, such as ``("XBLOCK", 1024)``.
     grid : tuple of int
@@ -184,6 +214,7 @@ class KernelSource:
     lines: tuple[tuple[int, SourceLoc], ...] = ()
     index_ops: tuple[tuple[int, str], ...] = ()
     sizes: tuple[SizeArg, ...] = ()
+    inverses: tuple[InverseArg, ...] = ()
     unaligned: frozenset[str] = frozenset()
     follows: bool = False
     workspace: CooperativeWorkspace | None = None
@@ -195,5 +226,5 @@ class KernelSource:
     @property
     def passed(self) -> tuple[Argument, ...]:
         """All run-time arguments, in order."""
-        memory = (self.workspace, self.arrivals)
-        return (*self.args, *self.sizes, *(item for item in memory if item is not None))
+        memory = (item for item in (self.workspace, self.arrivals) if item is not None)
+        return (*self.args, *self.sizes, *self.inverses, *memory)

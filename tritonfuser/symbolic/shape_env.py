@@ -174,6 +174,14 @@ class ShapeEnv:
             self._computed[parts] = place
         return {(place,): 1}
 
+    def named(self, p: Polynomial) -> Atom:
+        """The atom that a positive polynomial is; one is made where none is."""
+        for atom_place, atom in enumerate(self.atoms):
+            if p == {(atom_place,): atom.multiple}:
+                return atom
+        ((made,),) = self._compute(p, "//", {(): 1})
+        return self.atoms[made]
+
     def _ends(self, parts: tuple[Terms, str, Terms]) -> tuple[int, int]:
         """What a quotient or a remainder is at least and at most."""
         numerator, sign, denominator = parts

@@ -45,9 +45,11 @@ def guard_text(env: ShapeEnv, guard: Guard) -> str:
 
 
 def atom_text(env: ShapeEnv, atom: Atom) -> str:
-    """``(size0 + 7) // (8)``: an atom that is computed."""
+    """``(size0 + 7) // (8)``: an atom that is computed. Of a polynomial with a name, that alone."""
     assert atom.parts is not None
     over, sign, under = atom.parts
+    if under == (((), 1),):
+        return size_text(env, dict(over))
     return f"({size_text(env, dict(over))}) {sign} ({size_text(env, dict(under))})"
 
 

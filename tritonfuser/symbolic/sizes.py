@@ -240,6 +240,13 @@ def size_of(env: ShapeEnv, atom: Atom) -> int:
     return made(env, {(env.atoms.index(atom),): atom.multiple})
 
 
+def named(value: int) -> int:
+    """A positive size as an atom of its env, which has a name in texts."""
+    for size in sizes_among(value):
+        return size_of(size.env, size.env.named(dict(size.terms)))
+    return value
+
+
 # --- what a number is -------------------------------------------------------------------------
 
 

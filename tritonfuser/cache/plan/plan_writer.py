@@ -270,6 +270,7 @@ class PlanWriter:
 
     def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
         sizes = [self.varying.atom(size.name) for size in source.sizes]
+        sizes += map(self.varying.inverse, source.inverses)
         names = [*(arg.value.name for arg in source.args), *sizes]
         if source.workspace is not None:
             self.lines.append(f"workspace = {source.workspace.made.format('device')}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ...lowering.device_lib.division_functions import inverse_of
+from ...lowering.kernel_source import InverseArg
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.sizes import made
+from ...symbolic.sizes import size_of
 from ...symbolic.substitution import Atoms, at, varies
 
 T = TypeVar("T")
@@ -38,11 +40,18 @@ class Varying:
 
     def atom(self, name: str) -> str:
         """An atom of the env by its name."""
-        assert self.env is not None
-        places = {atom.name: place for place, atom in enumerate(self.env.atoms)}
-        found = made(self.env, {(places[name],): self.env.atoms[places[name]].multiple})
-        self.make(name, _itself, found)
+        self.make(name, _itself, self._size(name))
         return name
+
+    def inverse(self, arg: InverseArg) -> str:
+        """What a kernel divides by an atom with."""
+        self.make(arg.name, _inverse, self._size(arg.size), arg)
+        return arg.name
+
+    def _size(self, name: str) -> int:
+        """The atom of that name as a size."""
+        assert self.env is not None
+        return size_of(self.env, next(atom for atom in self.env.atoms if atom.name == name))
 
     def make(self, name: str, maker: Callable[..., Any], *given: Any) -> Any:
         """``maker(*given)`` under a name; what it is in this run."""
@@ -66,3 +75,7 @@ class Varying:
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _inverse(size: int, arg: InverseArg) -> int:
+    return inverse_of(size, arg.dtype.info.bits)[arg.is_shift]

@@ -207,6 +207,7 @@ def _attrs(source: KernelSource, aligned: tuple[bool, ...]) -> dict[tuple[int], 
         for arg, flag in zip(source.args, aligned, strict=True)
     ]
     flags += [size.multiple % 16 == 0 for size in source.sizes]
+    flags += [False for _ in source.inverses]
     flags += [True for memory in (source.workspace, source.arrivals) if memory is not None]
     return {(place,): [["tt.divisibility", 16]] for place, flag in enumerate(flags) if flag}
 

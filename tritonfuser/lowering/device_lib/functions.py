@@ -17,6 +17,7 @@ from triton.language.extra import libdevice
 # Kernels import from here what is written elsewhere.
 from .aligned_functions import edges, whole_vectors
 from .cooperative_functions import is_last, peek, publish, wait_for
+from .division_functions import inverse_of, quotient, residue
 from .float8_functions import e4m3_to_float, e5m2_to_float, float_to_e4m3, float_to_e5m2
 from .float_functions import (
     coarse_exp,
@@ -274,8 +275,8 @@ def int_div(x, y):
     if y.dtype.is_int_unsigned():
         return tl.where(zero, ~y, x // tl.where(zero, 1, y))
     negated = y == -1
-    quotient = x // tl.where(zero | negated, 1, y)
-    return tl.where(zero, ~y, tl.where(negated, 0 - x, quotient))
+    whole = x // tl.where(zero | negated, 1, y)
+    return tl.where(zero, ~y, tl.where(negated, 0 - x, whole))
 
 
 @triton.jit

@@ -14,6 +14,7 @@ from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
 from ..access.read_footprint import Read
 from ..tile.tile import Tile
+from .divisions import Divisions
 from .lines import Line, Name, place_text
 from .term_bounds import TermBounds
 from .writer import Writer
@@ -81,6 +82,7 @@ class IndexWriter:
         self.wide = wide
         self.check_bounds = check_bounds
         self.tiles = {tile.name: tile for tile in tiles}
+        self.divisions = Divisions(writer, self.tiles, wide)
         self.grid = grid or {}
         self.program = program
         self.terms = TermBounds() if terms is None else terms
@@ -178,15 +180,21 @@ class IndexWriter:
             self.terms.add_number(item.mod)
         if is_known_equal(item.div, 1) and whole:
             return text
-        if not is_known_equal(item.div, 1):
-            text = f"{text} // {item.div}"
+        quotient = Digit(base, item.div)
+        varies = is_size(item.div) or (not whole and is_size(item.mod))
+        known = self.writer.find(quotient) if varies else None
+        if known is not None:
+            text = known.text
+        elif not is_known_equal(item.div, 1):
+            text = self.divisions.quotient(quotient, text, dims)
+            if is_size(item.div):
+                text = self.divisions.define(quotient, text, wanted, dims)
         if not whole:
-            text = f"{text} % {item.mod}"
-        scope = self.writer.scope_for(dims)
-        name = self.writer.numbered(wanted)
-        scope.lines.append(Line(f"{name} = {text}"))
-        scope.names[item] = Name(name, DataType.Int32, dims)
-        return name
+            text = self.divisions.residue(item, text, wanted, dims)
+        if whole and varies:
+            self.writer.bind(item, Name(text, DataType.Int32, dims))
+            return text
+        return self.divisions.define(item, text, wanted, dims)
 
     def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):

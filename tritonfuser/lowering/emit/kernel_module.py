@@ -18,6 +18,7 @@ from ..kernel_source import (
     Argument,
     ArrivalCounters,
     CooperativeWorkspace,
+    InverseArg,
     KernelArg,
     KernelSource,
     SizeArg,
@@ -27,9 +28,10 @@ from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
 from .bodies import body_of
+from .divisions import inverses_in
 from .expressions import triton_name
 from .kernel_writers import KernelFacts
-from .launch_text import grid_of, launch_lines, register_room, uses_torch
+from .launch_text import INVERSE, grid_of, launch_lines, register_room, uses_torch
 from .line_passes import comments, without_unused
 from .lines import Line
 from .segment_function import (
@@ -94,9 +96,11 @@ def emit(
     pieces = (*tiled.beside, *(last for last, _ in tiled.finishing))
     wide |= any(piece.wide_index for piece in pieces)
     helping = [line for function in found.helpers for line in function.body]
-    sizes = _sizes([*found.body, *helping], wide, env, facts.terms)
+    lines = [*found.body, *helping]
+    sizes = _sizes(lines, wide, env, facts.terms)
+    inverses = inverses_in("\n".join(line.code for line in lines))
     memory = tuple(item for item in (found.workspace, found.arrivals) if item is not None)
-    passed = (*args, *sizes, *memory)
+    passed = (*args, *sizes, *inverses, *memory)
     body = [*_bounds(sizes, env), *_multiples(sizes), *found.body]
     text, placed = _module(replace(found, body=body), segment, passed, env)
     narrow = found.narrow.union(*(function.narrow for function in found.helpers))
@@ -111,6 +115,7 @@ def emit(
         lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
         index_ops=tuple((number, line.op) for number, line in placed if line.op),
         sizes=sizes,
+        inverses=inverses,
         follows=segment.follows,
         workspace=found.workspace,
         arrivals=found.arrivals,
@@ -256,7 +261,8 @@ def _module(
         text.append("import torch")
     text += ["import triton", "import triton.language as tl"]
     # Triton's libdevice by way of the library, which has another under the interpreter.
-    helpers = sorted(used & {*_LIBRARY, "libdevice"})
+    divides = any(isinstance(arg, InverseArg) for arg in args)
+    helpers = sorted(used & {*_LIBRARY, "libdevice"} | ({INVERSE} if divides else set()))
     if helpers:
         text += ["", *_imported("tritonfuser.lowering.device_lib.functions", helpers)]
     elif _has_bfloat16(args, body):

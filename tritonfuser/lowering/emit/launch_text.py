@@ -12,10 +12,12 @@ from ...heuristics.integers import ceil_div
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
 from ...symbolic.sizes import is_size
+from ..device_lib.division_functions import inverse_of
 from ..kernel_source import (
     Argument,
     ArrivalCounters,
     CooperativeWorkspace,
+    InverseArg,
     KernelArg,
     SizeArg,
 )
@@ -25,6 +27,9 @@ from .lines import Line
 
 REGISTERS_GIVEN = 8
 """Registers are given to threads by as many."""
+
+INVERSE = inverse_of.__name__
+"""The function that ``launch`` calls for what a kernel divides with."""
 
 _INDENTED: dict[str, Any] = {"initial_indent": " " * 8, "subsequent_indent": " " * 8}
 
@@ -100,7 +105,9 @@ def launch_lines(
     lines: list[str] = []
     if env is not None:
         words = [a.name for a in args if isinstance(a, SizeArg)]
+        words += [a.size for a in args if isinstance(a, InverseArg)]
         symbols, lines = computed(env, [*words, *(atom.name for atom in atoms_in(env, grid))])
+        lines += _inverses(args)
     taken = ", ".join([*given, *symbols])
     call = [*map(_passed, args), *_options(constants, args, segment, body)]
     return [
@@ -111,6 +118,15 @@ def launch_lines(
         f"    {name}[({grid})](",
         *textwrap.wrap(", ".join(call), 100, **_INDENTED),
         "    )",
+    ]
+
+
+def _inverses(args: tuple[Argument, ...]) -> list[str]:
+    """The lines that compute what a kernel divides with: ``inverse_of`` gives two arguments."""
+    found = [arg for arg in args if isinstance(arg, InverseArg)]
+    return [
+        f"{inverse.name}, {shift.name} = {INVERSE}({inverse.size}, {inverse.dtype.info.bits})"
+        for inverse, shift in zip(found[::2], found[1::2], strict=True)
     ]
 
 

@@ -18,6 +18,7 @@ from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.vector_width import unvectorized
+from .divisions import inverses_in
 from .expressions import triton_name
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
@@ -126,10 +127,11 @@ def segment_function(
     values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
     text = "\n".join(line.code for line in body)
     sizes = () if env is None else tuple(atom.name for atom in atoms_in(env, text))
+    inverses = tuple(arg.name for arg in inverses_in(text))
     return SegmentFunction(
         segment=segment,
         values=values,
-        parameters=(PROGRAM, *map(argument_name, values), *sizes),
+        parameters=(PROGRAM, *map(argument_name, values), *sizes, *inverses),
         blocks=tuple(name for name, _ in tiled.nest.constants),
         constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
         body=tuple(body),

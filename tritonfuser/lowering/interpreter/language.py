@@ -24,6 +24,7 @@ from triton.runtime.jit import JITFunction
 
 from ..device_lib import (
     cooperative_functions,
+    division_functions,
     float8_functions,
     float_functions,
     functions,
@@ -314,6 +315,7 @@ _JITTED: dict[str, Callable[..., Any]] = {
 
 
 _LIBRARIES = (
+    division_functions,
     random_functions,
     float8_functions,
     float_functions,

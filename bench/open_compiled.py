@@ -1,0 +1,209 @@
+"""Kernels with open sizes against kernels of one size without a GPU: what they compile to.
+
+Instructions of a thread and the widths of its loads and stores, from the machine code for an
+architecture, and how much longer the cost model says that the kernel takes for the instructions.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.lowering.sass import disassembled, instructions, loops
+from tritonfuser import FusionDefinition
+from tritonfuser.cache.dry_run import lower_for, wanted_kernels
+from tritonfuser.heuristics.cost.model import KernelTime, busy_seconds
+from tritonfuser.lowering.backend.compile import compile_kernel
+from tritonfuser.lowering.cost import segment_time
+from tritonfuser.lowering.kernel_source import KernelSource
+from tritonfuser.lowering.run_options import RunOptions
+
+from .schedules.problems import Problem
+from .tables.formatting import table
+
+ARCH = "sm_90"
+"""The architecture that is compiled for: its disassembler comes with Triton."""
+
+STEPS = 16
+"""Steps of a loop, for the sum of its instructions and those beside it."""
+
+_ACCESS = re.compile(r"(?:LDG|STG|LDGSTS)\.")
+_BITS = re.compile(r"\.(128|64|[US]16|[US]8)\b")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One kernel with open sizes, at one size, and the kernel for that size in its place.
+
+    Attributes
+    ----------
+    name, dtype, rows, columns
+        The problem.
+    kernel : str
+        The kernel.
+    limit : str
+        The resource that the cost model says it is busy with for longest.
+    instructions, static_instructions : int
+        Of a thread, those of loops ``STEPS`` times.
+    narrower : bool
+        Whether it has more loads and stores of fewer bytes.
+    predicted : float
+        Its time over that of the static kernel by the cost model, if that has the static kernel's
+        instructions right.
+    """
+
+    name: str
+    dtype: str
+    rows: int
+    columns: int
+    kernel: str
+    limit: str
+    instructions: int
+    static_instructions: int
+    narrower: bool
+    predicted: float
+
+    @property
+    def ratio(self) -> float:
+        return self.instructions / self.static_instructions
+
+
+def compared(problem: Problem, seen: Sequence[tuple[int, int]]) -> Iterator[Compared]:
+    """The kernels of a definition at the sizes of a problem, open in what varied before.
+
+    Parameters
+    ----------
+    seen : sequence of (int, int)
+        Rows and columns of earlier runs.
+    """
+    fd, _ = problem.definition(open_sizes=True)
+    earlier = [_inputs(replace(problem, rows=r, columns=c)) for r, c in seen]
+    given = _inputs(problem)
+    opened, static = _kernels(fd, given, earlier), _kernels(fd, given, [])
+    if len(opened) != len(static):
+        return
+    for (source, aligned, _), (alone, also, time) in zip(opened, static, strict=True):
+        if not source.sizes or time is None:
+            continue
+        one, other = _Code.of(source, aligned), _Code.of(alone, also)
+        slower = one.instructions / other.instructions
+        yield Compared(
+            problem.name,
+            problem.dtype,
+            problem.rows,
+            problem.columns,
+            source.name,
+            time.limit,
+            one.instructions,
+            other.instructions,
+            one.accesses > other.accesses,
+            _slower(time, slower),
+        )
+
+
+@dataclass(frozen=True)
+class _Code:
+    """Instructions of a thread, and its accesses to memory, in bytes: more of them are narrower."""
+
+    instructions: int
+    accesses: float
+
+    @staticmethod
+    def of(source: KernelSource, aligned: tuple[bool, ...]) -> _Code:
+        with tempfile.TemporaryDirectory(prefix="tritonfuser-") as folder:
+            code = compile_kernel(source, ARCH, aligned).asm["cubin"]
+            text = disassembled(code, Path(folder))
+        beside, bodies = loops(text)
+        least = min((max(_accesses(body), 1) for body in bodies), default=1)
+        steps = sum(STEPS * least * body.total() / max(_accesses(body), 1) for body in bodies)
+        found = instructions(text)
+        return _Code(round(beside.total() + steps), _accesses(found) / max(_bytes(found), 1))
+
+
+def _accesses(found: Counter[str]) -> int:
+    return sum(count for name, count in found.items() if _ACCESS.match(name))
+
+
+def _bytes(found: Counter[str]) -> int:
+    return sum(count * _width(name) for name, count in found.items() if _ACCESS.match(name))
+
+
+def _width(name: str) -> int:
+    """Bytes of an access: 16 of ``LDG.E.128``, 4 where it does not say."""
+    found = _BITS.search(name)
+    return int(found[1].lstrip("US")) // 8 if found else 4
+
+
+def _inputs(problem: Problem) -> list[torch.Tensor]:
+    shapes = problem.definition(open_sizes=True)[1]
+    return [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in shapes]
+
+
+def _kernels(
+    fd: FusionDefinition, inputs: list[Any], earlier: list[list[Any]]
+) -> list[tuple[KernelSource, tuple[bool, ...], KernelTime | None]]:
+    """Kernels of a definition, alignment of their arguments, and their times by the model."""
+    fusion = fd.fusion.ir
+    lowered, _ = lower_for(fusion, inputs, RunOptions(arch=ARCH), earlier)
+    pieces = zip(lowered.segmented.segments, lowered.sources, strict=True)
+    times = [segment_time(piece) for piece, source in pieces if source is not None]
+    wanted = wanted_kernels(fusion, inputs, lowered)
+    return [(*kernel, time) for kernel, time in zip(wanted, times, strict=True)]
+
+
+def _slower(time: KernelTime, ratio: float) -> float:
+    """How much longer a kernel takes with so many times the instructions."""
+    with_more = {**time.resources, "instructions": time.resources["instructions"] * ratio}
+    return float((time.seconds - time.busy + busy_seconds(with_more)) / time.seconds)
+
+
+def report(found: Sequence[Compared], bar: float, shown: int = 12) -> str:
+    """Quantiles of the ratios, and the kernels of the largest predicted times."""
+    rows = [
+        {
+            "definition": one.name,
+            "dtype": one.dtype,
+            "rows": one.rows,
+            "columns": one.columns,
+            "kernel": one.kernel[:32],
+            "limit": one.limit,
+            "instructions": f"{one.instructions} / {one.static_instructions}",
+            "ratio": f"{one.ratio:.2f}",
+            "narrower": "yes" if one.narrower else "",
+            "predicted": f"{one.predicted:.3f}",
+        }
+        for one in sorted(found, key=lambda one: -one.predicted)[:shown]
+    ]
+    limited = [one for one in found if one.limit == "instructions"]
+    return "\n".join(
+        [
+            f"{table(rows)}\n",
+            f"instructions: {_quantiles([one.ratio for one in found], bar)}",
+            f"of {len(limited)} limited by them: {_quantiles([o.ratio for o in limited], bar)}",
+            f"predicted time: {_quantiles([one.predicted for one in found], bar)}",
+            f"narrower accesses: {sum(one.narrower for one in found)}",
+        ]
+    )
+
+
+def _quantiles(ratios: list[float], bar: float) -> str:
+    if not ratios:
+        return "none"
+    over = sum(ratio > bar for ratio in ratios)
+    return (
+        f"{len(ratios)} kernels, median {statistics.median(ratios):.3f}, {over} above {bar}, "
+        f"most {max(ratios):.2f}"
+    )
+
+
+def as_data(found: Sequence[Compared]) -> list[dict[str, Any]]:
+    """The comparisons as plain data."""
+    return [asdict(one) for one in found]
