@@ -1,4 +1,4 @@
-"""The door to everything between a kernel's text and its launch.
+"""What the rooms above use of ``backend`` and ``interpreter``: from a kernel's text to its launch.
 
 ``load_module`` and ``interpret_kernel`` run it here, ``compile_kernel`` makes a binary for a GPU,
 ``CompiledKernel.launcher`` puts that on a device, ``report`` tells what the binary is like.

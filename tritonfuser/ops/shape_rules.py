@@ -9,7 +9,7 @@ from typing import Any
 from ..dtypes import Category, DataType
 from ..errors import DefinitionError
 from ..ir import DYNAMIC, Arg, Attr, Const, Dim, Extent, TensorType, Value
-from ..shapes import Index, Source, assume_extents_equal
+from ..shapes import Index, Source, assume_extents_equal, assume_extents_fit
 from ..symbolic.extents import symbol
 from ..symbolic.queries import assume_less
 from ..symbolic.sizes import integer, is_integer
@@ -208,3 +208,23 @@ def with_operands(call: Call, **operands: Any) -> Call:
     names = [p.name for p in call.op.params if p.kind.is_operand]
     args = (operands.get(name, arg) for name, arg in zip(names, call.args, strict=True))
     return replace(call, args=tuple(args))
+
+
+def record_along_dim(builder: Any, call: Call) -> Any:
+    """Append the node of an op along one dim, with that counted from the front."""
+    rank = call.value("arg").tensor.rank
+    return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
+
+
+def check_inner(call: Call, left: Dim, right: Dim) -> None:
+    """The dims of both operands that a product sums over are as long as each other.
+
+    Raises
+    ------
+    DefinitionError
+        They are not.
+    """
+    if not assume_extents_fit(left.size, right.size):
+        raise DefinitionError(
+            f"{call.op.name}: the operands' inner extents differ: {left.size} and {right.size}"
+        )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
-from ...lowering.fuse.patches import is_slower_joined, patch_of
+from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
 from ...lowering.fuse.questions.kernels import is_refused
 from ...lowering.fuse.questions.products import loses
 from ...lowering.fuse.questions.rows import are_shared, parts, way_of
@@ -117,5 +117,5 @@ _ABOUT: dict[Callable[[Any], Any], str] = {
     way_of: "how many parts a reduction has",
     loses: "whether torch computes a product",
     is_slower_joined: "whether flat kernels are one",
-    patch_of: "the second side of tiles",
+    second_side: "the second side of tiles",
 }

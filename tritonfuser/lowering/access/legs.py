@@ -1,4 +1,8 @@
-"""The offset of a load or store in, its legs out: how it moves with each axis of a kernel."""
+"""The offset of a load or store in, its legs out: by how much each axis of a kernel moves it.
+
+``768 * row + column % 4`` has two: 768 elements a position of ``row``, and one a position of
+``column``, back to 0 after every fourth.
+"""
 
 from __future__ import annotations
 

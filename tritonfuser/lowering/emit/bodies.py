@@ -1,4 +1,4 @@
-"""Kernel axes in, the writer of the body of such a kernel out."""
+"""Which writer writes the body of which kind of kernel: a table by the kind of its axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .lines import Line
-from .matmul_body import ProductBody
+from .product_body import ProductBody
 
 
 class Body(Protocol):

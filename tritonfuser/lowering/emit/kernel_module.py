@@ -12,7 +12,6 @@ from ...ir import Fusion, Value
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, bounds_text
 from ...symbolic.sizes import size_of
-from ..access.index_dims import indexes
 from ..device_lib import functions
 from ..kernel_source import (
     Argument,
@@ -26,7 +25,7 @@ from ..kernel_source import (
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
-from ..tile.vector_width import unvectorized
+from ..tile.unvectorized import unvectorized
 from .bodies import body_of
 from .divisions import inverses_in
 from .expressions import triton_name
@@ -37,6 +36,7 @@ from .lines import Line
 from .segment_function import (
     SegmentFunction,
     argument_name,
+    assertable,
     numbers,
     segment_function,
     telling_ops,
@@ -73,13 +73,11 @@ def emit(
     terms : TermBounds, optional
         Is told of all integer terms that are computed in 32 bits.
     """
-    segment, nest, wide = tiled.segment, tiled.nest, tiled.wide_index
+    nest, wide = tiled.nest, tiled.wide_index
+    segment = assertable(tiled.segment, check_bounds)
     if nest.row_split is not None:
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
-    if check_bounds and any(map(indexes, segment.nodes)):
-        # Triton's pipelining of loops, on AMD, takes no assertions in them.
-        segment = replace(segment, params=replace(segment.kernel_params, num_stages=1))
     facts = KernelFacts(
         fusion=fusion,
         segment=segment,

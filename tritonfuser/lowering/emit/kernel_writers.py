@@ -1,4 +1,4 @@
-"""One kernel's facts, and the writers of its parts, made for one another."""
+"""What a kernel is written from, and the writers of its loads, values, reductions and stores."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class KernelFacts:
 
 
 class KernelWriters:
-    """The writers of a kernel's loads, values, reductions and stores.
+    """The writers of a kernel's loads, values, reductions and stores, which use one another.
 
     Parameters
     ----------

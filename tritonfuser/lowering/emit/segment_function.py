@@ -17,7 +17,7 @@ from ..kernel_source import passed_dtype
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
-from ..tile.vector_width import unvectorized
+from ..tile.unvectorized import unvectorized
 from .divisions import inverses_in
 from .expressions import triton_name
 from .kernel_body import KernelBody
@@ -44,6 +44,16 @@ def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
         *(Line(f"{pair} = drawn({pair})") for pair in drawn),
         *(Line(f"{name} = scalar({name}, {dtype})") for name, dtype in typed),
     ]
+
+
+def assertable(segment: Segment, check_bounds: bool) -> Segment:
+    """The same, or without a pipeline where its loops have assertions of indices.
+
+    Triton's pipelining of loops, on AMD, takes none in them.
+    """
+    if not check_bounds or not any(map(indexes, segment.nodes)):
+        return segment
+    return replace(segment, params=replace(segment.kernel_params, num_stages=1))
 
 
 def telling_ops(segment: Segment) -> list[str]:
@@ -109,9 +119,7 @@ def segment_function(
     fresh : frozenset of Value
         What other programs of the launch have stored.
     """
-    segment = tiled.segment
-    if launch.check_bounds and any(map(indexes, segment.nodes)):
-        segment = replace(segment, params=replace(segment.kernel_params, num_stages=1))
+    segment = assertable(tiled.segment, launch.check_bounds)
     facts = replace(
         launch,
         segment=segment,

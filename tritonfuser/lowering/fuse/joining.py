@@ -20,7 +20,7 @@ from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.invariants.counts import instructions_of, is_fused
 from ..passes.splits.split_factors import reduced_extents
-from .patches import Kernels, is_slower_joined
+from .flat_kernels import Kernels, is_slower_joined
 from .questions.kernels import reject_reason, scatters
 from .questions.splits import shares_rows
 

@@ -19,7 +19,7 @@ from ..legality.row_sharing import why_not_published
 from ..segments import Member
 from ..tile.aligned_rows import vector_of_rows
 from .core_facts import CoreFacts
-from .patches import with_patch
+from .flat_kernels import with_second_side
 
 
 def problem_of(
@@ -71,7 +71,7 @@ def problem_of(
         core=facts.core(group, traffic),
         device=device,
     )
-    return found if group.reduced else with_patch(found)
+    return found if group.reduced else with_second_side(found)
 
 
 def _vector(

@@ -168,7 +168,3 @@ def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
     """Bytes that a product's kernel loads for each element of the operand on one side."""
     along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
     return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
-
-
-def bytes_of(value: Value) -> int:
-    return hint(value.tensor.numel) * value.dtype.info.bytes

@@ -16,11 +16,12 @@ from ...ir import Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Contraction, View
 from ...symbolic.index_expr import axes_in_order
+from ...symbolic.sizes import hint
 from ..groups.fusion_group import FusionGroup
 from ..passes.contract_to_mma import candidates, contract_to_mma, is_product
 from ..product_policy import ProductPolicy
 from .grouper import Grouper, Rules
-from .product_facts import ProductFacts, bytes_of
+from .product_facts import ProductFacts
 from .questions.products import is_slow
 from .questions.splits import split
 from .rewritten import Rewritten, in_tiles
@@ -92,9 +93,13 @@ def _fused_work(grouper: Grouper, group: FusionGroup, node: Node, parts: int) ->
     return FusedWork(
         epilogue_ops=sum(not isinstance(form, View | Contraction) for form in forms),
         has_epilogue=bool(group.stores) or len(group.members) > 1,
-        prologue_bytes=sum(bytes_of(value) for value in grouper.facts.computed(node)),
+        prologue_bytes=sum(_bytes(value) for value in grouper.facts.computed(node)),
         k_parts=parts,
     )
+
+
+def _bytes(value: Value) -> int:
+    return hint(value.tensor.numel) * value.dtype.info.bytes
 
 
 def tile_parts(grouper: Grouper) -> dict[Value, int]:

@@ -21,7 +21,7 @@ from ..groups.loaded_values import footprint_of
 from ..legality.finishing import kernel_before, why_not_beside, why_not_finished
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
-from .patches import crossing_axes
+from .flat_kernels import crossing_axes
 from .placement import Placement
 from .reasons import reason_of, with_names
 

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from ...dtypes import EIGHT_BIT_FLOATS
 from ...errors import DefinitionError
 from ...ir import Dim, TensorType, Value
-from ...shapes import assume_extents_fit, broadcast_dims
+from ...shapes import broadcast_dims
 from ...symbolic.queries import assume_same_shape
 from ...symbolic.sizes import integer
 from ..complex import products
-from ..shape_rules import tensor
+from ..shape_rules import check_inner, tensor
 from ..table import Call, Kind, Library, Op, Param
 from . import linked_dims
 
@@ -36,13 +36,6 @@ def _same_dtype(call: Call, values: Sequence[Value]) -> None:
         )
 
 
-def _inner(call: Call, left: Dim, right: Dim) -> None:
-    if not assume_extents_fit(left.size, right.size):
-        raise DefinitionError(
-            f"{call.op.name}: the operands' inner extents differ: {left.size} and {right.size}"
-        )
-
-
 def _infer_matmul(call: Call) -> tuple[TensorType, ...]:
     """torch.matmul's ranks: a 1-D operand is a row on the left, a column on the right."""
     left, right = call.value("arg1"), call.value("arg2")
@@ -50,7 +43,7 @@ def _infer_matmul(call: Call) -> tuple[TensorType, ...]:
     a, b = left.tensor.dims, right.tensor.dims
     if not a or not b:
         raise DefinitionError(f"{call.op.name}: expected operands of rank 1 or more, got a scalar")
-    _inner(call, a[-1], b[-2] if len(b) > 1 else b[-1])
+    check_inner(call, a[-1], b[-2] if len(b) > 1 else b[-1])
     batch = _batch(call, a[:-2], b[:-2])
     rows = a[-2:-1] if len(a) > 1 else ()
     columns = b[-1:] if len(b) > 1 else ()
@@ -80,7 +73,7 @@ def _infer_linear(call: Call) -> tuple[TensorType, ...]:
         )
     if isinstance(bias, Value) and not bias.tensor.dims:
         raise DefinitionError(f"{call.op.name}: expected a bias of rank 1 or more, got rank 0")
-    _inner(call, a[-1], w[-1])
+    check_inner(call, a[-1], w[-1])
     batch = w[:-2]
     dims = (*batch, *a[:-1], w[-2])
     return (tensor([Dim(d.size) for d in dims], left.dtype),)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ...dtypes import PACKED, Category, DataType
-from ...errors import DefinitionError
 from ...ir import Dim, Extent, TensorType, Value
 from ...shapes import assume_extents_equal, assume_extents_fit
-from ..shape_rules import INDEX_DTYPES, fail
+from ..shape_rules import INDEX_DTYPES, check_inner, fail
 from ..table import Call, Kind, Library, Op, Param
 from . import grouped_torch
 from .narrow import quantized_types
@@ -104,13 +103,6 @@ def _check_bias(call: Call, dims: tuple[Dim, ...]) -> None:
         raise fail(call.op.name, f"a bias that broadcasts to {shape}", list(bias.tensor.shape))
 
 
-def _check_inner(call: Call, left: Dim, right: Dim) -> None:
-    if not assume_extents_fit(left.size, right.size):
-        raise DefinitionError(
-            f"{call.op.name}: the operands' inner extents differ: {left.size} and {right.size}"
-        )
-
-
 def _result_dtype(call: Call) -> DataType:
     """The dtype asked for where operands are scaled, else theirs."""
     asked = call.attrs["dtype"]
@@ -144,7 +136,7 @@ def _infer_scaled(call: Call) -> tuple[TensorType, ...]:
     left, right = call.value("mat1").tensor.dims, call.value("mat2").tensor.dims
     if len(left) != 2 or len(right) != 2:
         raise fail(call.op.name, "matrices", f"ranks {len(left)} and {len(right)}")
-    _check_inner(call, left[1], right[0])
+    check_inner(call, left[1], right[0])
     _check_scales(call)
     return _results(call, (Dim(left[0].size), Dim(right[1].size)))
 
@@ -167,7 +159,7 @@ def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
         )
     _check_scales(call)
     groups, rows, columns = offsets.dims[0].size, left.dims[-2].size, right.dims[-1].size
-    _check_inner(call, left.dims[-1], right.dims[-2])
+    check_inner(call, left.dims[-1], right.dims[-2])
     for operand in (left, right):
         if operand.rank == 3 and not assume_extents_fit(operand.dims[0].size, groups):
             raise fail(call.op.name, f"{groups} groups, one an offset", operand.dims[0].size)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from ...dtypes import EIGHT_BIT_FLOATS, PACKED, Category, DataType
 from ...ir import Dim, TensorType
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_integer
-from ..shape_rules import ARG, extent, fail, int_attr, with_attrs, wrap_dim
+from ..shape_rules import ARG, extent, fail, int_attr, record_along_dim
 from ..table import Call, Kind, Library, Op, Param
 from . import linked_dims
-
-
-def _record(builder: Any, call: Call) -> Any:
-    """Append the node with its dim counted from the front."""
-    rank = call.value("arg").tensor.rank
-    return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
-
 
 _UNSORTED = frozenset({DataType.Bool, DataType.UInt64}) | EIGHT_BIT_FLOATS | PACKED
 """What torch does not sort."""
@@ -75,7 +66,7 @@ ROWS: tuple[Op, ...] = (
         Library(),
         _infer_topk,
         _topk,
-        _record,
+        record_along_dim,
         results=("values", "indices"),
         axes=linked_dims.along,
     ),
@@ -92,7 +83,7 @@ ROWS: tuple[Op, ...] = (
         Library(),
         _infer_argsort,
         _argsort,
-        _record,
+        record_along_dim,
         axes=linked_dims.along,
     ),
 )

@@ -29,12 +29,11 @@ from ..shape_rules import (
     check_index,
     fail,
     int_attr,
+    record_along_dim,
     source,
     view_of,
-    with_attrs,
     with_integer_index,
     without,
-    wrap_dim,
 )
 from ..table import Call, Kind, Op, Param, View
 from . import embedding, scatters
@@ -44,15 +43,9 @@ _INDEX = Param("index", Kind.TENSOR)
 _DIM = Param("dim", Kind.INT)
 
 
-def _record(builder: Any, call: Call) -> Any:
-    """Append the node with its dim counted from the front."""
-    rank = call.value("arg").tensor.rank
-    return builder.append(with_attrs(call, dim=wrap_dim(call.op.name, int_attr(call, "dim"), rank)))
-
-
 def _record_indexed(builder: Any, call: Call) -> Any:
     """The same of an op whose indices are a tensor: those of a floating dtype are cast."""
-    return _record(builder, with_integer_index(builder, call))
+    return record_along_dim(builder, with_integer_index(builder, call))
 
 
 def _indexed(call: Call, outside: Outside = Outside.CLAMPED) -> Indexed:
@@ -97,7 +90,7 @@ def _record_select(builder: Any, call: Call) -> Any:
         raise fail("select", "an integer index", index.dtype)
     if not call.value("arg").tensor.rank:
         raise fail("select", "a tensor with dims", "a 0-dim tensor")
-    return _record(builder, call)
+    return record_along_dim(builder, call)
 
 
 def _infer_select(call: Call) -> tuple[TensorType, ...]:

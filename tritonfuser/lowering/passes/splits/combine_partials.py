@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -112,17 +112,13 @@ def combine_moments_and_rest(
         made: Value = call("broadcast", value, [place == dim for place in range(rank)])
         return made
 
-    def squares(difference: Value) -> Value:
-        made: Value = call("mul", difference, difference)
-        return made
-
     inside = call("lt", call("iota", parts), left)
     inside = call("broadcast", inside, [place != dim for place in range(rank)])
     means, m2, _ = first
     totals = call("add", call("mul", means, length), rest)
     mean = call("div", call("sum", totals, [dim]), count)
-    between = call("mul", squares(call("sub", means, spread(mean))), length)
-    alone = squares(call("where", inside, call("sub", rest, spread(mean)), 0.0))
+    between = call("mul", _square(call, call("sub", means, spread(mean))), length)
+    alone = _square(call, call("where", inside, call("sub", rest, spread(mean)), 0.0))
     total = call("sum", call("add", call("add", m2, between), alone), [dim])
     elements = call("add", call("cast", inside, node.outs[2].dtype), whole // parts)
     number = call("sum", call("expand", elements, list(means.tensor.sizes)), [dim])
@@ -143,21 +139,17 @@ def combine_padded_moments(
     whole = prod(extents)
     count = whole if is_size(whole) else float(whole)
 
-    def squares(difference: Value) -> Value:
-        made: Value = call("mul", difference, difference)
-        return made
-
     inside, elements = _parts_of_padded(node, source, split, cut, builder)
     lengths = call("cast", elements, source.dtype)
     totals = call("sum", source, cut.first)
     means = call("div", totals, call("maximum", lengths, 1.0))
     spread = [place in cut.first for place in range(rank)]
     distance = call("sub", source, call("broadcast", means, spread))
-    m2 = call("sum", squares(call("where", inside, distance, 0.0)), cut.first)
+    m2 = call("sum", _square(call, call("where", inside, distance, 0.0)), cut.first)
     mean = call("div", call("sum", totals, cut.second), count)
     spread = [place in cut.second for place in range(rank - len(cut.first))]
     shift = call("sub", means, call("broadcast", mean, spread))
-    between = call("mul", lengths, squares(shift))
+    between = call("mul", lengths, _square(call, shift))
     total = call("sum", call("add", m2, between), cut.second)
     number = call("sum", call("expand", elements, list(totals.tensor.sizes)), cut.second)
     renumber(builder, dict(zip((mean, total, number), node.outs, strict=True)))
@@ -191,3 +183,7 @@ def _parts_of_padded(
     length = call("mul", length, others)
     at = dim + split.interleaved - sum(d < dim + split.interleaved for d in cut.first)
     return inside, along(length, range(at, at + 1), rank - len(cut.first))
+
+
+def _square(call: Callable[..., Value], value: Value) -> Value:
+    return call("mul", value, value)

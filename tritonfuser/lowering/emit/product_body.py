@@ -23,7 +23,7 @@ from ..tile.tile import Tile
 from ..tile.tiling import part_of
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
-from .matmul_descriptors import DescriptorWriter
+from .product_descriptors import DescriptorWriter
 
 
 class ProductBody:

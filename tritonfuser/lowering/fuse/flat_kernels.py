@@ -1,4 +1,4 @@
-"""Facts of a flat kernel in, the axes of the second side of its tiles out, where two are faster.
+"""What the cost model decides of flat kernels: the sides of their tiles, and what shares one.
 
 A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
 contiguous along others it touches a sector for each element. A second side runs along those: as
@@ -34,11 +34,11 @@ MOST_SIDES = 4
 """Second sides that are compared, those of the tensors with most sectors first."""
 
 
-def with_patch(problem: Problem) -> Problem:
+def with_second_side(problem: Problem) -> Problem:
     """The same, with the axes of the second side of its tiles."""
     if not problem.axes:
         return problem
-    across = choose(env_of(problem), patch_of, problem)
+    across = choose(env_of(problem), second_side, problem)
     return _across(problem, across) if across else problem
 
 
@@ -48,7 +48,7 @@ def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 
 @lru_cache(maxsize=256)
-def patch_of(problem: Problem) -> tuple[int, ...]:
+def second_side(problem: Problem) -> tuple[int, ...]:
     """The places of the axes of the second side, outermost first. Empty for tiles of one side."""
     if not problem.parallel:
         return ()
