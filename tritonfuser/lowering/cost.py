@@ -73,7 +73,7 @@ def kernel_predictors(segmented: SegmentedFusion) -> list[Callable[[HeuristicPar
 
 
 def moved_bytes(segmented: SegmentedFusion) -> int:
-    """Bytes that all segments read and write in this run."""
+    """Bytes that all segments together read and write in this run."""
     return hint(sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments))
 
 

@@ -14,7 +14,7 @@ def schedule_of(segmented: SegmentedFusion) -> Schedule:
 
 def segment_schedule(piece: Segment) -> SegmentSchedule:
     """The schedule of a segment."""
-    if piece.scheduler == "expr_eval":
+    if piece.runs_torch:
         return SegmentSchedule(computes=(piece.nodes[0].out.name,), params=piece.params)
     own = {out for member in piece.members for out in member.node.outs}
     return SegmentSchedule(

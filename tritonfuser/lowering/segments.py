@@ -273,6 +273,16 @@ class Segment:
         return self.params
 
     @property
+    def runs_torch(self) -> bool:
+        """Whether torch runs its op."""
+        return self.scheduler == "expr_eval"
+
+    @property
+    def has_launch(self) -> bool:
+        """Whether something is launched for it first of all: its kernel, or what torch runs."""
+        return self.scheduler != "no_op" and not self.launched_by
+
+    @property
     def launched_by(self) -> str:
         """The segment whose kernel computes it; empty for one of its own, if it has any."""
         return self.finishes or self.beside

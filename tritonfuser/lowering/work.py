@@ -33,7 +33,7 @@ def segment_work(piece: Segment) -> Work:
         found,
         read_bytes=float(hint(piece.bytes_read)),
         written_bytes=float(hint(piece.bytes_written)),
-        launches=int(piece.scheduler != "no_op" and not piece.launched_by),
+        launches=int(piece.has_launch),
     )
 
 

@@ -115,7 +115,7 @@ class PlanWriter:
         for place, (piece, source) in enumerate(
             zip(segmented.segments, self.lowered.sources, strict=True)
         ):
-            if piece.scheduler == "expr_eval":
+            if piece.runs_torch:
                 self._library(place, piece)
             else:
                 for one in (piece, *segmented.launched_with(piece)):

@@ -90,7 +90,7 @@ class GivenGroups(Placement):
             reason = why_not_launched(piece.params, self.device)
             if reason is not None:
                 raise ParamsError(f"{where}.params: {reason}")
-            alone = piece.scheduler not in ("expr_eval", "no_op") and not piece.launched_by
+            alone = piece.params.has_kernel and not piece.launched_by
             if not self.segments[place].overlap and not alone:
                 raise ParamsError(f"{where}.overlap: expected true: the segment has no kernel")
             self._refuse_idle(piece, where)

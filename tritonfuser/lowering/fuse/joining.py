@@ -11,6 +11,7 @@ from ...ir import Value
 from ...symbolic.choices import choose, env_among
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint
+from ..access.rough_instructions import is_fused, rough_instructions
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -18,7 +19,6 @@ from ..groups.group_graph import GroupGraph
 from ..groups.loaded_values import footprint_of
 from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
-from ..passes.invariants.counts import instructions_of, is_fused
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import Kernels, is_slower_joined
 from .questions.kernels import reject_reason, scatters
@@ -92,7 +92,7 @@ class Joining:
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
         if anchor.part is None:
             fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
-            count = sum(instructions_of(node) for node in fresh)
+            count = sum(rough_instructions(node) for node in fresh)
         else:
             count = self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
         if idle * count >= self.device.launch_s * self.device.instructions_per_s:

@@ -82,12 +82,12 @@ def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
     found = list(segments)
     first: int | None = None
     for place, piece in enumerate(segments):
-        if piece.scheduler == "no_op" or piece.finishes:
+        if not piece.has_launch:
             continue
         reason = None if first is None else why_not_beside(found, first, place)
         found[place] = placed.beside(found, first, place, reason)
         if not found[place].beside:
-            first = None if piece.scheduler == "expr_eval" else place
+            first = None if piece.runs_torch else place
     return found
 
 
@@ -96,13 +96,12 @@ def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
     found = list(segments)
     kernel: int | None = None
     for place, piece in enumerate(segments):
-        if piece.scheduler == "no_op" or piece.launched_by:
+        if not piece.has_launch:
             continue
-        runs = piece.scheduler != "expr_eval"
-        if runs and piece.overlap and kernel is not None:
+        if not piece.runs_torch and piece.overlap and kernel is not None:
             found[kernel] = replace(found[kernel], followed=True)
             found[place] = replace(found[place], follows=True)
-        kernel = place if runs else None
+        kernel = None if piece.runs_torch else place
     return found
 
 

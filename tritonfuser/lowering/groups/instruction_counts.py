@@ -8,8 +8,7 @@ from ...ir import Fusion, Node
 from ...ops.builder import op_of
 from ...ops.table import Factory, Random, View
 from ..access.read_footprint import Read, sources_of
-from ..passes.invariants.counts import MOVED, instructions_of
-from ..passes.invariants.gain import LOAD_INSTRUCTIONS
+from ..access.rough_instructions import LOAD_INSTRUCTIONS, MOVED, rough_instructions
 
 Operands = Callable[[Node, Read], Iterable[Read]]
 """What a node's element is computed from: ``read_footprint.reads``, or a cached version of it."""
@@ -40,7 +39,7 @@ def instructions(
         elif isinstance(op_of(node).form, View):
             count += MOVED * sum(bool(source.guards) for source in sources_of(node, read))
         else:
-            count += instructions_of(node)
+            count += rough_instructions(node)
     return count
 
 

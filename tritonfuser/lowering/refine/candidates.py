@@ -17,8 +17,8 @@ from ...shapes import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
+from ..access.rough_instructions import is_fused
 from ..cost import SMALL
-from ..passes.invariants.counts import is_fused
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.materialize import can_be_kept
 from .priced import Excess, Priced

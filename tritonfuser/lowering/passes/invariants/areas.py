@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from ....ir import Fusion, Node, Value
 from ....symbolic.sizes import hint
 from ...access.read_footprint import is_reducer
-from .counts import Computed, instructions_of, is_fused
-from .gain import LOAD_INSTRUCTIONS, load_instructions
+from ...access.rough_instructions import (
+    LOAD_INSTRUCTIONS,
+    is_fused,
+    load_instructions,
+    rough_instructions,
+)
+from .counts import Computed
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Area:
 
     def instructions(self, found: Computed) -> int:
         """Instructions of all elements, each as often as it is computed."""
-        total = sum(instructions_of(n) * found.times(n.out) for n in self.nodes)
+        total = sum(rough_instructions(n) * found.times(n.out) for n in self.nodes)
         total += LOAD_INSTRUCTIONS * sum(found.used[value] for value in self.loaded)
         for node in self.nodes:
             if node.out in found.kept:

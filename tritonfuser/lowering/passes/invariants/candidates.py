@@ -11,8 +11,7 @@ from ....shapes import Memory, contiguous_strides
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import hint
 from ...access.read_footprint import is_reducer
-from .counts import instructions_of, is_fused
-from .gain import load_instructions
+from ...access.rough_instructions import is_fused, load_instructions, rough_instructions
 
 MOST_NODES = 64
 """Nodes that a value is computed by of which instructions are counted."""
@@ -65,7 +64,7 @@ def _narrowest(fusion: Fusion, value: Value) -> Value:
         operand = _only_operand(node)
         if operand is None or fusion.producers.get(operand) is None:
             break
-        behind += instructions_of(node)
+        behind += rough_instructions(node)
         value = operand
         cost = behind + load_instructions(value.dtype.info.bytes)
         if cost <= least:
@@ -112,7 +111,7 @@ def _instructions(fusion: Fusion, value: Value) -> int | None:
             if is_reducer(node):
                 return None
             continue
-        count += instructions_of(node)
+        count += rough_instructions(node)
         fresh = [v for v in dict.fromkeys(node.operands()) if v.is_tensor and v not in seen]
         seen.update(fresh)
         stack.extend(fresh)

@@ -1,67 +1,15 @@
-"""Nodes in, the instructions of an element out, and how many elements kernels compute."""
+"""Fusion in, how many elements of each value its kernels compute out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ....ir import Const, Fusion, Node, Value
+from ....ir import Fusion, Node, Value
 from ....ops.builder import op_of
-from ....ops.table import Factory, Pointwise, Random, View
+from ....ops.table import View
 from ....symbolic.sizes import hint
-
-SPECIAL_CASE = 3
-"""Instructions where the last operand is a constant that an op has a cheaper expression for."""
-
-MOVED = 2
-"""Instructions of an element of a view that chooses among operands, or shifts them."""
-
-POSITION = 2
-"""Instructions of an element that is computed from its position."""
-
-DRAWN = 12
-"""Instructions of a random number, of which four share a Philox counter."""
-
-WIDE = 2
-"""An op on eight bytes takes at least as many instructions on four."""
-
-
-def is_fused(node: Node) -> bool:
-    """Whether every kernel that needs the node computes it."""
-    return isinstance(op_of(node).form, Pointwise | View | Factory | Random)
-
-
-def is_shift(node: Node) -> bool:
-    """Whether a view has elements at another index than its operand, or of several operands."""
-    form = op_of(node).form
-    if not isinstance(form, View):
-        return False
-    operand = node.args[0]
-    if form.alias is None or not isinstance(operand, Value):
-        return True
-    return hint(node.out.tensor.numel) < hint(operand.tensor.numel)
-
-
-def _is_pieced(node: Node) -> bool:
-    form = op_of(node).form
-    return isinstance(form, View) and form.pieces
-
-
-def instructions_of(node: Node) -> int:
-    """Instructions of one element, about."""
-    form = op_of(node).form
-    if isinstance(form, View):
-        return MOVED if is_shift(node) else 0
-    if isinstance(form, Factory):
-        return POSITION
-    if isinstance(form, Random):
-        return DRAWN
-    assert isinstance(form, Pointwise)
-    last = node.args[-1] if node.args else None
-    if isinstance(last, Const) and any(last.value == number for number, _ in form.constants):
-        return SPECIAL_CASE
-    widest = max(v.dtype.info.bytes for v in (node.out, *node.operands()))
-    return form.instructions * (WIDE if widest > 4 else 1)
+from ...access.rough_instructions import is_fused, is_shift
 
 
 @dataclass(frozen=True)
@@ -128,3 +76,8 @@ def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) 
                 at_index.setdefault(operand, {})[hint(each)] = each
     used.update((value, total(value)) for value in fusion.inputs if value.is_tensor)
     return Computed(used, frozenset(kept))
+
+
+def _is_pieced(node: Node) -> bool:
+    form = op_of(node).form
+    return isinstance(form, View) and form.pieces

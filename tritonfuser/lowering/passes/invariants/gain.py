@@ -11,10 +11,6 @@ from dataclasses import dataclass
 
 from ....device import LEAST_KERNEL_S, DeviceProperties
 
-LOAD_INSTRUCTIONS = 3
-"""Instructions of an element that is loaded: its share of a vector's address and load, the cast,
-and the digits of its index."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balance:
@@ -50,12 +46,3 @@ def gain(balance: Balance, device: DeviceProperties) -> float:
 def _seconds(moved: int, instructions: int, device: DeviceProperties) -> float:
     """Of memory or of the instructions, whichever takes longer."""
     return max(moved / device.bandwidth_bytes_per_s, instructions / device.instructions_per_s)
-
-
-def load_instructions(item_bytes: int) -> int:
-    """Instructions that a load of an element from the L2 cache takes the time of.
-
-    A multiprocessor loads 64 bytes a cycle from it and starts 128 instructions, so a byte takes as
-    long as two.
-    """
-    return LOAD_INSTRUCTIONS + 2 * item_bytes

@@ -16,13 +16,14 @@ from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import View
 from ....symbolic.choices import choose, env_among
 from ....symbolic.sizes import hint
+from ...access.rough_instructions import is_fused, load_instructions
 from ..redundant_nodes import drop_dead
 from ..substitution import Substitution, next_free, rebuilt
 from .areas import areas_of
 from .candidates import candidates
-from .counts import computed, is_fused
+from .counts import computed
 from .exact_dtypes import narrowed
-from .gain import Balance, gain, load_instructions
+from .gain import Balance, gain
 
 
 def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ...]:
