@@ -131,3 +131,16 @@ def test_attention_backward_takes_none_for_its_options():
 
     for mine, plain in zip(grads(None, None), grads(0.0, False), strict=True):
         assert torch.equal(mine, plain)
+
+
+@pytest.mark.parametrize("number", [2.5, 2.0, True, None])
+def test_counts_are_integers_whether_constant_or_not(number):
+    """A constant of another dtype was cut to an integer; one of a run was refused."""
+    with FusionDefinition() as fd:
+        t = fd.define_tensor([-1, -1], contiguity=True)
+        count = fd.define_scalar(D.Double) if number is None else fd.define_scalar(number)
+        with pytest.raises(RuntimeError, match="length must be integer"):
+            fd.ops.iota(count)
+        with pytest.raises(RuntimeError, match="expected an integer k"):
+            fd.ops.topk(t, count, 0)
+        fd.add_output(fd.ops.relu(t))

@@ -358,6 +358,11 @@ def _bool(value: Any) -> Any:
     return bool(value) if isinstance(value, int | np.bool_) else _WRONG
 
 
+def _count(value: Any) -> Any:
+    """A number of elements. The op refuses a scalar of another dtype, constant or not."""
+    return value if isinstance(value, Const) else _extent(value)
+
+
 def _extent(value: Any) -> Any:
     found = _scalar(value)
     if not isinstance(found, Const) or is_integer(found.value):
@@ -389,7 +394,7 @@ _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.SCALAR: _scalar,
     Kind.VALUE: lambda value: value if isinstance(value, Value | Const) else _WRONG,
     Kind.TENSORS: _list_of(_tensor),
-    Kind.EXTENT: _extent,
+    Kind.EXTENT: _count,
     Kind.EXTENTS: _list_of(_extent),
     Kind.INT: _int,
     Kind.INTS: _list_of(_int),
