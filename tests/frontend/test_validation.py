@@ -115,6 +115,17 @@ def test_complex_quotients_that_torch_rounds_otherwise():
     assert limit(fd, [x]).max() < 1e-14
 
 
+def test_products_in_double_depend_on_their_order():
+    x = torch.linspace(0.3, 3.1, 60, dtype=torch.float64).reshape(3, 20)
+    with FusionDefinition() as fd:
+        a = fd.from_pytorch(x)
+        fd.add_output(fd.ops.prod(a, [1]))
+        fd.add_output(fd.ops.prod(fd.ops.floor(a), [1]))
+    found = [limit(fd, [x], place) for place in (0, 1)]
+    assert (found[0] > 0).all() and not found[1].any()
+    assert (found[0] < 1e-13 * x.prod(1)).all()
+
+
 def test_sums_of_complex_infinities():
     """Torch on a CPU adds 1+0j times the second operand, in which an infinity makes nan."""
     x = torch.tensor([complex(-math.inf, 0), complex(1, math.inf), 1j])

@@ -71,6 +71,17 @@ def smallest(dtype: DataType) -> float:
     return torch.finfo(found).smallest_normal
 
 
+def shows_no_rounding(center: torch.Tensor, dtype: DataType) -> torch.Tensor:
+    """Where a result that is computed in float64 fits a dtype, so that nothing was rounded.
+
+    In Double what is lost is not seen, since the center is rounded as well. There a result is taken
+    for exact that needs no more bits than Float has.
+    """
+    target = torch.float32 if dtype is DataType.Double else dtype.info.torch
+    assert target is not None
+    return center.to(target).double() == center
+
+
 def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Absolute differences in float64; inf where only one is nan or they are infinitely apart."""
     same = (one == other) | (one.isnan() & other.isnan())

@@ -25,6 +25,7 @@ from .bounded import (
     overflowed,
     rounded,
     roundoff,
+    shows_no_rounding,
     smallest,
 )
 
@@ -150,12 +151,8 @@ def _with_own_error(given: Bounded, computed: DataType, accuracy: Accuracy) -> B
 
 
 def _doubly_rounded(given: Bounded, unit: float) -> torch.Tensor:
-    """The bound of a result in Double, whose center is rounded as well: what is lost is not seen.
-
-    Torch may get there by other steps, as in complex quotients, or by fewer roundings. A result
-    that needs no more bits than Float has is taken for exact if its operands are.
-    """
+    """The bound of a result in Double, to which the reference may have come by other steps."""
     error = (magnitude(given.center) + given.bound) * unit
-    short = given.center.float().double() == given.center
-    known = short & (given.bound == 0) | ~given.center.isfinite()
+    whole = shows_no_rounding(given.center, DataType.Double)
+    known = whole & (given.bound == 0) | ~given.center.isfinite()
     return torch.where(known, given.bound, given.bound + error)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 
 from ....dtypes import DataType
-from .bounded import Bounded, distance, magnitude, overflowed, roundoff, smallest
+from .bounded import Bounded, distance, magnitude, overflowed, roundoff, shows_no_rounding, smallest
 
 TILE = 64
 """Elements of a sum at least that a kernel adds in pairs before it adds them to the others."""
@@ -67,7 +67,7 @@ def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> 
     grown = along(given.center.abs() + given.bound)
     target = computed.info.torch
     assert target is not None
-    whole = center.to(target).double() == center
+    whole = shows_no_rounding(center, computed)
     own = count * roundoff(computed) * grown.nan_to_num(nan=0.0, posinf=0.0)
     own = torch.where(whole & (grown == size), 0.0, own)
     bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
