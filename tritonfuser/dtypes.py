@@ -49,6 +49,9 @@ class DataType(Enum):
 
     __str__ = __repr__
 
+    # Members are one of a kind: by identity, and in C.
+    __hash__ = object.__hash__
+
     @property
     def info(self) -> DTypeInfo:
         return _INFO[self]

@@ -142,7 +142,8 @@ class Value:
     type: Type
 
     def __hash__(self) -> int:
-        return self.index * 2 + isinstance(self.type, TensorType)
+        # By the class itself: values are keys all over, and a call of ``isinstance`` is half of it.
+        return self.index * 2 + (type(self.type) is TensorType)
 
     @property
     def name(self) -> str:
@@ -154,7 +155,7 @@ class Value:
 
     @property
     def is_tensor(self) -> bool:
-        return isinstance(self.type, TensorType)
+        return type(self.type) is TensorType
 
     @property
     def tensor(self) -> TensorType:
@@ -248,9 +249,10 @@ class Node:
     def operands(self) -> Iterator[Value]:
         """The values among the arguments, in order."""
         for arg in self.args:
-            for item in arg if isinstance(arg, tuple) else (arg,):
-                if isinstance(item, Value):
-                    yield item
+            if type(arg) is Value:
+                yield arg
+            elif isinstance(arg, tuple):
+                yield from (item for item in arg if isinstance(item, Value))
 
 
 @dataclass(frozen=True, slots=True)

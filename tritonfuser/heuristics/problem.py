@@ -96,14 +96,13 @@ class Stream:
     x_steps: tuple[int | None, ...] = ()
     legs: tuple[Leg, ...] = ()
 
-    def sizes(self) -> Iterator[int]:
+    def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
-        yield from (self.contiguous_run, self.total_bytes)
-        for step in (self.x_stride, self.r_stride, *self.x_steps):
-            if step is not None:
-                yield step
+        steps = (self.x_stride, self.r_stride, *self.x_steps)
+        found = [self.contiguous_run, self.total_bytes, *[n for n in steps if n is not None]]
         for leg in self.legs:
-            yield from (leg.div, leg.extent, leg.step)
+            found += leg.div, leg.extent, leg.step
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -262,15 +261,15 @@ class Problem:
     core: Core | None = None
     device: DeviceProperties
 
-    def sizes(self) -> Iterator[int]:
+    def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
-        yield from (self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing)
-        yield from self.axes
-        yield from self.rows
+        found = [self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing]
+        found += self.axes + self.rows
         for stream in self.streams:
-            yield from stream.sizes()
+            found += stream.sizes()
         if self.core is not None:
-            yield from self.core.sizes()
+            found += self.core.sizes()
+        return found
 
     @property
     def on_cpu(self) -> bool:

@@ -278,7 +278,8 @@ def integer(value: Any) -> int:
 
 def sizes_among(*values: int) -> list[Size]:
     """Those of some numbers that are sizes."""
-    return [cast(Size, value) for value in values if is_size(value)]
+    found: tuple[object, ...] = values
+    return [value for value in found if type(value) is Size]
 
 
 def polynomial(value: int, env: ShapeEnv) -> Polynomial:

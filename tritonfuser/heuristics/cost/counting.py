@@ -19,6 +19,7 @@ from ..params import (
 from ..problem import ElementWork, Problem
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
+from .registers import LoadedAtOnce
 from .tiles import KernelTile, tile_of
 from .traffic import Streams, Traffic
 
@@ -41,10 +42,15 @@ class Counting:
         self._is_flat = float(not problem.reduction_depth and not columns and not problem.scans)
         self._accumulators = _accumulators(problem, work)
         self._inner = problem.inner
+        self._last: tuple[KernelParams, KernelTile] | None = None
 
     @cached_property
     def _streams(self) -> Streams:
         return Streams(self._problem)
+
+    @cached_property
+    def _loaded(self) -> LoadedAtOnce:
+        return LoadedAtOnce(self._problem)
 
     @cached_property
     def _flat_streams(self) -> FlatStreams:
@@ -52,7 +58,7 @@ class Counting:
 
     def held(self, params: KernelParams) -> Held:
         """What a thread of the kernel of these params holds at least."""
-        tile = tile_of(self._problem, params)
+        tile = self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
         return Held(
             elements=max(tile.x * tile.r / threads, 1.0),
@@ -67,9 +73,14 @@ class Counting:
             is_flat=self._is_flat,
         )
 
+    def most_registers(self, params: KernelParams, wanted: float) -> float:
+        """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``."""
+        threads = params.num_warps * self._problem.device.warp_size
+        return self._loaded.most(self._tile(params), threads, wanted)
+
     def counts(self, params: KernelParams) -> Counts:
         """What the kernel of these params counts."""
-        work, tile = self._work, tile_of(self._problem, params)
+        work, tile = self._work, self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
         traffic, vain = self._traffic(params, tile, threads)
         size = tile.x * tile.r
@@ -111,6 +122,16 @@ class Counting:
             waiting_s=_waiting(params, tile.steps),
         )
 
+    def _tile(self, params: KernelParams) -> KernelTile:
+        """That of params, which are asked about several times in turn."""
+        if self._last is None or self._last[0] is not params:
+            self._last = params, tile_of(self._problem, params)
+        return self._last[1]
+
+    def _is_flat_tile(self, params: KernelParams) -> bool:
+        """Whether tiles run over the axes of a problem without rows."""
+        return bool(self._problem.axes) and isinstance(params, PointwiseParams | TransposeParams)
+
     def _instructions(self, tile: KernelTile) -> float:
         """Of an element in all passes."""
         work = self._work
@@ -125,7 +146,7 @@ class Counting:
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches in vain."""
-        if not self._problem.axes or not isinstance(params, PointwiseParams | TransposeParams):
+        if not self._is_flat_tile(params):
             return self._streams.traffic(params, tile, threads), 0.0
         found = self._flat_streams.traffic(params, tile.programs, threads)
         touched = Traffic(

@@ -55,10 +55,10 @@ class _Tensor(NamedTuple):
     """A tensor, as far as no params change it, and how many times it is there."""
 
     stream: Stream
-    item: int
     times: int
     legs: Legs
     lane: float
+    axes: frozenset[int]
 
 
 class _Access(NamedTuple):
@@ -70,19 +70,24 @@ class _Access(NamedTuple):
     wide: int
 
 
-def sides_of(problem: Problem, params: KernelParams) -> tuple[Side, ...]:
-    """The sides of a flat kernel's tile, the one of its loads along x first."""
-    every = range(len(problem.axes))
-    block_x = getattr(params, "block_x", 1)
-    if not isinstance(params, TransposeParams):
-        return (Side(tuple(every), block_x),)
-    others = tuple(place for place in every if place not in problem.across)
-    return Side(others, block_x), Side(problem.across, params.block_y)
+class Axes:
+    """The axes of a flat problem, and those along each side of its tiles."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._every = tuple(range(len(problem.axes)))
+        self._across = problem.across
+        self._others = tuple(place for place in self._every if place not in problem.across)
+
+    def sides(self, params: KernelParams) -> tuple[Side, ...]:
+        """The sides of a flat kernel's tile, the one of its loads along x first."""
+        if isinstance(params, TransposeParams):
+            return Side(self._others, params.block_x), Side(self._across, params.block_y)
+        return (Side(self._every, getattr(params, "block_x", 1)),)
 
 
 def flat_tile(problem: Problem, params: KernelParams) -> Tile:
     """Positions along each axis that a program has."""
-    return tile_over(problem.axes, sides_of(problem, params))
+    return tile_over(problem.axes, Axes(problem).sides(params))
 
 
 class FlatStreams:
@@ -93,19 +98,19 @@ class FlatStreams:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self._problem, self._axes = problem, Axes(problem)
         self._total = sum(s.total_bytes for s in problem.streams)
         self._tensors = [
-            _Tensor(stream, stream.item_bytes, times, Legs(stream), _lane(problem, stream))
+            _Tensor(stream, times, Legs(stream), _lane(problem, stream), _axes(stream))
             for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[object, ...], tuple[float, ...]] = {}
         self._accesses: dict[tuple[int, ...], list[_Access]] = {}
-        self._lines: dict[tuple[object, ...], float] = {}
+        self._warps: dict[tuple[object, ...], tuple[float, float]] = {}
 
     def traffic(self, params: KernelParams, programs: int, threads: int) -> FlatTraffic:
         """Those of a program."""
-        sides = sides_of(self._problem, params)
+        sides, crosses = self._axes.sides(params), bool(self._problem.across)
         y_first = getattr(params, "first", "") == "y"
         key = (sides, y_first, programs)
         if key not in self._tiles:
@@ -114,12 +119,12 @@ class FlatStreams:
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = accesses = addresses = 0.0
         for number, access in enumerate(self._loads(sides, limit, threads)):
-            tensor = self._tensors[number]
-            count, times = self._count(tensor, sides, access.width), tensor.times
-            accesses += count * times
-            if self._problem.across and not tensor.stream.is_store:
-                addresses += count * times * NVIDIA_WARP_SIZE / threads
-            lines += count * self._lines_of(number, sides, access) * times
+            tensor, (warps, touched) = self._tensors[number], self._of_warps(number, sides, access)
+            count = max(warps / access.width, 1.0)
+            accesses += count * tensor.times
+            if crosses and not tensor.stream.is_store:
+                addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
+            lines += count * touched * tensor.times
         return FlatTraffic(loaded, stored, sectors, lines, accesses, addresses, vain)
 
     def _touched(self, sides: tuple[Side, ...], y_first: bool, programs: int) -> tuple[float, ...]:
@@ -127,9 +132,9 @@ class FlatStreams:
         tile = tile_over(self._problem.axes, sides)
         order = sides[::-1] if y_first else sides
         loaded = stored = sectors = vain = 0.0
-        for stream, item, times, legs, _ in self._tensors:
+        for stream, times, legs, _, _ in self._tensors:
             found = legs.footprint(tile)
-            moved = found.elements * item * times
+            moved = found.elements * stream.item_bytes * times
             if stream.is_store:
                 stored += moved
             else:
@@ -165,30 +170,28 @@ class FlatStreams:
             found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
         return found
 
-    def _count(self, tensor: _Tensor, sides: tuple[Side, ...], width: int) -> float:
-        """Loads of all warps of a program."""
-        blocks = prod(side.block for side in sides if _varies(tensor.stream, side))
-        return max(blocks / tensor.lane / (NVIDIA_WARP_SIZE * width), 1.0)
-
-    def _lines_of(self, number: int, sides: tuple[Side, ...], access: _Access) -> float:
-        """Lines that a load of a warp touches.
+    def _of_warps(
+        self, number: int, sides: tuple[Side, ...], access: _Access
+    ) -> tuple[float, float]:
+        """Warps that a program has for an element each, and the lines that a load of one touches.
 
         Threads with more neighbours than the load is wide load them one after another, so that
         those of a load are apart.
         """
         key = (number, sides, access.place, access.wide)
-        if key not in self._lines:
-            along = NVIDIA_WARP_SIZE * access.wide
+        if key not in self._warps:
+            tensor, along = self._tensors[number], NVIDIA_WARP_SIZE * access.wide
             rest = max(along / sides[access.place].block, 1.0)
             warp = [
                 (side.places, min(along, side.block) if p == access.place else rest)
                 for p, side in enumerate(sides)
             ]
-            tensor, tile = self._tensors[number], tile_over(self._problem.axes, warp)
-            found = tensor.legs.footprint(tile, CACHE_LINE_BYTES)
+            found = tensor.legs.footprint(tile_over(self._problem.axes, warp), CACHE_LINE_BYTES)
             lines = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
-            self._lines[key] = min(lines, NVIDIA_WARP_SIZE)
-        return self._lines[key]
+            blocks = prod(side.block for side in sides if not tensor.axes.isdisjoint(side.places))
+            warps = blocks / tensor.lane / NVIDIA_WARP_SIZE
+            self._warps[key] = warps, min(lines, NVIDIA_WARP_SIZE)
+        return self._warps[key]
 
     def _share_lost(self, stream: Stream, sides: tuple[Side, ...], tile: Tile) -> float:
         """Share of the other elements of fetched sectors that the L2 cache loses before their use.
@@ -222,8 +225,8 @@ def _widths(
     return [0 if run == 1 else vector_elements(stream, run, most) for run in runs]
 
 
-def _varies(stream: Stream, side: Side) -> bool:
-    return any(leg.axis in side.places for leg in stream.legs)
+def _axes(stream: Stream) -> frozenset[int]:
+    return frozenset(leg.axis for leg in stream.legs)
 
 
 def _lane(problem: Problem, stream: Stream) -> float:

@@ -51,6 +51,8 @@ def tile_over(
     for places, count in sides:
         left = float(count)
         for place in reversed(places):
+            if left <= 1:
+                break
             found[place] = max(min(left, float(extents[place])), 1.0)
             left /= found[place]
     return tuple(found)
@@ -82,11 +84,11 @@ class Legs:
             Bytes of the pieces that memory is moved in.
         """
         gap = granule // self._item
-        runs, span, elements, is_even = 1.0, 1.0, 1.0, True
+        runs, span, elements = 1.0, 1.0, 1.0
         for axis, div, extent, step in self._legs:
-            count = min(extent, max(tile[axis] / div, 1.0))
-            if step >= gap and step % gap:
-                is_even = False
+            count = tile[axis] / div
+            if count > extent:
+                count = extent
             if count <= 1:
                 continue
             elements *= count
@@ -98,8 +100,15 @@ class Legs:
         most = 1.0
         for axis in self._axes:
             most *= tile[axis]
-        elements, runs = min(elements, most), min(runs, most)
-        return Footprint(elements, runs, min(span, gap * elements / runs), is_even)
+        if elements > most:
+            elements = most
+        if runs > most:
+            runs = most
+        return Footprint(elements, runs, min(span, gap * elements / runs), self._is_even(gap))
+
+    def _is_even(self, gap: int) -> bool:
+        """Whether all steps that are not smaller than pieces of memory are whole pieces."""
+        return not any(step >= gap and step % gap for *_, step in self._legs)
 
 
 def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
@@ -110,8 +119,9 @@ def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footpr
 def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
     """Bytes of the sectors, or of other pieces of ``granule`` bytes, that a footprint is in."""
     run = max(found.span, 1.0) * stream.item_bytes
-    pieces = float(ceil(run / granule))
-    if not found.is_even or granule > SECTOR_BYTES:
+    if found.is_even and granule <= SECTOR_BYTES:
+        pieces = float(ceil(run / granule))
+    else:
         pieces = (run + granule - stream.item_bytes) / granule
     return found.runs * max(pieces, 1.0) * granule
 

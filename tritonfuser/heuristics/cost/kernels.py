@@ -32,6 +32,10 @@ class Times:
         """Registers that a thread wants at least, however threads lie along memory."""
         return float(wanted_registers(self._counting(params).held(params), self._constants))
 
+    def most_registers(self, params: KernelParams, wanted: float) -> float:
+        """The same with all loads of a step begun at once: see ``LoadedAtOnce``."""
+        return self._counting(params).most_registers(params, wanted)
+
     def _counting(self, params: KernelParams) -> Counting:
         """That of the order in which the axes are."""
         order = getattr(params, "axes", ()), getattr(params, "across", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
-from .tiles import tile_of
+from .tiles import KernelTile, tile_of
 from .traffic import is_linear
 
 WORD_BYTES = 4
@@ -24,7 +24,6 @@ class LoadedAtOnce:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
         self._loads: list[tuple[int, bool, bool]] = []
         for stream in problem.streams:
             if not stream.is_store:
@@ -32,7 +31,7 @@ class LoadedAtOnce:
                 words += 0 if is_linear(problem, stream) else ADDRESS_WORDS
                 self._loads.append((words, stream.along_x, stream.along_r))
 
-    def most(self, params: KernelParams, wanted: float) -> float:
+    def most(self, tile: KernelTile, threads: int, wanted: float) -> float:
         """Registers at most.
 
         Parameters
@@ -40,8 +39,6 @@ class LoadedAtOnce:
         wanted : float
             What most kernels take (``KernelTime.registers``).
         """
-        tile = tile_of(self._problem, params)
-        threads = params.num_warps * self._problem.device.warp_size
         elements = max(tile.x * tile.r / threads, 1.0)
         loaded = 0.0
         for words, along_x, along_r in self._loads:
@@ -52,4 +49,5 @@ class LoadedAtOnce:
 
 def most_registers(problem: Problem, params: KernelParams, wanted: float) -> float:
     """Those of one kernel: see ``LoadedAtOnce``."""
-    return LoadedAtOnce(problem).most(params, wanted)
+    threads = params.num_warps * problem.device.warp_size
+    return LoadedAtOnce(problem).most(tile_of(problem, params), threads, wanted)

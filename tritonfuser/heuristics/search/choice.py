@@ -22,7 +22,7 @@ from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
-from .warps import Kernels, has_many_warps, spread_over_warps
+from .warps import Kernels, are_many_warps, spread_over_warps
 
 GAIN = 0.7
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
@@ -150,7 +150,8 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
         best = beside
     if best is None:
         return None
-    alike = (each for each, time in found.items() if kernels.is_alike(time, found[best]))
+    least = found[best].seconds
+    alike = (each for each, time in found.items() if kernels.are_alike(time.seconds, least))
     nearest = min(alike, key=lambda p: (_distance(p, rules), found[p].seconds))
     return nearest, found[nearest]
 
@@ -181,7 +182,7 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
 
 def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
     """The time of a kernel. None where its registers or its shared memory may not suffice."""
-    if not isinstance(params, KernelParams) or has_many_warps(params):
+    if not isinstance(params, KernelParams):
         return None
     if params.num_stages > 1:
         tile = tile_of(kernels.problem, params)
@@ -211,7 +212,18 @@ def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
         kept = [a for a in kept if _agrees(a, rules)]
-    return replace(space, alternatives=tuple(kept))
+    return replace(space, alternatives=tuple(_of_few_warps(a) for a in kept))
+
+
+def _of_few_warps(alternative: Alternative) -> Alternative:
+    """The same with as many warps as registers are estimated for."""
+    choices = tuple(
+        replace(c, values=tuple(v for v in c.values if not are_many_warps(*v)))
+        if c.fields == ("num_warps",)
+        else c
+        for c in alternative.choices
+    )
+    return replace(alternative, choices=choices)
 
 
 def _is_ordered(alternative: Alternative) -> bool:

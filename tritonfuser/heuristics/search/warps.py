@@ -7,7 +7,6 @@ from ..cost.constants import constants_of
 from ..cost.counting import register_limit
 from ..cost.kernels import Times
 from ..cost.model import KernelTime, may_exceed
-from ..cost.registers import LoadedAtOnce
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
@@ -32,7 +31,6 @@ class Kernels:
         self.launch_s = constants_of(problem.device).launch_s
         self._times = Times(problem, work)
         self._found: dict[HeuristicParams, KernelTime | None] = {}
-        self._loaded = LoadedAtOnce(problem)
 
     def time(self, params: HeuristicParams) -> KernelTime | None:
         """The time of a kernel. None where none runs, and in the interpreter."""
@@ -43,23 +41,22 @@ class Kernels:
     def may_run_out(self, params: KernelParams, time: KernelTime) -> bool:
         """Whether the registers may not suffice, by what most kernels of such params take or with
         all loads of a step begun at once."""
-        most = self._loaded.most(params, time.registers)
+        most = self._times.most_registers(params, time.registers)
         return time.may_spill or may_exceed(most, time.register_limit)
 
     def must_run_out(self, params: KernelParams) -> bool:
         """Whether ``may_run_out`` is true of any time: what a thread holds is enough to say so."""
-        most = self._loaded.most(params, self._times.least_registers(params))
+        most = self._times.most_registers(params, self._times.least_registers(params))
         return may_exceed(most, register_limit(self.problem.device, params))
 
-    def is_alike(self, time: KernelTime, other: KernelTime) -> bool:
-        """Whether one kernel takes no longer than another by more than the model can tell."""
-        launch = self.launch_s
-        return bool(time.seconds + launch <= ALIKE * (other.seconds + launch))
+    def are_alike(self, seconds: float, others: float) -> bool:
+        """Whether a kernel takes no longer than another by more than the model can tell."""
+        return seconds + self.launch_s <= ALIKE * (others + self.launch_s)
 
 
-def has_many_warps(params: KernelParams) -> bool:
-    """Whether a program has more warps than registers are estimated for."""
-    return params.num_warps > MOST_WARPS
+def are_many_warps(warps: int) -> bool:
+    """Whether they are more than registers of a thread are estimated for."""
+    return warps > MOST_WARPS
 
 
 def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicParams:
@@ -82,7 +79,7 @@ def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
         now = None if more is None else kernels.time(more)
         if first is None or now is None or more is None:
             break
-        if not kernels.is_alike(now, first):
+        if not kernels.are_alike(now.seconds, first.seconds):
             break
         params = more
     return params
@@ -104,4 +101,4 @@ def _has_more_room(problem: Problem, params: KernelParams) -> bool:
     device = problem.device
     full = params.num_warps * device.warp_size * MAX_REGISTERS_PER_THREAD > device.registers_per_sm
     keeps = problem.outer_members > 0 or tile_of(problem, params).keeps_rows
-    return not has_many_warps(params) and not (full and keeps)
+    return not are_many_warps(params.num_warps) and not (full and keeps)
