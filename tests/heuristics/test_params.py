@@ -19,12 +19,14 @@ from tritonfuser.heuristics.params import (
     HeuristicParams,
     InnerOuterPersistentParams,
     InnerPersistentParams,
+    KernelParams,
     MatmulParams,
     NoOpParams,
     PointwiseParams,
     TransposeParams,
 )
 from tritonfuser.heuristics.plain_data.codec import decode, encode
+from tritonfuser.heuristics.product import Product
 
 SCHEDULERS = {
     "no_op",
@@ -306,3 +308,25 @@ def test_nested_errors_name_the_place(path, bad, message):
 def test_what_is_no_plain_data():
     with pytest.raises(ParamsError, match="cannot be written as plain data"):
         encode((1, object()))
+
+
+@given(any_params())
+def test_params_answer_what_other_rooms_ask(params):
+    assert params.has_kernel is isinstance(params, KernelParams)
+    assert params.row_parts == (params.parts if params.loops_over_rows else 1)
+    if params.has_kernel:
+        assert params.tile_sides == 1 + isinstance(params, TransposeParams | MatmulParams)
+        lone = params.tile_sides > 1 or params.loops_over_rows
+        assert params.positions == (1 if lone else params.block_x)
+
+
+def test_a_product_says_how_its_epilogue_cuts_columns():
+    params = MatmulParams(block_m=64, block_n=128, block_k=32)
+    product = Product(batch=1, m=512, n=1024, k=256)
+    assert product.why_not_params(params) is None
+    reduced = replace(product, reduced_columns=64)
+    reason, hint = reduced.why_not_params(params)
+    assert "reduces 64 columns at a time of 1024" in reason
+    assert hint == "block_n=64 with parts=1, or block_n=128 with parts=2."
+    assert reduced.why_not_params(replace(params, parts=2)) is None
+    assert replace(params, num_stages=3).waiting_bytes == 2 * (64 + 128) * 32 * 2

@@ -9,18 +9,18 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import record
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Fusion, Value
-from tritonfuser.lowering.access.atomic_axes import AxisMap
+from tritonfuser.lowering.access.atomic_axes import AtomicAxes
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.simplify import simplify
 
 
-def mapped(body, *inputs) -> tuple[AxisMap, Fusion, list[Value]]:
+def mapped(body, *inputs) -> tuple[AtomicAxes, Fusion, list[Value]]:
     ir = record(body, inputs).fusion.ir
     fusion = simplify(concretize(ir, signature(ir, inputs, torch.device("cpu"))))
-    return AxisMap(fusion), fusion, [out.value for out in fusion.outputs]
+    return AtomicAxes(fusion), fusion, [out.value for out in fusion.outputs]
 
 
-def extents(axes: AxisMap, value: Value) -> list[list[int]]:
+def extents(axes: AtomicAxes, value: Value) -> list[list[int]]:
     return [[axes.extent(atom) for atom in dim] for dim in axes.atoms(value)]
 
 

@@ -39,7 +39,7 @@ from ...symbolic.queries import (
 Atoms = tuple[int, ...]
 
 
-class AxisMap:
+class AtomicAxes:
     """The atomic axes ("atoms") of every dim of every tensor of a concrete fusion.
 
     A union-find structure over atoms; an atom that was split stands for its two parts.

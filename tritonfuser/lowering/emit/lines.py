@@ -69,7 +69,7 @@ class Beyond(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class MaskedOut:
     """What a value is where masks do not hold.
 
     Attributes
@@ -103,7 +103,7 @@ class Name:
         Whether it is a number written out.
     held : DataType or None
         A narrower dtype that holds its numbers exactly.
-    outside : Outside or None
+    outside : MaskedOut or None
         What it is where masks do not hold, as far as that is known.
     """
 
@@ -112,4 +112,4 @@ class Name:
     dims: frozenset[str] = frozenset()
     literal: bool = False
     held: DataType | None = None
-    outside: Outside | None = None
+    outside: MaskedOut | None = None

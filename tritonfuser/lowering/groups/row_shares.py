@@ -9,12 +9,12 @@ from ...ops.builder import as_call
 from ...ops.table import Reduction
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
-from ..access.atomic_axes import AxisMap
+from ..access.atomic_axes import AtomicAxes
 from ..passes.constant_folding import neutral
 from ..segments import Member, Share
 
 
-def in_shares(fusion: Fusion, axes: AxisMap, node: Node) -> Member | None:
+def in_shares(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member | None:
     """A reduction of padded parts as one of the rows that are there, or None.
 
     ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ....dtypes import EIGHT_BIT_FLOATS, Category, DataType
-from ..lines import Beyond, Line, Name, Outside
+from ..lines import Beyond, Line, MaskedOut, Name
 
 ZERO = ("0", "0.0", "False")
 """Zero of some dtype, as text: all bits are zero, and any cast keeps it."""
@@ -57,7 +57,7 @@ class MaskedLoads:
             The tiles whose masks the load has.
         """
         self._loads[name.text] = _Load(lines, lines[-1], name.dtype)
-        return replace(name, outside=Outside(frozenset((name.text,)), masks, Beyond.LOADED))
+        return replace(name, outside=MaskedOut(frozenset((name.text,)), masks, Beyond.LOADED))
 
     def gives(self, name: Name, tile: str, identity: str, dtype: DataType) -> bool:
         """Whether a value is ``identity`` outside of a tile's mask; loads are made to give it.
@@ -115,7 +115,7 @@ def _give(load: _Load, other: str) -> bool:
     return True
 
 
-def after_cast(name: Name, dtype: DataType) -> Outside | None:
+def after_cast(name: Name, dtype: DataType) -> MaskedOut | None:
     """What a value is outside of masks when it is cast: zero, or of floats what it was."""
     outside = name.outside
     if outside is None or name.dtype is dtype:
@@ -125,7 +125,7 @@ def after_cast(name: Name, dtype: DataType) -> Outside | None:
     return replace(outside, value=Beyond.ZERO) if outside.value in _ZERO_OF_ZEROS else None
 
 
-def after_op(template: str, names: dict[str, Name]) -> Outside | None:
+def after_op(template: str, names: dict[str, Name]) -> MaskedOut | None:
     """What an expression is outside of the masks of all its operands, as far as that is known."""
     if template == "exp_below({x})":
         outside = names["x"].outside
@@ -136,7 +136,7 @@ def after_op(template: str, names: dict[str, Name]) -> Outside | None:
     return _after_sum_or_product(template, names)
 
 
-def _after_shift(value: Name, by: Name) -> Outside | None:
+def _after_shift(value: Name, by: Name) -> MaskedOut | None:
     """What a value less a number of its row is: below the largest of the row it is -inf.
 
     So it is where a load gives -inf, and all of a row is NaN where its largest is -inf or NaN. Of a
@@ -146,10 +146,10 @@ def _after_shift(value: Name, by: Name) -> Outside | None:
     if outside is None or outside.value not in _AS_LOADED or not _is_wide_float(value.dtype):
         return None
     masks = outside.masks - by.dims
-    return Outside(outside.loads, masks, Beyond.DIFFERENCE) if masks else None
+    return MaskedOut(outside.loads, masks, Beyond.DIFFERENCE) if masks else None
 
 
-def _after_sum_or_product(template: str, names: dict[str, Name]) -> Outside | None:
+def _after_sum_or_product(template: str, names: dict[str, Name]) -> MaskedOut | None:
     """Zero of zeros; of a number times a positive one an infinity of an infinity too."""
     if not _OF_ZEROS.fullmatch(template):
         return None
@@ -178,7 +178,7 @@ def _is_positive(text: str) -> bool:
     return torch.finfo(torch.float32).tiny <= number < math.inf
 
 
-def _joined(found: Sequence[Outside]) -> Outside:
+def _joined(found: Sequence[MaskedOut]) -> MaskedOut:
     loads = frozenset[str]().union(*(outside.loads for outside in found))
     masks = frozenset.intersection(*(outside.masks for outside in found))
-    return Outside(loads, masks, Beyond.ZERO)
+    return MaskedOut(loads, masks, Beyond.ZERO)
