@@ -75,8 +75,13 @@ class Stream:
     contiguous_run : int
         Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
         of them are.
+    x_same : int
+        Neighbouring positions of x that have the same element.
     total_bytes : int
         Bytes of all its elements.
+    known_bytes : int
+        Those of them that another load of the kernel has, at places so near that the L1 cache
+        still has them.
     x_steps : tuple of int or None
         Of a kernel with rows, ``x_stride`` for each axis of ``Problem.order``.
     legs : tuple of Leg
@@ -92,14 +97,27 @@ class Stream:
     r_stride: int | None = 1
     is_store: bool = False
     contiguous_run: int = 0
+    x_same: int = 1
     total_bytes: int = 1
+    known_bytes: int = 0
     x_steps: tuple[int | None, ...] = ()
     legs: tuple[Leg, ...] = ()
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Bytes that the L2 cache or memory is asked for."""
+        return self.total_bytes - self.known_bytes
+
+    @property
+    def fresh_share(self) -> float:
+        """The same as a share of all its bytes."""
+        return self.fetched_bytes / max(self.total_bytes, 1)
 
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         steps = (self.x_stride, self.r_stride, *self.x_steps)
-        found = [self.contiguous_run, self.total_bytes, *[n for n in steps if n is not None]]
+        found = [self.contiguous_run, self.x_same, self.total_bytes, self.known_bytes]
+        found += [n for n in steps if n is not None]
         for leg in self.legs:
             found += leg.div, leg.extent, leg.step
         return found
@@ -299,8 +317,13 @@ class Problem:
     def crossing_loses(self) -> bool:
         """Whether the sectors that such tensors take in a kernel with one row a program cost more
         than kernels with other tiles, which read all tensors once more."""
-        once = sum(s.total_bytes for s in self.streams) / self.device.bandwidth_bytes_per_s
+        once = self.moved_bytes / self.device.bandwidth_bytes_per_s
         return self.crosses and self._seconds_of_sectors(self.crossing_streams) > once
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that a kernel reads and writes, each element once."""
+        return sum(s.fetched_bytes for s in self.streams)
 
     @property
     def crossing_streams(self) -> list[Stream]:

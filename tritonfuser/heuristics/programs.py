@@ -25,7 +25,7 @@ def leaves_idle(problem: Problem, programs: int) -> bool:
 
     A kernel that moves less than ``IDLE_BYTES`` needs no more programs than it has.
     """
-    if problem.on_cpu or moved_bytes(problem) < IDLE_BYTES:
+    if problem.on_cpu or problem.moved_bytes < IDLE_BYTES:
         return False
     return share_of_bandwidth(problem, programs) < 1
 
@@ -48,11 +48,6 @@ def programs_of(problem: Problem, params: HeuristicParams) -> int:
     """Programs of a kernel of rows or columns, by its params; 1 of any other."""
     block_x = getattr(params, "block_x", 0)
     return ceil_div(problem.parallel, block_x) if block_x else 1
-
-
-def moved_bytes(problem: Problem) -> int:
-    """Bytes that a kernel reads and writes, each tensor once."""
-    return sum(s.total_bytes for s in problem.streams)
 
 
 def idle_reason(problem: Problem, programs: int) -> str:
@@ -130,7 +125,7 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
 def _last_s(facts: Finishing, made: KernelParams) -> float:
     """Seconds from the last store of the others to the end of a last program."""
     device = facts.problem.device
-    alone = moved_bytes(facts.problem) / max(facts.counters, 1)
+    alone = facts.problem.moved_bytes / max(facts.counters, 1)
     moving = alone * device.sm_count / device.bandwidth_bytes_per_s
     return ARRIVAL_S + moving + (_steps(facts, made) - 1) * STEP_S
 

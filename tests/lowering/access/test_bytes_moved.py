@@ -143,3 +143,38 @@ def test_on_a_cpu_nothing_takes_two_steps():
     body = lambda fd, x: fd.ops.sum(x, [0])  # noqa: E731
     one, two = (lowered(body, [noise(1 << 16)], CPU, two_steps=n) for n in (False, True))
     assert str(one.segmented) == str(two.segmented)
+
+
+def streams(body, *inputs):
+    (piece,) = lowered(body, list(inputs), H200).segmented.segments
+    return [s for s in piece.problem.streams if not s.is_store]
+
+
+def test_what_is_read_again_near_by_comes_from_memory_once():
+    def rotated(fd, x):
+        low, high = (fd.ops.slice(x, [0, at], [4096, at + 64], [1, 1]) for at in (0, 64))
+        turned = fd.ops.cat([fd.ops.neg(high), low], 1)
+        return fd.ops.mul(turned, fd.ops.sum(fd.ops.mul(x, turned), [1], keepdim=True))
+
+    found = streams(rotated, meta(4096, 128))
+    whole = 4096 * 128 * 4
+    assert len(found) == 3 and all(s.total_bytes == whole for s in found)
+    assert sum(s.fetched_bytes for s in found) == whole
+
+
+def test_what_is_read_again_far_away_comes_from_memory_twice():
+    def both(fd, x):
+        first, last = (fd.ops.slice(x, [at, 0], [at + 6000, 8192], [1, 1]) for at in (0, 2000))
+        return fd.ops.sum(fd.ops.mul(first, last), [1])
+
+    found = streams(both, meta(8000, 8192))
+    assert [s.known_bytes for s in found] == [0, 0]
+
+
+def test_rows_that_share_an_element_load_it_once():
+    def scaled(fd, x, w):
+        both = fd.ops.mul(x, fd.ops.broadcast(w, [False, True, False]))
+        return fd.ops.mul(both, fd.ops.sum(both, [2], keepdim=True))
+
+    found = streams(scaled, meta(512, 16, 128), meta(512, 128))
+    assert [s.x_same for s in found] == [1, 16]

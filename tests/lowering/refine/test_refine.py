@@ -67,8 +67,18 @@ def attention(fd, x, y, mask):
     return fd.ops.permute(fd.ops.div(powers, total), [0, 2, 1])
 
 
+def read_by_several(fd, *given):
+    """A sum of products, and its sums over each of its dims: kernels that run over other axes."""
+    total = None
+    for x, y in zip(given[::2], given[1::2], strict=True):
+        both = fd.ops.mul(x, y)
+        total = both if total is None else fd.ops.add(total, both)
+    return tuple(fd.ops.sum(fd.ops.sin(total), [dim]) for dim in range(3))
+
+
 CASES = {
     "a copy": (distance, lambda: [noise(12, 24, 70), crossed(12, 24, 70)]),
+    "read again": (read_by_several, lambda: [noise(32, 64, 48, seed=n) for n in range(8)]),
 }
 CASE = pytest.mark.parametrize("case", CASES)
 

@@ -35,7 +35,7 @@ class Counting:
         self._problem, self._work = problem, work
         self._columns = columns
         self._positions = problem.parallel * reduced
-        self._moved = float(sum(s.total_bytes for s in problem.streams))
+        self._moved = float(problem.moved_bytes)
         self._loads = float(sum(not s.is_store for s in problem.streams))
         self._full_loads = float(len(problem.full_loads))
         self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)
@@ -96,6 +96,7 @@ class Counting:
             valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
             moved_bytes=self._moved + vain,
             loaded_bytes=traffic.loaded_bytes,
+            fetched_bytes=traffic.fetched_bytes,
             stored_bytes=traffic.stored_bytes,
             sector_bytes=traffic.sector_bytes,
             lines=traffic.lines,
@@ -151,6 +152,7 @@ class Counting:
         found = self._flat_streams.traffic(params, tile.programs, threads)
         touched = Traffic(
             loaded_bytes=found.loaded_bytes,
+            fetched_bytes=found.fetched_bytes,
             stored_bytes=found.stored_bytes,
             sector_bytes=found.sector_bytes,
             lines=found.lines,

@@ -32,6 +32,8 @@ class Counts(NamedTuple):
         Bytes of the tensors, each element once, and of flat kernels those fetched in vain.
     loaded_bytes, stored_bytes : float
         Bytes of a tile of a program, in a step.
+    fetched_bytes : float
+        Those of the loaded ones that the L1 cache does not have.
     sector_bytes : float
         The same of whole sectors, loads and stores together.
     lines : float
@@ -88,6 +90,7 @@ class Counts(NamedTuple):
     valid: Number
     moved_bytes: Number
     loaded_bytes: Number
+    fetched_bytes: Number
     stored_bytes: Number
     sector_bytes: Number
     lines: Number

@@ -43,6 +43,7 @@ class FlatTraffic(NamedTuple):
     """What a program loads and stores, see ``Counts``; ``vain_bytes`` is of the whole kernel."""
 
     loaded_bytes: float = 0.0
+    fetched_bytes: float = 0.0
     stored_bytes: float = 0.0
     sector_bytes: float = 0.0
     lines: float = 0.0
@@ -99,7 +100,7 @@ class FlatStreams:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._axes = problem, Axes(problem)
-        self._total = sum(s.total_bytes for s in problem.streams)
+        self._total = problem.moved_bytes
         self._tensors = [
             _Tensor(stream, times, Legs(stream), _lane(problem, stream), _axes(stream))
             for stream, times in Counter(problem.streams).items()
@@ -115,7 +116,7 @@ class FlatStreams:
         key = (sides, y_first, programs)
         if key not in self._tiles:
             self._tiles[key] = self._touched(sides, y_first, programs)
-        loaded, stored, sectors, vain = self._tiles[key]
+        loaded, new, stored, sectors, vain = self._tiles[key]
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = accesses = addresses = 0.0
         for number, access in enumerate(self._loads(sides, limit, threads)):
@@ -125,13 +126,14 @@ class FlatStreams:
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
             lines += count * touched * tensor.times
-        return FlatTraffic(loaded, stored, sectors, lines, accesses, addresses, vain)
+        return FlatTraffic(loaded, new, stored, sectors, lines, accesses, addresses, vain)
 
     def _touched(self, sides: tuple[Side, ...], y_first: bool, programs: int) -> tuple[float, ...]:
-        """Bytes of a program: loaded, stored, of sectors; and those that all fetch in vain."""
+        """Bytes of a program: loaded, those that the L1 cache does not have, stored, of sectors;
+        and those that all fetch in vain."""
         tile = tile_over(self._problem.axes, sides)
         order = sides[::-1] if y_first else sides
-        loaded = stored = sectors = vain = 0.0
+        loaded = new = stored = sectors = vain = 0.0
         for stream, times, legs, _, _ in self._tensors:
             found = legs.footprint(tile)
             moved = found.elements * stream.item_bytes * times
@@ -139,13 +141,14 @@ class FlatStreams:
                 stored += moved
             else:
                 loaded += moved
-            sectors += touched_bytes(stream, found) * times
+                new += moved * stream.fresh_share
+            sectors += touched_bytes(stream, found) * times * stream.fresh_share
             pairs = legs.footprint(tile, FETCHED_BYTES)
             fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
             if fetched > 0:
                 lost = self._share_lost(stream, order, tile)
                 vain += fetched * lost * programs * (2 if stream.is_store else 1)
-        return loaded, stored, sectors, vain
+        return loaded, new, stored, sectors, vain
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""

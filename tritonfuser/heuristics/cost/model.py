@@ -141,7 +141,7 @@ def kernel_time(
     spill_bytes = 4 * spilled * n.threads * visits * n.programs * c.spill_traffic
     memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
     fabric = device.sm_count * c.sm_bytes * clock
-    busiest = on_sm * device.sm_count * (n.loaded_bytes + n.stored_bytes)
+    busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
     crossing = m.maximum(n.sector_bytes * n.programs, busiest)
     start = c.start_s + c.latency_s
     program = c.start_s + _serial(n, c, instructions * slower, visits, clock, m) + n.waiting_s
@@ -180,10 +180,10 @@ def _memory_bytes(
     n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
 ) -> Number:
     """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
-    flight = m.minimum(n.programs, resident * device.sm_count) * n.loaded_bytes * n.steps
+    flight = m.minimum(n.programs, resident * device.sm_count) * n.fetched_bytes * n.steps
     room = c.l2_share_bytes * (device.l2_bytes / _H200_L2_BYTES)
     lost = _share_lost(flight, room)
-    read = m.minimum(n.loaded_bytes * n.steps * n.programs, n.moved_bytes)
+    read = m.minimum(n.fetched_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
     vain = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
     return n.moved_bytes + lost * (n.passes - 1) * read + vain

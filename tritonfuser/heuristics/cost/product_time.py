@@ -44,7 +44,7 @@ def product_time(problem: Problem, params: HeuristicParams, work: ElementWork) -
     reached = min(tile / FULL_TILE, 1.0) ** 0.5
     sides = params.block_m * product.left_bytes + params.block_n * product.right_bytes
     fabric = device.sm_count * COPY_ENGINE_BYTES * device.clock_hz
-    moved = float(sum(s.total_bytes for s in problem.streams))
+    moved = float(problem.moved_bytes)
     resources = {
         "tensor cores": flops / (device.product_flops_per_s * reached),
         "memory": moved / (device.bandwidth_bytes_per_s * c.bandwidth),

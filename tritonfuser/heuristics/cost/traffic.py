@@ -22,6 +22,7 @@ class Traffic(NamedTuple):
     """What a step of a program loads and stores, addresses of a thread: see ``Counts``."""
 
     loaded_bytes: float = 0.0
+    fetched_bytes: float = 0.0
     stored_bytes: float = 0.0
     sector_bytes: float = 0.0
     lines: float = 0.0
@@ -87,6 +88,7 @@ class _TileTraffic(NamedTuple):
     """What all threads of a program load and store together in a step, and of which tensors."""
 
     loaded_bytes: float
+    fetched_bytes: float
     stored_bytes: float
     sector_bytes: float
     extra_bytes: float
@@ -118,8 +120,8 @@ class Streams:
                 addresses += max(count / min(width, tensor.vector) / threads, 1.0)
             if width > neighbours and tensor.is_full and not tensor.is_store:
                 neighbours = width
-        loaded, stored, sectors, extra, _ = at_once
-        found = loaded, stored, sectors, lines, accesses, extra, addresses
+        loaded, fetched, stored, sectors, extra, _ = at_once
+        found = loaded, fetched, stored, sectors, lines, accesses, extra, addresses
         return Traffic(*found, float(neighbours))
 
     def _of_tile(self, params: KernelParams, tile: KernelTile) -> _TileTraffic:
@@ -132,7 +134,7 @@ class Streams:
 
     def _touched(self, params: KernelParams, tile: KernelTile, align: int) -> _TileTraffic:
         problem, flat = self._problem, isinstance(params, PointwiseParams | TransposeParams)
-        loaded = stored = sectors = extra = 0.0
+        loaded = fetched = stored = sectors = extra = 0.0
         positions = tile.programs * tile.steps * tile.x * tile.r
         valid = min(problem.parallel * max(problem.reduced, 1) / max(positions, 1), 1.0)
         touched = []
@@ -143,18 +145,21 @@ class Streams:
                 count = (tile.x if stream.along_x else 1) * (tile.r if stream.along_r else 1)
             run = _run(problem, params, tile, stream)
             moved, run_bytes = count * item, run.elements * item
+            new = float(moved)
             if tensor.is_store:
                 stored += moved
             else:
+                new *= stream.fresh_share / min(stream.x_same, tile.x)
                 loaded += moved
-            sectors += moved * _sector_factor(run, run_bytes)
+                fetched += new
+            sectors += new * _sector_factor(run, run_bytes)
             if tensor.is_full:
                 rest = max(FETCHED_BYTES / run_bytes, 1.0) - 1.0
                 extra += rest * moved * (2 if tensor.is_store else 1)
             share = valid if tensor.is_full else 1.0
             widest = _widest(stream, run, align)
             touched.append(_Touched(tensor, count, run_bytes, run.stride, widest, share))
-        return _TileTraffic(loaded, stored, sectors, extra, touched)
+        return _TileTraffic(loaded, fetched, stored, sectors, extra, touched)
 
 
 def _tensor(problem: Problem, stream: Stream) -> _Tensor:

@@ -121,8 +121,7 @@ def _can_vary(problem: Problem, params: KernelParams) -> bool:
 def _least(problem: Problem, work: ElementWork) -> float:
     """Seconds below which no params are predicted: bytes and instructions once, start and end."""
     c, device = constants_of(problem.device), problem.device
-    moved = sum(stream.total_bytes for stream in problem.streams)
-    memory = moved / (device.bandwidth_bytes_per_s * c.bandwidth)
+    memory = problem.moved_bytes / (device.bandwidth_bytes_per_s * c.bandwidth)
     elements = problem.parallel * max(problem.reduced, 1)
     instructions = (work.before + work.after + work.reducing) * c.element_instructions
     issued = elements * instructions / (device.instructions_per_s * c.issue)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
+from ...device import DeviceProperties
 from ...ir import Fusion, Value
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import assume_empty, assume_equal, lesser
+from ...symbolic.sizes import hint
 from .aliases import BufferView, buffer_strides
 from .read_footprint import Read
 from .traffic import Traffic
@@ -20,6 +22,28 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
         touched = item.item_bytes * prod(axis.extent for axis in _axes(item.offset))
         found[item.value] = found.get(item.value, 0) + touched
     return sum(lesser(count, held_bytes(fusion, value)) for value, count in found.items())
+
+
+def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProperties) -> list[int]:
+    """For each load and store its bytes that loads before it have, near enough for the L1 cache.
+
+    Loads of a tensor that differ by a number of elements alone are of the same lines a little
+    later: both halves of rows that are rotated. Together they fetch no more than the whole tensor.
+    """
+    met: dict[tuple[Value, object], tuple[int, int]] = {}
+    found: list[int] = []
+    for item in traffic:
+        key = item.value, item.offset.terms
+        start, fetched = met.get(key, (item.offset.const, 0))
+        known = 0
+        if not item.is_store and fetched:
+            apart = abs(hint(item.offset.const - start)) * item.item_bytes
+            more = item.open_bytes + fetched - held_bytes(fusion, item.value)
+            if apart <= device.shared_bytes_per_sm and hint(more) > 0:
+                known = lesser(more, item.open_bytes)
+        found.append(known)
+        met[key] = start, fetched + item.open_bytes - known
+    return found
 
 
 def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem, Stream
 from ...ir import Value
@@ -9,6 +11,7 @@ from ...ops.builder import op_of
 from ...ops.table import Moments
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import hint, is_size
+from ..access.bytes_moved import known_bytes
 from ..access.legs import legs_of
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
@@ -58,7 +61,10 @@ def problem_of(
         order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
         rows=tuple(axis.extent for axis in rows),
         axes=() if reduced else tuple(axis.extent for axis in parallel),
-        streams=tuple(_stream(t, parallel, reduced, rows) for t in traffic),
+        streams=tuple(
+            _stream(t, known, parallel, reduced, rows)
+            for t, known in zip(traffic, known_bytes(maker.fusion, traffic, device), strict=True)
+        ),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -134,6 +140,7 @@ def _numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple
 
 def _stream(
     item: Traffic,
+    known: int,
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
     rows: tuple[Axis, ...],
@@ -146,7 +153,9 @@ def _stream(
         r_stride=_step(item, reduced),
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
+        x_same=_same(item, parallel),
         total_bytes=item.open_bytes,
+        known_bytes=known,
         x_steps=tuple(item.steps.get(axis) for axis in rows),
         legs=() if reduced else legs_of(item.offset, parallel),
     )
@@ -160,6 +169,13 @@ def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
             return run
         run *= axis.extent
     return 0
+
+
+def _same(item: Traffic, axes: tuple[Axis, ...]) -> int:
+    """Neighbouring positions of the axes that have the same element."""
+    met = item.offset.axes()
+    inner = takewhile(lambda axis: axis not in met, reversed(axes))
+    return extent(tuple(inner))
 
 
 def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:

@@ -27,7 +27,8 @@ from .priced import Excess, Priced
 def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:
     """For each value that could be in memory the most seconds that it may save, if that is any.
 
-    It saves at most what the kernels that compute or load it take beyond the time of their bytes.
+    It saves at most what the kernels that compute or load it take beyond the time of their bytes:
+    with it in memory they compute less too.
     It costs a kernel, and its own bytes, written once and read once. Of values that are alike in
     both the first and the last are taken: what lies between differs little.
 
@@ -42,7 +43,7 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
     alike: dict[tuple[float, ...], list[str]] = {}
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
-            users = (each.seconds for each in now.excesses if _is_much(value, under[value], each))
+            users = (each.most for each in now.excesses if _is_much(value, under[value], each))
             kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
             cost = LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
             alike.setdefault((cost, *users), []).append(value.name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.constants import constants_of
 from ...heuristics.cost.model import KernelTime
+from ...ir import Value
 from ...symbolic.sizes import hint
 from ..cost import large_tensors_time, largest_bytes
 from ..segments import Segment, SegmentedFusion
@@ -17,7 +20,7 @@ SLOW = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The time of a kernel's loads and stores beyond that of its bytes.
+    """The time of a kernel's loads and stores beyond that of its share of all bytes.
 
     Attributes
     ----------
@@ -25,10 +28,13 @@ class Excess:
         Its segment.
     seconds : float
         The time; above 0.
+    most : float
+        That of everything it does beyond that of its bytes: what a change may save here at most.
     """
 
     piece: Segment
     seconds: float
+    most: float
 
     @property
     def values(self) -> frozenset[str]:
@@ -53,7 +59,7 @@ class Priced:
     seconds : float
         Of all of them, without what torch runs.
     excesses : tuple of Excess
-        Of the kernels that take much longer than their bytes.
+        Of the kernels that take much longer than their share of all bytes.
     """
 
     segmented: SegmentedFusion
@@ -62,20 +68,22 @@ class Priced:
 
     @property
     def excess(self) -> float:
-        """Seconds beyond the time of all kernels' bytes."""
+        """Seconds beyond the time of all bytes, each read once."""
         return sum(each.seconds for each in self.excesses)
 
 
 def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
     total, found = constants_of(device).launch_s, []
+    readers = Counter(value for piece in segmented.segments for value in piece.inputs)
     for piece in segmented.segments:
         time = large_tensors_time(piece)
         if time is not None:
-            seconds, least = _access(time), _least(piece, time, device)
+            seconds, least = _access(time), _least(piece, readers, time, device)
             total += float(time.seconds)
             if seconds > SLOW * least:
-                found.append(Excess(piece, seconds - least))
+                most = max(float(time.seconds), seconds) - least
+                found.append(Excess(piece, seconds - least, most))
     return Priced(segmented, total, tuple(found))
 
 
@@ -85,10 +93,18 @@ def _access(time: KernelTime) -> float:
     return float(max(found))
 
 
-def _least(piece: Segment, time: KernelTime, device: DeviceProperties) -> float:
-    """Seconds of a kernel's bytes, or of what its programs wait if that is more.
+def _least(
+    piece: Segment, readers: Mapping[Value, int], time: KernelTime, device: DeviceProperties
+) -> float:
+    """Seconds of a kernel's share of all bytes, or of what its programs wait if that is more.
 
-    Programs wait as long for other bytes.
+    What several kernels read could be read once. Programs wait as long for other bytes.
     """
+    again = sum(_held_bytes(v) * (1 - 1 / readers[v]) for v in piece.inputs if v.is_tensor)
+    moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
     waits = LEAST_KERNEL_S + float(time.resources.get("latency", 0.0))
-    return max(hint(piece.bytes_read + piece.bytes_written) / device.bandwidth_bytes_per_s, waits)
+    return max(moved / device.bandwidth_bytes_per_s, waits)
+
+
+def _held_bytes(value: Value) -> int:
+    return hint(value.tensor.numel) * value.dtype.info.bytes

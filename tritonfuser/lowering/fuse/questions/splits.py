@@ -10,7 +10,7 @@ from ....device import CACHE_LINE_BYTES
 from ....heuristics import schedulers
 from ....heuristics.integers import ceil_div
 from ....heuristics.problem import Problem
-from ....heuristics.programs import leaves_idle, moved_bytes, programs_of, share_of_bandwidth
+from ....heuristics.programs import leaves_idle, programs_of, share_of_bandwidth
 from ....ops.builder import as_call
 from ....ops.table import Moments, Reduction
 from ....symbolic.choices import choose, choose_number, env_among
@@ -151,7 +151,7 @@ def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
     problem, rows, results = facts
     bandwidth = problem.device.bandwidth_bytes_per_s
     columns = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
-    once = moved_bytes(problem) / bandwidth
+    once = problem.moved_bytes / bandwidth
     first = once / share_of_bandwidth(problem, ceil_div(rows, columns))
     partial = FIRST_RESULT_BYTES * rows * problem.accumulators / bandwidth
     line = CACHE_LINE_BYTES // FIRST_RESULT_BYTES
