@@ -175,7 +175,7 @@ class ReadFootprint:
     at_own_index : frozenset of Value
         Results of reductions and scans, read at the index at which they are computed.
     at_other_index : frozenset of Value
-        Results of reductions and scans, read at another index or under guards.
+        Results of reductions and scans, read at another index.
     reducers : frozenset of Read
         All reads of results of reductions and scans.
     loads : frozenset of Read
@@ -237,7 +237,8 @@ def walk(
         if node is None or read.value in stored:
             loads.add(read)
         elif read.value in places:
-            own = read.index == places[read.value] and not read.guards
+            # Guards say where an element is needed: one that is computed anyhow is right there.
+            own = read.index == places[read.value]
             (at_own_index if own else at_other_index).add(read.value)
             reducers.add(read)
         else:

@@ -59,6 +59,7 @@ class ValueWriter:
 
     def read(self, read: Read) -> Name:
         """The value at an index, written if it is not yet."""
+        read = self._needed(read)
         found = self.writer.find(read)
         if found is not None:
             return found
@@ -89,7 +90,29 @@ class ValueWriter:
         node = self.fusion.producers.get(read.value)
         if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
-        return reads(node, read)
+        return map(self._needed, reads(node, read))
+
+    def _needed(self, read: Read) -> Read:
+        """A read without the guards that it does not need.
+
+        A value that is written without guards is right under any. And one of fewer axes than the
+        tile is written along its own, where guards of others would make it a block of all of them:
+        the statistics of rows, of which a part is another tensor's.
+        """
+        if not read.guards:
+            return read
+        bare = Read(read.value, read.index)
+        if self.writer.find(bare) is not None:
+            return bare
+        if any(expr.loaded() for expr in (*read.index, *(guard.expr for guard in read.guards))):
+            return read
+        own = frozenset[str]().union(*(self.index.dims(item) for item in read.index))
+        dims = [self.index.guard_dims((guard,)) for guard in read.guards]
+        if any(met & own and met - own for met in dims):
+            return read  # such a guard may hold at an index only where others do
+        pairs = zip(read.guards, dims, strict=True)
+        kept = tuple(guard for guard, met in pairs if met & own or not self.index.blocked(met))
+        return replace(read, guards=kept)
 
     def _written(self, read: Read) -> Name:
         found = self.writer.find(read)
@@ -107,7 +130,7 @@ class ValueWriter:
         for expr in exprs:
             for loaded in expr.loaded():
                 assert isinstance(loaded.key, Read)
-                self.read(loaded.key)
+                self.writer.bind(loaded.key, self.read(loaded.key))
 
     def _compute(self, node: Node, read: Read) -> Name:
         form = as_call(node).op.form
@@ -119,7 +142,7 @@ class ValueWriter:
             return self._indexed(node, form, read)
         assert isinstance(form, Reduction | Moments | Scan), node.op
         self.reduce_again(node)
-        found = self.writer.find(read)
+        found = self.writer.find(self._needed(read))
         assert found is not None, f"{node.out.name} is read before it is reduced"
         return found
 

@@ -17,7 +17,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..groups.loaded_values import footprint_of
-from ..legality.kernel import grown_with
+from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
@@ -67,7 +67,7 @@ class Joining:
         co_reduces = anchor.value in self.co_reduced
         nesting = nesting_of(anchor, group, co_reduces, self._rider_bytes(anchor, group))
         if nesting is None:
-            return "it runs over other axes"
+            return OTHER_AXES
         if nesting is Nesting.OVER_ROWS and not self.over_rows:
             return "what uses the rows reduces them"
         reason = self._why_not_worth(anchor, group, nesting, graph)

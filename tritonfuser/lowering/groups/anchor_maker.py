@@ -11,6 +11,7 @@ from ...ops.builder import as_call
 from ...ops.table import Scan
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AtomicAxes
@@ -172,12 +173,33 @@ class AnchorMaker:
         found = self.walk(anchor.starts, places)
         return found if anchor.scatter is None else found.needing(anchor.value)
 
-    def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor:
+    def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor | None:
         """The anchor over a group's axes. Positions correspond in row-major order; in a flat kernel
         in that of memory, so that a program's neighbours are neighbours there too.
 
-        A value of fewer elements is computed at the first positions.
+        A value of fewer elements is computed at the first positions. One over the rows of a
+        reduction that was moved and along them goes where that is; None where there is none.
         """
+        if anchor.member is None and group.reduced:
+            rows = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
+            return self._along_rows(anchor, group) if rows else self._in_rows(anchor, group)
+        return self._along_rows(anchor, group)
+
+    def _in_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor | None:
+        """A value over the rows of a moved reduction and along them, moved as that was."""
+        homes = (self.reducer(member.node) for member in group.members)
+        home = next((h for h in homes if {*h.parallel, *h.reduced} == {*anchor.parallel}), None)
+        if home is None:
+            return None
+        at = dict[Axis, Affine]()
+        for mine, others in ((home.parallel, group.parallel), (home.reduced, group.reduced)):
+            at.update(zip(mine, unravel(_position(others), _extents(mine)), strict=True))
+        index = tuple(substitute(item, at) for item in anchor.index)
+        found = replace(anchor, index=index, parallel=(*group.parallel, *group.reduced))
+        return replace(found, footprint=self._footprint(found, {**self.places, **group.places}))
+
+    def _along_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor:
+        """An anchor whose rows, or positions, correspond to a group's in order."""
         position = _position(self._flat_axes(group))
         index = self._at(anchor, position)
         guard = Guard(position, 0, extent(anchor.parallel))
@@ -254,7 +276,7 @@ def across_dims(node: Node) -> tuple[int, ...]:
 
 def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
     """The element of its value that an anchor over a box computes at a position of its axes."""
-    places = unravel(position, tuple(axis.extent for axis in axes))
+    places = unravel(position, _extents(axes))
     # A guard keeps the first axis to its extent where a kernel has more positions.
     at = {
         axis: digit(Bounded(place, axis.extent)) for axis, place in zip(axes, places, strict=True)
@@ -263,4 +285,8 @@ def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
 
 
 def _position(axes: tuple[Axis, ...]) -> Affine:
-    return linear(tuple(digit(a) for a in axes), tuple(a.extent for a in axes))
+    return linear(tuple(digit(a) for a in axes), _extents(axes))
+
+
+def _extents(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    return tuple(axis.extent for axis in axes)

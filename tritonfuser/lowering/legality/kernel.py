@@ -17,6 +17,7 @@ from ..groups.group_graph import GroupGraph
 from .loop_nests import Nesting
 
 CIRCLE = "the kernels would depend on each other"
+OTHER_AXES = "it runs over other axes"
 
 
 def grown_with(
@@ -34,7 +35,10 @@ def grown_with(
         How the loop nest of the anchor lies in that of the group.
     """
     if nesting is Nesting.SAME_EXTENTS:
-        anchor = maker.moved(anchor, group)
+        moved = maker.moved(anchor, group)
+        if moved is None:
+            return OTHER_AXES
+        anchor = moved
     reason = why_not_one_kernel(anchor, group, nesting, maker.places, graph)
     if reason is not None:
         return reason

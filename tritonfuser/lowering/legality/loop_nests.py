@@ -84,8 +84,11 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
         return Nesting.SAME_AXES
     # A reduction over other axes of the same extents was moved here: what is made of it follows.
     follows = not anchor.footprint.at_own_index.isdisjoint(group.places)
-    follows = follows and not (group.outer or group.scans)
-    same = follows and assume_equal(anchor.loops.row_extent, group.loops.row_extent)
+    if not follows or group.outer or group.scans:
+        return None
+    mine, others = anchor.loops.row_extent, group.loops
+    same = assume_equal(mine, others.row_extent)
+    same = same or assume_equal(mine, others.row_extent * others.inner_extent)
     return Nesting.SAME_EXTENTS if same else None
 
 
