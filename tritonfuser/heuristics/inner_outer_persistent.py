@@ -9,12 +9,12 @@ pipeline stages; warps.
 
 from __future__ import annotations
 
-from ..device import MAX_BLOCK_ELEMENTS
 from .cooperative_rows import alike, cooperative_params, cooperative_split
 from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .looped_rows.steps import programs_for, step_of
 from .params import HeuristicParams, InnerOuterPersistentParams
+from .params.fields import Power
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
 from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART, first_reason
@@ -41,7 +41,7 @@ def reject_reason(problem: Problem) -> str | None:
     if reason is not None:
         return reason
     if problem.on_cpu:
-        fits = next_power_of_2(problem.reduced) <= MAX_BLOCK_ELEMENTS
+        fits = Power.has(next_power_of_2(problem.reduced))
         return None if fits else f"a row of {problem.reduced} is more than a block holds"
     if not _fits(problem) and cooperative_split(problem) is None:
         return (

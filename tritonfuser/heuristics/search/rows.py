@@ -15,9 +15,6 @@ from .common import LOADS_FIRST, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
 
-LONGEST_ROW = 1 << 16
-"""Elements of a row that a program may keep: all registers of an SM."""
-
 STEPS = (32, 1 << 15)
 """Least and most elements of a row in a step of a loop."""
 
@@ -50,9 +47,9 @@ def _rows(problem: Problem) -> Choice:
 
 
 def _whole_tiles(scheduler: str, problem: Problem) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """(block_r, tails, align) of rows in registers."""
+    """(block_r, tails, align) of rows in registers: those of a multiprocessor, at most."""
     row = problem.reduced
-    if row > LONGEST_ROW:
+    if row > problem.device.registers_per_sm:
         return
     yield next_power_of_2(row), (), 1
     for most in range(1, MAX_TAILS + 1):

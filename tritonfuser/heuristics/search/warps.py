@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ...device import MAX_REGISTERS_PER_THREAD
+from ...device import DeviceProperties
 from ..cost.constants import constants_of
 from ..cost.counting import register_limit
 from ..cost.kernels import Times
 from ..cost.model import KernelTime, may_exceed
 from ..cost.tiles import tile_of
+from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
 from .near import params_near
@@ -89,16 +90,20 @@ def _with_more_warps(problem: Problem, params: KernelParams) -> KernelParams | N
     """The same with the next number of warps that is legal and has more registers for the tile."""
     near = params_near(SPACES[params.scheduler](problem), params, ("num_warps",))
     wider = (p for p in near if isinstance(p, KernelParams) and p.num_warps > params.num_warps)
-    return next((p for p in wider if _has_more_room(problem, p)), None)
+    return next((p for p in wider if _has_more_room(problem, p, params)), None)
 
 
-def _has_more_room(problem: Problem, params: KernelParams) -> bool:
+def _has_more_room(problem: Problem, params: KernelParams, than: KernelParams) -> bool:
     """Whether the registers of all threads hold more than those of fewer threads.
 
-    Threads that have all registers of a multiprocessor do not, for rows that they keep. What
-    they do not keep they need not load at once.
+    Threads of which fewer have all registers of a multiprocessor do not, for rows that they keep.
+    What they do not keep they need not load at once.
     """
-    device = problem.device
-    full = params.num_warps * device.warp_size * MAX_REGISTERS_PER_THREAD > device.registers_per_sm
+    more = _registers(problem.device, params) > _registers(problem.device, than)
     keeps = problem.outer_members > 0 or tile_of(problem, params).keeps_rows
-    return not are_many_warps(params.num_warps) and not (full and keeps)
+    return not are_many_warps(params.num_warps) and (more or not keeps)
+
+
+def _registers(device: DeviceProperties, params: KernelParams) -> int:
+    """Those of a program, in eights for each lane of a warp: they are given out by eights."""
+    return params.num_warps * ceil_div(register_limit(device, params), 8)
