@@ -16,7 +16,7 @@ from tritonfuser.lowering.fuse import quicker as decision
 from tritonfuser.lowering.fuse import segmentation
 from tritonfuser.lowering.fuse.quicker import bytes_and_launches, quicker
 from tritonfuser.lowering.fuse.segmentation import Choice
-from tritonfuser.lowering.fuse.split_policy import CommonRows
+from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.problem_sizes import env_of
 
 LARGE = torch.empty(256, 8, 4, 4096, device="meta")

@@ -14,7 +14,7 @@ from tritonfuser.cache.keys.signature import signature
 from tritonfuser.heuristics.schedule import Schedule
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
-from tritonfuser.lowering.fuse.split_policy import CommonRows
+from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine.priced import priced

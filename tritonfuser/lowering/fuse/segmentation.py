@@ -7,7 +7,7 @@ result of the one before:
 2. Groups: each reduction, product and result joins a kernel or starts one (``grouper.py``).
    Legality says what one kernel can hold, and a scheduler has to take it. Products that torch
    computes faster are left to torch (``product_kernels.py``).
-3. Splits: which reductions are done in two steps (``split_policy.py``). The fusion is rewritten
+3. Splits: which reductions are done in two steps (``splits/``). The fusion is rewritten
    and grouped once more.
 4. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
 
@@ -26,7 +26,6 @@ from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
-from .common_rows import Splits, last_steps
 from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as
 from .grouper import Grouper, Rules
@@ -35,7 +34,8 @@ from .quicker import quicker
 from .reasons import split_reasons
 from .rewritten import in_memory, in_two_steps
 from .scheduling import schedule
-from .split_policy import CommonRows, choose_splits
+from .splits.common_rows import Splits, last_steps
+from .splits.split_policy import CommonRows, choose_splits
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import ERROR, LEAST_S, fusion_seconds, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
-from ..fuse.split_policy import CommonRows
+from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates

@@ -18,8 +18,8 @@ from ...passes.splits.split_factors import (
     longest_extent,
     number_of,
 )
-from ..parts_with_remainder import aligned_parts, neighbouring_parts, parts_at_size
-from ..uneven_shares import (
+from .parts_with_remainder import aligned_parts, neighbouring_parts, parts_at_size
+from .uneven_shares import (
     UNALIGNED_LOSS,
     UNEVEN_LOSS,
     programs_of_shares,

@@ -27,7 +27,7 @@ from ...passes.splits.split_factors import (
 )
 from ...problem_sizes import env_of
 from ...segments import Member
-from ..parts_with_remainder import remainder_of
+from .parts_with_remainder import remainder_of
 from .rows import Rows, are_shared, parts, parts_at, shares_of, way_of
 
 FIRST_RESULT_BYTES = 4

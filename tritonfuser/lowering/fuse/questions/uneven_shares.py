@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...heuristics.integers import ceil_div
-from ...heuristics.problem import Problem
-from ..passes.splits.split_factors import Padded
+from ....heuristics.integers import ceil_div
+from ....heuristics.problem import Problem
+from ...passes.splits.split_factors import Padded
 
 UNEVEN_LOSS = 4 / 3
 """Factor by which a row of uneven shares takes longer, at most. The last share's rows are counted

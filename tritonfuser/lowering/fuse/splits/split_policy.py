@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
 
-from ...ir import Value
-from ..groups.fusion_group import FusionGroup
-from ..groups.online_pairs import online_pairs
-from ..passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
-from ..segments import Member
+from ....ir import Value
+from ...groups.fusion_group import FusionGroup
+from ...groups.online_pairs import online_pairs
+from ...passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
+from ...segments import Member
+from ..grouper import Grouper
+from ..questions.splits import split_over
 from .common_rows import Splits, common_rows
-from .grouper import Grouper
 from .kept_rows import kept_rows
-from .questions.splits import split_over
 
 
 class CommonRows(Enum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import lcm, prod
 
-from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
-from ...heuristics.integers import ceil_div
-from ...heuristics.problem import Problem
-from ...ir import Node
-from ..passes.splits.factors import (
+from ....device import CACHE_LINE_BYTES, VECTOR_BYTES
+from ....heuristics.integers import ceil_div
+from ....heuristics.problem import Problem
+from ....ir import Node
+from ...passes.splits.factors import (
     MAX_SHORTFALL,
     contiguous_factors,
     factors_of_any,
@@ -17,7 +17,13 @@ from ..passes.splits.factors import (
     is_near,
     splits_well,
 )
-from ..passes.splits.split_factors import Interleaved, Parts, Remainder, by_factors, reduced_extents
+from ...passes.splits.split_factors import (
+    Interleaved,
+    Parts,
+    Remainder,
+    by_factors,
+    reduced_extents,
+)
 
 
 def remainder_of(problem: Problem, node: Node, count: int, of: int) -> Parts:

@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 
-from ...ir import Fusion, Value
-from ...ops.builder import as_call
-from ...symbolic.index_expr import Axis
-from ..access.read_footprint import Read, is_reducer
-from ..groups.fusion_group import FusionGroup
-from ..passes.splits.split_factors import Parts
-from ..segments import Member
-from .grouper import Grouper
-from .questions.splits import steps_lose
+from ....ir import Fusion, Value
+from ....ops.builder import as_call
+from ....symbolic.index_expr import Axis
+from ...access.read_footprint import Read, is_reducer
+from ...groups.fusion_group import FusionGroup
+from ...passes.splits.split_factors import Parts
+from ...segments import Member
+from ..grouper import Grouper
+from ..questions.splits import steps_lose
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ over ``t`` of sums over ``n``, so that both reduce the same rows of a program.
 
 from __future__ import annotations
 
-from ...ir import Value
-from ...ops.builder import as_call
-from ...ops.table import Reduction
-from ...symbolic.index_expr import Axis, extent
-from ...symbolic.sizes import is_size
-from ..groups.fusion_group import FusionGroup
-from ..passes.splits.factors import factors_of_any
-from ..passes.splits.split_factors import Parts
-from ..segments import Member
+from ....ir import Value
+from ....ops.builder import as_call
+from ....ops.table import Reduction
+from ....symbolic.index_expr import Axis, extent
+from ....symbolic.sizes import is_size
+from ...groups.fusion_group import FusionGroup
+from ...passes.splits.factors import factors_of_any
+from ...passes.splits.split_factors import Parts
+from ...segments import Member
+from ..grouper import Grouper
+from ..questions.splits import split
 from .common_rows import Splits
-from .grouper import Grouper
-from .questions.splits import split
 
 
 def kept_rows(grouper: Grouper) -> Splits:
