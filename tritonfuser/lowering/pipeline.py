@@ -21,6 +21,7 @@ from .legality.given_params import with_params
 from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
+from .passes.empty_values import fill_empty
 from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders
@@ -103,7 +104,7 @@ def lower(
     fusion = keep_memory_orders(simplify(fusion))
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = add_seeds(mark_softmax(fusion))
+    fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
     fusion = unroll_reductions(concatenate_choices(fusion))
     fusion = reduce_precision(reduce_strength(fusion))
     check_device(check(fusion), device)

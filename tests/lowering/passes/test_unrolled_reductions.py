@@ -76,7 +76,6 @@ def test_sums_of_groups_in_two_layouts_are_one_kernel() -> None:
 def test_long_ones_and_those_along_memory_stay() -> None:
     assert not is_unrolled(reduced("sum", 0), noise(MOST_UNROLLED + 1, 5))
     assert not is_unrolled(reduced("sum", 1), noise(5, 4))
-    assert not is_unrolled(reduced("sum", 0), noise(1, 5).expand(0, 5))
 
 
 def test_a_result_that_meets_its_operand_again_stays() -> None:

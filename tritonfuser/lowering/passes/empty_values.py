@@ -1,0 +1,63 @@
+"""Fusion in, an equal Fusion that computes nothing from tensors of no elements out.
+
+``sum(x, [1])`` of [4, 0] -> ``full([4], 0)``; ``pad(gather(x, i, 0), [2, 1])`` of an empty ``i``
+-> ``pad(full([0], 0), [2, 1])``. The axis of such a tensor has no first element: what a kernel
+would read there is outside of the tensor, and so is what it would take for an index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir import Const, Fusion, Node, Value
+from ...ops.builder import GraphBuilder, as_call
+from ...ops.table import Moments, Pointwise, Reduction, Scan, Scatter, View
+from ...symbolic.sizes import is_size
+from .constant_folding import neutral
+from .redundant_nodes import drop_dead
+from .substitution import next_free
+
+
+def fill_empty(fusion: Fusion) -> Fusion:
+    """Write results of no elements, and those of reductions of no elements, as constants.
+
+    Moments of nothing are 0: the mean, the sum of squares and the count. Random numbers and what
+    torch computes stay: they count on in torch's generator.
+    """
+    chosen = {node for node in fusion.nodes if _is_filled(node)}
+    if not chosen:
+        return fusion
+    builder = GraphBuilder(*next_free(fusion))
+    for node in fusion.nodes:
+        if node not in chosen:
+            builder.nodes.append(node)
+            continue
+        builder.loc = node.loc
+        for out in node.outs:
+            builder.call("full", out.tensor.sizes, _filling(node, out), out.dtype)
+            builder.nodes[-1] = replace(builder.nodes[-1], outs=(out,))
+    return drop_dead(replace(fusion, nodes=tuple(builder.nodes)))
+
+
+def _filling(node: Node, out: Value) -> Const:
+    form = as_call(node).op.form
+    return neutral(form.identity if isinstance(form, Reduction) else "zero", out.dtype)
+
+
+def _is_filled(node: Node) -> bool:
+    form = as_call(node).op.form
+    if not all(out.is_tensor for out in node.outs):
+        return False
+    if isinstance(form, Reduction | Moments) and _reduces_nothing(node):
+        return True
+    is_kernels = isinstance(form, Pointwise | View | Scatter | Scan | Reduction | Moments)
+    return is_kernels and all(_is_empty(out.tensor.sizes) for out in node.outs)
+
+
+def _reduces_nothing(node: Node) -> bool:
+    operand = as_call(node).value("arg").tensor.sizes
+    return _is_empty(tuple(operand[dim] for dim in as_call(node).dims()))
+
+
+def _is_empty(extents: tuple[int, ...]) -> bool:
+    return any(not is_size(extent) and extent == 0 for extent in extents)
