@@ -194,6 +194,20 @@ def test_overflow_for_sure_is_infinite_and_else_undecided():
     assert fd.validate([x])[0][0] == math.inf
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_ops_behind_an_overflow_have_infinities(dtype):
+    """In float64 exp(100) is a number: of inf - inf it made 0, and of inf / inf 1."""
+    x = torch.tensor([1.0, 50.0, 100.0]).to(dtype)
+    with FusionDefinition() as fd:
+        power = fd.ops.exp(fd.from_pytorch(x))
+        fd.add_output(fd.ops.sub(power, power))
+        fd.add_output(fd.ops.div(power, fd.ops.add(power, 1.0)))
+        fd.add_output(fd.ops.reciprocal(power))
+        fd.add_output(fd.ops.sub(power, fd.ops.sum(power, [0], keepdim=True)))
+    found = fd.validate([x])
+    assert found[0][2].isnan() and found[1][2].isnan() and found[3][2].isnan()
+
+
 # --- what may be asked for -----------------------------------------------------------------------
 
 

@@ -161,7 +161,8 @@ class Evaluation:
             return
         if self._double and value.dtype in REDUCED_FLOATS:
             result = result.to(value.dtype.info.torch)
-        self._results[value] = result.to(self._wider(value.dtype).info.torch)
+        wide = result.to(self._wider(value.dtype).info.torch)
+        self._results[value] = overflowed(wide, value.dtype) if self._double else wide
 
     def _wider(self, dtype: DataType) -> DataType:
         """The dtype that stands for ``dtype``: Double for floats in the float64 mode."""
@@ -237,6 +238,17 @@ def device_of(inputs: Sequence[Any]) -> torch.device:
         if tensor.device.type != "cpu":
             return tensor.device
     return torch.device("cpu")
+
+
+def overflowed(wide: torch.Tensor, dtype: DataType) -> torch.Tensor:
+    """Numbers in float64, infinite where a dtype has none as large: ops behind go on with that."""
+    if dtype is DataType.ComplexFloat:
+        parts = overflowed(torch.view_as_real(wide.resolve_conj()), DataType.Float)
+        return torch.view_as_complex(parts.contiguous())
+    if dtype is not DataType.Float:
+        return wide
+    held = wide.to(torch.float32)
+    return torch.where(held.isinf(), held.double(), wide)
 
 
 def last_uses(fusion: Fusion) -> dict[Value, Node | None]:
