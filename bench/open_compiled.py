@@ -17,23 +17,25 @@ from typing import Any
 
 import torch
 
-from tests.lowering.sass import disassembled, instructions, loops
+from tests.lowering.sass import disassembled, loops
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.dry_run import lower_for, wanted_kernels
+from tritonfuser.heuristics.cost.axis_order import in_order
+from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.model import KernelTime, busy_seconds
 from tritonfuser.lowering.backend.compile import compile_kernel
-from tritonfuser.lowering.cost import segment_time
+from tritonfuser.lowering.cost import segment_element_work, segment_time
 from tritonfuser.lowering.kernel_source import KernelSource
+from tritonfuser.lowering.problem_sizes import env_of
 from tritonfuser.lowering.run_options import RunOptions
+from tritonfuser.lowering.segments import Segment
+from tritonfuser.symbolic.choices import hinted
 
 from .schedules.problems import Problem
 from .tables.formatting import table
 
 ARCH = "sm_90"
 """The architecture that is compiled for: its disassembler comes with Triton."""
-
-STEPS = 16
-"""Steps of a loop, for the sum of its instructions and those beside it."""
 
 _ACCESS = re.compile(r"(?:LDG|STG|LDGSTS)\.")
 _BITS = re.compile(r"\.(128|64|[US]16|[US]8)\b")
@@ -52,7 +54,7 @@ class Compared:
     limit : str
         The resource that the cost model says it is busy with for longest.
     instructions, static_instructions : int
-        Of a thread, those of loops ``STEPS`` times.
+        Of a thread, those of a loop as often as it runs.
     narrower : bool
         Whether it has more loads and stores of fewer bytes.
     predicted : float
@@ -88,44 +90,78 @@ def compared(problem: Problem, seen: Sequence[tuple[int, int]]) -> Iterator[Comp
     earlier = [_inputs(replace(problem, rows=r, columns=c)) for r, c in seen]
     given = _inputs(problem)
     opened, static = _kernels(fd, given, earlier), _kernels(fd, given, [])
-    if len(opened) != len(static):
-        return
-    for (source, aligned, _), (alone, also, time) in zip(opened, static, strict=True):
-        if not source.sizes or time is None:
+    if [kernel.scheduler for kernel in opened] != [kernel.scheduler for kernel in static]:
+        return  # cut in another way: constant sizes are taken for that, or other kernels
+    for kernel, alone in zip(opened, static, strict=True):
+        if not kernel.source.sizes or alone.time is None:
             continue
-        one, other = _Code.of(source, aligned), _Code.of(alone, also)
-        slower = one.instructions / other.instructions
+        one, other = _Code.of(kernel), _Code.of(alone)
+        counts = one.instructions(other), other.instructions(one)
         yield Compared(
             problem.name,
             problem.dtype,
             problem.rows,
             problem.columns,
-            source.name,
-            time.limit,
-            one.instructions,
-            other.instructions,
+            kernel.source.name,
+            alone.time.limit,
+            *counts,
             one.accesses > other.accesses,
-            _slower(time, slower),
+            _slower(alone.time, counts[0] / counts[1]),
         )
 
 
 @dataclass(frozen=True)
-class _Code:
-    """Instructions of a thread, and its accesses to memory, in bytes: more of them are narrower."""
+class _Kernel:
+    """A kernel, the alignment of its arguments, and its time and steps by the model."""
 
-    instructions: int
-    accesses: float
+    scheduler: str
+    source: KernelSource
+    aligned: tuple[bool, ...]
+    time: KernelTime | None
+    steps: float
+
+
+@dataclass(frozen=True)
+class _Code:
+    """The machine code of a kernel.
+
+    Attributes
+    ----------
+    beside : Counter
+        Instructions beside all loops.
+    bodies : list of Counter
+        Those of each loop.
+    steps : float
+        How often a loop of the text runs.
+    """
+
+    beside: Counter[str]
+    bodies: list[Counter[str]]
+    steps: float
 
     @staticmethod
-    def of(source: KernelSource, aligned: tuple[bool, ...]) -> _Code:
+    def of(kernel: _Kernel) -> _Code:
         with tempfile.TemporaryDirectory(prefix="tritonfuser-") as folder:
-            code = compile_kernel(source, ARCH, aligned).asm["cubin"]
-            text = disassembled(code, Path(folder))
-        beside, bodies = loops(text)
-        least = min((max(_accesses(body), 1) for body in bodies), default=1)
-        steps = sum(STEPS * least * body.total() / max(_accesses(body), 1) for body in bodies)
-        found = instructions(text)
-        return _Code(round(beside.total() + steps), _accesses(found) / max(_bytes(found), 1))
+            code = compile_kernel(kernel.source, ARCH, kernel.aligned).asm["cubin"]
+            beside, bodies = loops(disassembled(code, Path(folder)))
+        return _Code(beside, bodies, kernel.steps)
+
+    def instructions(self, other: _Code) -> int:
+        """Of a thread. What the compiler unrolled is told by loads, of which a step has no more
+        than in the other kernel."""
+        total = self.beside.total()
+        alike = len(other.bodies) == len(self.bodies)
+        for place, body in enumerate(self.bodies):
+            mine = max(_accesses(body), 1)
+            least = min(max(_accesses(other.bodies[place]), 1), mine) if alike else mine
+            total += round(body.total() * self.steps * least / mine)
+        return total
+
+    @property
+    def accesses(self) -> float:
+        """Accesses to memory for a byte: of narrower ones there are more."""
+        everything = sum(self.bodies, self.beside)
+        return _accesses(everything) / max(_bytes(everything), 1)
 
 
 def _accesses(found: Counter[str]) -> int:
@@ -147,16 +183,24 @@ def _inputs(problem: Problem) -> list[torch.Tensor]:
     return [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in shapes]
 
 
-def _kernels(
-    fd: FusionDefinition, inputs: list[Any], earlier: list[list[Any]]
-) -> list[tuple[KernelSource, tuple[bool, ...], KernelTime | None]]:
-    """Kernels of a definition, alignment of their arguments, and their times by the model."""
+def _kernels(fd: FusionDefinition, inputs: list[Any], earlier: list[list[Any]]) -> list[_Kernel]:
     fusion = fd.fusion.ir
     lowered, _ = lower_for(fusion, inputs, RunOptions(arch=ARCH), earlier)
     pieces = zip(lowered.segmented.segments, lowered.sources, strict=True)
-    times = [segment_time(piece) for piece, source in pieces if source is not None]
+    kept = [piece for piece, source in pieces if source is not None]
     wanted = wanted_kernels(fusion, inputs, lowered)
-    return [(*kernel, time) for kernel, time in zip(wanted, times, strict=True)]
+    return [
+        _Kernel(piece.scheduler, *kernel, segment_time(piece), _steps(piece))
+        for kernel, piece in zip(wanted, kept, strict=True)
+    ]
+
+
+def _steps(piece: Segment) -> float:
+    """Steps of a kernel's loop by the model."""
+    assert piece.problem is not None
+    problem, params = hinted(env_of(piece.problem), piece.problem), piece.kernel_params
+    counting = Counting(in_order(problem, params), segment_element_work(piece))
+    return float(counting.counts(params).steps)
 
 
 def _slower(time: KernelTime, ratio: float) -> float:

@@ -91,9 +91,13 @@ def tails_of(
 
 
 def loop_tails(problem: Problem, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
-    """Tiles for what the steps of a loop leave of a row. None where that varies: then the last step
-    reaches past the end."""
-    return () if problem.row_varies else tails_of(problem.reduced, block, most)
+    """Tiles for what the steps of a loop leave of a row, so that no step of it needs a mask.
+
+    Where the length varies, one tile holds whatever they may leave: as many elements as a step.
+    """
+    if problem.row_varies:
+        return (block,) if problem.reduced > block else ()
+    return tails_of(problem.reduced, block, most)
 
 
 def block_and_tails(

@@ -131,7 +131,8 @@ def _why_not_held(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
     """Tails hold what whole blocks leave of a row, and a row in registers fits its tiles."""
     name = f"segment {segment.name} ({segment.scheduler})"
     row, block, tails = segment.reduced_extent, tiling.block, tiling.tails
-    if tails and assume_less(sum(tails), row % block):
+    # Whole blocks leave less than one: of a row that varies nothing is asked where tails hold that.
+    if tails and sum(tails) < block and assume_less(sum(tails), row % block):
         return Refusal(
             f"{name} has rows of {row} elements, "
             f"of which tails={tails} do not hold what blocks of {block} leave",
