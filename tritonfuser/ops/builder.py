@@ -197,12 +197,12 @@ def check_bytes(call: Call, types: Sequence[Type]) -> None:
 
 def as_call(node: Node) -> Call:
     """The op's row and the bound arguments of a node."""
-    return Call(registry.get(node.op), node.args, dict(node.attrs))
+    return Call(registry.ROWS[node.op], node.args, dict(node.attrs))
 
 
 def op_of(node: Node) -> Op:
     """The op's row of a node."""
-    return registry.get(node.op)
+    return registry.ROWS[node.op]
 
 
 def bind(op: Op, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:

@@ -38,10 +38,11 @@ _INTERNAL = (
     *floor_division.INTERNAL,
     *random_ops.INTERNAL,
 )
-_ALL = {**OPS, **{op.name: op for op in _INTERNAL}}
+ROWS: MappingProxyType[str, Op] = MappingProxyType({**OPS, **{op.name: op for op in _INTERNAL}})
+"""All rows by the names of ops, those too that only passes record."""
 
 BY_OPERATOR: MappingProxyType[str, str] = MappingProxyType(
-    {op.operator: op.name for op in _ALL.values() if op.operator}
+    {op.operator: op.name for op in ROWS.values() if op.operator}
 )
 """The op that each of Python's operators records: ``"mod"`` for ``%`` -> ``"remainder"``."""
 
@@ -55,6 +56,6 @@ def get(name: str) -> Op:
         There is no such op.
     """
     try:
-        return _ALL[name]
+        return ROWS[name]
     except KeyError:
         raise DefinitionError(f"fd.ops has no op {name!r}") from None

@@ -279,8 +279,9 @@ def _short(text: str) -> str:
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
     """Drop zeros, join neighbouring digits of one base, and order the terms."""
-    terms = {d: c for d, c in sums.items() if not is_known_equal(c, 0)}
-    while (pair := _neighbours(terms)) is not None:
+    # Most coefficients are numbers, and most expressions are made of few terms: no call for each.
+    terms = {d: c for d, c in sums.items() if (c if type(c) is int else not is_known_equal(c, 0))}
+    while len(terms) > 1 and (pair := _neighbours(terms)) is not None:
         high, low = pair
         factor = terms.pop(low)
         del terms[high]
@@ -298,8 +299,6 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
 
 def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
     """A pair (high, low) that makes up one digit."""
-    if len(terms) < 2:
-        return None
     # Hashes differ where nobody knows whether extents are equal at all sizes.
     hashed = [(hash(digit.base), digit, coefficient) for digit, coefficient in terms.items()]
     for number, low, factor in hashed:

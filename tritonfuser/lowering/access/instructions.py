@@ -13,7 +13,8 @@ from functools import cache
 from ...dtypes import EIGHT_BIT_FLOATS, REDUCED_FLOATS, Category, DataType
 from ...heuristics.bounds import Instructions
 from ...ir import Const, Node, Value
-from ...ops.builder import as_call
+from ...ops.builder import op_of
+from ...ops.registry import get
 from ...ops.table import Moments, Pointwise, Random, Reduction, Scan
 from ...ops.typing_rules import operand_types
 
@@ -68,7 +69,7 @@ _FUNCTIONS = {
 
 def instructions_of(node: Node) -> Instructions:
     """For one element of the result; of a reduction or scan for one that it reads."""
-    form = as_call(node).op.form
+    form = op_of(node).form
     if isinstance(form, Pointwise):
         return _of_pointwise(node, form)
     if isinstance(form, Random):
@@ -89,9 +90,16 @@ def _of_pointwise(node: Node, form: Pointwise) -> Instructions:
     last = node.args[-1]
     number = last.value if isinstance(last, Const) else None
     text = form.expression(typing.operands[0], number)
-    names = {param.name: param.name for param in as_call(node).op.params}
-    found = counted(text.format(**names, dtype="dtype"), typing.operands[0])
-    return found + conversion(typing.computed, node.out.dtype)
+    found = _of_expression(node.op, text, typing.operands[0])
+    converted = conversion(typing.computed, node.out.dtype)
+    return found if converted is NONE else found + converted
+
+
+@cache
+def _of_expression(op: str, text: str, dtype: DataType) -> Instructions:
+    """Of an op's expression, in which its parameters stand in braces."""
+    names = {param.name: param.name for param in get(op).params}
+    return counted(text.format(**names, dtype="dtype"), dtype)
 
 
 def conversion(source: DataType, target: DataType) -> Instructions:
