@@ -75,8 +75,8 @@ class Stream:
     contiguous_run : int
         Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
         of them are.
-    x_same : int
-        Neighbouring positions of x that have the same element.
+    x_same, r_same : int
+        Neighbouring positions of x, and of r, that have the same element.
     total_bytes : int
         Bytes of all its elements.
     known_bytes : int
@@ -98,6 +98,7 @@ class Stream:
     is_store: bool = False
     contiguous_run: int = 0
     x_same: int = 1
+    r_same: int = 1
     total_bytes: int = 1
     known_bytes: int = 0
     x_steps: tuple[int | None, ...] = ()
@@ -116,7 +117,7 @@ class Stream:
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         steps = (self.x_stride, self.r_stride, *self.x_steps)
-        found = [self.contiguous_run, self.x_same, self.total_bytes, self.known_bytes]
+        found = [self.contiguous_run, self.x_same, self.r_same, self.total_bytes, self.known_bytes]
         found += [n for n in steps if n is not None]
         for leg in self.legs:
             found += leg.div, leg.extent, leg.step

@@ -145,7 +145,11 @@ class Streams:
                 count = (tile.x if stream.along_x else 1) * (tile.r if stream.along_r else 1)
             run = _run(problem, params, tile, stream)
             moved, run_bytes = count * item, run.elements * item
-            new = float(moved)
+            # Neighbours that share an element find it in the L1 cache, or load it once where as
+            # many as they are fill whole tiles.
+            same = min(stream.r_same, tile.r) if stream.along_r and not flat else 1
+            count //= same & -same
+            new = moved / same
             if tensor.is_store:
                 stored += moved
             else:
@@ -155,10 +159,11 @@ class Streams:
             sectors += new * _sector_factor(run, run_bytes)
             if tensor.is_full:
                 rest = max(FETCHED_BYTES / run_bytes, 1.0) - 1.0
-                extra += rest * moved * (2 if tensor.is_store else 1)
+                extra += rest * new * (2 if tensor.is_store else 1)
             share = valid if tensor.is_full else 1.0
             widest = _widest(stream, run, align)
-            touched.append(_Touched(tensor, count, run_bytes, run.stride, widest, share))
+            # Neighbours that share an element are in one line.
+            touched.append(_Touched(tensor, count, run_bytes * same, run.stride, widest, share))
         return _TileTraffic(loaded, fetched, stored, sectors, extra, touched)
 
 

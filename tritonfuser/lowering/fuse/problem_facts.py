@@ -154,6 +154,7 @@ def _stream(
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
         x_same=_same(item, parallel),
+        r_same=_same(item, reduced),
         total_bytes=item.open_bytes,
         known_bytes=known,
         x_steps=tuple(item.steps.get(axis) for axis in rows),
