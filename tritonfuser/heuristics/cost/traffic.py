@@ -147,13 +147,13 @@ class Streams:
             moved, run_bytes = count * item, run.elements * item
             # Neighbours that share an element find it in the L1 cache, or load it once where as
             # many as they are fill whole tiles.
-            same = min(stream.r_same, tile.r) if stream.along_r and not flat else 1
+            same = max(min(stream.r_same, tile.r), 1) if stream.along_r and not flat else 1
             count //= same & -same
             new = moved / same
             if tensor.is_store:
                 stored += moved
             else:
-                new *= stream.fresh_share / min(stream.x_same, tile.x)
+                new *= stream.fresh_share / max(min(stream.x_same, tile.x), 1)
                 loaded += moved
                 fetched += new
             sectors += new * _sector_factor(run, run_bytes)

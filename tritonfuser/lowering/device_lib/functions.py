@@ -87,6 +87,12 @@ def spread(x, count: tl.constexpr):
     return result
 
 
+@triton.jit
+def both_of_pairs(x):
+    """The first elements of pairs, and the second ones: ``[2 * X] -> [X], [X]``."""
+    return tl.split(tl.reshape(x, [x.shape[0] // 2, 2]))
+
+
 # --- reductions and scans along one axis of a tile ----------------------------------------------
 
 

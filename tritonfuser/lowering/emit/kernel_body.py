@@ -20,6 +20,7 @@ from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first
 from .lines import Line, Name
 from .memory.eviction_hints import with_evictions
+from .memory.pairs import PairWriter
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.member_tile import Finish
@@ -38,6 +39,8 @@ class KernelBody:
         self.writer = index.writer
         self.axes = AxesWriter(index, nest)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
+        self.pairs = PairWriter(index, nest, self.writers.loads.address)
+        self.writers.loads.pairs = self.pairs
         self._online: dict[Value, OnlineSoftmax] = {}
 
     @property
@@ -53,6 +56,7 @@ class KernelBody:
     def write(self) -> list[Line]:
         """All lines of the function body."""
         self.axes.write()
+        top = len(self.writer.scopes[0].lines)
         plan = plan_passes(self.facts.fusion, self.segment, self.nest, self.facts.stored)
         loop = self.nest.loop_tile
         if loop is None:
@@ -62,7 +66,7 @@ class KernelBody:
         for store in plan.epilogue:
             for at in self.nest.maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
-        lines = self.writer.scopes[0].lines
+        lines = self.pairs.joined(self.writer.scopes[0].lines, top)
         if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._read_by_all())
         return loads_first(lines) if self.nest.loads_first else lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 from ...device import DeviceProperties
@@ -13,6 +14,7 @@ from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.bytes_moved import known_bytes
 from ..access.legs import legs_of
+from ..access.pairs import pairs_in
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.axis_numbers import numbered_axes
@@ -44,6 +46,7 @@ def problem_of(
     traffic = maker.traffic(group.reads, group.stores)
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
+    known = known_bytes(maker.fusion, traffic, device)
     groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
     rows = tuple(axis for free in groups for axis in free) if reduced and numbers else ()
     found = Problem(
@@ -61,10 +64,7 @@ def problem_of(
         order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
         rows=tuple(axis.extent for axis in rows),
         axes=() if reduced else tuple(axis.extent for axis in parallel),
-        streams=tuple(
-            _stream(t, known, parallel, reduced, rows)
-            for t, known in zip(traffic, known_bytes(maker.fusion, traffic, device), strict=True)
-        ),
+        streams=_streams(traffic, known, parallel, reduced, rows),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -136,6 +136,28 @@ def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[
 
 def _numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple[int, ...]:
     return tuple(numbered.index(axis) for axis in axes)
+
+
+def _streams(
+    traffic: list[Traffic],
+    known: list[int],
+    parallel: tuple[Axis, ...],
+    reduced: tuple[Axis, ...],
+    rows: tuple[Axis, ...],
+) -> tuple[Stream, ...]:
+    """The facts of loads and stores. Flat kernels load and store both elements of a pair as one."""
+    found: list[Stream] = []
+    seconds = {} if reduced or not parallel else pairs_in(traffic, parallel[-1])
+    for item, again in zip(traffic, known, strict=True):
+        half = seconds.get(item)
+        if half is None:
+            found.append(_stream(item, again, parallel, reduced, rows))
+        elif not half.is_second:
+            one = replace(item, offset=half.in_pairs)
+            made = _stream(one, again, parallel, reduced, rows)
+            both = replace(made, item_bytes=2 * made.item_bytes, total_bytes=2 * made.total_bytes)
+            found.append(both)
+    return tuple(found)
 
 
 def _stream(

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
 
-from ...device import SECTOR_BYTES
+from ...device import SECTOR_BYTES, VECTOR_BYTES
 from ...ir import Fusion, Node, Value
 from ...ops.builder import op_of
 from ...ops.table import Random, View
 from ...shapes import Index
-from ...symbolic.index_expr import Affine, Axis, axes_in_order, digit, extent, substitute
+from ...symbolic.index_expr import Affine, Axis, Digit, axes_in_order, digit, extent, substitute
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
@@ -209,7 +209,8 @@ class _Search:
                 box, axis = box.split(cut.digit), Box.digit_axis(cut.digit)
             for points in (_even(cut.points, axis.extent), (0, *cut.points, axis.extent)):
                 pieces = [box.cut(axis, start, stop) for start, stop in pairwise(points)]
-                if all(self._is_worth_storing(piece.index(index), index) for piece in pieces):
+                worth = all(self._is_worth_storing(piece.index(index), index) for piece in pieces)
+                if worth or self._is_vector(box.index(index), axis):
                     yield pieces
 
     def _cuts(self, index: Index) -> list[Cut]:
@@ -220,6 +221,12 @@ class _Search:
                 guards = (g for source in sources_of(node, read) for g in source.guards)
                 found += [cut for cut in map(cut_of, guards) if cut is not None]
         return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
+
+    def _is_vector(self, index: Index, axis: Axis) -> bool:
+        """Whether all positions of an axis are neighbours in memory that a thread can have."""
+        step = dict(offset_of(index, self.strides).terms).get(Digit(axis, 1, axis.extent))
+        held = hint(axis.extent) * self.value.dtype.info.bytes
+        return step is not None and hint(step) == 1 and held <= VECTOR_BYTES
 
     def _is_worth_storing(self, part: Index, whole: Index) -> bool:
         """Whether neighbours in memory are enough, or no fewer than before the cut."""

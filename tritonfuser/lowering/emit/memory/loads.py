@@ -12,6 +12,7 @@ from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name
 from ..index_text import IndexWriter
 from ..lines import Name
+from .pairs import PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
 
 
@@ -45,6 +46,7 @@ class LoadWriter:
         self.stored = stored
         self.fresh = fresh
         self.loaded: list[Read] = []
+        self.pairs: PairWriter | None = None
 
     def load(self, read: Read) -> Name:
         """Load a value at an index, or take a scalar from the kernel's arguments; and bind it."""
@@ -71,6 +73,9 @@ class LoadWriter:
             mask = self.index.mask_name(dims, read.guards)
             text = load_text(self._pointer(read, offset, dims, mask), mask, fresh)
             name = self.writer.define(value, text, dims, value.dtype, loads=known)
+            if self.pairs is not None and known and not read.guards:
+                line = self.writer.scope_for(dims).lines[-1]
+                self.pairs.add(value, offset, line, name.text, is_store=False)
             if not mask:
                 return name
             tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))

@@ -55,7 +55,10 @@ class StoreWriter:
         mask = f", mask={named}" if named else ""
         text = cast_text(name.text, name.dtype, store.value.dtype)
         loc = None if store.scatter is None else store.scatter.loc
-        self.writer.scope_for(masked).lines.append(Line(f"tl.store({pointer}, {text}{mask})", loc))
+        line = Line(f"tl.store({pointer}, {text}{mask})", loc)
+        self.writer.scope_for(masked).lines.append(line)
+        if self.loads.pairs is not None and not guards and name.dims == dims:
+            self.loads.pairs.add(store.value, offset, line, text, is_store=True)
 
     def _stored(self, store: Store) -> Name:
         """What is stored: the value, or what stands for it."""
