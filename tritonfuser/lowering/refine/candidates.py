@@ -43,7 +43,7 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
     alike: dict[tuple[float, ...], list[str]] = {}
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
-            users = (each.most for each in now.excesses if _is_much(value, under[value], each))
+            users = (each.seconds for each in now.excesses if _is_much(value, under[value], each))
             kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
             cost = LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
             alike.setdefault((cost, *users), []).append(value.name)

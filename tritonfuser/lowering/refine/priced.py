@@ -20,21 +20,18 @@ SLOW = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The time of a kernel's loads and stores beyond that of its share of all bytes.
+    """The time of a kernel whose loads and stores take longer than its share of all bytes.
 
     Attributes
     ----------
     piece : Segment
         Its segment.
     seconds : float
-        The time; above 0.
-    most : float
-        That of everything it does beyond that of its bytes: what a change may save here at most.
+        All its time beyond that of these bytes: what a change may save here at most.
     """
 
     piece: Segment
     seconds: float
-    most: float
 
     @property
     def values(self) -> frozenset[str]:
@@ -68,7 +65,7 @@ class Priced:
 
     @property
     def excess(self) -> float:
-        """Seconds beyond the time of all bytes, each read once."""
+        """Seconds beyond the time of all bytes, each read once, of those kernels."""
         return sum(each.seconds for each in self.excesses)
 
 
@@ -82,8 +79,7 @@ def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
             seconds, least = _access(time), _least(piece, readers, time, device)
             total += float(time.seconds)
             if seconds > SLOW * least:
-                most = max(float(time.seconds), seconds) - least
-                found.append(Excess(piece, seconds - least, most))
+                found.append(Excess(piece, max(float(time.seconds), seconds) - least))
     return Priced(segmented, total, tuple(found))
 
 
