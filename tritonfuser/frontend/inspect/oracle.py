@@ -241,14 +241,19 @@ def device_of(inputs: Sequence[Any]) -> torch.device:
 
 
 def overflowed(wide: torch.Tensor, dtype: DataType) -> torch.Tensor:
-    """Numbers in float64, infinite where a dtype has none as large: ops behind go on with that."""
+    """Numbers in float64, infinite where a dtype has none as large: ops behind go on with that.
+
+    The tensor itself where there are none, with the strides that it has.
+    """
     if dtype is DataType.ComplexFloat:
-        parts = overflowed(torch.view_as_real(wide.resolve_conj()), DataType.Float)
-        return torch.view_as_complex(parts.contiguous())
+        given = torch.view_as_real(wide.resolve_conj())
+        parts = overflowed(given, DataType.Float)
+        return wide if parts is given else torch.view_as_complex(parts.contiguous())
     if dtype is not DataType.Float:
         return wide
     held = wide.to(torch.float32)
-    return torch.where(held.isinf(), held.double(), wide)
+    too_large = held.isinf() & wide.isfinite()
+    return torch.where(too_large, held.double(), wide) if too_large.any() else wide
 
 
 def last_uses(fusion: Fusion) -> dict[Value, Node | None]:
