@@ -258,3 +258,15 @@ def test_given_tiles_that_begin_at_vectors_have_64_bits_where_steps_need_them(mo
     tiles = replace(given, block_x=1, block_r=64, tails=(8,))
     (text,) = texts(check(across_rows, *small_ones, params=[tiles]))
     assert "whole_vectors(" in text and "tl.int64" in text
+
+
+def test_rows_of_channels_with_a_weight_each_do_not_begin_at_vectors():
+    """Their tiles cannot: the weight runs along a part of the row."""
+
+    def body(fd, x, weight):
+        wide = fd.ops.cast(x, dtype=DataType.Float)
+        total = fd.ops.sum(wide, [1, 2], keepdim=True)
+        scaled = fd.ops.mul(fd.ops.sub(wide, total), fd.ops.broadcast(weight, [True, False, True]))
+        return fd.ops.cast(scaled, dtype=DataType.BFloat16)
+
+    check(body, noise(300, 11, 132).bfloat16(), noise(11).bfloat16(), tolerance=1e-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from ...device import VECTOR_BYTES
@@ -17,7 +17,7 @@ of the others are of one element each."""
 
 
 def row_start(
-    traffic: Iterable[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
+    traffic: Sequence[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
 ) -> Affine | None:
     """Where rows begin, in elements; in a vector it is there for most of the memory along them.
 
@@ -61,7 +61,7 @@ def _bytes(found: Iterable[tuple[int, Affine]]) -> int:
 
 
 def vector_of_rows(
-    traffic: Iterable[Traffic],
+    traffic: Sequence[Traffic],
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
     batch_axes: tuple[Axis, ...],
@@ -77,10 +77,10 @@ def vector_of_rows(
     places : mapping, optional
         Where axes of ``parallel`` are that a program has a share of.
     """
-    whole = _whole(traffic, parallel, reduced)
-    start = row_start(whole, parallel, reduced)
+    start = row_start(traffic, parallel, reduced)
     if start is None:
         return 1
+    whole = _whole(traffic, parallel, reduced)
     within = unbound(substitute(start, places or {})).split(_vector(whole))[1]
     apart = bool(batch_axes) and not within.axes() <= set(batch_axes)
     if apart or within == Affine():
