@@ -18,6 +18,7 @@ from ..cost.model import KernelTime
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
+from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .space import Alternative, Choice, SearchSpace
@@ -82,21 +83,28 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork)
     if first is None:
         return rules
     whole = first.seconds + launch
-    most = min(_gain(rules, first) * whole, whole - WORTH_S)
+    is_rough = _is_rough(kernels.problem, rules, first)
+    most = min(_gain(rules, is_rough) * whole, whole - WORTH_S)
     if _least(kernels.problem, work) > most:
         return rules
     found = _fastest(kernels, rules)
     if found is None or found[1].seconds + launch > most:
         return rules
     # Of fewer instructions alone too little is known.
-    return rules if first.limit in ROUGH and found[1].limit in ROUGH else found[0]
+    return rules if is_rough and found[1].limit in ROUGH else found[0]
 
 
-def _gain(rules: KernelParams, first: KernelTime) -> float:
+def _is_rough(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
+    """Whether params are limited by what the model knows least. That multiprocessors without a
+    program idle, which makes the others' instructions the limit, it knows."""
+    return time.limit in ROUGH and not leaves_idle(problem, programs_of(problem, params))
+
+
+def _gain(rules: KernelParams, is_rough: bool) -> float:
     """Share of the time of the rules' params that others may take; 0 where the rules decide."""
     if isinstance(rules, ReductionParams):
         return GAIN_OF_SUMS
-    return 0.0 if first.limit in ROUGH else GAIN
+    return 0.0 if is_rough else GAIN
 
 
 def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> str:
