@@ -47,8 +47,8 @@ def test_a_column_sum_opened_at_few_rows_is_scheduled_again_for_many() -> None:
     found, alone = (take([meta(200_001, 512)]) for take in (served.serve, served.static))
     assert (params(found), programs(found)) == (params(alone), programs(alone))
     assert programs(found)[0] == 2112
-    # The first step has all rows of a part at once.
-    assert served.records[-1].reason.startswith("size2 <= 512 does not hold")
+    # The first step has all rows of a part at once, and counts on how many they are.
+    assert served.records[-1].reason.startswith("size2 <= 384 does not hold")
     served.serve([meta(1207, 512)])
     served.serve([meta(200_003, 512)])
     assert [made.served for made in served.records] == [1, 1, 2, 2]

@@ -255,17 +255,6 @@ def is_size(value: object) -> bool:
     return type(value) is Size
 
 
-def is_of_inputs(value: int) -> bool:
-    """Whether a number is computed from sizes of inputs alone, without a quotient or a residue of
-    them, or what heuristics choose."""
-    return all(
-        size.env.atoms[place].is_symbol
-        for size in sizes_among(value)
-        for monomial, _ in size.terms
-        for place in monomial
-    )
-
-
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number: an int, or a size."""
     return isinstance(value, int) or type(value) is Size

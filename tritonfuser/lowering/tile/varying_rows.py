@@ -21,7 +21,7 @@ from ...symbolic.queries import (
     is_known_equal,
     known_divisor,
 )
-from ...symbolic.sizes import hint, is_of_inputs
+from ...symbolic.sizes import hint
 
 SHORTEST = 8
 """A row that varies fills at least this part of its block: shorter ones get a block of theirs."""
@@ -31,8 +31,9 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
     """Guards on the length of a row that one block holds, where it varies.
 
     There are ``VARYING_TAIL`` kernels for the lengths from one power of two to the next, and fewer
-    where all threads hold more of a row at once than such a part of it. Parts of a row, whose
-    number differs from size to size, have one kernel for all.
+    where all threads hold more of a row at once than such a part of it. So there are for parts of a
+    row, and for the results of the parts: heuristics choose how many parts there are, which is the
+    same, or makes parts as long, over ranges of sizes.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
     env = env_among(row)
     if env is None:
         return
-    if problem is not None and not problem.on_cpu and is_of_inputs(row):
+    if problem is not None and not problem.on_cpu:
         at_once = warps * NVIDIA_WARP_SIZE * _neighbours(problem) // block_x
         step = max(block // 2 // VARYING_TAIL, at_once, MIN_TAIL_ELEMENTS)
         steps = ceil_div(hint(row), step)

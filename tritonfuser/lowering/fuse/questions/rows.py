@@ -22,6 +22,7 @@ from .parts_with_remainder import aligned_parts, neighbouring_parts, parts_at_si
 from .uneven_shares import (
     UNALIGNED_LOSS,
     UNEVEN_LOSS,
+    equal_shares,
     programs_of_shares,
     rows_in_turn,
     shared_rows,
@@ -142,7 +143,11 @@ def way_of(rows: Rows) -> Parts:
 
 
 def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
-    """The number of parts: 2 or more, each of two elements or more where there are four."""
+    """The number of parts: 2 or more, each of two elements or more where there are four.
+
+    Padded parts have a row more than whole ones, so that there is padding at all sizes: a number
+    that divides the rows would make parts of 9 rows where 8 are wanted, which take a block of 16.
+    """
     padded, rows = facts
     count, of = parts(rows.problem)
     if isinstance(padded, Remainder):
@@ -150,5 +155,9 @@ def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
         return parts_at_size(rows.problem, rows.extents[0], count, padded.multiple_of)
     if rows.uneven:
         return shares_at(rows.extents, padded, count, of)
-    count = max(min(count, rows.extents[padded.place] // 2), 2)
-    return count - count % of if padded.interleaved and count > of else count
+    size = rows.extents[padded.place]
+    count = max(min(count, size // 2), 2)
+    if padded.interleaved and count > of:
+        count -= count % of
+        return count + of if size % count == 0 else count
+    return equal_shares(size, count)

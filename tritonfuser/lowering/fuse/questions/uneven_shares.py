@@ -114,10 +114,10 @@ def shares_at(extents: Sequence[int], way: Padded, count: int, of: int) -> int:
     wanted = max(min(count // max(prod(extents[: way.place]), 1), size), 2)
     if way.interleaved:
         return max(wanted // max(of, 1) * of, of, 2)
-    return max(_shares_of_any(size, wanted), 2)
+    return max(equal_shares(size, wanted), 2)
 
 
-def _shares_of_any(size: int, wanted: int) -> int:
+def equal_shares(size: int, wanted: int) -> int:
     """The least number of shares of ``size // shares + 1`` rows, no more than ``wanted`` give.
 
     ``1000, 256 -> 251``, and ``1024, 256 -> 257``, of which the last is empty.
