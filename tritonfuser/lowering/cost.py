@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import inf
 
-from ..dtypes import Category
 from ..heuristics.cost.constants import constants_of
 from ..heuristics.cost.model import KernelTime
 from ..heuristics.cost.work import element_work
 from ..heuristics.params import HeuristicParams
-from ..heuristics.problem import ElementWork, Stream
+from ..heuristics.problem import ElementWork
 from ..heuristics.schedulers import kernel_seconds
-from ..ir import Node
-from ..ops.builder import as_call
-from ..ops.table import View
 from ..symbolic.choices import hinted
 from ..symbolic.sizes import hint
 from .access.element_work import kernel_work
@@ -29,9 +24,6 @@ within 40%)."""
 
 LEAST_S = 2e-6
 """Kernels whose bytes take less together are left as bytes and launches have them."""
-
-SMALL = 16
-"""Tensors of less than this part of the largest one's bytes are small."""
 
 
 def segment_time(piece: Segment, params: HeuristicParams | None = None) -> KernelTime | None:
@@ -102,37 +94,3 @@ def segment_element_work(piece: Segment) -> ElementWork:
         return ElementWork()
     work = kernel_work(piece.nodes)
     return element_work(*hinted(env_of(piece.problem), (work, piece.problem)))
-
-
-def large_tensors_time(piece: Segment) -> KernelTime | None:
-    """The time of a segment's kernel without the small tensors that lie along neither of its axes,
-    as one of statistics.
-
-    They stay in caches, and neighbours often share an element: the model counts a sector for each.
-    """
-    problem = piece.problem
-    if problem is None or any(map(_indexes, piece.nodes)):
-        return segment_time(piece)
-    most = largest_bytes(piece)
-
-    def counts(stream: Stream) -> bool:
-        steps = (stream.x_stride, stream.r_stride)
-        along = any(step is not None and hint(step) == 1 for step in steps)
-        return along or SMALL * hint(stream.total_bytes) >= most
-
-    streams = tuple(stream for stream in problem.streams if counts(stream))
-    return segment_time(replace(piece, problem=replace(problem, streams=streams)))
-
-
-def largest_bytes(piece: Segment) -> int:
-    """Bytes of the largest tensor that a kernel loads or stores. 0 for none."""
-    streams = () if piece.problem is None else piece.problem.streams
-    return max((hint(stream.total_bytes) for stream in streams), default=0)
-
-
-def _indexes(node: Node) -> bool:
-    """Whether an op reads at indices from memory: no neighbours share an element."""
-    given = (v for v in node.operands() if v.is_tensor)
-    return isinstance(as_call(node).op.form, View) and any(
-        v.dtype.info.category is Category.INT for v in given
-    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.search.choice import ROUGH
-from ..cost import ERROR, LEAST_S, large_tensors_time, launch_seconds, moved_bytes
+from ..cost import ERROR, LEAST_S, launch_seconds, moved_bytes, segment_time
 from ..segments import SegmentedFusion
 
 
@@ -50,5 +50,5 @@ def _surely(way: SegmentedFusion) -> float:
 
 
 def _times(way: SegmentedFusion) -> list[KernelTime]:
-    times = map(large_tensors_time, way.segments)
+    times = map(segment_time, way.segments)
     return [time for time in times if time is not None]

@@ -8,6 +8,7 @@ them: a copy does.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...ir import Fusion, Node, Value
@@ -18,10 +19,13 @@ from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
 from ..access.rough_instructions import is_fused
-from ..cost import SMALL
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.materialize import can_be_kept
-from .priced import Excess, Priced
+from .priced import Priced
+
+SMALL = 16
+"""Values that are computed from less than this part of the bytes of a kernel's largest tensor are
+not put into memory for that kernel."""
 
 
 def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:
@@ -40,10 +44,15 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
         The kernels without those values in memory.
     """
     apart, under = can_be_kept(fusion), _largest_under(fusion)
+    slow = [(each.values, each.largest, each.seconds) for each in now.excesses]
+    out_of_order = set(_out_of_order(fusion))
     alike: dict[tuple[float, ...], list[str]] = {}
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
-            users = (each.seconds for each in now.excesses if _is_much(value, under[value], each))
+            much = inf if value in out_of_order else SMALL * under[value]
+            users = (
+                seconds for names, most, seconds in slow if value.name in names and much >= most
+            )
             kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
             cost = LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
             alike.setdefault((cost, *users), []).append(value.name)
@@ -65,17 +74,18 @@ def _largest_under(fusion: Fusion) -> dict[Value, int]:
     return found
 
 
-def _is_much(value: Value, under: int, slow: Excess) -> bool:
-    """Whether a slow kernel has a value, and what it is computed from is no small tensor there."""
-    return value.name in slow.values and SMALL * under >= slow.largest
-
-
-def _waists(fusion: Fusion) -> Iterator[Value]:
+def _out_of_order(fusion: Fusion) -> Iterator[Value]:
+    """The inputs that do not lie in the order of their dims: small ones too, of which each element
+    may take a line of the L1 cache, as often as there are rows that share it."""
     for value in fusion.inputs:
         if value.is_tensor and value in fusion.consumers:
             strides = buffer_strides(fusion, value)
             if strides != contiguous_strides(value.tensor.sizes):
                 yield value
+
+
+def _waists(fusion: Fusion) -> Iterator[Value]:
+    yield from _out_of_order(fusion)
     for node in fusion.nodes:
         is_view = isinstance(as_call(node).op.form, View)
         if is_view or is_reducer(node):

@@ -11,7 +11,7 @@ from ...heuristics.cost.constants import constants_of
 from ...heuristics.cost.model import KernelTime
 from ...ir import Value
 from ...symbolic.sizes import hint
-from ..cost import large_tensors_time, largest_bytes
+from ..cost import segment_time
 from ..segments import Segment, SegmentedFusion
 
 SLOW = 1.5
@@ -42,7 +42,8 @@ class Excess:
     @property
     def largest(self) -> int:
         """Bytes of the largest tensor that it loads or stores."""
-        return largest_bytes(self.piece)
+        streams = () if self.piece.problem is None else self.piece.problem.streams
+        return max((hint(stream.total_bytes) for stream in streams), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
     total, found = constants_of(device).launch_s, []
     readers = Counter(value for piece in segmented.segments for value in piece.inputs)
     for piece in segmented.segments:
-        time = large_tensors_time(piece)
+        time = segment_time(piece)
         if time is not None:
             seconds, least = _access(time), _least(piece, readers, time, device)
             total += float(time.seconds)

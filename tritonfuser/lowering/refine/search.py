@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ...device import DeviceProperties
 from ...ir import Fusion
-from ..cost import ERROR, LEAST_S, fusion_seconds, moved_bytes
+from ..cost import ERROR, LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
@@ -76,10 +76,7 @@ def _apart(
     """Reductions over rows in kernels of their own, where all together take less time so."""
     other = replace(choice, over_rows=False)
     found = priced(make(other), device)
-    # Statistics that lie along neither axis of a kernel count too: there may be more of them.
-    whole = [fusion_seconds(each.segmented) or 0.0 for each in (now, found)]
-    faster = found.seconds < APART * now.seconds and whole[1] < APART * whole[0]
-    return (found, other) if faster else (now, choice)
+    return (found, other) if found.seconds < APART * now.seconds else (now, choice)
 
 
 def _is_slow(now: Priced) -> bool:
