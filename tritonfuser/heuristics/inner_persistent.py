@@ -69,8 +69,17 @@ def propose(problem: Problem) -> HeuristicParams:
     """The params of the kernel."""
     if problem.on_cpu:
         return InnerPersistentParams(**interpreter_tile(problem)._asdict())
-    align = row_alignment(problem)
-    block, tails = tile_row(problem, align, max_tails(problem.accumulators))
+    found = _kept(problem, row_alignment(problem))
+    return _looped(problem) if found is None else found
+
+
+def _kept(problem: Problem, align: int, closely: bool = False) -> InnerPersistentParams | None:
+    """Rows in registers; None where they do not fit.
+
+    Tiles of rows whose length varies reach far past their end, so that few kernels serve many
+    lengths. Lengths whose tiles do not fit so have tiles that are as close as those of one length.
+    """
+    block, tails = tile_row(problem, align, max_tails(problem.accumulators), closely)
     row = block + sum(tails)
     block_x = _rows_of_program(problem, row)
     tile = block_x * row
@@ -82,7 +91,8 @@ def propose(problem: Problem) -> HeuristicParams:
     if fits_one_program_per_sm(problem, tile):
         warps = WHOLE_SM_WARPS
     elif not fits_two_programs_per_sm(problem, tile, warps):
-        return _looped(problem, block_x)
+        again = problem.row_varies and not closely
+        return _kept(problem, align, closely=True) if again else None
     if align == 1:
         block, tails = joined_tiles(problem, block, tails, warps, block_x)
     return InnerPersistentParams(
@@ -125,8 +135,9 @@ def _rows_across(problem: Problem) -> int:
     return rows if fits else 1
 
 
-def _looped(problem: Problem, block_x: int) -> HeuristicParams:
+def _looped(problem: Problem) -> HeuristicParams:
     """Rows that loops read, all of them or all but their end."""
+    block_x = _rows_of_program(problem, next_power_of_2(problem.reduced))
     end = kept_end(problem)
     if end is not None:
         return InnerPersistentParams(

@@ -101,11 +101,20 @@ def loop_tails(problem: Problem, block: int, most: int = MAX_TAILS) -> tuple[int
 
 
 def block_and_tails(
-    row: int, most: int = MAX_TAILS, varies: bool = False
+    row: int, most: int = MAX_TAILS, varies: bool = False, closely: bool = False
 ) -> tuple[int, tuple[int, ...]]:
-    """A row as one block and its tails: ``8200 -> 8192, (16,)`` and ``1000 -> 1024, ()``."""
+    """A row as one block and its tails: ``8200 -> 8192, (16,)`` and ``1000 -> 1024, ()``.
+
+    Parameters
+    ----------
+    closely : bool
+        Where the length varies: whether tiles reach past its end by ``MAX_WASTE`` at most. More
+        kernels serve the same lengths then.
+    """
     above = next_power_of_2(row)
     step = above // 2 // VARYING_TAIL if varies else None
+    if varies and closely:
+        step = max(floor_power_of_2(int(MAX_WASTE * row)), MIN_TAIL_ELEMENTS)
     waste = MAX_WASTE * row if step is None else step - 1
     if row <= SHORT_ROW_ELEMENTS or above - row <= waste:
         return above, ()
@@ -128,15 +137,23 @@ def row_alignment(problem: Problem) -> int:
     return problem.vector_elements if long and cheap else 1
 
 
-def tile_row(problem: Problem, align: int, most: int = MAX_TAILS) -> tuple[int, tuple[int, ...]]:
+def tile_row(
+    problem: Problem, align: int, most: int = MAX_TAILS, closely: bool = False
+) -> tuple[int, tuple[int, ...]]:
     """A row as one block and its tails. Where tiles are aligned, the last tail is for the edges.
 
     The edges are the elements before the first whole vector of a row and behind the last one.
+
+    Parameters
+    ----------
+    closely : bool
+        As in ``block_and_tails``.
     """
     varies = problem.row_varies
     if align == 1:
-        return block_and_tails(problem.reduced, most, varies)
-    block, tails = block_and_tails(problem.reduced // align * align, max(most - 1, 1), varies)
+        return block_and_tails(problem.reduced, most, varies, closely)
+    whole = problem.reduced // align * align
+    block, tails = block_and_tails(whole, max(most - 1, 1), varies, closely)
     return block, (*tails, max(2 * align, MIN_TAIL_ELEMENTS))
 
 
