@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...heuristics.integers import ceil_div
+from ...ir import Value
 from ...shapes import INT32_LIMIT, Guard
 from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, unbound
 from ...symbolic.loaded_index import Indexed, Loaded, Outside
@@ -125,6 +126,11 @@ class IndexWriter:
         expr = unbound(expr)
         self.terms.add_apart(expr)
         return self._sum(expr)
+
+    def address(self, value: Value, offset: Affine) -> str:
+        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
+        place = self.apart(offset)
+        return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
 
     def _sum(self, expr: Affine) -> str:
         parts: list[str] = []

@@ -20,7 +20,6 @@ from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first
 from .lines import Line, Name
 from .memory.eviction_hints import with_evictions
-from .memory.pairs import PairWriter
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.member_tile import Finish
@@ -39,8 +38,6 @@ class KernelBody:
         self.writer = index.writer
         self.axes = AxesWriter(index, nest)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
-        self.pairs = PairWriter(index, nest, self.writers.loads.address)
-        self.writers.loads.pairs = self.pairs
         self._online: dict[Value, OnlineSoftmax] = {}
 
     @property
@@ -66,7 +63,7 @@ class KernelBody:
         for store in plan.epilogue:
             for at in self.nest.maps.of(store.index, store.guards):
                 self.writers.stores.write(store, at)
-        lines = self.pairs.joined(self.writer.scopes[0].lines, top)
+        lines = self.writers.pairs.joined(self.writer.scopes[0].lines, top)
         if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._read_by_all())
         return loads_first(lines) if self.nest.loads_first else lines

@@ -13,6 +13,7 @@ from ..tile.nest import Nest
 from .index_text import IndexWriter
 from .lines import Name
 from .memory.loads import LoadWriter
+from .memory.pairs import PairWriter
 from .memory.repeated_loads import PartOf, RepeatWriter
 from .memory.stores import StoreWriter
 from .reductions.forms import reduce_member
@@ -111,7 +112,8 @@ class KernelWriters:
         self.index = index
         self.writer = index.writer
         repeats = RepeatWriter(index, part)
-        self.loads = LoadWriter(index, repeats, facts.stored, facts.fresh)
+        self.pairs = PairWriter(index, nest)
+        self.loads = LoadWriter(index, repeats, self.pairs, facts.stored, facts.fresh)
         self._special_load = special_load
         self.values = ValueWriter(
             facts.fusion, facts.stored, repeats, self._load, self._reduce_again

@@ -21,6 +21,8 @@ class LoadWriter:
 
     Parameters
     ----------
+    pairs : PairWriter
+        Is told of loads that may be of both elements of pairs.
     stored : mapping
         Values in memory, with the strides of their buffers in elements.
     fresh : collection of Value
@@ -37,6 +39,7 @@ class LoadWriter:
         self,
         index: IndexWriter,
         repeats: RepeatWriter,
+        pairs: PairWriter,
         stored: Mapping[Value, tuple[int, ...]],
         fresh: Container[Value] = frozenset(),
     ) -> None:
@@ -46,7 +49,7 @@ class LoadWriter:
         self.stored = stored
         self.fresh = fresh
         self.loaded: list[Read] = []
-        self.pairs: PairWriter | None = None
+        self.pairs = pairs
 
     def load(self, read: Read) -> Name:
         """Load a value at an index, or take a scalar from the kernel's arguments; and bind it."""
@@ -73,28 +76,23 @@ class LoadWriter:
             mask = self.index.mask_name(dims, read.guards)
             text = load_text(self._pointer(read, offset, dims, mask), mask, fresh)
             name = self.writer.define(value, text, dims, value.dtype, loads=known)
-            if self.pairs is not None and known and not read.guards:
+            if known and not read.guards:
                 line = self.writer.scope_for(dims).lines[-1]
                 self.pairs.add(value, offset, line, name.text, is_store=False)
             if not mask:
                 return name
             tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
             return self.writer.masked_loads.add(name, self.writer.scope_for(dims).lines, tiles)
-        pointer = self.address(value, self.repeats.offset(offset, repeat))
+        pointer = self.index.address(value, self.repeats.offset(offset, repeat))
         text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
         run = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
         return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
         """The address of a load; with a mask it is a block as that is."""
-        pointer = self.address(read.value, offset)
+        pointer = self.index.address(read.value, offset)
         if not mask or self.index.blocked(self.index.dims(offset)):
             return pointer
         # A value read at run time may be a block of one, where tiles have several rows.
         computed = self.index.rank > 1 and any(guard.expr.loaded() for guard in read.guards)
         return self.index.spread(pointer, dims, always=computed)
-
-    def address(self, value: Value, offset: Affine) -> str:
-        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
-        place = self.index.apart(offset)
-        return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"

@@ -6,7 +6,7 @@ thread has are neighbours. Of the run ``tl.load(p + x_pair)`` threads load vecto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -31,18 +31,10 @@ class _Access:
 
 
 class PairWriter:
-    """Joins what loads and stores both elements of pairs, when all of a kernel is written.
+    """Joins what loads and stores both elements of pairs, when all of a kernel is written."""
 
-    Parameters
-    ----------
-    address : function
-        The address of an element of a buffer, as text.
-    """
-
-    def __init__(
-        self, index: IndexWriter, nest: Nest, address: Callable[[Value, Affine], str]
-    ) -> None:
-        self._index, self._writer, self._address = index, index.writer, address
+    def __init__(self, index: IndexWriter, nest: Nest) -> None:
+        self._index, self._writer = index, index.writer
         self._tile = _tile_of(nest)
         self._found: dict[tuple[object, ...], list[_Access]] = {}
 
@@ -51,8 +43,7 @@ class PairWriter:
         if self._tile is None:
             return
         half = half_of(offset, self._tile.axis)
-        axes = offset.axes()
-        if half is not None and axes == {self._tile.axis} and not offset.loaded():
+        if half is not None and offset.axes() == {self._tile.axis} and not offset.loaded():
             rest = line.text.partition(", mask=")[2].rstrip(")")
             key = (value, half.pair, rest, is_store)
             self._found.setdefault(key, []).append(_Access(half, line, text))
@@ -75,9 +66,8 @@ class PairWriter:
                 continue
             assert isinstance(value, Value) and self._tile is not None
             run = halves[0].half.run(self._tile.axis, self._positions(self._tile))
-            pointer = self._address(value, run)
-            masked = ", mask=" in halves[0].line.text
-            mask = f"{self._mask(self._tile)}" if masked else ""
+            pointer = self._index.address(value, run)
+            mask = self._mask(self._tile) if ", mask=" in halves[0].line.text else ""
             first, last = sorted(place[id(access.line)] for access in halves)
             if is_store:
                 instead |= {first: [], last: _stored(halves, pointer, mask)}
@@ -86,7 +76,7 @@ class PairWriter:
                 instead |= {first: _loaded(halves, run_name, pointer, mask), last: []}
         if not instead:
             return lines
-        kept = ([*instead.get(n, [lines[n]])] for n in range(top, count))
+        kept = (instead.get(n, [lines[n]]) for n in range(top, count))
         return [*lines[:top], *lines[count:], *chain.from_iterable(kept)]
 
     def _positions(self, tile: Tile) -> Axis:

@@ -79,7 +79,7 @@ def prefetch_row(loads: LoadWriter, nest: Nest, row: Tile, read: Read, delay: in
     loads.loaded.append(read)
 
     def load(step: Affine, *beside: str) -> str:
-        pointer = loads.address(value, substitute(offset, {row.axis: step}))
+        pointer = loads.index.address(value, substitute(offset, {row.axis: step}))
         return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")
@@ -109,7 +109,7 @@ def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:
     loads.loaded.append(read)
 
     def load(step: Affine, *beside: str) -> str:
-        pointer = loads.address(value, substitute(offset, {loop.axis: step}))
+        pointer = loads.index.address(value, substitute(offset, {loop.axis: step}))
         return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")

@@ -48,7 +48,7 @@ class StoreWriter:
         offset = offset_of(target.index, self.outputs[store.value])
         dims = self.index.dims(offset)
         masked = dims | self.index.guard_dims(guards) | name.dims
-        pointer = self.loads.address(store.value, offset)
+        pointer = self.index.address(store.value, offset)
         if self._needs_block(dims, masked):
             pointer = self.index.spread(pointer, masked, always=True)
         named = self.index.mask_name(masked, guards)
@@ -57,7 +57,7 @@ class StoreWriter:
         loc = None if store.scatter is None else store.scatter.loc
         line = Line(f"tl.store({pointer}, {text}{mask})", loc)
         self.writer.scope_for(masked).lines.append(line)
-        if self.loads.pairs is not None and not guards and name.dims == dims:
+        if not guards and name.dims == dims:
             self.loads.pairs.add(store.value, offset, line, text, is_store=True)
 
     def _stored(self, store: Store) -> Name:
