@@ -17,7 +17,7 @@ from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.refine.priced import priced
+from tritonfuser.lowering.refine.priced import priced, shared_bytes
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -201,3 +201,18 @@ def test_values_of_parts_of_neighbouring_rows(monkeypatch):
     inputs = [noise(4096, 98), crossed(4096, 98), noise(4096, 98, seed=2)]
     found = check(sums_of_columns, *inputs, facts=small(4), tolerance=1e-4)
     assert interleaves(found) and not any(interleaves(found))
+
+
+def test_what_kernels_share_is_the_memory_that_it_has():
+    """A stretched input is one row of it, however many rows read that."""
+
+    def body(fd, x, y):
+        both = fd.ops.exp(fd.ops.mul(x, y))
+        return tuple(fd.ops.sum(both, [dim]) for dim in range(3))
+
+    x, y = noise(32, 64, 48), noise(1, 64, 48).expand(32, 64, 48)
+    found = lowered(body, [x, y]).segmented
+    shares = {value.name: count for value, count in shared_bytes(found).items()}
+    readers = sum("tv1" in (v.name for v in piece.inputs) for piece in found.segments)
+    assert readers > 1
+    assert shares["tv1"] == pytest.approx(64 * 48 * 4 * (1 - 1 / readers))

@@ -11,6 +11,7 @@ from ...heuristics.cost.constants import constants_of
 from ...heuristics.cost.model import KernelTime
 from ...ir import Value
 from ...symbolic.sizes import hint
+from ..access.bytes_moved import held_bytes
 from ..cost import segment_time
 from ..segments import Segment, SegmentedFusion
 
@@ -73,11 +74,11 @@ class Priced:
 def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
     total, found = constants_of(device).launch_s, []
-    readers = Counter(value for piece in segmented.segments for value in piece.inputs)
+    shared = shared_bytes(segmented)
     for piece in segmented.segments:
         time = segment_time(piece)
         if time is not None:
-            seconds, least = _access(time), _least(piece, readers, time, device)
+            seconds, least = _access(time), _least(piece, shared, time, device)
             total += float(time.seconds)
             if seconds > SLOW * least:
                 found.append(Excess(piece, max(float(time.seconds), seconds) - least))
@@ -91,17 +92,23 @@ def _access(time: KernelTime) -> float:
 
 
 def _least(
-    piece: Segment, readers: Mapping[Value, int], time: KernelTime, device: DeviceProperties
+    piece: Segment, shared: Mapping[Value, float], time: KernelTime, device: DeviceProperties
 ) -> float:
     """Seconds of a kernel's share of all bytes, or of what its programs wait if that is more.
 
     What several kernels read could be read once. Programs wait as long for other bytes.
     """
-    again = sum(_held_bytes(v) * (1 - 1 / readers[v]) for v in piece.inputs if v.is_tensor)
+    again = sum(shared[value] for value in piece.inputs if value in shared)
     moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
     waits = LEAST_KERNEL_S + float(time.resources.get("latency", 0.0))
     return max(moved / device.bandwidth_bytes_per_s, waits)
 
 
-def _held_bytes(value: Value) -> int:
-    return hint(value.tensor.numel) * value.dtype.info.bytes
+def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:
+    """Of what several kernels read, the bytes beyond the share of one of them."""
+    readers = Counter(v for piece in segmented.segments for v in piece.inputs if v.is_tensor)
+    return {
+        value: hint(held_bytes(segmented.fusion, value)) * (1 - 1 / count)
+        for value, count in readers.items()
+        if count > 1
+    }
