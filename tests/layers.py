@@ -118,7 +118,8 @@ ROOMS = {
         {"nvfuser"},
     ),
     "cli": (
-        {"op_examples", "user_file"},
+        {"complaints", "op_examples"},
+        {"user_file"},
         {"calibrate", "doctor", "explain", "ops", "params", "schema", "tune"},
         {"main"},
     ),

@@ -76,6 +76,11 @@ def _flag(text: str) -> bool:
     return value[text.strip().lower()]
 
 
+def _folder(text: str) -> str:
+    """The same folder wherever the program goes later."""
+    return os.path.abspath(os.path.expanduser(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One row of the table: an environment variable.
@@ -192,7 +197,7 @@ class Settings:
     )
     cache_dir: str = _env(
         "TRITONFUSER_CACHE_DIR",
-        str,
+        _folder,
         "",
         "where tuned schedules and calibrations are stored; by default in the user's directory for "
         "caches",

@@ -1,4 +1,4 @@
-"""Atomic writes of files."""
+"""JSON files that are replaced as a whole."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tritonfuser.disk import replace_text
+
 
 def save_json(path: Path, content: Any) -> None:
     """Write JSON atomically: a reader or a killed process sees the old or the new file."""
-    write_whole(path, json.dumps(content, indent=1) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file's text atomically."""
-    if path.exists() and not path.is_file():
-        path.write_text(text)  # such as /dev/stdout
-        return
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    part.replace(path)
+    replace_text(path, json.dumps(content, indent=1) + "\n")

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tritonfuser.disk import replace_text
+
 from ..measure.timing import Times
-from .files import write_whole
 
 OURS = "ours"
 PEERS = ("eager", "compile", "autotune", "liger")
@@ -148,7 +149,7 @@ class Results:
         """Write JSON, one line per record."""
         lines = ",\n".join("  " + json.dumps(asdict(record)) for record in self.records)
         runs = json.dumps(list(self.runs), indent=1)
-        write_whole(path, f'{{\n"runs": {runs},\n"records": [\n{lines}\n]\n}}\n')
+        replace_text(path, f'{{\n"runs": {runs},\n"records": [\n{lines}\n]\n}}\n')
 
 
 def load(paths: Iterable[Path]) -> Results:

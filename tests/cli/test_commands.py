@@ -272,3 +272,51 @@ def test_doctor_tells_of_gpus_and_compilers(monkeypatch, settings):
     assert "'/no/compiler', which is no program" in str(doctor_module.compiler())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert doctor_module.compiler().problems
+
+
+NO_TOPIC = {"TRITONFUSER_LOG": "cash"}
+
+
+def failed(*arguments, **environment):
+    """What a new interpreter prints on stderr, where the command ends with 1."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tritonfuser", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+    assert ran.returncode == 1 and "Traceback" not in ran.stderr, ran.stderr
+    return ran.stderr
+
+
+def test_a_wrong_option_is_said_without_a_traceback():
+    assert "Error: TRITONFUSER_LOG: 'cash' not among" in failed("params", "list", **NO_TOPIC)
+
+
+def test_what_cannot_be_written_is_said_without_a_traceback(tmp_path):
+    away = tmp_path / "none" / "file.json"
+    assert f"No such file or directory: '{away}" in failed("params", "export", "-o", away)
+    said = failed("params", "export", "-o", "/dev/full")
+    assert "Error: [Errno 28] No space left on device: '/dev/full'" in said
+
+
+def test_doctor_tells_of_a_wrong_option():
+    ran = subprocess.run(
+        [sys.executable, "-m", "tritonfuser", "doctor"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **NO_TOPIC},
+    )
+    assert ran.returncode == 1 and not ran.stderr
+    assert "PROBLEM: TRITONFUSER_LOG: 'cash' not among" in ran.stdout
+
+
+def test_doctor_tells_of_a_folder_for_schedules(settings, tmp_path, monkeypatch):
+    settings("TRITONFUSER_CACHE_DIR", os.fspath(tmp_path / "here"))
+    options.refresh()
+    words = " ".join(str(doctor_module.directories()).split())
+    assert f"{tmp_path / 'here'} can be written to" in words
+    settings("TRITONFUSER_CACHE_DIR", "/dev/null/here")
+    options.refresh()
+    (problem,) = doctor_module.directories().problems
+    assert problem.startswith("set TRITONFUSER_CACHE_DIR to a directory that can be written to")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import click
@@ -15,7 +16,7 @@ import torch
 import triton
 from tabulate import tabulate
 
-from .. import device, options
+from .. import device, disk, options
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
 from ..frontend.vocabulary.version import version
@@ -120,13 +121,17 @@ def compiler() -> Section:
 
 
 def directories() -> Section:
-    """Where compiled kernels are kept."""
-    folder = directory()
-    problem = write_problem(folder)
-    if not problem:
-        return Section("Compiled kernels", [(str(folder), "can be written to")])
-    what = f"set TRITON_CACHE_DIR to a directory that can be written to: {problem}"
-    return Section("Compiled kernels", [(str(folder), problem)], (what,))
+    """Where compiled kernels are kept, and tuned schedules."""
+    rows, problems = [], []
+    folders = [("TRITON_CACHE_DIR", directory())]
+    with suppress(TritonFuserError):  # options that are wrong have a section of their own
+        folders.append(("TRITONFUSER_CACHE_DIR", disk.cache_folder()))
+    for variable, folder in folders:
+        problem = write_problem(folder)
+        rows.append((str(folder), problem or "can be written to"))
+        if problem:
+            problems.append(f"set {variable} to a directory that can be written to: {problem}")
+    return Section("Compiled kernels, tuned schedules", rows, tuple(problems))
 
 
 def settings() -> Section:

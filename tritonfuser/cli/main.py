@@ -6,10 +6,12 @@ A new subcommand is a module with a click command of its name, and a line in ``C
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
 from ..frontend.vocabulary.version import version
+from .complaints import told
 
 COMMANDS = {
     "calibrate": "Measure the speeds of a GPU for the cost model.",
@@ -34,6 +36,11 @@ class Subcommands(click.Group):
             return None
         found: click.Command = getattr(import_module(f"{__package__}.{cmd_name}"), cmd_name)
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; what goes wrong is told."""
+        with told():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

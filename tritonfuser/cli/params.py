@@ -11,7 +11,7 @@ import click
 import torch
 from tabulate import tabulate
 
-from .. import device
+from .. import device, disk
 from ..cache.tuned import store
 from ..cache.tuned.keys import versions
 from ..cache.tuned.store import Entry
@@ -22,7 +22,7 @@ from ..frontend.tune.report import differences
 from ..frontend.tune.transfer import exported, heuristics_of, imported
 from ..frontend.vocabulary.units import seconds_text
 from ..lowering.passes.concretize import TensorSpec
-from .user_file import complaint
+from .complaints import complaint
 
 SHORT = 12
 """Characters of an ID that are shown; any that are no other's beginning will do."""
@@ -129,7 +129,7 @@ def export_command(given: Sequence[str], output: Path | None) -> None:
     if output is None:
         click.echo(text)
         return
-    output.write_text(text)
+    disk.replace_text(output, text)
     click.echo(f"{len(found)} written to {output}")
 
 
@@ -175,7 +175,7 @@ def clear_command(given: Sequence[str], unused: bool, yes: bool) -> None:
         click.confirm(f"Remove {len(paths)} from {store.folder()}?", abort=True)
     for path in paths:
         try:
-            store.remove_file(path)
+            path.unlink(missing_ok=True)
         except OSError as error:
             raise click.ClickException(f"{path}: {error}") from error
     click.echo(f"{len(paths)} removed")

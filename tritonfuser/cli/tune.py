@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import click
 
+from .. import disk
 from ..frontend.run.tunable import LEVELS
 from ..frontend.tune.report import TuneReport
 from .user_file import called, load_function, made_by
@@ -74,7 +75,7 @@ def tune(
             click.echo(f"stored as {Path(report.stored).stem[:12]}\n")
         reports.append({"function": name, **report.to_dict()})
         if written is not None:
-            written.write_text(json.dumps(reports, indent=1))
+            disk.replace_text(written, json.dumps(reports, indent=1))
         if report.interrupted:
             raise click.exceptions.Exit(130)
 

@@ -14,6 +14,7 @@ import click
 
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
+from .complaints import complaint
 
 CONTRACT = "it must return (fd, inputs): a FusionDefinition, and a list for fd.run"
 
@@ -82,13 +83,6 @@ def made_by(function: Callable[[], Any], name: str) -> tuple[FusionDefinition, A
         got = type(inputs).__name__
         raise click.ClickException(f"{name} returned a {got} second: {CONTRACT}")
     return fd, inputs
-
-
-def complaint(error: TritonFuserError) -> str:
-    """The text of an error of ours; without its line where that is one of the command line's."""
-    if f"at {Path(click.__file__).parent}" not in str(error):
-        return str(error)
-    return f"{error.message}\n  {error.hint}" if error.hint else error.message
 
 
 def called(function: Callable[[], Any], what: str) -> Any:

@@ -245,7 +245,7 @@ def test_two_processes_write_and_a_third_reads(tmp_path):
             seen.add(found.seconds)
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert seen and seen <= {1.0, 2.0} and store.load(key).schedule == schedule
-    assert not list(store.folder().glob("*.new"))
+    assert [*store.folder().iterdir()] == [store.path_of(key)], "nothing is left of writing"
 
 
 def test_where_nothing_can_be_written_that_is_an_error(tmp_path, monkeypatch):
@@ -256,3 +256,45 @@ def test_where_nothing_can_be_written_that_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(OSError):
         stored(fd, inputs)
     assert fd.explain(inputs).origin == ""
+
+
+UNREADABLE = {
+    "too long a name": lambda folder: "a" * 300,
+    "a file": lambda folder: (folder / "file").touch() or "file",
+    "a loop": lambda folder: (folder / "loop").symlink_to("loop") or "loop",
+}
+
+
+@pytest.mark.parametrize("make", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_folder_that_cannot_be_looked_into_is_empty(make, tmp_path, monkeypatch):
+    fd, inputs = softmax()
+    monkeypatch.setenv("TRITONFUSER_CACHE_DIR", os.fspath(tmp_path / make(tmp_path)))
+    options.refresh()
+    check_unreadable(fd, inputs)
+
+
+def test_a_folder_that_belongs_to_somebody_else_is_empty(monkeypatch):
+    """As the home of another user is; whose files a superuser reads nevertheless."""
+    fd, inputs = softmax()
+    stored(fd, inputs)
+    told = os.fspath(store.folder())
+
+    def refusing(call):
+        def refused(path, *given, **options):
+            if isinstance(path, str | os.PathLike) and os.fspath(path).startswith(told):
+                raise PermissionError(13, "Permission denied", path)
+            return call(path, *given, **options)
+
+        return refused
+
+    for name in ("stat", "scandir", "open", "listdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    check_unreadable(fd, inputs)
+
+
+def check_unreadable(fd, inputs):
+    (out,) = fd.run(inputs)
+    torch.testing.assert_close(out, torch.softmax(inputs[0], 1))
+    assert store.is_empty() and [*store.entries()] == []
+    with pytest.raises(OSError):
+        stored(fd, inputs)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from ... import disk
 from ...errors import TritonFuserError
@@ -18,9 +17,6 @@ from .keys import StoreKey
 
 VERSION = 2
 """Of the files."""
-
-LOCK_SECONDS = 10.0
-"""Most seconds to wait for another process that writes."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def folder() -> Path:
 
 def is_empty() -> bool:
     """Whether nothing was ever stored; then no key is worth making."""
-    return not folder().is_dir()
+    return not os.path.isdir(folder())  # Path.is_dir raises where it may not look
 
 
 def path_of(key: StoreKey) -> Path:
@@ -101,7 +97,7 @@ def load(key: StoreKey) -> Stored | None:
 
 def entries() -> Iterator[Entry | Path]:
     """All files of the store, by name; the path alone of one that cannot be read."""
-    for path in sorted(folder().glob("*.json")):
+    for path in disk.files(folder(), ".json"):
         yield _entry(path) or path
 
 
@@ -130,7 +126,7 @@ def save(key: StoreKey, found: Stored) -> Path:
     Raises
     ------
     OSError
-        It cannot be written, or another process holds the lock.
+        It cannot be written.
     """
     data = {
         "version": VERSION,
@@ -141,9 +137,7 @@ def save(key: StoreKey, found: Stored) -> Path:
         "schedule": found.schedule.to_dict(),
     }
     path = path_of(key)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(path):
-        disk.replace_json(path, data)
+    disk.replace_json(path, data)
     return path
 
 
@@ -153,17 +147,6 @@ def remove(key: StoreKey) -> None:
     Raises
     ------
     OSError
-        It cannot be removed, or another process holds the lock.
+        It cannot be removed.
     """
-    remove_file(path_of(key))
-
-
-def remove_file(path: Path) -> None:
-    """Remove a file of the store, if it is there; raises as ``remove``."""
-    if path.exists():
-        with _lock(path):
-            path.unlink(missing_ok=True)
-
-
-def _lock(path: Path) -> FileLock:
-    return FileLock(path.with_suffix(".lock"), timeout=LOCK_SECONDS)
+    path_of(key).unlink(missing_ok=True)
