@@ -24,6 +24,8 @@ def default_text(row: Option) -> str:
     """The default as one would set it."""
     if isinstance(row.default, bool):
         return f"`{int(row.default)}`"
+    if isinstance(row.default, float):
+        return f"`{row.default:g}`"
     return "nothing"
 
 

@@ -49,6 +49,14 @@ class Lock:
     ) -> None:
         self._lock.release()
 
+    def try_to_hold(self) -> bool:
+        """Hold it, to be let go by ``release``, unless somebody holds it."""
+        return self._lock.acquire(blocking=False)
+
+    def release(self) -> None:
+        """Let go what ``try_to_hold`` holds."""
+        self._lock.release()
+
 
 def _let_go() -> None:
     for held in list(_HELD):

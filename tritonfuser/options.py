@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from math import inf, nan
 from typing import Any
 
 from .errors import OptionError
@@ -79,6 +80,16 @@ def _flag(text: str) -> bool:
 def _folder(text: str) -> str:
     """The same folder wherever the program goes later."""
     return os.path.abspath(os.path.expanduser(text))
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = nan
+    if not 0 <= value < inf:
+        raise ValueError(f"{text!r} is no number of 0 or more")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +185,13 @@ class Settings:
         _flag,
         True,
         "0: kernels are compiled anew for each size, none takes sizes as arguments",
+    )
+    hot_sizes: float = _env(
+        "TRITONFUSER_HOT_SIZES",
+        _factor,
+        1.0,
+        "a size that runs often is compiled for itself when that would have saved so many times "
+        "what compiling takes; sums may be added in another order from then on. 0: never",
     )
     fma: bool = _env(
         "TRITONFUSER_FMA",

@@ -313,7 +313,7 @@ def test_the_text_of_a_guarded_call(gpu):
     plain = [line.strip() for line in plan.text.splitlines()]
     lines = [line.strip() for line in text.splitlines()]
     assert lines[:5] == [
-        "def make(guard):",
+        "def make(guard, heat):",
         "def run(inputs, miss):",
         "try:",
         "[tv0, tv1] = inputs",
@@ -323,3 +323,8 @@ def test_the_text_of_a_guarded_call(gpu):
     launch = next(line for line in plain if line.startswith("k0("))
     assert launch in lines
     assert "if (tv0_at | tv1_at) & 15 or not (tv0_at and tv1_at):" in lines
+    counted = guarded_text(plan.body, [], counted=True)
+    assert [line.strip() for line in counted.splitlines() if line.strip() not in lines] == [
+        "heat.left = left = heat.left - 1",
+        "if left < 0:",
+    ]

@@ -11,6 +11,7 @@ import torch
 from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import variants
+from tritonfuser.cache.size_uses import differs_in_masks_alone, has_other_kernels
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.run_options import RunOptions
@@ -176,7 +177,7 @@ def test_products_choose_their_tile_again(dtype: torch.dtype) -> None:
         assert params(served.serve(given)) == params(served.static(given))
 
 
-# --- kernels of constant sizes alone --------------------------------------------------------------
+# --- kernels that have no form for open sizes -----------------------------------------------------
 
 
 def norm_backward() -> FusionDefinition:
@@ -195,23 +196,47 @@ def parts_of(lowered: Lowered) -> int:
 
 
 @pytest.mark.parametrize("varies", ["rows", "columns"])
-def test_a_few_sizes_of_rows_that_programs_share_have_kernels_of_their_own(varies: str) -> None:
-    """The others have kernels with open sizes, however many there are."""
+def test_rows_that_programs_share_have_other_kernels_where_sizes_are_open(varies: str) -> None:
+    """Those of a few variants, however many sizes there are."""
     served = AbstractVariants(norm_backward())
     sizes = [20_000 + 40 * n for n in range(24)]
     shapes = [(2048, n) if varies == "columns" else (n // 10, 20_480) for n in sizes]
-    found = [served.serve([meta(*shape)] * 2) for shape in shapes]
+    given = [[meta(*shape)] * 2 for shape in shapes]
+    found = [served.serve(inputs) for inputs in given]
     shared = [parts_of(one) > 1 for one in found]
-    assert shared == [True] * 10 + [False] * 14
+    assert shared == [True] * 2 + [False] * 22
     kinds = [made.dynamic for made in served.records]
-    assert kinds[:10] == [False] * 10 and all(kinds[10:]) and len(kinds) <= 16
-    assert served.records[5].reason.startswith("programs share rows of constant sizes alone")
+    assert kinds[:2] == [False] * 2 and all(kinds[2:]) and len(kinds) <= 10
+    assert has_other_kernels(found[-1], served.static(given[-1]))
 
 
-def test_shorter_rows_of_that_family_have_open_sizes() -> None:
-    served = AbstractVariants(norm_backward())
-    for columns in (1001, 1002, 1003, 20_001, 1004, 20_002):
-        alike = [served.serve([meta(2048, columns)] * 2), served.static([meta(2048, columns)] * 2)]
-        assert len({parts_of(one) > 1 for one in alike}) == 1
-    kinds = [made.dynamic for made in served.records]
-    assert kinds[:4] == [False, False, True, False] and not kinds[-1]
+# --- what constant sizes would change -------------------------------------------------------------
+
+
+def served_and_alone(fd: FusionDefinition, *shapes: list[tuple[int, ...]]) -> list[Lowered]:
+    """What serves the last of some sizes, and what would serve it if it were the only one."""
+    served = AbstractVariants(fd)
+    found = [served.serve([meta(*shape) for shape in given]) for given in shapes]
+    assert served.records[-1].dynamic
+    return [found[-1], served.static([meta(*shape) for shape in shapes[-1]])]
+
+
+def test_flat_kernels_differ_in_masks_alone() -> None:
+    shapes = [[(n,)] for n in (40_000, 40_024, 9_992)]
+    assert differs_in_masks_alone(*served_and_alone(doubled(), *shapes))
+
+
+@pytest.mark.parametrize(
+    ("body", "ranks"),
+    [
+        (lambda fd, x, w: fd.ops.add(x, fd.ops.broadcast(w, [True, False])), (2, 1)),
+        (lambda fd, x: fd.ops.sum(x, [1]), (2,)),
+        (lambda fd, x: fd.ops.sum(x, [0]), (2,)),
+    ],
+)
+def test_kernels_with_sizes_in_addresses_and_loops_differ(
+    body: Any, ranks: tuple[int, ...]
+) -> None:
+    shapes = [[(1024, n) if rank == 2 else (n,) for rank in ranks] for n in (1001, 1003, 1011)]
+    opened, alone = served_and_alone(define(body, *ranks), *shapes)
+    assert not differs_in_masks_alone(opened, alone) and not has_other_kernels(opened, alone)

@@ -314,6 +314,14 @@ def test_what_is_not_done_over_a_mesh():
         fd.validate([x])
 
 
+def test_sizes_of_the_pieces_never_get_kernels_of_their_own():
+    """Devices would change kernels at different times, and have other bits of what both compute."""
+    x, fd = rand(4, 6), cut_definition(DeviceMesh([0, 1]))
+    fd.run([x])
+    cores = [core for bound in fd.fec.core._programs.values() for core in bound.cores.values()]
+    assert cores and all(core._hot is None for core in cores)
+
+
 def test_looking_at_the_pieces():
     x, fd = rand(4, 6), cut_definition(DeviceMesh([0, 1]))
     assert not FusionExecutorCache(fd.fusion).is_compiled([x])

@@ -29,6 +29,7 @@ from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
 from .dry_run import checked_device, compile_for, lower_for, lower_opened, properties_of
+from .hot_sizes import HotSizes
 from .keys.open_sizes import Opened
 from .keys.recompiles import Recompiles
 from .keys.signature import MISFIT_ERRORS, key_maker, signature
@@ -55,15 +56,25 @@ class FusionExecutorCache:
         Plans kept.
     fusion_id : int
         The number of the definition in profiles.
+    hot_sizes : bool
+        Whether sizes that run often may get kernels of their own.
     """
 
-    def __init__(self, fusion: Fusion, *, max_plans: int = 256, fusion_id: int = 0) -> None:
+    def __init__(
+        self,
+        fusion: Fusion,
+        *,
+        max_plans: int = 256,
+        fusion_id: int = 0,
+        hot_sizes: bool = True,
+    ) -> None:
         self.fusion = fusion
         self._fusion_id = fusion_id
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
         self._abstract_run = AbstractRun(fusion, max_plans)
         self._variants = Variants(fusion)
+        self._hot = HotSizes(fusion, fusion_id, self._variants.note) if hot_sizes else None
         self._settings = settings.current()
         self._find = self._plans.get
         self._last: GuardedCall | type[NoGuardedCall] = NoGuardedCall
@@ -97,6 +108,8 @@ class FusionExecutorCache:
             plan = None
         if plan is None:
             return self._checked_run(inputs, DEFAULT)
+        if plan.heat is not None:
+            plan = self._counted(plan, inputs)
         if self._may_guard and not modes_active():
             self._last = guarded_call(plan, self.fusion, inputs, self._last)
         return plan.run(inputs)
@@ -115,9 +128,17 @@ class FusionExecutorCache:
         self._drop_if_settings_changed()
         request, cached = self._request(inputs, options)
         self._last = NoGuardedCall  # the plan asked for is now the newest
-        return self._plans.get_or_make(
+        plan = self._plans.get_or_make(
             cached, lambda: register_plan(self._made(request, inputs, options))
         )
+        return plan if plan.heat is None else self._counted(plan, inputs)
+
+    def _counted(self, plan: ExecutionPlan, inputs: Sequence[Any]) -> ExecutionPlan:
+        """The plan for a call: one with kernels for its size alone where it has run often."""
+        made = plan if self._hot is None else self._hot.counted(plan, inputs)
+        if made is not plan:
+            self._plans.replace(self._key(inputs), plan, register_plan(made))
+        return made
 
     def _made(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> ExecutionPlan:
         """A plan of the stored schedule, if there is one, else of the heuristics'."""
@@ -145,6 +166,7 @@ class FusionExecutorCache:
             extra=(where, options, key if options.origin else None),
             signature=lambda: signature(self.fusion, inputs, where),
             lower=lambda found, env: self._compiled(inputs, found, env, where, options),
+            hot=self._hot if options == DEFAULT else None,
         )
         return request, key if options == DEFAULT else (key, options)
 
@@ -169,6 +191,8 @@ class FusionExecutorCache:
             self._plans.clear()
             self._abstract_run.clear()
             self._variants.clear()
+            if self._hot is not None:
+                self._hot.clear()
             self._key = key_maker(self.fusion)
             self._settings = settings.current()
 
@@ -236,7 +260,8 @@ class FusionExecutorCache:
                 settings.log("cache", f"the stored schedule is not used: {error.message}")
         found = found or self._variants.peek(request)
         if isinstance(found, ExecutionPlan):
-            return found.lowered, found.properties
+            alone = None if self._hot is None else self._hot.next(found)
+            return alone or found.lowered, found.properties
         if found is not None:
             made = lower_opened(self.fusion, inputs, options, found)
             if made is not None:

@@ -104,6 +104,12 @@ class LRU(Generic[K, V]):
         pending.set_result(made)
         return made
 
+    def replace(self, key: K, old: V, new: V) -> None:
+        """Have a new entry in the place of an old one, unless that is no longer there."""
+        with self._lock:
+            if self._entries.get(key) is old:
+                self._entries[key] = new
+
     def values(self) -> list[V]:
         """All entries, the one used last at the end."""
         with self._lock:

@@ -18,7 +18,8 @@ from .. import options
 from ..forks import Lock
 from ..ir import Fusion
 from ..lowering.passes.concretize import InputSignature
-from ..symbolic.shape_env import ConstantSizesWanted, ShapeEnv
+from ..symbolic.shape_env import ShapeEnv
+from .hot_sizes import HotSizes
 from .keys.conditions import Conditions
 from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
 from .keys.recompiles import Recompile
@@ -46,11 +47,6 @@ MAX_FRUITLESS = 32
 """Open variants in a row that served one signature each, before a family has constant sizes. Of
 lengths drawn from ``MAX_VARIANTS`` schedules so many in a row differ once in 300 times."""
 
-MAX_CONSTANT = 8
-"""Signatures of a family that are compiled with constant sizes since a kernel of theirs has no form
-for open ones. Further ones share open variants, so that sizes which are new in each call are not
-compiled in each."""
-
 MAX_FAMILIES = 64
 """Families kept."""
 
@@ -74,12 +70,15 @@ class Request:
         Gives the signature for lowering.
     lower : callable
         Compiles a plan, with constant sizes or with those of a shape environment open.
+    hot : HotSizes, optional
+        Counts the calls of plans with open sizes; None where these keep their kernels.
     """
 
     key: Key
     extra: tuple[object, ...]
     signature: Callable[[], InputSignature]
     lower: Lower
+    hot: HotSizes | None = None
 
 
 @dataclass(eq=False)
@@ -98,9 +97,6 @@ class _Family:
         Lowerings with open sizes in a row that failed, or made all of them constant.
     fruitless : int
         Open variants since one served a second signature.
-    constant : int
-        Signatures since the first ones that were compiled with constant sizes for the sake of a
-        kernel that has no form for open ones.
     """
 
     seen: list[Numbers] = field(default_factory=list)
@@ -108,7 +104,6 @@ class _Family:
     variants: list[OpenVariant] = field(default_factory=list)
     failures: int = 0
     fruitless: int = 0
-    constant: int = 0
     lock: Lock = field(default_factory=Lock)
 
 
@@ -147,21 +142,18 @@ class Variants:
                 family.variants.remove(fit.variant)
                 family.variants.insert(0, fit.variant)
                 family.fruitless = 0
-                return fit.variant.serve(fit.atoms)
+                return self._counted(request, fit.variant.serve(fit.atoms))
             reason = self._reason(split, family, fit)
             sizes = self._opened(request, split, family, fit)
             if split.numbers not in family.seen:
                 family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
+            made = None
             if sizes is not None:
-                try:
-                    made = self._open(request, split, family, reason, sizes, fit)
-                except ConstantSizesWanted as wanted:
-                    family.constant += 1
-                    made, fit, reason = None, None, str(wanted)
-                if made is not None:
-                    return made
+                made = self._open(request, split, family, reason, sizes, fit)
+            if made is not None:
+                return made
             if fit is not None:
-                return fit.variant.serve(fit.atoms)
+                return self._counted(request, fit.variant.serve(fit.atoms))
             family.static += 1
         return self._static(request, split, family, reason)
 
@@ -215,10 +207,7 @@ class Variants:
             # The schedule alone is chosen again: the same sizes vary.
             others = [*fit.variant.sizes.seen]
         seen, scalars = [*others, split.numbers], self._reader.scalars(split)
-        found = opened(self.fusion, request.signature(), seen, scalars)
-        if found is not None:
-            found.env.may_want_constants = family.constant < MAX_CONSTANT
-        return found
+        return opened(self.fusion, request.signature(), seen, scalars)
 
     def _static(
         self, request: Request, split: Split, family: _Family, reason: str
@@ -247,8 +236,6 @@ class Variants:
         started = time.perf_counter()
         try:
             plan = request.lower(sizes.signature, sizes.env)
-        except ConstantSizesWanted:
-            raise
         except Exception as error:  # written out they may do, or tell what is wrong better
             family.failures += 1
             log_fallback(error)
@@ -267,6 +254,12 @@ class Variants:
         )
         self._note(record, plan, split)
         self._keep(family, OpenVariant(plan, sizes, conditions, ScheduleChoices(sizes.env), record))
+        return self._counted(request, plan) if record.dynamic else plan
+
+    def _counted(self, request: Request, plan: ExecutionPlan) -> ExecutionPlan:
+        """The plan, whose calls are counted if the request has them counted."""
+        if request.hot is not None:
+            request.hot.watch(plan)
         return plan
 
     def _keep(self, family: _Family, variant: OpenVariant) -> None:
@@ -279,10 +272,14 @@ class Variants:
         family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
     def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
+        self.note(record, plan)
+        self._last = split
+
+    def note(self, record: Recompile, plan: ExecutionPlan) -> None:
+        """Keep the record of a compilation."""
         record.kernels = sum(step.source is not None for step in plan.steps)
         self.records.append(record)
         options.log("cache", str(record))
-        self._last = split
 
     def _reason(self, split: Split, family: _Family, fit: Fit | None) -> str:
         """Why no variant serves a signature."""

@@ -98,10 +98,6 @@ class Choice:
     answer: Any
 
 
-class ConstantSizesWanted(Exception):
-    """With constant sizes a kernel takes much less time: what raises it names the kernel."""
-
-
 class ShapeEnv:
     """Symbols with what is known of them, and the guards recorded.
 
@@ -115,8 +111,6 @@ class ShapeEnv:
         What was chosen by the hints, each question once; see ``choices.py``.
     closed : bool
         Whether no more guards may be recorded: what is asked then has to be known.
-    may_want_constants : bool
-        Whether a lowering may raise ``ConstantSizesWanted``.
     """
 
     def __init__(self) -> None:
@@ -124,7 +118,6 @@ class ShapeEnv:
         self.guards: list[Guard] = []
         self.choices: dict[str, Choice] = {}
         self.closed = False
-        self.may_want_constants = False
         self._assumed: set[Guard] = set()
         self._chosen: dict[str, int] = {}
         self._computed: dict[tuple[Terms, str, Terms], int] = {}

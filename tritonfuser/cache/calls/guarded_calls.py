@@ -19,6 +19,7 @@ from ...lowering.passes.concretize import shape_scalars
 from ..plan.copies import put
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.function_text import guarded_into_text, guarded_text
+from ..plan.heat import Heat
 from .gradient_warning import warn_detached
 from .memory_overlap import OverlapCheck
 from .profiling import register_call
@@ -54,6 +55,8 @@ class GuardedCall:
         Example inputs, flat, that fit the plan. They are not kept.
     before : GuardedCall, optional
         The previous guarded call of this signature, whose guard refused the example.
+    heat : Heat, optional
+        Calls are counted, and miss once none is left.
     """
 
     def __init__(
@@ -62,21 +65,29 @@ class GuardedCall:
         fusion: Fusion,
         inputs: Inputs,
         before: GuardedCall | None = None,
+        heat: Heat | None = None,
     ) -> None:
         warn_detached(inputs)
         self.plan = plan
+        self._heat = heat
         self.count: int = 1 if before is None else before.count + 1
-        make = plan.maker(guarded_text(plan.body, number_conditions(plan, fusion, inputs)))
+        numbers = number_conditions(plan, fusion, inputs)
+        make = plan.maker(guarded_text(plan.body, numbers, counted=heat is not None))
         self.plain: Callable[[Inputs, Miss], list[torch.Tensor]]
-        self.plain, self._fits = make(_guard(plan, self.count, _tensors(inputs)))
+        self.plain, self._fits = make(_guard(plan, self.count, _tensors(inputs)), heat)
         self.run = self.plain
         register_call(self)
 
     @property
     def profiled(self) -> Callable[[Inputs, Miss], list[torch.Tensor]]:
-        """The guard, then ``plan.run``."""
-        plan, fits = self.plan, self._fits
-        return lambda inputs, miss: plan.run(inputs) if fits(inputs) else miss(inputs)
+        """The guard, then ``plan.run``. Calls are not counted meanwhile."""
+        plan, fits, heat = self.plan, self._fits, self._heat
+
+        def profiled(inputs: Inputs, miss: Miss) -> list[torch.Tensor]:
+            is_due = heat is not None and heat.left <= 0
+            return miss(inputs) if is_due or not fits(inputs) else plan.run(inputs)
+
+        return profiled
 
 
 class GuardedCallInto:
@@ -125,7 +136,7 @@ def guarded_call(
     before = plan.guarded_call if isinstance(plan.guarded_call, GuardedCall) else None
     if before is not None and before is not last:
         return before
-    made = plan.guarded_call = GuardedCall(plan, fusion, inputs, before)
+    made = plan.guarded_call = GuardedCall(plan, fusion, inputs, before, plan.heat)
     return made
 
 

@@ -21,6 +21,7 @@ from ...options import dump
 from ...symbolic.substitution import Atoms
 from .clocks import Clock
 from .function_text import Body, plain_text, timed_text
+from .heat import Heat
 from .plan_writer import PlanWriter
 from .steps import Step
 from .varying import Varying
@@ -87,6 +88,8 @@ class ExecutionPlan:
         ``plain``; while a profiler listens a function that calls ``timed``.
     guarded_call : GuardedCall, optional
         Its current fast path; ``FusionExecutorCache`` makes it.
+    heat : Heat, optional
+        How often it runs before ``HotSizes`` looks at it; None where calls are not counted.
     """
 
     def __init__(self, template: PlanTemplate, atoms: Atoms) -> None:
@@ -102,6 +105,7 @@ class ExecutionPlan:
         self._timed: TimedRun | None = None
         self._makers: dict[str, Any] = {}
         self.guarded_call: object = None
+        self.heat: Heat | None = None
 
     def at(self, atoms: Atoms) -> ExecutionPlan:
         """The plan of the same variant at other sizes: the same text, other numbers."""

@@ -20,6 +20,8 @@ _MISFIT = f"({', '.join(error.__name__ for error in MISFIT_ERRORS)})"
 _NO_MODE = "not dispatch._is_in_torch_dispatch_mode"
 """That no ops of torch are intercepted, as inside a trace or a FakeTensorMode."""
 
+_COUNT = ("heat.left = left = heat.left - 1", "if left < 0:", "    return miss(inputs)")
+
 
 @dataclass(frozen=True)
 class Body:
@@ -77,13 +79,15 @@ def timed_text(body: Body) -> str:
     return _plain(body, "inputs, clock", lines, [*results, "clock.finish()", last])
 
 
-def guarded_text(body: Body, numbers: Sequence[str]) -> str:
-    """``make(guard)``, which returns ``run(inputs, miss)`` and ``fits(inputs)``.
+def guarded_text(body: Body, numbers: Sequence[str], *, counted: bool = False) -> str:
+    """``make(guard, heat)``, which returns ``run(inputs, miss)`` and ``fits(inputs)``.
 
     Parameters
     ----------
     numbers : sequence of str
         Conditions on the inputs that are numbers.
+    counted : bool
+        Whether runs use up the calls that are left of ``heat``.
     """
     names = [value.name for value in body.tensors]
     guard = _guard(_unpack(body), [_NO_MODE, *_guard_calls(body, names), *numbers])
@@ -92,11 +96,12 @@ def guarded_text(body: Body, numbers: Sequence[str]) -> str:
     run = [
         *_dispatch(guard, unfit, places, "miss(inputs)"),
         *_on_device(body, "run(inputs, miss)"),
+        *(_COUNT if counted else ()),
         *body.lines,
         *return_lines(body.results),
     ]
     fits = [*_dispatch(guard, unfit, places, "False"), "return True"]
-    return _make_text("guard", {"run(inputs, miss)": run, "fits(inputs)": fits})
+    return _make_text("guard, heat", {"run(inputs, miss)": run, "fits(inputs)": fits})
 
 
 def guarded_into_text(body: Body, numbers: Sequence[str], given: Sequence[bool]) -> str:

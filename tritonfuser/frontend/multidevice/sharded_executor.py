@@ -279,7 +279,12 @@ class ShardedExecutor(executor.FusionExecutorCache):
             device,
         )
         steps = enumerate(made.steps)
-        cores = {n: executor.FusionExecutorCache(s.fusion) for n, s in steps if isinstance(s, Run)}
+        # Results that several devices compute have the same bits on all of them, at all times.
+        cores = {
+            n: executor.FusionExecutorCache(s.fusion, hot_sizes=False)
+            for n, s in steps
+            if isinstance(s, Run)
+        }
         return _Bound(made, cores, has_open_sizes(self.fusion) and exchanges_parts(made))
 
     def _placed(self, recorded: Value, value: Value) -> Placement | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....heuristics import schedulers
 from ....heuristics.cost.work import KernelWork, element_work
@@ -10,26 +10,16 @@ from ....heuristics.params import HeuristicParams
 from ....heuristics.problem import Problem
 from ....heuristics.search.choice import chosen, difference
 from ....symbolic.choices import choose, env_among, hinted
-from ....symbolic.shape_env import ConstantSizesWanted, ShapeEnv
+from ....symbolic.shape_env import ShapeEnv
 from ...problem_sizes import env_of
 
 
 def reject_reason(problem: Problem) -> str | None:
-    """None where some scheduler takes the problem, else all their reasons.
-
-    Raises
-    ------
-    ConstantSizesWanted
-        Of constant sizes one takes it: its programs share each row.
-    """
+    """None where some scheduler takes the problem, else all their reasons."""
     env = env_of(problem)
     reason = schedulers.reject_reason(hinted(env, problem))
-    if reason is None:
-        return None
-    choose(env, is_refused, problem)
-    wanted = env is not None and env.may_want_constants
-    if wanted and problem.published_sums and choose(env, wants_constants, problem):
-        raise ConstantSizesWanted(f"programs share rows of constant sizes alone: {reason}")
+    if reason is not None:
+        choose(env, is_refused, problem)
     return reason
 
 
@@ -83,14 +73,6 @@ class Worked:
 def is_refused(problem: Problem) -> bool:
     """Whether no scheduler takes the problem."""
     return schedulers.reject_reason(problem) is not None
-
-
-def wants_constants(problem: Problem) -> bool:
-    """Whether programs would share the rows of a problem if sizes did not vary."""
-    fixed = replace(problem, row_varies=False, rows_vary=False)
-    if schedulers.reject_reason(fixed) is not None:
-        return False
-    return schedulers.propose(fixed).row_parts > 1
 
 
 def proposed(kernel: Worked) -> HeuristicParams:
