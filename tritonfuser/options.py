@@ -217,8 +217,8 @@ class Settings:
         "TRITONFUSER_CACHE_DIR",
         _folder,
         "",
-        "where tuned schedules and calibrations are stored; by default in the user's directory for "
-        "caches",
+        "where tuned schedules, calibrations and serialized definitions are stored; by default in "
+        "the user's directory for caches",
     )
 
 

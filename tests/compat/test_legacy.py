@@ -12,8 +12,9 @@ from tritonfuser.compat.nvfuser import DataType, Fusion, FusionCache, FusionDefi
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch):
+def fresh(monkeypatch, tmp_path):
     monkeypatch.setenv("NVF_CPU_AS_CUDA", "1")
+    monkeypatch.setenv("TRITONFUSER_CACHE_DIR", str(tmp_path))
     options.refresh()
     FusionCache.reset()
     yield

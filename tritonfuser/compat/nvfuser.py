@@ -8,7 +8,15 @@ from tritonfuser import *  # noqa: F403 - all of the names, by design
 from tritonfuser import TensorView, Val
 from tritonfuser import __all__ as _names
 
-from ..frontend.nvfuser.fusion_cache import FusionCache, compute_contiguity
+from ..frontend.nvfuser.fusion_cache import (
+    FusionCache,
+    compute_contiguity,
+    disable_automatic_serialization,
+    enable_automatic_serialization,
+    serialize,
+)
+from ..frontend.nvfuser.legacy_definition import clone
+from ..frontend.nvfuser.operators import Vector
 from .nvfuser_definition import FusionDefinition as FusionDefinition
 from .nvfuser_direct import benchmark_utils, pytorch_utils
 from .nvfuser_direct.nvfuser_direct_version import __version__ as __version__
@@ -16,6 +24,7 @@ from .nvfuser_direct.nvfuser_direct_version import version as version
 
 Scalar = Val
 Tensor = TensorView
+_FusionDefinition = FusionDefinition
 _C = sys.modules[__name__]
 
 __all__ = [
@@ -23,7 +32,12 @@ __all__ = [
     "FusionCache",
     "Scalar",
     "Tensor",
+    "Vector",
     "benchmark_utils",
+    "clone",
     "compute_contiguity",
+    "disable_automatic_serialization",
+    "enable_automatic_serialization",
     "pytorch_utils",
+    "serialize",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..frontend.nvfuser.fusion_cache import LegacyFusionDefinition
+from ..frontend.nvfuser.legacy_definition import LegacyFusionDefinition
 from .nvfuser_direct import definition
 
 

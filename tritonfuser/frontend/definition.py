@@ -75,7 +75,7 @@ class FusionDefinition(DefinesTensors, Travelling):
             self._fusion = given
         self._guard: FusionGuard | None = None
         self._devices: set[str] = set()
-        self.ops = Operators(self._record)
+        self.ops = self.Operators(self._record)
         self.sched = Scheduling(self._get_fusion)
 
     # --- recording -------------------------------------------------------------------------

@@ -74,6 +74,11 @@ class LRUCache(Unpicklable):
         """Whether an equal fusion is kept."""
         return (fusion.ir, fusion.shardings) in self._entries
 
+    def fusions(self) -> list[Fusion]:
+        """The fusions that are kept, the least recently used first."""
+        with self._lock:
+            return [entry.cache.fusion() for entry in self._entries.values()]
+
     def num_fusions(self) -> int:
         """How many fusions are kept."""
         return len(self._entries)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from ...cache.plan.execution_plan import ExecutionPlan
-from ...errors import DefinitionError, InputError
+from ... import disk
+from ...errors import DefinitionError, TritonFuserError
 from ...pickling import Unpicklable
-from ..definition import FusionDefinition
 from ..record.layouts import compute_tensor_descriptor
 from ..run.executors import FusionExecutorCache
+from ..run.fusion import Fusion
 from ..vocabulary.location import user_line
 from .definition_cache import LRUCache
+
+FORMAT = "tritonfuser definitions"
+"""What a file of definitions says that it is."""
 
 
 class FusionCache(Unpicklable):
@@ -30,10 +38,30 @@ class FusionCache(Unpicklable):
         self._fusions = LRUCache(max_fusions)
 
     @classmethod
-    def get(cls, max_fusions: int = 8192) -> FusionCache:
-        """The one cache; ``max_fusions`` counts where it is made."""
+    def get(
+        cls,
+        max_fusions: int = 8192,
+        selected_device: int | None = None,
+        load_from_default_workspace: bool = True,
+    ) -> FusionCache:
+        """The one cache; the arguments count where it is made.
+
+        Parameters
+        ----------
+        max_fusions : int
+            Most definitions.
+        selected_device : int, optional
+            Accepted: definitions are of no device.
+        load_from_default_workspace : bool
+            Whether it has the definitions of the last ``serialize()``, where there are any.
+        """
         if cls._only is None:
-            cls._only = cls(max_fusions)
+            made = cls(max_fusions)
+            # Of another version, or in no state: as if there were none.
+            with suppress(OSError, TritonFuserError):
+                if load_from_default_workspace:
+                    made.deserialize(_workspace())
+            cls._only = made
         return cls._only
 
     @classmethod
@@ -53,7 +81,7 @@ class FusionCache(Unpicklable):
         """Print ``stats()``."""
         sys.stdout.write(self.stats())
 
-    def add(self, fd: FusionDefinition) -> FusionExecutorCache:
+    def add(self, fusion: Fusion) -> FusionExecutorCache:
         """What runs a definition, shared with all equal ones.
 
         Raises
@@ -62,74 +90,81 @@ class FusionCache(Unpicklable):
             There is no room for another definition.
         """
         before = self.num_fusions()
-        if before >= self._max and not self._fusions.knows(fd.fusion):
+        if before >= self._max and not self._fusions.knows(fusion):
             raise DefinitionError(
                 f"the FusionCache is full: {self._max} fusions",
                 loc=user_line(),
                 hint="FusionCache.reset(), then FusionCache.get(max_fusions=...) for more.",
             )
-        return self._fusions.cache_compile(fd.fusion)
+        return self._fusions.cache_compile(fusion)
 
-
-class LegacyFusionDefinition(FusionDefinition):
-    """A FusionDefinition that goes into the FusionCache when its ``with`` block ends."""
-
-    namespace = "nvfuser"
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        super().__exit__(kind, error, trace)
-        if kind is None:
-            self._restored()
-
-    def _restored(self) -> None:
-        if self.fusion.defined():
-            self._cache = FusionCache.get().add(self)
-
-    def fusion_ir(self) -> str:
-        """The ops as text, as ``print(fd.fusion)`` shows them."""
-        return str(self.fusion)
-
-    def last_cuda_code(self, intrinsic_code: bool = False, **options: Any) -> str:
-        """The kernels of the last run: Triton source, where nvFuser gives CUDA.
-
-        Parameters
-        ----------
-        intrinsic_code : bool
-            Accepted and not read, as are ``options``.
+    def serialize(self, filename: str | os.PathLike[str]) -> None:
+        """Write all definitions to a file, as plain data; kernels stay in Triton's own cache.
 
         Raises
         ------
-        InputError
-            Nothing was executed yet.
+        OSError
+            It cannot be written.
         """
-        sources = self._last_run("last_cuda_code").lowered.sources
-        return "\n".join(source.text for source in sources if source is not None)
+        found = [fusion.to_dict() for fusion in self._fusions.fusions()]
+        disk.replace_json(Path(filename), {"format": FORMAT, "definitions": found})
 
-    def last_scheduled_fusion_ir(self, tensor_transforms: bool = False, **options: Any) -> str:
-        """The segments of the last run with their ops and params, as text.
-
-        Parameters
-        ----------
-        tensor_transforms : bool
-            Accepted and not read, as are ``options``.
+    def deserialize(self, filename: str | os.PathLike[str]) -> None:
+        """Add the definitions that ``serialize`` wrote. Nothing in the file is executed.
 
         Raises
         ------
-        InputError
-            Nothing was executed yet.
+        OSError
+            It cannot be read.
+        DefinitionError
+            It is no such file, or there is no room.
         """
-        return str(self._last_run("last_scheduled_fusion_ir").lowered.segmented)
-
-    def _last_run(self, what: str) -> ExecutionPlan:
-        executor = self._fec if self._ke is None else self._ke
-        plan = None if executor is None else executor.core.newest()
-        if plan is None:
-            raise InputError(
-                f"{what}: nothing was executed yet",
+        try:
+            data: Any = json.loads(Path(filename).read_text())
+        except (ValueError, RecursionError):
+            data = None
+        is_ours = isinstance(data, dict) and data.get("format") == FORMAT
+        if not is_ours or not isinstance(data.get("definitions"), list):
+            raise DefinitionError(
+                f"{os.fspath(filename)}: expected definitions that serialize() wrote",
                 loc=user_line(),
-                hint="Call fd.execute(inputs) or fd.manual_execute(inputs) first.",
             )
-        return plan
+        # All of them, or none.
+        for fusion in [Fusion.from_dict(one) for one in data["definitions"]]:
+            fusion.namespace, fusion.cuda_only = "nvfuser", True
+            self.add(fusion)
+
+
+def _workspace() -> Path:
+    return disk.cache_folder() / "definitions.json"
+
+
+def serialize() -> None:
+    """Write the definitions of this process to the user's directory for caches.
+
+    Raises
+    ------
+    OSError
+        They cannot be written.
+    """
+    FusionCache.get().serialize(_workspace())
+
+
+def _serialize_at_exit() -> None:
+    try:
+        serialize()
+    except OSError as error:
+        sys.stderr.write(f"the definitions are not written: {error}\n")
+
+
+def enable_automatic_serialization() -> None:
+    """Have ``serialize()`` called when the process ends."""
+    atexit.register(_serialize_at_exit)
+
+
+def disable_automatic_serialization() -> None:
+    """Undo ``enable_automatic_serialization``."""
+    atexit.unregister(_serialize_at_exit)
 
 
 def compute_contiguity(sizes: Sequence[int], strides: Sequence[int]) -> list[bool | None]:

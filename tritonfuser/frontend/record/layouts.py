@@ -91,7 +91,9 @@ def _named(form: tuple[str, ...], args: Sequence[Any], kwargs: Mapping[str, Any]
     if len(args) > len(form):
         raise _incompatible(f"{len(args)} positional arguments", f"Forms: {signature}")
     given = dict(zip(form, args, strict=False))
-    for name, value in kwargs.items():
+    for key, value in kwargs.items():
+        # The first frontend had two names for it.
+        name = "contiguous" if form is _LEGACY and key == "contiguity" else key
         if name not in form or name in given:
             what = "given twice" if name in given else "not an argument of this form"
             raise _incompatible(f"{name!r} is {what}", f"Forms: {signature}")
