@@ -4,6 +4,8 @@ Random points of row and column ops at 8 MB to 1 GB, each with two partners with
 of the same alignment: time per byte of a point against its partners', and time against
 torch.compile's. What misses a figure is timed twice. Points that the file has already are not
 measured again, so a run that ended early is continued by the same command.
+
+``--predicted`` needs no GPU: predicted times take the place of measured ones.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ..processes.workers import PROCESSES, Limits, run_jobs
 from ..tables.files import save_json
 from ..tables.provenance import described
 from .points import Point, random_points
+from .predicted import predicted, predicted_report
 from .report import report
 from .results import Found
 from .trial import Trial
@@ -40,6 +43,9 @@ def main() -> None:
     points = random_points(options.points, options.seed)
     if options.list:
         print("\n".join(f"{point.name}, partners {point.sizes[1:]}" for point in points))
+        return
+    if options.predicted:
+        print(predicted_report(predicted(points)))
         return
     known = read(options.json) if options.json and options.json.exists() else {}
     if not options.show:
@@ -61,6 +67,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=PROCESSES, help="worker processes")
     parser.add_argument("--alone", action="store_true", help="leave torch.compile out")
     parser.add_argument("--list", action="store_true", help="print the points and exit")
+    parser.add_argument("--predicted", action="store_true", help="predict times, without a GPU")
     parser.add_argument("--show", action="store_true", help="measure nothing: print the file")
     return parser.parse_args()
 

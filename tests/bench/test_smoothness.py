@@ -22,6 +22,7 @@ from bench.smoothness.points import (
     alignment,
     random_points,
 )
+from bench.smoothness.predicted import Predicted, predicted, predicted_report
 from bench.smoothness.report import report
 from bench.smoothness.results import Found, is_suspect
 from bench.smoothness.trial import Trial
@@ -117,6 +118,27 @@ def test_the_report():
     good = report([found()] * 50)
     assert good.count("holds") == 3 and "missed" not in good
     assert report([]) == "nothing was measured"
+
+
+def test_points_are_predicted_without_a_gpu():
+    points = predicted(random_points(7))
+    text = predicted_report(points)
+    assert text.count("sum_outer") == 1 and "of 14 partners have other params" in text
+    for each in points:
+        assert set(each.found.seconds) == set(each.kernels) == {"ours", "shorter", "longer"}
+        assert all(0 < each.found.least[n] < each.found.seconds[n] < 1 for n in each.kernels)
+        assert 1 <= each.found.jump[0] < 2
+
+
+def test_what_is_listed_of_predicted_points():
+    jumped = found(1.0, 1.0, 1.2, 0)
+    kernels = {"ours": ["a", "c"], "shorter": ["a", "c"], "longer": ["b", "c"]}
+    even = Predicted(found(compiled=0), {name: ["a"] for name in kernels})
+    text = predicted_report([even] * 3 + [Predicted(jumped, kernels)])
+    assert "1 of 8 partners have other params than their point" in text
+    assert text.splitlines()[-1].split()[-3:] == ["a", "->", "b"] and "1.20x" in text
+    assert Predicted(jumped, {**kernels, "longer": ["b"]}).differences == "2 kernels, 1"
+    assert "8x65" not in predicted_report([even])
 
 
 # --- a point -------------------------------------------------------------------------------------
