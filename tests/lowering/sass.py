@@ -68,3 +68,24 @@ def run_instructions(text: str) -> int:
         skips = name == "BRA" and labels.get(target, 0) > place
         place = labels[target] if skips else place + 1
     return count
+
+
+_REGISTER = re.compile(r"\bR\d+\b")
+
+
+def begun_together(text: str) -> list[int]:
+    """How many loads from memory are on their way when the first of them is needed, each time."""
+    counts: list[int] = []
+    waited: set[str] = set()
+    for line in text.splitlines():
+        found = _INSTRUCTION.search(line)
+        if not found:
+            continue
+        registers = _REGISTER.findall(line[found.end() :])
+        loads = found[1].startswith("LDG.")
+        if waited.intersection(registers[loads:]):
+            counts.append(len(waited))
+            waited.clear()
+        if loads:
+            waited.add(registers[0])
+    return counts

@@ -19,7 +19,7 @@ from ..params import (
 from ..problem import ElementWork, Problem
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
-from .registers import LoadedAtOnce
+from .registers import LoadedAtOnce, registers_left
 from .tiles import KernelTile, tile_of
 from .traffic import Streams, Traffic
 
@@ -196,9 +196,8 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
 
 def register_limit(device: DeviceProperties, params: KernelParams) -> int:
     """A program has to fit on a multiprocessor; registers are given to threads by eights."""
-    from_program = device.registers_per_sm // (params.num_warps * device.warp_size) // 8 * 8
-    most = params.max_registers or MAX_REGISTERS_PER_THREAD
-    return min(MAX_REGISTERS_PER_THREAD, max(from_program, 16), most)
+    from_program = registers_left(device, params.num_warps * device.warp_size)
+    return min(max(from_program, 16), params.max_registers or MAX_REGISTERS_PER_THREAD)
 
 
 HOP_S = 2e-6

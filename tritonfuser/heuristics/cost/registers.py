@@ -1,7 +1,9 @@
-"""Registers that a kernel may take at most: all loads of a step begun before the first is used."""
+"""Registers that threads may have, and that a kernel may take at most: all loads of a step begun
+before the first is used."""
 
 from __future__ import annotations
 
+from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
 from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
@@ -13,6 +15,15 @@ WORD_BYTES = 4
 
 ADDRESS_WORDS = 2
 """Registers of an address."""
+
+REGISTERS_GIVEN = 8
+"""Registers are given to threads by so many."""
+
+
+def registers_left(device: DeviceProperties, threads: int) -> int:
+    """Registers of a thread at most, where a multiprocessor has so many threads."""
+    fitting = device.registers_per_sm // max(threads, 1)
+    return min(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
 
 
 class LoadedAtOnce:

@@ -6,8 +6,8 @@ import textwrap
 from math import prod
 from typing import Any
 
-from ...device import MAX_REGISTERS_PER_THREAD
 from ...dtypes import EIGHT_BIT_FLOATS, Category
+from ...heuristics.cost.registers import registers_left
 from ...heuristics.integers import ceil_div
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
@@ -24,9 +24,6 @@ from ..kernel_source import (
 from ..segments import Segment
 from ..tile.nest import Nest
 from .lines import Line
-
-REGISTERS_GIVEN = 8
-"""Registers are given to threads by as many."""
 
 INVERSE = inverse_of.__name__
 """The function that ``launch`` calls for what a kernel divides with."""
@@ -57,11 +54,9 @@ def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
     problem = segment.problem
     if problem is None or problem.on_cpu or any(map(is_size, grid)):
         return 0
-    device = problem.device
-    share = max(ceil_div(prod(grid), device.sm_count), 1)
-    threads = segment.kernel_params.num_warps * device.warp_size
-    fitting = device.registers_per_sm // (share * threads)
-    return min(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
+    share = max(ceil_div(prod(grid), problem.device.sm_count), 1)
+    threads = segment.kernel_params.num_warps * problem.device.warp_size
+    return registers_left(problem.device, share * threads)
 
 
 def uses_torch(args: tuple[Argument, ...], body: list[Line]) -> bool:

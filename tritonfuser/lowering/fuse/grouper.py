@@ -14,6 +14,7 @@ from ...ir import Value
 from ...symbolic.queries import known_divisor
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
+from ..access.element_work import kernel_work
 from ..axis_order import explicit
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -25,7 +26,7 @@ from ..tile.arrivals import arrivals
 from .core_facts import CoreFacts
 from .joining import Joining
 from .placement import Placement, Scheduled
-from .questions.kernels import propose, refusals, why_overruled
+from .questions.kernels import limit_for_loads, propose, refusals, why_overruled
 from .questions.launches import finishing, shares_launch
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
@@ -118,6 +119,14 @@ class Grouper(Placement):
         if not shares_launch(facts):
             return piece
         return replace(in_launch_of(one, piece), beside=one.name)
+
+    def limited(self, piece: Segment) -> Segment:
+        """So that the loads of a step can be begun together."""
+        if piece.problem is None or not piece.params.has_kernel:
+            return piece
+        params = piece.kernel_params
+        found = limit_for_loads(piece.problem, kernel_work(piece.nodes), params)
+        return replace(piece, params=replace(params, max_registers=found)) if found else piece
 
     def _place_reducer(self, anchor: Anchor) -> None:
         """Place a reduction or scan. What it reads is stored box by box before where that pays."""

@@ -152,6 +152,10 @@ class Placement(ABC):
             Why it cannot share that launch. None where it can.
         """
 
+    def limited(self, piece: Segment) -> Segment:
+        """A segment with the limit on the registers of its kernel, which computes no other."""
+        return piece
+
     def problem(self, group: FusionGroup) -> Problem:
         """What schedulers are asked about a group; made once."""
         known = self._problems.get(id(group))

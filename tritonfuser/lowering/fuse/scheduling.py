@@ -53,7 +53,7 @@ def schedule(
         for n in order
     ]
     segments = _finished(placed, segments, [footprints[n] for n in order])
-    segments = _beside(placed, segments)
+    segments = _limited(placed, _beside(placed, segments))
     if placed.device.overlaps_launches:
         segments = _overlapped(segments)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
@@ -89,6 +89,15 @@ def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
         if not found[place].beside:
             first = None if piece.runs_torch else place
     return found
+
+
+def _limited(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+    """The same, where kernels that compute one segment alone have a limit on their registers."""
+    shared = {piece.launched_by for piece in segments if piece.launched_by}
+    return [
+        piece if piece.launched_by or piece.name in shared else placed.limited(piece)
+        for piece in segments
+    ]
 
 
 def _overlapped(segments: Sequence[Segment]) -> list[Segment]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ....heuristics import schedulers
 from ....heuristics.cost.work import KernelWork, element_work
-from ....heuristics.params import HeuristicParams
+from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
 from ....heuristics.search.choice import chosen, difference
+from ....heuristics.search.load_registers import limit_for_loads as limit_of
 from ....symbolic.choices import choose, env_among, hinted
 from ....symbolic.shape_env import ShapeEnv
 from ...problem_sizes import env_of
@@ -45,6 +46,11 @@ def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -
     return difference(problem, element_work(work, problem), params)
 
 
+def limit_for_loads(problem: Problem, work: KernelWork, params: KernelParams) -> int:
+    """The limit on the registers of a kernel. 0 for none."""
+    return choose(_env_of(problem, work), limit_at, (Worked(problem, work), params))
+
+
 def scatters(problem: Problem) -> bool:
     """Whether a large tensor lies along neither axis of the problem's tiles."""
     return choose(env_of(problem), is_scattered, problem)
@@ -78,3 +84,9 @@ def is_refused(problem: Problem) -> bool:
 def proposed(kernel: Worked) -> HeuristicParams:
     """The params of a kernel."""
     return chosen(kernel.problem, element_work(kernel.work, kernel.problem))
+
+
+def limit_at(facts: tuple[Worked, KernelParams]) -> int:
+    """The limit on the registers of a kernel."""
+    kernel, params = facts
+    return limit_of(kernel.problem, element_work(kernel.work, kernel.problem), params)

@@ -1,0 +1,107 @@
+"""Limits on the registers of loops over sums, and the loads that are begun together with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.heuristics.test_schedulers import CPU, H200, norm
+from tests.lowering.sass import begun_together, disassembled
+from tritonfuser import DataType, FusionDefinition
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.params import ReductionParams
+from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.search.load_registers import limit_for_loads
+
+WORK = ElementWork(before=1, reducing=1, reductions=1, carried=1)
+LOOP = ReductionParams(block_x=64, block_r=64, persistent=False, num_warps=8)
+
+
+def columns(count, rows=2168):
+    """Sums of columns that begin inside of vectors, by programs of 64 of them."""
+    stream = Stream(
+        item_bytes=2, x_stride=1, r_stride=64 * count - 1, total_bytes=128 * rows * count
+    )
+    return Problem(
+        parallel=64 * count - 1, reduced=rows, reduction_depth=1, streams=(stream,), device=H200
+    )
+
+
+def limit(problem, params=LOOP):
+    return limit_for_loads(problem, WORK, params)
+
+
+def programs(registers, params=LOOP):
+    """Programs that a multiprocessor has at a time."""
+    return H200.registers_per_sm // (registers * 32 * params.num_warps)
+
+
+def wanted(problem, params=LOOP):
+    return schedulers.kernel_seconds(problem, params, WORK).registers
+
+
+@pytest.mark.parametrize("count", [132, 264, 265, 396, 528])
+def test_programs_that_all_run_at_a_time_still_do(count):
+    found = limit(columns(count))
+    assert found >= 1.1 * wanted(columns(count))
+    assert programs(found) >= count / H200.sm_count
+
+
+def test_of_more_programs_fewer_run_at_a_time():
+    assert 1 <= programs(limit(columns(1320))) < 10
+    assert limit(columns(1320)) == limit(columns(13200)) >= 1.5 * wanted(columns(1320))
+
+
+def test_alike_numbers_of_programs_have_one_limit():
+    assert len({limit(columns(count)) for count in range(270, 528, 10)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("problem", "params"),
+    [
+        (columns(1320), replace(LOOP, num_stages=3)),
+        (columns(1320, 64), replace(LOOP, persistent=True)),
+        (columns(1320, 64), LOOP),
+        (replace(columns(1320), device=CPU), LOOP),
+        (norm(4096, 1 << 16), schedulers.propose(norm(4096, 1 << 16))),
+    ],
+)
+def test_none_where_no_step_waits_for_loads_alone(problem, params):
+    assert limit(problem, params) == 0
+
+
+def sums(rows, length, dim):
+    """Sums of a tensor of BFloat16."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.BFloat16)
+        total = fd.ops.sum(fd.ops.cast(x, dtype=DataType.Float), dims=[dim])
+        fd.add_output(fd.ops.cast(total, dtype=DataType.BFloat16))
+    return fd, torch.empty(rows, length, dtype=torch.bfloat16, device="meta")
+
+
+@pytest.mark.parametrize(("rows", "length", "dim"), [(4336, 35195, 0), (168, 149881, 1)])
+def test_all_loads_of_a_step_are_begun_together(rows, length, dim, tmp_path):
+    """Without the limit one was waited for before the next was begun."""
+    fd, x = sums(rows, length, dim)
+    piece = fd.segments([x], arch="sm_90").segments[0]
+    report = fd.compile_for("sm_90", [x])[0]
+    params = piece.params
+    step = params.block_x * params.block_r // (32 * params.num_warps)
+    loads = step * x.element_size() // report.max_load_bytes
+    assert report.max_registers == params.max_registers > 0 and not report.spill_bytes
+    assert max(begun_together(disassembled(report.asm["cubin"], tmp_path))) == loads
+
+
+def test_what_shares_a_launch_has_no_limit():
+    with FusionDefinition() as fd:
+        given = [
+            fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float) for _ in "ab"
+        ]
+        for x in given:
+            fd.add_output(fd.ops.sum(x, dims=[1]))
+    inputs = [torch.empty(256, n, device="meta") for n in (20480, 20481)]
+    found = fd.segments(inputs, arch="sm_90").segments
+    assert any(piece.beside for piece in found)
+    assert all(not piece.params.max_registers for piece in found)
