@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,15 @@ def check(found, ratio):
 
 def test_random_search(monkeypatch):
     check(*example("random_search", monkeypatch).search(softmax(), [torch.randn(8, 24)], 1.0))
+
+
+def test_random_search_as_a_program(monkeypatch, tmp_path, capsys):
+    """From any folder, with the seconds that it is given."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["random_search.py", "0.2"])
+    runpy.run_path(str(EXAMPLES / "random_search.py"), run_name="__main__")
+    assert "of the heuristics' time" in capsys.readouterr().out
+    assert not [*tmp_path.iterdir()]
 
 
 def test_optuna_search(monkeypatch):
