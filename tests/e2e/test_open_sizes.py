@@ -54,6 +54,13 @@ def test_graphs(kind: str) -> None:
     check_all(kind, range(8))
 
 
+def test_a_product_with_tensors_of_which_either_may_be_larger() -> None:
+    """Whether most bytes lie along rows is decided by the sizes of the run."""
+    rng = random.Random("dynamic 18")
+    ran, is_open = check_grown_open(KINDS["dynamic"].grow(rng), rng)
+    assert ran and is_open
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DYNAMIC)
 @pytest.mark.parametrize("start", range(FIRST, FIRST + GRAPHS, CHUNK))

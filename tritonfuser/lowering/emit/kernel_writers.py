@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir import Fusion, Node, Value
+from ...symbolic.choices import hinted
 from ..access.read_footprint import Read
+from ..problem_sizes import env_of
 from ..segments import Member, Segment
 from ..tile.axis_map import AxisMap, RowMaps
 from ..tile.nest import Nest
@@ -72,7 +74,8 @@ class KernelFacts:
         loaded once; layer norms of 50176 x 128 whose rows are moved 9.86 and 10.40.
         """
         problem = self.segment.problem
-        places = enumerate(nest.grid) if problem is not None and not problem.inner else ()
+        in_columns = problem is not None and not hinted(env_of(problem), problem).inner
+        places = enumerate(nest.grid) if in_columns else ()
         grid = {tile.name: place for place, (tile, _) in places}
         return IndexWriter(
             Writer(),
