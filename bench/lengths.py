@@ -12,7 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -167,18 +167,23 @@ def peer(lengths: Sequence[int], device: str) -> tuple[Compiled, Callable[..., A
 
 
 @contextmanager
-def static_sizes() -> Iterator[None]:
-    """Context in which every size is compiled as a constant."""
-    before = os.environ.get("TRITONFUSER_DYNAMIC_SIZES")
-    os.environ["TRITONFUSER_DYNAMIC_SIZES"] = "0"
+def option(name: str, value: str) -> Iterator[None]:
+    """Context in which an environment variable of ours has a value."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     options.refresh()
     try:
         yield
     finally:
-        os.environ.pop("TRITONFUSER_DYNAMIC_SIZES")
+        os.environ.pop(name)
         if before is not None:
-            os.environ["TRITONFUSER_DYNAMIC_SIZES"] = before
+            os.environ[name] = before
         options.refresh()
+
+
+def static_sizes() -> AbstractContextManager[None]:
+    """Context in which every size is compiled as a constant."""
+    return option("TRITONFUSER_DYNAMIC_SIZES", "0")
 
 
 def kernel_times(fd: FusionDefinition, compiled: Callable[..., Any]) -> list[Timed]:

@@ -20,12 +20,14 @@ import torch
 from tests.lowering.sass import disassembled, loops
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.dry_run import lower_for, wanted_kernels
+from tritonfuser.cache.size_uses import differs_in_masks_alone
 from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.model import KernelTime, busy_seconds
 from tritonfuser.lowering.backend.compile import compile_kernel
 from tritonfuser.lowering.cost import segment_element_work, segment_time
 from tritonfuser.lowering.kernel_source import KernelSource
+from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.problem_sizes import env_of
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.segments import Segment
@@ -60,6 +62,8 @@ class Compared:
     predicted : float
         Its time over that of the static kernel by the cost model, if that has the static kernel's
         instructions right.
+    stays : bool
+        Whether it stays in use at sizes that run often.
     """
 
     name: str
@@ -72,6 +76,7 @@ class Compared:
     static_instructions: int
     narrower: bool
     predicted: float
+    stays: bool
 
     @property
     def ratio(self) -> float:
@@ -89,7 +94,8 @@ def compared(problem: Problem, seen: Sequence[tuple[int, int]]) -> Iterator[Comp
     fd, _ = problem.definition(open_sizes=True)
     earlier = [_inputs(replace(problem, rows=r, columns=c)) for r, c in seen]
     given = _inputs(problem)
-    opened, static = _kernels(fd, given, earlier), _kernels(fd, given, [])
+    used, fixed = _lowered(fd, given, earlier), _lowered(fd, given, [])
+    opened, static = _kernels(fd, given, used), _kernels(fd, given, fixed)
     if [kernel.scheduler for kernel in opened] != [kernel.scheduler for kernel in static]:
         return  # cut in another way: constant sizes are taken for that, or other kernels
     for kernel, alone in zip(opened, static, strict=True):
@@ -107,6 +113,7 @@ def compared(problem: Problem, seen: Sequence[tuple[int, int]]) -> Iterator[Comp
             *counts,
             one.accesses > other.accesses,
             _slower(alone.time, counts[0] / counts[1]),
+            differs_in_masks_alone(used, fixed),
         )
 
 
@@ -183,12 +190,14 @@ def _inputs(problem: Problem) -> list[torch.Tensor]:
     return [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in shapes]
 
 
-def _kernels(fd: FusionDefinition, inputs: list[Any], earlier: list[list[Any]]) -> list[_Kernel]:
-    fusion = fd.fusion.ir
-    lowered, _ = lower_for(fusion, inputs, RunOptions(arch=ARCH), earlier)
+def _lowered(fd: FusionDefinition, inputs: list[Any], earlier: list[list[Any]]) -> Lowered:
+    return lower_for(fd.fusion.ir, inputs, RunOptions(arch=ARCH), earlier)[0]
+
+
+def _kernels(fd: FusionDefinition, inputs: list[Any], lowered: Lowered) -> list[_Kernel]:
     pieces = zip(lowered.segmented.segments, lowered.sources, strict=True)
     kept = [piece for piece, source in pieces if source is not None]
-    wanted = wanted_kernels(fusion, inputs, lowered)
+    wanted = wanted_kernels(fd.fusion.ir, inputs, lowered)
     return [
         _Kernel(piece.scheduler, *kernel, segment_time(piece), _steps(piece))
         for kernel, piece in zip(wanted, kept, strict=True)
@@ -227,12 +236,14 @@ def report(found: Sequence[Compared], bar: float, shown: int = 12) -> str:
         for one in sorted(found, key=lambda one: -one.predicted)[:shown]
     ]
     limited = [one for one in found if one.limit == "instructions"]
+    stay = [one.predicted for one in found if one.stays]
     return "\n".join(
         [
             f"{table(rows)}\n",
             f"instructions: {_quantiles([one.ratio for one in found], bar)}",
             f"of {len(limited)} limited by them: {_quantiles([o.ratio for o in limited], bar)}",
             f"predicted time: {_quantiles([one.predicted for one in found], bar)}",
+            f"of {len(stay)} that stay where sizes run often: {_quantiles(stay, bar)}",
             f"narrower accesses: {sum(one.narrower for one in found)}",
         ]
     )

@@ -1,8 +1,9 @@
 """``python -m bench.open_sizes``: kernels with open sizes against kernels of one size.
 
 Random definitions are run at sizes over a range of 1,000x, as a program whose shapes vary would.
-What the definition then runs is timed against kernels that are compiled for each size alone. With
-``--compile`` it is compiled alone, for sm_90, and what it compiles to is compared.
+What serves each size when it is new, and what serves it when it has run often, are timed against
+kernels that are compiled for the size alone. With ``--compile`` kernels are compiled alone, for
+sm_90, and what they compile to is compared.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Any
 import torch
 
 from tritonfuser import BoundPlan, FusionDefinition
+from tritonfuser.cache.hot_sizes import FIRST_CALLS
 
-from .lengths import static_sizes
+from .lengths import option, static_sizes
 from .measure.timing import free, interleaved
 from .open_compiled import Compared, as_data, compared, report
 from .options import add_commit
@@ -43,13 +45,29 @@ FIRST = (40, 72)
 BAR = 1.1
 """Target: time of open sizes over that of one size, at most."""
 
+OFTEN = FIRST_CALLS + 4
+"""Calls of a size until it has kernels of its own, where compiling is said to cost nothing: those
+before the first look, and the looks."""
+
 _SIZES_IN_DEFINITION = ("dropout",)
 """Families whose definitions contain the sizes, so that one definition has one size."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a definition: seconds of what it runs there, and of kernels for that size."""
+    """One size of a definition.
+
+    Attributes
+    ----------
+    name, varies, dtype, rows, columns
+        The definition, and the size.
+    is_open : bool
+        Whether kernels with open sizes serve the size when it is new.
+    is_open_often : bool
+        Whether they do when it has run often.
+    open_s, often_s, static_s : float
+        Seconds when it is new, when it has run often, and of kernels for that size.
+    """
 
     name: str
     varies: str
@@ -57,12 +75,27 @@ class Point:
     rows: int
     columns: int
     is_open: bool
+    is_open_often: bool
     open_s: float
+    often_s: float
     static_s: float
 
     @property
     def ratio(self) -> float:
         return self.open_s / self.static_s
+
+    @property
+    def often(self) -> float:
+        return self.often_s / self.static_s
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What serves one size when it is new, when it has run often, and kernels for it alone."""
+
+    new: BoundPlan
+    often: BoundPlan
+    static: BoundPlan
 
 
 @dataclass
@@ -79,16 +112,15 @@ class Varying:
         Rows and columns, in the order of the calls.
     device : str
         Where it is run.
-    plans : list of tuple
-        For each size the plan of the definition with open sizes, whether it has open sizes, and
-        the plan of this size alone.
+    plans : list of Plans
+        For each size.
     """
 
     problem: Problem
     varies: str
     sizes: list[tuple[int, int]]
     device: str = "cuda"
-    plans: list[tuple[BoundPlan, bool, BoundPlan]] = field(default_factory=list)
+    plans: list[Plans] = field(default_factory=list)
 
     @property
     def first(self) -> list[tuple[int, int]]:
@@ -104,22 +136,35 @@ class Varying:
 
     def prepare(self, context: JobContext) -> None:
         """Compile what is run at each size."""
-        opened, _ = self.problem.definition(open_sizes=True)
-        for rows, columns in self.first:
-            self._plan(opened, rows, columns)
-        served = []
-        # All of them first: other settings drop the variants of a definition.
-        for rows, columns in self.sizes:
-            if not context.is_late:
-                served.append(self._plan(opened, rows, columns))
+        # One kind for all sizes at a time: other settings drop the variants of a definition.
+        new = self._served(context, 1)
+        with option("TRITONFUSER_HOT_SIZES", "1e-9"):
+            often = self._served(context, OFTEN)
         with static_sizes():
-            for (rows, columns), plan in zip(self.sizes, served, strict=False):
-                alone, _ = self.problem.definition(open_sizes=True)
-                is_open = any(s.source is not None and s.source.sizes for s in plan.steps)
-                self.plans.append((plan, is_open, self._plan(alone, rows, columns)))
+            static = []
+            for size in self.sizes[: len(often)]:
+                static.append(self._plan(self._definition(), *size))
+        self.plans = [Plans(*found) for found in zip(new, often, static, strict=False)]
 
-    def _plan(self, fd: FusionDefinition, rows: int, columns: int) -> BoundPlan:
-        plan = fd.plan(self._at(rows, columns).tensors(self.device))
+    def _served(self, context: JobContext, calls: int) -> list[BoundPlan]:
+        """What serves each size in the last of so many calls of it; fewer where it is late."""
+        fd = self._definition()
+        for size in self.first:
+            self._plan(fd, *size)
+        found = []
+        for size in self.sizes:
+            if not context.is_late:
+                found.append(self._plan(fd, *size, calls))
+        return found
+
+    def _definition(self) -> FusionDefinition:
+        return self.problem.definition(open_sizes=True)[0]
+
+    def _plan(self, fd: FusionDefinition, rows: int, columns: int, calls: int = 1) -> BoundPlan:
+        inputs = self._at(rows, columns).tensors(self.device)
+        for _ in range(calls):
+            plan = fd.plan(inputs)
+        del inputs
         free(self.device)
         return plan
 
@@ -127,18 +172,23 @@ class Varying:
         return replace(self.problem, rows=rows, columns=columns)
 
     def measure(self) -> list[Point]:
-        """Time both plans of each size."""
+        """Time the plans of each size."""
         found = []
-        for (rows, columns), (plan, is_open, alone) in zip(self.sizes, self.plans, strict=False):
+        for (rows, columns), plans in zip(self.sizes, self.plans, strict=False):
             inputs = self._at(rows, columns).tensors(self.device)
-            runs = {"open": partial(plan, inputs), "static": partial(alone, inputs)}
-            times = interleaved(runs, self.device)
-            seconds = times["open"].median, times["static"].median
-            about = self.problem.name, self.varies, self.problem.dtype
-            found.append(Point(*about, rows, columns, is_open, *seconds))
+            kinds = {"new": plans.new, "often": plans.often, "static": plans.static}
+            times = interleaved({k: partial(p, inputs) for k, p in kinds.items()}, self.device)
+            seconds = [times[kind].median for kind in kinds]
+            about = self.problem.name, self.varies, self.problem.dtype, rows, columns
+            found.append(Point(*about, is_open(plans.new), is_open(plans.often), *seconds))
             del inputs
             free(self.device)
         return found
+
+
+def is_open(plan: BoundPlan) -> bool:
+    """Whether sizes are arguments of its kernels."""
+    return any(step.source is not None and step.source.sizes for step in plan.steps)
 
 
 def random_jobs(count: int, sizes: int, seed: int) -> list[Varying]:
@@ -171,9 +221,7 @@ def _size(rng: random.Random, varies: str, dtype: str) -> tuple[int, int]:
 
 
 def summary(points: Sequence[Point], shown: int = 12) -> str:
-    """Quantiles of the ratio, and the largest ones."""
-    ratios = sorted(point.ratio for point in points)
-    over = sum(ratio > BAR for ratio in ratios)
+    """Quantiles of the ratios, and the largest ones of sizes that are new."""
     worst = sorted(points, key=lambda point: -point.ratio)[:shown]
     rows = [
         {
@@ -182,18 +230,26 @@ def summary(points: Sequence[Point], shown: int = 12) -> str:
             "dtype": point.dtype,
             "rows": point.rows,
             "columns": point.columns,
-            "open us": f"{point.open_s * 1e6:.1f}",
+            "new us": f"{point.open_s * 1e6:.1f}",
+            "often us": f"{point.often_s * 1e6:.1f}",
             "static us": f"{point.static_s * 1e6:.1f}",
-            "open/static": f"{point.ratio:.2f}",
+            "new/static": f"{point.ratio:.2f}",
+            "often/static": f"{point.often:.2f}",
         }
         for point in worst
     ]
-    median = statistics.median(ratios)
-    opened = sum(point.is_open for point in points)
+    new = _quantiles([point.ratio for point in points])
+    often = _quantiles([point.often for point in points])
     return (
-        f"{table(rows)}\n\n{len(ratios)} sizes, {opened} of them with open sizes: median "
-        f"{median:.3f}, {over} above {BAR}, most {ratios[-1]:.2f}"
+        f"{table(rows)}\n\n{len(points)} sizes\n"
+        f"new: {sum(p.is_open for p in points)} of them with open sizes: {new}\n"
+        f"run often: {sum(p.is_open_often for p in points)} of them with open sizes: {often}"
     )
+
+
+def _quantiles(ratios: Sequence[float]) -> str:
+    over = sum(ratio > BAR for ratio in ratios)
+    return f"median {statistics.median(ratios):.3f}, {over} above {BAR}, most {max(ratios):.2f}"
 
 
 def _compare_code(jobs: Sequence[Varying], chosen: argparse.Namespace) -> None:
