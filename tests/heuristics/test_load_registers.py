@@ -29,8 +29,8 @@ def columns(count, rows=2168):
     )
 
 
-def limit(problem, params=LOOP):
-    return limit_for_loads(problem, WORK, params)
+def limit(problem, params=LOOP, work=WORK):
+    return limit_for_loads(problem, work, params)
 
 
 def programs(registers, params=LOOP):
@@ -50,8 +50,22 @@ def test_programs_that_all_run_at_a_time_still_do(count):
 
 
 def test_of_more_programs_fewer_run_at_a_time():
-    assert 1 <= programs(limit(columns(1320))) < 10
-    assert limit(columns(1320)) == limit(columns(13200)) >= 1.5 * wanted(columns(1320))
+    waiting = replace(WORK, before=0)
+    found = limit(columns(1320), work=waiting)
+    assert 1 <= programs(found) < 10
+    assert found == limit(columns(13200), work=waiting) >= 1.5 * wanted(columns(1320))
+
+
+def test_programs_that_compute_most_of_the_time_stay_as_many():
+    busy = replace(WORK, before=40)
+    time = schedulers.kernel_seconds(columns(1320), LOOP, busy)
+    assert time.limit == "instructions"
+    assert limit(columns(1320), work=busy) == 0
+    assert limit(columns(264), work=busy) == 128
+
+
+def test_moments_have_none():
+    assert limit(columns(264), work=replace(WORK, carried=0)) == 0
 
 
 def test_alike_numbers_of_programs_have_one_limit():

@@ -3,6 +3,8 @@ before the first is used."""
 
 from __future__ import annotations
 
+from math import ceil
+
 from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
 from ..integers import ceil_div
 from ..params import KernelParams
@@ -18,6 +20,11 @@ ADDRESS_WORDS = 2
 
 REGISTERS_GIVEN = 8
 """Registers are given to threads by so many."""
+
+
+def registers_given(wanted: float) -> int:
+    """Registers that a thread is given which wants so many."""
+    return ceil_div(ceil(wanted), REGISTERS_GIVEN) * REGISTERS_GIVEN
 
 
 def registers_left(device: DeviceProperties, threads: int) -> int:

@@ -11,7 +11,7 @@ registers), but 40 with a limit so high that two programs ran at a time in the p
 
 from __future__ import annotations
 
-from ..cost.registers import registers_left
+from ..cost.registers import most_registers, registers_given, registers_left
 from ..cost.tiles import tile_of
 from ..integers import ceil_div, next_power_of_2
 from ..params import HeuristicParams, ReductionParams
@@ -28,15 +28,21 @@ LEAST_OFF = 1.1
 """The same where the programs that a multiprocessor has anyhow leave no more: with fewer registers
 than that the compiler may spill."""
 
+BUSY = ("instructions", "special functions")
+"""Resources that need warps more than loads on their way: with more registers there are fewer."""
+
 
 def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
     """The limit on registers with which the loads of a step can be begun together. 0 for none.
 
     Programs that all run at a time have what their number leaves, so that they still do. Of more
-    programs fewer run at a time, each with more bytes on their way.
+    programs fewer run at a time, each with more bytes on their way; unless what the model says
+    they do most is to compute.
     """
     if not isinstance(params, ReductionParams) or problem.on_cpu or params.num_stages > 1:
         return 0
+    if work.carried < work.reductions:
+        return 0  # what a thread carries for moments the model does not count
     tile, time = tile_of(problem, params), kernel_seconds(problem, params, work)
     if time is None or not tile.loops or tile.steps < 2:
         return 0
@@ -44,8 +50,11 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_left(problem.device, share * threads)
     if left < wanted:
-        together = max(int(problem.device.registers_per_sm / (MOST_OFF * wanted * threads)), 1)
-        return registers_left(problem.device, together * threads)
+        waits = time.limit not in BUSY
+        taken = registers_given(wanted * (MOST_OFF if waits else 1))
+        together = max(problem.device.registers_per_sm // (threads * taken), 1)
+        left = registers_left(problem.device, together * threads)
+        return left if waits or left >= most_registers(problem, params, wanted) else 0
     # Powers of two, so that sizes which are alike have kernels that are.
     fewer = registers_left(problem.device, next_power_of_2(share) * threads)
     if fewer >= ENOUGH * wanted:
