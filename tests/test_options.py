@@ -83,6 +83,14 @@ def test_flag_that_is_neither():
         options.read({"NVF_CPU_AS_CUDA": "maybe"})
 
 
+def test_factors():
+    assert options.read({}).hot_sizes == 1
+    assert options.read({"TRITONFUSER_HOT_SIZES": "0.5"}).hot_sizes == 0.5
+    for text in ("often", "-1", "nan", "inf"):
+        with pytest.raises(OptionError, match=f"HOT_SIZES: '{text}' is no number of 0 or more"):
+            options.read({"TRITONFUSER_HOT_SIZES": text})
+
+
 def test_environment_is_read_once_until_refreshed(environ, monkeypatch):
     environ()
     monkeypatch.setenv("TRITONFUSER_DUMP", "kernel")
