@@ -42,9 +42,9 @@ from .plan.execution_plan import ExecutionPlan, make_plan
 from .plan.heat import Heat
 from .size_uses import differs_in_masks_alone, has_other_kernels
 
-FIRST_CALLS = 100
-"""Calls of a size before anything is asked about it. Where lengths vary from call to call most are
-not called as often, and cost nothing more."""
+FIRST_CALLS = 1000
+"""Calls of a size before anything is asked about it, which takes as long as some hundred calls.
+Where lengths vary from call to call most are not called as often, and cost nothing more."""
 
 LEAST_GAIN = 0.1
 """Share of the time of open sizes that kernels of one size are taken to save, at least. Where the
