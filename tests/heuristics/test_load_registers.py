@@ -64,8 +64,17 @@ def test_programs_that_compute_most_of_the_time_stay_as_many():
     assert limit(columns(264), work=busy) == 128
 
 
-def test_moments_have_none():
-    assert limit(columns(264), work=replace(WORK, carried=0)) == 0
+def test_what_moments_carry_is_counted():
+    """Threads carry two numbers of each element."""
+    moments = replace(WORK, carried=0)
+    assert limit(columns(264), work=moments) == limit(columns(264)) == 128
+    assert limit(columns(660)) == 48 and limit(columns(660), work=moments) == 0
+
+
+def test_few_steps_leave_as_many_programs():
+    waiting = replace(WORK, before=0)
+    assert limit(columns(1320, 128), work=waiting) == 0 < limit(columns(1320, 640), work=waiting)
+    assert limit(columns(264, 128), work=waiting) > 0
 
 
 def test_alike_numbers_of_programs_have_one_limit():
@@ -119,3 +128,19 @@ def test_what_shares_a_launch_has_no_limit():
     found = fd.segments(inputs, arch="sm_90").segments
     assert any(piece.beside for piece in found)
     assert all(not piece.params.max_registers for piece in found)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(4954, 18504), (3011, 22040)])
+def test_two_programs_of_32_warps_have_room_where_steps_are_for_two(rows, length):
+    """The compiler took 46 registers, with which there is room for one."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1, -1], contiguity=True, dtype=DataType.Float)
+        variance, mean = fd.ops.var_mean(x, dims=[1], correction=0)
+        scale = fd.ops.rsqrt(fd.ops.add(variance, 1e-5))
+        centered = fd.ops.sub(x, fd.ops.broadcast(mean, [False, True]))
+        fd.add_output(fd.ops.mul(centered, fd.ops.broadcast(scale, [False, True])))
+    x = torch.empty(rows, length, device="meta")
+    (piece,) = fd.segments([x], arch="sm_90").segments
+    (report,) = fd.compile_for("sm_90", [x])
+    assert piece.params.num_warps == 32 and not piece.params.persistent
+    assert report.registers <= piece.params.max_registers == 32 and not report.spill_bytes

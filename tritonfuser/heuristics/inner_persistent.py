@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from ..device import SECTOR_BYTES
 from .columns.tiles import column_facts
+from .cost.registers import registers_left
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import (
     WHOLE_SM_WARPS,
+    LoopStep,
     fits_one_program_per_sm,
     fits_two_programs_per_sm,
     kept_end,
@@ -160,4 +162,12 @@ def _looped(problem: Problem) -> HeuristicParams:
         persistent=False,
         backwards=pays_backwards(problem, block_r),
         num_warps=step.warps,
+        max_registers=_limit(problem, step),
     )
+
+
+def _limit(problem: Problem, step: LoopStep) -> int:
+    """The limit on registers with which an SM has as many programs as a step is for. 0 for none."""
+    if not step.rows or len(problem.full_loads) != 1:
+        return 0
+    return registers_left(problem.device, step.rows * step.warps * problem.device.warp_size)

@@ -6,13 +6,15 @@ another. A limit says that fewer threads may have more; it takes no more of them
 
 H200, bfloat16: sums of the rows of 168 x 149881 took 68.0 us without a limit (32 registers), 22.9
 with one (47); of 620 x 158025 142 and 63; of the columns of 1128 x 33901 45 and 32 (72 and 80
-registers), but 40 with a limit so high that two programs ran at a time in the place of three.
+registers), but 40 with a limit so high that two programs ran at a time in the place of three;
+moments of the columns of 1120 x 33901 400 us (80 registers, 32 loads one by one) and 40 (107).
 """
 
 from __future__ import annotations
 
+from ..cost.constants import constants_of
 from ..cost.registers import most_registers, registers_given, registers_left
-from ..cost.tiles import tile_of
+from ..cost.tiles import KernelTile, tile_of
 from ..integers import ceil_div, next_power_of_2
 from ..params import HeuristicParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -25,11 +27,20 @@ ENOUGH = 1.25
 """The same as most of the loads need."""
 
 LEAST_OFF = 1.1
-"""The same where the programs that a multiprocessor has anyhow leave no more: with fewer registers
-than that the compiler may spill."""
+"""The same where the programs that a multiprocessor has anyhow leave no more, and one tensor is
+read: with fewer registers than that the compiler may spill."""
 
 BUSY = ("instructions", "special functions")
 """Resources that need warps more than loads on their way: with more registers there are fewer."""
+
+MOMENTS = 2
+"""Numbers of each element that a thread carries for moments, which the model does not count: a mean
+and a sum of squares."""
+
+FEWEST_STEPS = 3
+"""Steps from which on it pays that fewer programs run at a time. Short ones wait for their first
+loads and their last sums, which others hide. H200, sums of the rows of 5528 x 21851 in two steps
+and a tail: 68 us by four programs at a time, 75 by two."""
 
 
 def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
@@ -41,15 +52,16 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     """
     if not isinstance(params, ReductionParams) or problem.on_cpu or params.num_stages > 1:
         return 0
-    if work.carried < work.reductions:
-        return 0  # what a thread carries for moments the model does not count
     tile, time = tile_of(problem, params), kernel_seconds(problem, params, work)
     if time is None or not tile.loops or tile.steps < 2:
         return 0
-    threads, wanted = params.num_warps * problem.device.warp_size, float(time.registers)
+    threads = params.num_warps * problem.device.warp_size
+    wanted = float(time.registers) + _carried_by_moments(problem, work, tile, threads)
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_left(problem.device, share * threads)
     if left < wanted:
+        if tile.steps < FEWEST_STEPS:
+            return 0
         waits = time.limit not in BUSY
         taken = registers_given(wanted * (MOST_OFF if waits else 1))
         together = max(problem.device.registers_per_sm // (threads * taken), 1)
@@ -59,4 +71,14 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     fewer = registers_left(problem.device, next_power_of_2(share) * threads)
     if fewer >= ENOUGH * wanted:
         return fewer
-    return left if left >= LEAST_OFF * wanted else 0
+    known = len(problem.full_loads) == 1
+    return left if left >= (LEAST_OFF if known else ENOUGH) * wanted else 0
+
+
+def _carried_by_moments(
+    problem: Problem, work: ElementWork, tile: KernelTile, threads: int
+) -> float:
+    """Registers that the model does not count."""
+    elements = max(tile.x * tile.r / threads, 1.0)
+    each = constants_of(problem.device).registers_accumulator * elements
+    return MOMENTS * max(work.reductions - work.carried, 0) * each
