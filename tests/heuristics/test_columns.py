@@ -92,6 +92,30 @@ def test_programs_have_few_warps_where_all_of_them_run_at_once(columns, warps):
     assert proposed(summed(2048, columns))[1]["num_warps"] == warps
 
 
+@pytest.mark.parametrize(
+    ("columns", "warps", "rows"), [(30001, 8, 64), (70001, 4, 32), (147001, 8, 64)]
+)
+def test_so_have_those_of_odd_rows_where_programs_of_more_warps_do_not(columns, warps, rows):
+    """Threads have 64 registers for single elements: four programs of 8 warps have room."""
+    _, params = proposed(summed(2047, columns))
+    assert (params["num_warps"], params["block_r"]) == (warps, rows)
+
+
+@pytest.mark.parametrize(("columns", "warps"), [(33901, 4), (33501, 8)])
+def test_one_wave_of_odd_rows_has_programs_that_all_sms_have_as_many_of(columns, warps):
+    """265 programs of 128 columns are one more than two for each SM."""
+    _, params = proposed(summed(1120, columns))
+    assert params["block_x"] == 16 * warps and params["num_warps"] == warps
+
+
+def test_steps_of_several_numbers_for_each_element_are_half_as_long():
+    one = summed(58653, 3473)
+    _, params = proposed(one)
+    _, several = proposed(replace(one, accumulators=3))
+    assert several["block_r"] * several["block_x"] == 8 * 32 * several["num_warps"]
+    assert params["block_r"] * params["block_x"] == 16 * 32 * params["num_warps"]
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(2, 98304), (7, 73728), (4, 90112)])
 def test_programs_of_short_columns_have_as_many_as_keep_the_device_busy(rows, columns):
     name, params = proposed(summed(rows, columns, 4))

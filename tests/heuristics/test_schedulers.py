@@ -385,6 +385,14 @@ def test_rows_within_a_warp_have_few_elements_a_thread(columns, item, elements):
     assert tile == elements * params.num_warps * H200.warp_size == 1024
 
 
+@pytest.mark.parametrize("rows", [10, 12, 15, 16])
+def test_parts_of_few_rows_give_each_sm_one_program_or_two(rows):
+    for length in range(1 << 16, 1 << 18, 1 << 12):
+        problem = replace(KINDS["reduction"], parallel=rows, reduced=length)
+        programs = schedulers.split(problem) * rows
+        assert programs <= H200.sm_count or programs >= 2 * H200.sm_count
+
+
 def test_rows_of_elements_in_sectors_of_their_own_are_split():
     """Each element that is read at an index takes as long as all that its sector has."""
     near = Stream(item_bytes=4, along_x=False, x_stride=0, r_stride=1)

@@ -38,6 +38,11 @@ def run_at_once(device: DeviceProperties, programs: int, warps: int) -> bool:
     return programs * warps * device.warp_size <= device.sm_count * device.max_threads_per_sm
 
 
+def evenness(device: DeviceProperties, programs: int) -> float:
+    """Programs over those that there were if all SMs had as many as those that have most."""
+    return programs / (ceil_div(max(programs, 1), device.sm_count) * device.sm_count)
+
+
 def spread_items(device: DeviceProperties, elements: int, loads: bool = True) -> int:
     """Elements of a thread that spread so many over the threads of the device, a power of two.
 

@@ -14,7 +14,7 @@ from .columns.tiles import column_facts
 from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import fits_registers
-from .one_wave import pays_to_split, spread_warps
+from .one_wave import evenness, pays_to_split, spread_warps
 from .params import HeuristicParams, ReductionParams
 from .problem import Problem
 from .programs import are_few
@@ -89,7 +89,20 @@ def split(problem: Problem) -> int:
     full = min(ceil_div(PROGRAMS_PER_SM * sms, programs), fetched // FULL_PART_ELEMENTS)
     parts = max(full, min(ceil_div(sms, programs), fetched // MIN_PART_ELEMENTS))
     parts = max(1, min(parts, problem.reduced // MIN_PART_OF_ROW))
+    if sms < parts * programs < 2 * sms:
+        parts = _even(problem, parts, programs, fetched)
     return parts if pays_to_split(problem.device, fetched, parts) else 1
+
+
+def _even(problem: Problem, parts: int, programs: int, fetched: int) -> int:
+    """As many parts as give each SM one program, where more leave most SMs to wait for a few.
+
+    H200, backward of a layer norm of 16 x 212480: 16.8 us by 8 parts, 25.1 by 10.
+    """
+    device = problem.device
+    whole = device.sm_count // programs
+    evener = evenness(device, whole * programs) > evenness(device, parts * programs)
+    return whole if evener and pays_to_split(device, fetched, whole) else parts
 
 
 def _elements_fetched(problem: Problem) -> int:

@@ -11,7 +11,7 @@ from math import gcd
 
 from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
 from ..integers import ceil_div, floor_power_of_2, halved, next_power_of_2, warps_for
-from ..one_wave import run_at_once
+from ..one_wave import evenness, run_at_once
 from ..problem import Problem
 from ..programs import are_few, share_of_bandwidth
 from .tiles import (
@@ -55,7 +55,14 @@ HALF_STEP_WARPS = 4
 """Warps of a program where all of them run at once. Else programs of a few warps more than there
 is room for begin when the others end. H200, sums of the columns of 2048 x 73728, 1152 programs:
 72.8 us by 4 warps, 74.9 by 8; of 16384 x 36864, 2304 programs, of which 2112 have room: 312 and
-276."""
+276. Rows that begin inside lines, loads of a step begun together: of 4336 x 35195 80 us by 4 warps,
+95 by 8; of 3296 x 5435 16.3 and 17.6; of 36723 x 12580 240 and 243."""
+
+FULL_STEP_ROOM = 16
+"""Warps in whose place a program of 8 is, where rows begin inside lines: its threads load elements
+one by one or in pairs, and have 64 registers for them. Where not all such programs run at once, but
+all of half steps do, these take less time. Where both do, full steps have more bytes on their
+way: of 5440 x 1375 11.3 us by them, 12.8 by half ones."""
 
 PROGRAMS_PER_SM = 16
 """Programs for each SM that large tensors should have: four waves of four that run at once."""
@@ -88,7 +95,11 @@ def _long_runs(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Tensors of middling size: one line by 4 warps, or two where rows begin inside lines."""
+    """Tensors of middling size: one line by 4 warps, or two where rows begin inside lines.
+
+    One of these too, where SMs then have more nearly as many programs each. H200, sums of the
+    columns of 1120 x 33901: 28.8 us by 530 programs of a line, 32.2 by 265.
+    """
     if not _is_one_wave(problem, facts):
         return None
     columns = next_power_of_2(facts.run)
@@ -98,6 +109,11 @@ def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
         return ColumnTile(block_x, max(step // 2 // block_x, 1), 4)
     block_x = min(columns, 2 * facts.line)
     if problem.accumulators > 1:
+        return ColumnTile(block_x, max(step // block_x, 1), 4)
+    wide, narrow = (ceil_div(problem.parallel, n * facts.line) for n in (2, 1))
+    unsplit = 2 * wide > PROGRAMS_PER_SM // 4 * problem.device.sm_count
+    if unsplit and evenness(problem.device, narrow) > evenness(problem.device, wide):
+        block_x = min(columns, facts.line)
         return ColumnTile(block_x, max(step // block_x, 1), 4)
     return ColumnTile(block_x, max(2 * step // block_x, 1), 8)
 
@@ -128,12 +144,13 @@ def _short_columns(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
 
 
 def _half_steps(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
-    """Sums of tensors whose rows begin at lines: steps of 4 warps, where all programs run at
-    once."""
-    sums = problem.accumulators == 1 and not problem.full_outputs and not rows_cross_lines(problem)
+    """Sums that are all that is stored: steps of 4 warps, where all programs run at once."""
+    sums = problem.accumulators == 1 and not problem.full_outputs
     block_x = _columns(problem, facts)
     programs = ceil_div(problem.parallel, block_x)
     if not sums or not run_at_once(problem.device, programs, HALF_STEP_WARPS):
+        return None
+    if rows_cross_lines(problem) and run_at_once(problem.device, programs, FULL_STEP_ROOM):
         return None
     return ColumnTile(block_x, max(_step(problem, facts) // 2 // block_x, 1), HALF_STEP_WARPS)
 
@@ -172,8 +189,12 @@ def _columns(problem: Problem, facts: ColumnFacts) -> int:
 
 
 def _step(problem: Problem, facts: ColumnFacts) -> int:
-    """Elements of a step of 8 warps."""
-    return facts.elements(8, STEP_BYTES)
+    """Elements of a step of 8 warps: half of them where a thread carries several numbers of each.
+
+    H200, moments of the columns of 58652 x 3472 after 13 ops: 626 us by steps of 16 elements a
+    thread, which has 110 registers then, 377 by steps of 8, with 54.
+    """
+    return facts.elements(8, STEP_BYTES // min(max(problem.accumulators, 1), 2))
 
 
 def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
