@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from tritonfuser.lowering.run_options import DEFAULT, RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
 DEFINITIONS = load()
+SIZE = re.compile(r"\bsize\d+")
 DEVICE = gpu(4)
 """Few multiprocessors: small problems are split like large ones."""
 
@@ -30,8 +32,14 @@ def kernels(found: Lowered) -> list[Any]:
     """All that a plan is made of."""
     cut = found.segmented
     pieces = [(s.scheduler, str(s.params), str(s.inputs), str(s.outputs)) for s in cut.segments]
-    sources = [None if s is None else (s.text, str(s.args)) for s in found.sources]
+    sources = [None if s is None else renamed(f"{s.text}{s.args}") for s in found.sources]
     return [*pieces, *sources, str(cut.results), str(cut.layouts)]
+
+
+def renamed(text: str) -> str:
+    """Sizes are numbered as they are asked for, which is in another order where less is asked."""
+    names = {name: f"size_{n}" for n, name in enumerate(dict.fromkeys(SIZE.findall(text)))}
+    return SIZE.sub(lambda found: names[found[0]], text)
 
 
 def check(make: Callable[[RunOptions], Lowered]) -> None:
@@ -110,3 +118,40 @@ def test_of_a_maximum_over_the_rows_beside_a_softmax_along_them():
     found = lower(fd.fusion.ir, signature(fd.fusion.ir, [x], CPU), DEVICE, DEFAULT)
     assert found.segmented.segments[0].scheduler == "inner_outer_persistent"
     check_fixed(fd, [x])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda fd, x: fd.ops.sum(x, [0]),
+        lambda fd, x: fd.ops.sum(x, [1]),
+        lambda fd, x: fd.ops.mul(fd.ops.max(x, [0], keepdim=True), 2.0),
+        lambda fd, x: fd.ops.sub(x, fd.ops.sum(x, [0], keepdim=True)),
+    ],
+)
+def test_the_schedule_of_a_kernel_with_open_sizes_is_taken(body):
+    """Of few elements too, which a kernel of that size alone would add without a reduction."""
+    sizes = [(3, 40), (4, 41), (7, 8), (8, 13), (4, 100), (2, 2), (9, 64), (1, 5), (5, 1), (6, 3)]
+    with FusionDefinition() as fd:
+        fd.add_output(body(fd, fd.define_tensor([-1, -1], contiguity=True)))
+    for size in sizes:
+        x = torch.randn(*size)
+        schedule = fd.schedule([x])
+        assert fd.is_legal(schedule, [x]), size
+        (found,) = fd.run([x], schedule=schedule.to_dict())
+        (wanted,) = fd.run([x])
+        torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("size", [(5, 3), (3, 5), (2, 8)])
+def test_boxes_of_a_schedule_are_stored_where_they_would_not_be_worth_it(size):
+    """As many as it names, at any size."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.cat([x, fd.ops.exp(x)], 1))
+    schedule = fd.schedule([torch.zeros(64, 1000)])
+    assert schedule.segments[0].stores == ("tv2[0]", "tv2[1]")
+    given = torch.randn(*size)
+    assert fd.segments([given]).segments[0].stores[0].part is None
+    (found,) = fd.run([given], schedule=schedule)
+    torch.testing.assert_close(found, torch.cat([given, given.exp()], 1))

@@ -167,6 +167,13 @@ class Schedule:
     def __post_init__(self) -> None:
         normalized(self, "")
 
+    @property
+    def reduced(self) -> frozenset[str]:
+        """What kernels compute as reductions, scans or products, in one step or in two."""
+        splits = (*self.rewrites.tile_splits, *self.rewrites.splits)
+        computed = {name for segment in self.segments for name in segment.computes}
+        return frozenset(computed.union(split.value for split in splits))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""
         segments = [segment.to_dict() for segment in self.segments]

@@ -105,7 +105,8 @@ def lower(
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
-    fusion = unroll_reductions(concatenate_choices(fusion))
+    reduced = () if options.schedule is None else options.schedule.reduced
+    fusion = unroll_reductions(concatenate_choices(fusion), reduced)
     fusion = reduce_precision(reduce_strength(fusion))
     check_device(check(fusion), device)
     dump("simplify", fusion)

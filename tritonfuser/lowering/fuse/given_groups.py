@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...device import DeviceProperties
@@ -26,6 +28,8 @@ from ..segments import Segment
 from .core_facts import CoreFacts
 from .placement import Placement, Scheduled
 from .rewritten import Rewritten
+
+_BOX = re.compile(r"(.+)\[[0-9]+\]")
 
 
 class GivenGroups(Placement):
@@ -51,7 +55,8 @@ class GivenGroups(Placement):
         loads = {name: piece.loads for piece in segments for name in piece.computes}
         facts = CoreFacts(found.fusion, device, True, misaligned, loads)
         self._values = {v.name: v for node in found.fusion.nodes for v in node.outs}
-        super().__init__(AnchorMaker(found.fusion), facts, device, found.partial)
+        maker = AnchorMaker(found.fusion, _boxes(self._places))
+        super().__init__(maker, facts, device, found.partial)
         self.place_all()
         self._refuse_left()
         self._link_loads()
@@ -238,6 +243,12 @@ class GivenGroups(Placement):
             if self.graph.up_to(writers) & bits([number]):
                 raise ParamsError(f"segments[{place}].loads: {CIRCLE}")
             self.graph.require(number, writers)
+
+
+def _boxes(names: Iterable[str]) -> Mapping[str, int]:
+    """How many boxes values are stored in: ``tv3[0]`` and ``tv3[1]`` are two."""
+    found = (_BOX.fullmatch(name) for name in names)
+    return Counter(box[1] for box in found if box is not None)
 
 
 def _name_of(piece: Segment) -> str:

@@ -28,7 +28,7 @@ from ..access.traffic import Traffic, offset_of, order_axes
 from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
-from .regions import RegionFinder
+from .regions import NONE_GIVEN, RegionFinder
 from .row_shares import in_shares
 
 
@@ -44,10 +44,13 @@ class AnchorMaker:
     places : dict of Value to Index
         The values that are computed at one index only, such as results of reductions, and that
         index.
+    counts : mapping
+        How many boxes values have, as for ``RegionFinder``.
     """
 
-    def __init__(self, fusion: Fusion) -> None:
+    def __init__(self, fusion: Fusion, counts: Mapping[str, int] = NONE_GIVEN) -> None:
         self.fusion = fusion
+        self.counts = counts
         self.axes = AtomicAxes(fusion)
         self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
         self._operands: dict[Read, tuple[Read, ...]] = {}
@@ -78,7 +81,7 @@ class AnchorMaker:
     @cached_property
     def regions(self) -> RegionFinder:
         """Finds the boxes that stored values are computed in."""
-        return RegionFinder(self.fusion, self.axes, self.places, self._reads)
+        return RegionFinder(self.fusion, self.axes, self.places, self._reads, self.counts)
 
     @cached_property
     def ranks(self) -> dict[Value, int]:

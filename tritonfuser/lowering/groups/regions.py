@@ -8,10 +8,11 @@ lies on one side of every guard, index maps know the one that counts:
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
+from types import MappingProxyType
 
 from ...device import SECTOR_BYTES, VECTOR_BYTES
 from ...ir import Fusion, Node, Value
@@ -42,6 +43,9 @@ line a cycle: with 64 bytes of each a multiprocessor moves as many as its share 
 32 it does not. H200, 32 of 128 columns rotated: 29.6 us in boxes of 32 bytes, 21.5 as a whole."""
 
 
+NONE_GIVEN: Mapping[str, int] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Region:
     """A box of the elements of a value.
@@ -67,15 +71,24 @@ class RegionFinder:
         What is computed elsewhere, and only read: results of reductions and of torch.
     operands : callable
         ``read_footprint.reads``, or a cached version of it.
+    counts : mapping
+        By the name of a value, how many boxes it is to have, where that is given: as many as at
+        other sizes, of which these were worth it.
     """
 
     def __init__(
-        self, fusion: Fusion, axes: AtomicAxes, places: Container[Value], operands: Operands
+        self,
+        fusion: Fusion,
+        axes: AtomicAxes,
+        places: Container[Value],
+        operands: Operands,
+        counts: Mapping[str, int] = NONE_GIVEN,
     ) -> None:
         self.fusion = fusion
         self.axes = axes
         self.places = places
         self.operands = operands
+        self.counts = counts
         self.pieced = _pieced(fusion)
         self._cut: dict[Value, tuple[Region, ...]] = {}
 
@@ -92,12 +105,24 @@ class RegionFinder:
             alike = (self._like(value, other, boxes) for other, boxes in self._cut.items())
             return next(filter(None, alike), ())
         axes = tuple(self.axes.axis(atom) for atom in self.axes.domain(value))
-        boxes = _Search(self, start).boxes(start.index, axes, MOST_REGIONS)
+        boxes = self._boxes(start, axes)
         regions = tuple(Region(box.axes, box.index(start.index)) for box in boxes)
         if len(regions) < 2:
             return ()
         self._cut[value] = regions
         return tuple(self._at_home(region, value) for region in regions)
+
+    def _boxes(self, start: Read, axes: tuple[Axis, ...]) -> list[Box]:
+        """The boxes of a value: those that are worth it, or as many as it is to have."""
+        count = self.counts.get(start.value.name)
+        chosen = _Search(self, start).boxes(start.index, axes, MOST_REGIONS)
+        if count is None or len(chosen) == count:
+            return chosen
+        for even in (True, False):
+            boxes = _Search(self, start, even, given=True).boxes(start.index, axes, MOST_REGIONS)
+            if len(boxes) == count:
+                return boxes
+        return chosen
 
     def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
         """Boxes of a value as many and as large as those of another. None where it has not any."""
@@ -178,10 +203,14 @@ class RegionFinder:
 
 
 class _Search:
-    """The search for the boxes of one value."""
+    """The search for the boxes of one value: of equal ones too, and those that are worth it."""
 
-    def __init__(self, finder: RegionFinder, read: Read) -> None:
+    def __init__(
+        self, finder: RegionFinder, read: Read, even: bool = True, given: bool = False
+    ) -> None:
         self.finder = finder
+        self.even = even
+        self.given = given
         self.value = read.value
         self.strides = buffer_strides(finder.fusion, read.value)
 
@@ -207,10 +236,11 @@ class _Search:
             axis = cut.axis
             if not cut.is_whole:
                 box, axis = box.split(cut.digit), Box.digit_axis(cut.digit)
-            for points in (_even(cut.points, axis.extent), (0, *cut.points, axis.extent)):
+            plain = (0, *cut.points, axis.extent)
+            for points in (_even(cut.points, axis.extent), plain) if self.even else (plain,):
                 pieces = [box.cut(axis, start, stop) for start, stop in pairwise(points)]
                 worth = all(self._is_worth_storing(piece.index(index), index) for piece in pieces)
-                if worth or self._is_vector(box.index(index), axis):
+                if worth or self.given or self._is_vector(box.index(index), axis):
                     yield pieces
 
     def _cuts(self, index: Index) -> list[Cut]:

@@ -7,7 +7,7 @@ share keys are such sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import product
 from math import prod
 
@@ -24,13 +24,25 @@ MOST_UNROLLED = 8
 elements of a vector; a longer one is a tile of its own."""
 
 
-def unroll_reductions(fusion: Fusion) -> Fusion:
+def unroll_reductions(fusion: Fusion, kept: Container[str] = ()) -> Fusion:
     """Unroll the reductions of a few elements that have their operand for themselves.
 
     Where other values as large are computed from the operand, or from the result, a kernel with the
     reduction has all of them in registers.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        Simplified and concrete.
+    kept : container of str
+        Reductions that stay what they are: a given schedule has kernels for them, as one of kernels
+        with open sizes has.
     """
-    chosen = {node.out for node in fusion.nodes if _is_unrolled(fusion, node)}
+    chosen = {
+        node.out
+        for node in fusion.nodes
+        if _is_unrolled(fusion, node) and node.outs[0].name not in kept
+    }
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         return _unrolled(node, builder) if node.outs and node.outs[0] in chosen else None
