@@ -94,12 +94,19 @@ class Digit:
     def range(self) -> tuple[int, int] | None:
         """Inclusive bounds, or None where they are not known."""
         if isinstance(self.base, Axis | Bounded):
-            top = assume_max(self.base.extent - 1, 0) // self.div
-            return 0, top if self.mod is None else lesser(top, self.mod - 1)
+            return 0, self._up_to(self.base.extent)
         if self.mod is not None:
             return 0, self.mod - 1
-        bounds = self.base.range if isinstance(self.base, Affine) else None
+        if isinstance(self.base, Loaded):
+            extent = self.base.extent
+            return None if extent is None else (0, self._up_to(extent))
+        bounds = self.base.range
         return None if bounds is None else (bounds[0] // self.div, bounds[1] // self.div)
+
+    def _up_to(self, extent: int) -> int:
+        """The most that it is where its base is below a number."""
+        top = assume_max(extent - 1, 0) // self.div
+        return top if self.mod is None else lesser(top, self.mod - 1)
 
 
 @dataclass(frozen=True)

@@ -65,3 +65,10 @@ class Loaded:
     key: Hashable
     dim: Indexed | None = None
     loc: SourceLoc | None = field(default=None, compare=False)
+
+    @property
+    def extent(self) -> int | None:
+        """The elements of its dim, where what is read is made an index of one of them."""
+        if self.dim is None or self.dim.outside is Outside.GUARDED:
+            return None
+        return self.dim.extent

@@ -1,7 +1,8 @@
 """Loads and stores of a flat kernel's tile: sectors, lines and what is fetched in vain.
 
-The tile has one side, or two. Triton lays the threads of each load along the side that the tensor
-is contiguous along, as many neighbours to a thread as the widest such load takes.
+The tile has one side, or two. The threads of each load are neighbours along the side that the
+tensor is contiguous along, or nearest, with as many neighbours to a thread as the widest such load
+takes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from .constants import H200_CONSTANTS
 from .footprint import (
     Legs,
     Tile,
-    has_hidden_runs,
     run_along,
     tile_over,
     touched_bytes,
     vector_elements,
+    warp_bytes,
 )
 
 FETCHED_BYTES = 2 * SECTOR_BYTES
@@ -163,13 +164,13 @@ class FlatStreams:
         problem, every = self._problem, range(len(sides))
         widths = [_widths(problem, tensor.stream, sides, limit) for tensor in self._tensors]
         wide = [max((w[place] for w in widths), default=1) for place in every]
-        first = len(sides) - 1
-        if problem.across and has_hidden_runs(problem.axes, problem.across):
-            first = 0
         found = []
-        for width in widths:
-            along = max((width[p] > 1, p == first, width[p], -p) for p in every)
-            place = -along[-1]
+        for tensor, width in zip(self._tensors, widths, strict=True):
+            place = max(every, key=lambda p: width[p])
+            if width[place] <= 1:
+                # Threads are neighbours along the side that is nearer in memory.
+                touched = [warp_bytes(tensor.stream, problem.axes, sides, p) for p in every]
+                place = min(every, key=lambda p: (touched[p], -p))
             found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
         return found
 

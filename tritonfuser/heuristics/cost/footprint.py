@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, gcd, prod
 from typing import NamedTuple
 
-from ...device import SECTOR_BYTES
+from ...device import NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ..problem import Leg, Stream
 
 Tile = tuple[float, ...]
@@ -160,23 +160,24 @@ def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> 
     return 0
 
 
-def has_hidden_runs(extents: Sequence[int], across: Sequence[int]) -> bool:
-    """Whether Triton does not see that memory lies along the first side of a tile of two.
-
-    It gives neighbouring threads the elements of the axis with the longest run that it can prove,
-    and those of dim 0 where no run is longer than 1. Of ``x % 3025`` it proves none.
+def warp_bytes(
+    stream: Stream, extents: Sequence[int], sides: Sequence[Sequence[int]], place: int
+) -> float:
+    """Bytes of the sectors that a warp touches whose threads are neighbours along a side.
 
     Parameters
     ----------
     extents : sequence of int
         Of all axes.
-    across : sequence of int
-        The axes of the other side. Those behind them are a run of memory.
+    sides : sequence of sequence of int
+        The axes of each side, outermost first.
+    place : int
+        Of the side among them.
     """
-    last = max(across)
-    run = prod(extents[last + 1 :])
-    divided = any(n > 1 for place, n in enumerate(extents[:last]) if place not in across)
-    return divided and run > 1 and run % 2 == 1
+    along = min(NVIDIA_WARP_SIZE, prod(extents[axis] for axis in sides[place]))
+    counts = [along if n == place else NVIDIA_WARP_SIZE / along for n in range(len(sides))]
+    found = footprint(stream, tile_over(extents, zip(sides, counts, strict=True)))
+    return touched_bytes(stream, found)
 
 
 def vector_elements(stream: Stream, run: int, most: int) -> int:

@@ -7,11 +7,9 @@ from math import prod
 
 from ...device import DeviceProperties
 from ...ir import Fusion, Value
-from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import assume_empty, assume_equal, lesser
 from ...symbolic.sizes import hint
 from .aliases import BufferView, buffer_strides
-from .read_footprint import Read
 from .traffic import Traffic
 
 
@@ -19,7 +17,7 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
     """Bytes of the elements accessed; at most the whole of a tensor accessed at several indices."""
     found: dict[Value, int] = {}
     for item in traffic:
-        touched = item.item_bytes * prod(axis.extent for axis in _axes(item.offset))
+        touched = item.item_bytes * prod(axis.extent for axis in item.axes)
         found[item.value] = found.get(item.value, 0) + touched
     return sum(lesser(count, held_bytes(fusion, value)) for value, count in found.items())
 
@@ -70,13 +68,3 @@ def _distinct(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
         return 0
     steps = zip(sizes, strides, strict=True)
     return prod(size for size, stride in steps if not assume_equal(stride, 0))
-
-
-def _axes(offset: Affine) -> frozenset[Axis]:
-    """The axes that an offset depends on, also through indices loaded at run time."""
-    found = offset.axes()
-    for loaded in offset.loaded():
-        assert isinstance(loaded.key, Read)
-        for item in loaded.key.index:
-            found |= _axes(item)
-    return found

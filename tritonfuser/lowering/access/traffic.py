@@ -11,6 +11,7 @@ from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, Digit, unbound
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
+from .read_footprint import Read
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Traffic:
         """The stride, in elements, along each axis that the offset is linear in."""
         return {d.base: c for d, c in self.offset.terms if isinstance(d.base, Axis) and _whole(d)}
 
+    @cached_property
+    def axes(self) -> frozenset[Axis]:
+        """The axes that it runs along, those along which an index is read from memory too."""
+        return axes_of(self.offset)
+
     @property
     def item_bytes(self) -> int:
         """Bytes of one element in memory."""
@@ -53,7 +59,7 @@ class Traffic:
     @cached_property
     def open_bytes(self) -> int:
         """The same for all sizes."""
-        return self.item_bytes * prod(axis.extent for axis in self.offset.axes())
+        return self.item_bytes * prod(axis.extent for axis in self.axes)
 
     @cached_property
     def order(self) -> tuple[bool, int, str]:
@@ -68,7 +74,20 @@ class Traffic:
 
     def runs_along(self, axes: tuple[Axis, ...]) -> bool:
         """Whether the offset depends on one of these axes."""
-        return not self.offset.axes().isdisjoint(axes)
+        return not self.axes.isdisjoint(axes)
+
+
+def axes_of(expr: Affine) -> frozenset[Axis]:
+    """The axes that an index depends on, through what it reads from memory too."""
+    if not expr.loaded():
+        return expr.axes()
+    inner = (
+        axes_of(item)
+        for loaded in expr.loaded()
+        if isinstance(loaded.key, Read)
+        for item in loaded.key.index
+    )
+    return expr.axes().union(*inner)
 
 
 def _whole(digit: Digit) -> bool:

@@ -270,6 +270,10 @@ class IndexWriter:
             return self._named(masks, known, "") if masks else ""
         return self._named([*masks, inside], known | self.guard_dims(guards), "mask")
 
+    def mask_dims(self, dims: frozenset[str], guards: tuple[Guard, ...] = ()) -> frozenset[str]:
+        """The axes that the mask of the same name runs over."""
+        return self._masked(dims) | self.guard_dims(guards)
+
     def _named(self, parts: list[str], dims: frozenset[str], series: str) -> str:
         """A conjunction under a name, in the outermost scope where all of it is known."""
         if len(parts) == 1 and parts[0].isidentifier():

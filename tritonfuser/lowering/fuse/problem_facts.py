@@ -196,8 +196,7 @@ def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
 
 def _same(item: Traffic, axes: tuple[Axis, ...]) -> int:
     """Neighbouring positions of the axes that have the same element."""
-    met = item.offset.axes()
-    inner = takewhile(lambda axis: axis not in met, reversed(axes))
+    inner = takewhile(lambda axis: axis not in item.axes, reversed(axes))
     return extent(tuple(inner))
 
 

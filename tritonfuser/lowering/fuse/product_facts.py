@@ -71,7 +71,7 @@ class ProductFacts:
 
     def core(self, group: FusionGroup, node: Node, traffic: list[Traffic]) -> Product:
         """What schedulers are told of a product, and of what its kernel fuses with it."""
-        whole = [t for t in traffic if t.offset.axes() >= frozenset(group.parallel)]
+        whole = [t for t in traffic if t.axes >= frozenset(group.parallel)]
         found = self.product(node)
         *_, row, column = group.members[0].index
         batch, m, _, _ = product_sizes(as_call(node))
@@ -166,5 +166,5 @@ class ProductFacts:
 
 def _fetched(group: FusionGroup, side: Affine, traffic: list[Traffic]) -> int:
     """Bytes that a product's kernel loads for each element of the operand on one side."""
-    along = [t for t in traffic if not t.offset.axes().isdisjoint(group.reduced)]
-    return sum(t.item_bytes for t in along if not t.offset.axes().isdisjoint(side.axes()))
+    along = [t for t in traffic if not t.axes.isdisjoint(group.reduced)]
+    return sum(t.item_bytes for t in along if not t.axes.isdisjoint(side.axes()))

@@ -41,11 +41,14 @@ def row_start(
 def _in_parts(traffic: Iterable[Traffic], reduced: tuple[Axis, ...]) -> bool:
     """Whether something runs along some of a row's axes only, as channels of a group do."""
     axes = frozenset(reduced)
-    return any(item.offset.axes() & axes not in (axes, frozenset()) for item in traffic)
+    return any(item.axes & axes not in (axes, frozenset()) for item in traffic)
 
 
 def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
-    """Where a row begins, if its elements lie one behind another; axes are outermost first."""
+    """Where a row begins, if its elements lie one behind another; axes are outermost first.
+
+    None of rows that are read at an index from memory: each begins anywhere.
+    """
     step, rest = 1, offset
     for axis in reversed(reduced):
         steps = (c for d, c in rest.terms if d.base == axis)
@@ -53,7 +56,7 @@ def _without(offset: Affine, reduced: tuple[Axis, ...]) -> Affine | None:
             return None
         rest = rest - digit(axis) * step
         step *= axis.extent
-    return None if rest.axes() & frozenset(reduced) else rest
+    return None if rest.loaded() or rest.axes() & frozenset(reduced) else rest
 
 
 def _bytes(found: Iterable[tuple[int, Affine]]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 
 from ....ir import Value
 from ....symbolic.index_expr import Affine
@@ -14,6 +15,7 @@ from ..index_text import IndexWriter
 from ..lines import Name
 from .pairs import PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
+from .turned import is_turned, turned
 
 
 class LoadWriter:
@@ -73,20 +75,34 @@ class LoadWriter:
         known = "" if fresh else value.name  # such a load gets no other policy for caches
         repeat = repeat_of(offset, read.guards, self.index.met(offset), self.index.rank)
         if repeat is None:
-            mask = self.index.mask_name(dims, read.guards)
-            text = load_text(self._pointer(read, offset, dims, mask), mask, fresh)
-            name = self.writer.define(value, text, dims, value.dtype, loads=known)
-            if known and not read.guards:
-                line = self.writer.scope_for(dims).lines[-1]
-                self.pairs.add(value, offset, line, name.text, is_store=False)
-            if not mask:
-                return name
-            tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
-            return self.writer.masked_loads.add(name, self.writer.scope_for(dims).lines, tiles)
+            return self._each(read, offset, dims, known)
         pointer = self.index.address(value, self.repeats.offset(offset, repeat))
         text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
         run = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
         return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
+
+    def _each(self, read: Read, offset: Affine, dims: frozenset[str], known: str) -> Name:
+        """A load of an element for each position of a tile."""
+        value = read.value
+        mask = self.index.mask_name(dims, read.guards)
+        pointer = self._pointer(read, offset, dims, mask)
+        turns = is_turned(self.index, value, offset)
+        if turns:
+            pointer = turned(self.index, pointer, dims)
+            mask = turned(self.index, mask, self.index.mask_dims(dims, read.guards))
+        text = load_text(pointer, mask, value in self.fresh)
+        form = "_turned" if turns else ""
+        name = self.writer.define(value, text, dims, value.dtype, None, form, known)
+        lines = self.writer.scope_for(dims).lines
+        if known and not read.guards:
+            self.pairs.add(value, offset, lines[-1], name.text, is_store=False)
+        if mask:
+            tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
+            name = self.writer.masked_loads.add(name, lines, tiles)
+        if not turns:
+            return name
+        block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
+        return replace(block, outside=name.outside)
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
         """The address of a load; with a mask it is a block as that is."""

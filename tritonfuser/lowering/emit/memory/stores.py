@@ -13,6 +13,7 @@ from ..expressions import cast_text, typed
 from ..lines import Line, Name
 from ..values import ValueWriter
 from .loads import LoadWriter
+from .turned import is_turned, turned
 
 
 class StoreWriter:
@@ -52,8 +53,12 @@ class StoreWriter:
         if self._needs_block(dims, masked):
             pointer = self.index.spread(pointer, masked, always=True)
         named = self.index.mask_name(masked, guards)
-        mask = f", mask={named}" if named else ""
         text = cast_text(name.text, name.dtype, store.value.dtype)
+        if is_turned(self.index, store.value, offset):
+            pointer = turned(self.index, pointer, dims)
+            text = turned(self.index, text, name.dims)
+            named = turned(self.index, named, self.index.mask_dims(masked, guards))
+        mask = f", mask={named}" if named else ""
         loc = None if store.scatter is None else store.scatter.loc
         line = Line(f"tl.store({pointer}, {text}{mask})", loc)
         self.writer.scope_for(masked).lines.append(line)

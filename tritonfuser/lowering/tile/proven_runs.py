@@ -1,0 +1,114 @@
+"""An index expression in, the run of neighbours along a tile out that Triton proves to be one.
+
+Triton gives neighbouring threads the elements along the dim of a tile with the longest run that it
+proves: of ``x`` it proves a run of the tile's width, of ``x % 12`` one of 4, of ``x * 2`` and
+``x % 305`` none. These are the rules of its analysis of axes (``AxisInfo`` in
+``lib/Analysis/AxisInfo.cpp``, Triton 3.6), as far as what kernels compute with indices needs them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, unbound
+from ...symbolic.sizes import is_size
+from ..access.traffic import axes_of
+from .tile import Tile
+
+_MOST = 1 << 30
+"""Stands for any power of two: that of a constant, or of what does not run along a tile."""
+
+
+class _Known(NamedTuple):
+    """Powers of two that are known of a number, along a tile.
+
+    Attributes
+    ----------
+    run : int
+        Neighbours that are consecutive.
+    same : int
+        Neighbours that are equal.
+    multiple : int
+        What the first of each run, or of equal neighbours, is a multiple of.
+    """
+
+    run: int = 1
+    same: int = 1
+    multiple: int = 1
+
+
+def proven_run(offset: Affine, tile: Tile) -> int:
+    """Neighbours along a tile whose offsets Triton knows to be consecutive; 1 for none."""
+    return _of_sum(unbound(offset), tile).run
+
+
+def _of_sum(expr: Affine, tile: Tile) -> _Known:
+    total = _of_constant(expr.const)
+    for item, step in expr.terms:
+        total = _sum(total, _scaled(_of_digit(item, tile), step))
+    return total
+
+
+def _sum(one: _Known, other: _Known) -> _Known:
+    run = max(min(one.same, other.run), min(one.run, other.same))
+    return _Known(run, min(one.same, other.same), min(one.multiple, other.multiple))
+
+
+def _scaled(known: _Known, step: int) -> _Known:
+    if is_size(step) or step != 1:
+        return _Known(1, known.same, min(known.multiple * _power(step), _MOST))
+    return known
+
+
+def _of_digit(item: Digit, tile: Tile) -> _Known:
+    known = _of_base(item, tile)
+    if is_size(item.div) or item.div != 1:
+        equal = min(known.run, known.multiple, _power(item.div))
+        known = _Known(1, max(known.same, equal))
+    if item.mod is None or _holds_all(item):
+        return known
+    power = _power(item.mod)
+    run = min(known.run, known.multiple, power)
+    return _Known(run, known.same, min(known.multiple, power))
+
+
+def _holds_all(item: Digit) -> bool:
+    """Whether a digit of an axis is not written as a remainder: all of the axis is below it."""
+    base = item.base
+    if not isinstance(base, Axis | Bounded) or item.mod is None:
+        return False
+    sizes = (item.div, item.mod, base.extent)
+    return not any(map(is_size, sizes)) and item.div * item.mod >= base.extent
+
+
+def _of_base(item: Digit, tile: Tile) -> _Known:
+    base = item.base
+    if base == tile.axis:
+        return _of_positions(tile)
+    if isinstance(base, Axis):
+        return _of_constant(None)
+    if isinstance(base, Bounded):
+        return _of_sum(base.expr, tile)
+    if isinstance(base, Affine):
+        return _of_sum(base, tile)
+    return _Known() if tile.axis in axes_of(Affine(((item, 1),))) else _of_constant(None)
+
+
+def _of_positions(tile: Tile) -> _Known:
+    if tile.scattered:
+        return _Known()
+    width = tile.neighbours or tile.width
+    is_even = tile.part is None and not is_size(tile.start) and tile.start % tile.width == 0
+    return _Known(width, 1, tile.width if is_even else 1)
+
+
+def _of_constant(number: int | None) -> _Known:
+    """What is known of a number that is the same all along a tile; None for any number."""
+    return _Known(1, _MOST, 1 if number is None else _power(number))
+
+
+def _power(number: int) -> int:
+    """The largest power of two that divides a number; 1 of a size that varies."""
+    if is_size(number):
+        return 1
+    return _MOST if number == 0 else min(number & -number, _MOST)
