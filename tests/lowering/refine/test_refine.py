@@ -17,7 +17,8 @@ from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.refine.priced import priced, shared_bytes
+from tritonfuser.lowering.refine.priced import Priced, priced, shared_bytes
+from tritonfuser.lowering.refine.search import _least_saved
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -216,3 +217,44 @@ def test_what_kernels_share_is_the_memory_that_it_has():
     readers = sum("tv1" in (v.name for v in piece.inputs) for piece in found.segments)
     assert readers > 1
     assert shares["tv1"] == pytest.approx(64 * 48 * 4 * (1 - 1 / readers))
+
+
+def batch_norm(fd, x, weight, bias):
+    """Of a channel each: rows of all images."""
+    mean = fd.ops.mul(fd.ops.sum(fd.ops.mul(x, x), [0, 2], keepdim=True), 1e-3)
+    normal = fd.ops.mul(x, fd.ops.rsqrt(fd.ops.add(mean, 1e-5)))
+    return fd.ops.add(fd.ops.mul(normal, weight), bias)
+
+
+def images(*sizes):
+    return [noise(*sizes), noise(1, 1, sizes[-1], seed=1), noise(1, 1, sizes[-1], seed=2)]
+
+
+def test_few_long_rows_are_reduced_by_all_multiprocessors(monkeypatch):
+    """One kernel would read each row twice, by as many programs as there are rows."""
+    given = images(35, 96, 1629)
+    found = lowered(record(batch_norm, given), given, H200)
+    alone = plain(monkeypatch, record(batch_norm, given), given, H200)
+    assert len(alone.segmented.segments) == 1
+    assert len(found.segmented.segments) > 1
+    assert seconds(found, H200) < 0.9 * seconds(alone, H200)
+
+
+def test_many_long_rows_stay_in_one_kernel():
+    given = images(3, 2000, 20000)
+    found = lowered(record(batch_norm, given), given, H200)
+    assert len(found.segmented.segments) == 1
+
+
+def test_values_of_rows_that_are_reduced_apart():
+    facts = replace(H200, sm_count=132, registers_per_sm=H200.registers_per_sm // 64)
+    check(batch_norm, *images(5, 96, 163), facts=facts, tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kept", "share"), [((), 0.0), (("tv1",), 0.0), (("tv1", "tv2", "tv3"), 0.25)]
+)
+def test_less_in_memory_need_not_save_what_the_model_errs_by(kept, share):
+    now = Priced(None, 1e-3, ())
+    before = Choice(kept=("tv1", "tv2"))
+    assert _least_saved(now, before, Choice(kept=kept)) == share * now.seconds

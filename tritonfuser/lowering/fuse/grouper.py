@@ -49,12 +49,15 @@ class Rules:
         Inputs that do not start at a multiple of 16 bytes.
     over_rows : bool
         Whether reductions over rows may join kernels along these.
+    twice : bool
+        Whether a kernel may read its rows twice.
     """
 
     device: DeviceProperties
     fuse_all: bool = False
     misaligned: frozenset[Value] = frozenset()
     over_rows: bool = True
+    twice: bool = True
 
 
 class Grouper(Placement):
@@ -71,7 +74,9 @@ class Grouper(Placement):
     ) -> None:
         facts = CoreFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
         super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
-        self.joining = Joining(self.maker, self.problem, co_reduced, rules.device, rules.over_rows)
+        self.joining = Joining(
+            self.maker, self.problem, co_reduced, rules.device, rules.over_rows, rules.twice
+        )
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:

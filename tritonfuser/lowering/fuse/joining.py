@@ -21,7 +21,7 @@ from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
-from .questions.kernels import reject_reason, scatters
+from .questions.kernels import reads_rows_twice, reject_reason, scatters
 from .questions.splits import shares_rows
 
 RIDER_BYTES = 1 << 20
@@ -46,6 +46,8 @@ class Joining:
         The device to schedule for.
     over_rows : bool
         Whether reductions over rows may join kernels along these.
+    twice : bool
+        Whether a kernel may read its rows twice: to reduce them, and for what follows.
     """
 
     maker: AnchorMaker
@@ -53,6 +55,7 @@ class Joining:
     co_reduced: frozenset[Value]
     device: DeviceProperties
     over_rows: bool = True
+    twice: bool = True
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -126,6 +129,8 @@ class Joining:
             if problem.may_split and not shares_rows(problem, anchor.member):
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
+        if refused is None and not self.twice and reads_rows_twice(problem):
+            return "its rows would be read twice"
         return refused
 
     def _why_scattered(self, group: FusionGroup, grown: FusionGroup) -> str | None:

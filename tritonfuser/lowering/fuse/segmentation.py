@@ -52,12 +52,15 @@ class Choice:
         Whether reductions over rows may join kernels along these.
     in_turn : bool
         Whether parts of columns may take rows in turn. Else each has neighbouring rows.
+    twice : bool
+        Whether a kernel may read its rows twice: to reduce them, and for what follows.
     """
 
     kept: tuple[str, ...] | None = None
     rows: CommonRows | None = None
     over_rows: bool = True
     in_turn: bool = True
+    twice: bool = True
 
 
 HEURISTIC = Choice()
@@ -96,7 +99,8 @@ def segment(
     choice : Choice, optional
         What is decided before kernels are grouped.
     """
-    rules = Rules(device, products is not ProductPolicy.AUTO, misaligned, choice.over_rows)
+    every = products is not ProductPolicy.AUTO
+    rules = Rules(device, every, misaligned, choice.over_rows, choice.twice)
     kept = in_memory(fusion, device, choice.kept)
     whole = with_product_kernels(kept, products, rules, two_steps)
     ways = _ways(whole.groups, choice) if two_steps else (Splits(),)

@@ -1,10 +1,13 @@
-"""Segments in, whether a kernel reduces rows that the one behind it reads again."""
+"""Segments in, whether rows are read again: by their own kernel, or by the one behind it."""
 
 from __future__ import annotations
 
 from itertools import product
 
+from ...heuristics.cost.tiles import tile_of
+from ...symbolic.choices import hinted
 from ...symbolic.sizes import hint
+from ..problem_sizes import env_of
 from ..segments import Segment, SegmentedFusion
 
 
@@ -17,6 +20,21 @@ def reads_rows_again(segmented: SegmentedFusion) -> bool:
     pieces = segmented.segments
     hosts = [piece for piece in pieces if _is_along_and_over_rows(piece)]
     return any(_reads_again(host, user) for host, user in product(hosts, pieces))
+
+
+def reads_rows_twice(segmented: SegmentedFusion) -> bool:
+    """Whether a kernel reduces rows in a loop, and reads them again in another.
+
+    As many kernels of two would, and the first may share each row out over several programs.
+    """
+    return any(
+        piece.problem is not None
+        and piece.params is not None
+        and piece.problem.normalizes
+        and piece.params.row_parts == 1
+        and tile_of(hinted(env_of(piece.problem), piece.problem), piece.params).passes > 1
+        for piece in segmented.segments
+    )
 
 
 def _is_along_and_over_rows(piece: Segment) -> bool:

@@ -9,7 +9,7 @@ of the least time is taken, and changed further, as long as a change saves more 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ...device import DeviceProperties
@@ -21,11 +21,11 @@ from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates
 from .priced import SLOW, Priced, priced
-from .rows_again import reads_rows_again
+from .rows_again import reads_rows_again, reads_rows_twice
 
 APART = 0.9
-"""Share of the time that kernels may take at most where rows are reduced in the kernel that uses
-their results. Neither their number nor their bytes are more, so what the model errs by is alike."""
+"""Share of the time that kernels may take at most where rows are reduced in other kernels. These
+read the same bytes as often, so what the model errs by is alike."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
@@ -56,8 +56,10 @@ def refined(
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = priced(first, device), Choice(kept=first.rewrites.invariants)
-    if reads_rows_again(first):
-        best, choice = _apart(device, make, best, choice)
+    for other in _apart(first, choice):
+        apart = priced(make(other), device)
+        if apart.seconds < APART * best.seconds:
+            best, choice = apart, other
     base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
     for _ in range(MOST_CHANGES):
         found = _changed(base, device, make, best, choice) if _is_slow(best) else None
@@ -67,16 +69,12 @@ def refined(
     return best.segmented
 
 
-def _apart(
-    device: DeviceProperties,
-    make: Callable[[Choice], SegmentedFusion],
-    now: Priced,
-    choice: Choice,
-) -> tuple[Priced, Choice]:
-    """Reductions over rows in kernels of their own, where all together take less time so."""
-    other = replace(choice, over_rows=False)
-    found = priced(make(other), device)
-    return (found, other) if found.seconds < APART * now.seconds else (now, choice)
+def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
+    """Choices by which rows are reduced elsewhere: in the kernel that uses them, or before it."""
+    if reads_rows_again(first):
+        yield replace(choice, over_rows=False)
+    if reads_rows_twice(first):
+        yield replace(choice, twice=False)
 
 
 def _is_slow(now: Priced) -> bool:
@@ -96,15 +94,23 @@ def _changed(
     What may save most is tried first, and nothing that may save no more than was saved. Parts of
     neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
     """
-    best, saved = None, ERROR * now.seconds
+    best, saved = None, 0.0
     possible = _possible(base, device, now, choice)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
     for each in sorted(tried, key=lambda each: choice.in_turn and not each.in_turn):
-        if possible[each] > saved:
+        least = max(saved, _least_saved(now, choice, each))
+        if possible[each] > least:
             found = priced(make(each), device)
-            if now.seconds - found.seconds > saved:
+            if now.seconds - found.seconds > least:
                 best, saved = (found, each), now.seconds - found.seconds
     return best
+
+
+def _least_saved(now: Priced, choice: Choice, other: Choice) -> float:
+    """Seconds that a change has to save: what the model errs by, or any with less in memory, for
+    which there were reasons before another value was put there."""
+    fewer = len(other.kept or ()) < len(choice.kept or ())
+    return 0.0 if fewer else ERROR * now.seconds
 
 
 def _possible(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....heuristics import schedulers
+from ....heuristics.cost.tiles import tile_of
 from ....heuristics.cost.work import KernelWork, element_work
 from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
@@ -56,6 +57,11 @@ def scatters(problem: Problem) -> bool:
     return choose(env_of(problem), is_scattered, problem)
 
 
+def reads_rows_twice(problem: Problem) -> bool:
+    """Whether a kernel by the rules reduces its rows in a loop, and loads them again behind it."""
+    return choose(env_of(problem), is_looped_twice, problem)
+
+
 def is_scattered(problem: Problem) -> bool:
     """The same, at the sizes of a run."""
     return problem.scatters
@@ -90,3 +96,9 @@ def limit_at(facts: tuple[Worked, KernelParams]) -> int:
     """The limit on the registers of a kernel."""
     kernel, params = facts
     return limit_of(kernel.problem, element_work(kernel.work, kernel.problem), params)
+
+
+def is_looped_twice(problem: Problem) -> bool:
+    """Whether one program has two loops over a row, or more."""
+    params = schedulers.propose(problem)
+    return params.row_parts == 1 and tile_of(problem, params).passes > 1
