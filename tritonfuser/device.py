@@ -140,6 +140,11 @@ class DeviceProperties:
     rates: InstructionRates = InstructionRates()
 
     @property
+    def limits_registers(self) -> bool:
+        """Whether its assembler takes a limit on the registers of a thread (NVIDIA's does)."""
+        return self.arch.startswith("sm_")
+
+    @property
     def overlaps_launches(self) -> bool:
         """Whether a kernel can start while the one before it ends (programmatic dependents)."""
         return self.arch.startswith("sm_") and int(self.arch[3:]) >= 90

@@ -10,6 +10,7 @@ import torch
 from tests.heuristics.test_schedulers import CPU, H200, norm
 from tests.lowering.sass import begun_together, disassembled
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
@@ -88,6 +89,7 @@ def test_alike_numbers_of_programs_have_one_limit():
         (columns(1320, 64), replace(LOOP, persistent=True)),
         (columns(1320, 64), LOOP),
         (replace(columns(1320), device=CPU), LOOP),
+        (replace(columns(264), device=known("gfx942")), LOOP),
         (norm(4096, 1 << 16), schedulers.propose(norm(4096, 1 << 16))),
     ],
 )

@@ -168,6 +168,7 @@ def _looped(problem: Problem) -> HeuristicParams:
 
 def _limit(problem: Problem, step: LoopStep) -> int:
     """The limit on registers with which an SM has as many programs as a step is for. 0 for none."""
-    if not step.rows or len(problem.full_loads) != 1:
+    counts = step.rows and len(problem.full_loads) == 1
+    if not counts or not problem.device.limits_registers:
         return 0
     return registers_left(problem.device, step.rows * step.warps * problem.device.warp_size)

@@ -12,6 +12,8 @@ moments of the columns of 1120 x 33901 400 us (80 registers, 32 loads one by one
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..cost.constants import constants_of
 from ..cost.registers import most_registers, registers_given, registers_left
 from ..cost.tiles import KernelTile, tile_of
@@ -43,6 +45,7 @@ loads and their last sums, which others hide. H200, sums of the rows of 5528 x 2
 and a tail: 68 us by four programs at a time, 75 by two."""
 
 
+@lru_cache(maxsize=4096)
 def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams) -> int:
     """The limit on registers with which the loads of a step can be begun together. 0 for none.
 
@@ -50,7 +53,9 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
     programs fewer run at a time, each with more bytes on their way; unless what the model says
     they do most is to compute.
     """
-    if not isinstance(params, ReductionParams) or problem.on_cpu or params.num_stages > 1:
+    if not isinstance(params, ReductionParams) or params.num_stages > 1:
+        return 0
+    if not problem.device.limits_registers:
         return 0
     tile, time = tile_of(problem, params), kernel_seconds(problem, params, work)
     if time is None or not tile.loops or tile.steps < 2:
