@@ -96,6 +96,7 @@ scale_grad_by_freq=None, sparse=None)
     normal(mean, std, shape, *, rng_seed=None, rng_offset=None, dtype=Float)
     topk(arg, k, dim=-1, largest=True, sorted=False) -> values, indices
     argsort(arg, dim, descending=False, stable=False)
+    index_put_accumulate(acc, index, value)
     sdpfa_fwd(query, key, value, bias=None, mask=None, dropout_p=None, is_causal=None, \
 scale=None) -> out, logsumexp, philox_seed, philox_offset
     sdpfa_bwd(grad_output, query, key, value, output, logsumexp, dropout_p, is_causal, \
@@ -103,10 +104,11 @@ philox_seed, philox_offset, scale) -> dq, dk, dv
 """
 """Ops of other parameters, one form a line."""
 
-COUNT = 134
+COUNT = 135
 
 _LIBRARY = """
     matmul linear grouped_mm scaled_mm sdpfa_fwd sdpfa_bwd topk argsort
+    index_put_accumulate
 """
 LIBRARY = frozenset(_LIBRARY.split())
 """Ops that torch may run between kernels; every other one is generated."""

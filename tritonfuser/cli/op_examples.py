@@ -77,6 +77,12 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
     ),
     "topk": (_X, "values, indices = fd.ops.topk(x, 2, dim=1)"),
     "argsort": (_X, "order = fd.ops.argsort(x, dim=1, descending=True)"),
+    "index_put_accumulate": (
+        "table = fd.define_tensor([100, 8])",
+        "index = fd.define_tensor([16], dtype=DataType.Int)",
+        "rows = fd.define_tensor([16, 8])",
+        "y = fd.ops.index_put_accumulate(table, index, rows)",
+    ),
     "grouped_mm": (
         "x = fd.define_tensor([64, 32], dtype=DataType.BFloat16)",
         "w = fd.define_tensor([2, 32, 16], dtype=DataType.BFloat16)",

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from ..errors import DefinitionError
 from . import materialize, mma
 from .creation import factories, random_ops
-from .library import attention, contractions, grouped, narrow, sorting
+from .library import accumulation, attention, contractions, grouped, narrow, sorting
 from .pointwise import approximations, binary, floor_division, softmax_parts, ternary, unary
 from .reductions import sums
 from .table import Op
@@ -23,6 +23,7 @@ _TABLES = (
     contractions.ROWS,
     attention.ROWS,
     sorting.ROWS,
+    accumulation.ROWS,
     grouped.ROWS,
     narrow.ROWS,
 )

@@ -81,6 +81,10 @@ BY_HAND: dict[str, Callable[[], list[Call]]] = {
     "imag": lambda: [Call("dense", (_complex(5, 4),))],
     "topk": lambda: [Call("largest", (_drawn(4, 9), 3)), Call("rows", (_drawn(4, 9), 2, 0, False))],
     "argsort": lambda: [Call("down", (_drawn(4, 9), 1, True)), Call("rows", (_drawn(4, 9), 0))],
+    "index_put_accumulate": lambda: [
+        Call("rows", (_drawn(5, 6), torch.tensor([3, 0, 3, 3]), _drawn(4, 6, seed=1))),
+        Call("numbers", (_drawn(5), torch.tensor([1, 1], dtype=torch.int32), _drawn(2))),
+    ],
     "sdpfa_fwd": _attention,
     "sdpfa_bwd": _attention_backward,
     "grouped_mm": _grouped,

@@ -115,6 +115,63 @@ def test_argsort_of_a_0_dim_tensor(device: str) -> None:
     assert torch.equal(found.cpu(), torch.tensor(0))
 
 
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32]
+
+
+@pytest.mark.parametrize("index_dtype", [torch.int64, torch.int32, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_rows_are_added_where_an_index_says(
+    dtype: torch.dtype, index_dtype: torch.dtype, device: str
+) -> None:
+    """Many into one: a gradient of an embedding. 16-bit sums are rounded once."""
+    acc, value = ((drawn(4, 5, device=device) * 3).to(dtype), drawn(64, 5, device=device))
+    index = torch.tensor([2, 0] * 32, device=device)
+    inputs = [acc, index.to(index_dtype), (value * 3).to(dtype)]
+    record = lambda fd, *xs: fd.ops.neg(fd.ops.index_put_accumulate(*xs))  # noqa: E731
+    (found,) = run(record, inputs)
+    wide = acc.double().index_put((index,), inputs[2].double(), accumulate=True)
+    assert_near(found, -wide.to(dtype))
+
+
+def test_layouts_and_sizes_of_what_is_added(device: str) -> None:
+    """Transposed operands, none, one dim, three; one definition for all sizes."""
+    acc, value = drawn(5, 4, device=device).t(), drawn(5, 3, device=device).t()
+    fd = definition(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), [acc, index_of(3), value])
+    for rows, count in ((4, 3), (9, 1), (4, 0), (1, 7)):
+        inputs = [drawn(5, rows, device=device).t(), index_of(count).to(device) % rows]
+        inputs.append(drawn(5, count, device=device).t())
+        (found,) = fd.run(inputs)
+        assert_near(found, inputs[0].index_put((inputs[1],), inputs[2], accumulate=True), 10)
+        assert found.is_contiguous()
+    for shape in ((6,), (6, 2, 3)):
+        x, y = drawn(*shape, device=device), drawn(3, *shape[1:], device=device)
+        where = index_of(3).to(device)
+        (found,) = run(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), [x, where, y])
+        assert_near(found, x.index_put((where,), y, accumulate=True), 10)
+
+
+def index_of(count: int) -> torch.Tensor:
+    return torch.arange(count) // 2
+
+
+def test_what_cannot_be_added_is_refused() -> None:
+    x, i = drawn(4, 5), index_of(3)
+    for inputs, text in (
+        ([x, i, drawn(2, 5)], "a value of 3 in dim 0, got 2"),
+        ([x, i, drawn(3, 4)], "a value of 5 in dim 1, got 4"),
+        ([x, i, drawn(3)], "a value of rank 2 as acc's, got 1"),
+        ([x, i, drawn(3, 5).double()], "a value of DataType.Float, as acc"),
+        ([x, i[:, None], drawn(3, 5)], "an acc with dims and an index of one, got 2 and 2"),
+        ([x > 0, i, drawn(3, 5) > 0], "numbers that torch adds"),
+        ([x, i > 0, drawn(3, 5)], "an Int or Int32 tensor for 'index'"),
+    ):
+        with pytest.raises(DefinitionError, match=f"index_put_accumulate: expected {text}"):
+            fd = definition(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), inputs)
+            fd.run(inputs)
+    with pytest.raises(IndexError, match="index_put_accumulate: index 4 is out of range"):
+        run(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), [x, i + 3, drawn(3, 5)])
+
+
 def test_sorting_is_refused() -> None:
     x, z = drawn(4, 5), torch.zeros(3, dtype=torch.complex64)
     with pytest.raises(DefinitionError, match="a k from 0 to 5"):
@@ -446,6 +503,7 @@ def test_a_product_of_groups_of_four_bits() -> None:
 
 def test_every_library_row_is_here() -> None:
     here = {"topk", "argsort", "sdpfa_fwd", "sdpfa_bwd", "matmul", "linear"}
+    here.add("index_put_accumulate")
     with FusionDefinition() as fd:
         narrow = set(narrow_calls(fd))
     assert {n for n, op in OPS.items() if isinstance(op.form, Library)} == {*here, *narrow}

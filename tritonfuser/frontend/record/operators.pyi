@@ -1907,6 +1907,23 @@ class Operators:
         stable : bool, default False
             Whether equal elements keep their order.
         """
+    def index_put_accumulate(
+        self,
+        acc: TensorView,
+        index: TensorView,
+        value: TensorView,
+    ) -> TensorView:
+        """A copy of acc with the rows of value added at the rows that index names.
+
+        Parameters
+        ----------
+        acc : TensorView
+            [rows, ...].
+        index : TensorView
+            A row of acc for each row of value.
+        value : TensorView
+            [indices, ...].
+        """
     def grouped_mm(
         self,
         mat1: TensorView,
