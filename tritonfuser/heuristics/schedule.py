@@ -114,6 +114,10 @@ class SegmentSchedule:
         """Plain data: ``scheduler``, and the fields."""
         return {"scheduler": self.scheduler, **encode(self)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle has the plain data, as that of params."""
+        return restored_segment, (self.to_dict(),)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rewrites:
@@ -182,6 +186,10 @@ class Schedule:
     def __str__(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle has the plain data, as that of params."""
+        return restored_schedule, (self.to_dict(),)
+
     @staticmethod
     def json_schema() -> dict[str, Any]:
         """The JSON Schema (draft 2020-12) of ``to_dict()``, from the dataclasses.
@@ -214,6 +222,16 @@ class Schedule:
         rewrites = decode(Rewrites, rest, "")
         found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
         return cls(rewrites=rewrites, segments=tuple(found))
+
+
+def restored_schedule(data: Mapping[str, Any]) -> Schedule:
+    """A schedule of a pickle; see ``Schedule.from_dict``."""
+    return Schedule.from_dict(data)
+
+
+def restored_segment(data: Mapping[str, Any]) -> SegmentSchedule:
+    """A segment of a pickle."""
+    return _segment(data, "segment")
 
 
 def _schema() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import pickle
 import pickletools
 
@@ -24,6 +25,7 @@ from tritonfuser import (
     KernelExecutor,
     LRUCache,
     LruFusionCache,
+    ParamsError,
     Profiler,
     UndefinedFusionError,
     define_tensor,
@@ -344,3 +346,47 @@ def test_restoring_takes_definitions_only():
         restored_definition(FusionDefinition, {"version": 1})
     with pytest.raises(ArgumentError, match="a namespace"):
         restored_fusion(gelu(FusionDefinition()).to_dict(), False, "os")
+
+
+# --- params and schedules of other versions ------------------------------------------------------
+
+
+def plain(made):
+    """What a pickle of params or of a schedule has: a function, and plain data for it."""
+    function, (data,) = made.__reduce__()
+    return function, data
+
+
+def chosen():
+    x = torch.randn(4, 8)
+    fd = gelu(FusionDefinition())
+    return fd.heuristics([x])[0], fd.schedule([x])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_params_and_schedules_travel(way):
+    params, schedule = chosen()
+    for made in (params, schedule, schedule.segments[0], schedule.rewrites):
+        again = WAYS[way](made)
+        assert again == made and type(again) is type(made) and hash(again) == hash(made)
+
+
+def test_fields_of_a_pickle_have_names():
+    """One with fewer fields has their defaults, one with more is refused; none moves to another."""
+    params, schedule = chosen()
+    function, data = plain(params)
+    less = {name: value for name, value in data.items() if name != "num_stages"}
+    assert function(less).num_stages == 1
+    with pytest.raises(ParamsError, match="num_wraps"):
+        function({**data, "num_wraps": 4})
+    with pytest.raises(ParamsError, match="num_warps"):
+        function({**data, "num_warps": 3})
+    for made in (schedule, schedule.segments[0]):
+        function, data = plain(made)
+        assert function(json.loads(json.dumps(data))) == made
+        with pytest.raises(ParamsError, match="unheard"):
+            function({**data, "unheard": 4})
+    segments = [
+        {k: v for k, v in s.items() if k != "loads"} for s in plain(schedule)[1]["segments"]
+    ]
+    assert plain(schedule)[0]({**plain(schedule)[1], "segments": segments}) == schedule

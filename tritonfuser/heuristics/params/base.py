@@ -95,6 +95,10 @@ class HeuristicParams:
         """Plain data, JSON-able; ``HeuristicParams.from_dict`` turns it back."""
         return {"scheduler": self.scheduler, **encode(self)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle has the plain data: fields by name, which are checked where it is read."""
+        return restored_params, (self.to_dict(),)
+
     @classmethod
     def from_dict(cls: type[_P], data: Mapping[str, Any]) -> _P:
         """The params that ``to_dict`` wrote: a field that is missing has its default.
@@ -118,6 +122,11 @@ class HeuristicParams:
         made = decode(found, without_retired(found, rest, where), where)
         assert isinstance(made, cls)
         return made
+
+
+def restored_params(data: Mapping[str, Any]) -> HeuristicParams:
+    """Params of a pickle; see ``HeuristicParams.from_dict``."""
+    return HeuristicParams.from_dict(data)
 
 
 def without_retired(kind: type[HeuristicParams], data: Any, where: str) -> Any:
