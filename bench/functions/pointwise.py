@@ -78,7 +78,10 @@ def pointwise(line: Line) -> str:
     for place in _numbers_to_wrap(node, [arg for arg, _ in given], typing):
         dtype = torch_name(typing.operands[place])
         texts[place] = f"torch.full((), {texts[place]}, dtype={dtype}, {line.place})"
-    found = _applied(node, texts)
+    if _truncates(node, typing.operands[-1]):
+        found = f'torch.div({", ".join(texts)}, rounding_mode="trunc")'
+    else:
+        found = _applied(node, texts)
     if typing.computed is typing.result:
         return found
     return f"({found}).to({torch_name(typing.result)})"
@@ -87,10 +90,17 @@ def pointwise(line: Line) -> str:
 def _refuse(node: Node, typing: Typing) -> None:
     dtype = typing.operands[-1]
     category = dtype.info.category
-    integral = category < Category.FLOAT and node.op in _FLOATS_ONLY
+    integral = category < Category.FLOAT and node.op in _FLOATS_ONLY and not _truncates(node, dtype)
     boolean = category is Category.BOOL and node.op in _NO_BOOLS
     if integral or boolean or node.op in _DIFFERENT:
         raise unwritable(node, f"of {dtype}")
+
+
+def _truncates(node: Node, dtype: DataType) -> bool:
+    """Whether a node divides integers by a number: torch traps only where it divides by zero."""
+    divisor = node.args[-1]
+    is_number = isinstance(divisor, Const) and divisor.value != 0
+    return node.op == "div" and dtype.info.category is Category.INT and is_number
 
 
 def _as(arg: Arg, text: Text, dtype: DataType) -> str:

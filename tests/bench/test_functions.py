@@ -131,3 +131,12 @@ def test_seeds_are_no_arguments():
     written = write(fd.fusion.ir, "cpu")
     assert written.places == ()
     assert written.text.count("torch.rand((4,), dtype=torch.float32, device='cpu')") == 1
+
+
+def test_integers_are_divided_by_numbers_as_in_c():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([5], dtype=DataType.Int)
+        fd.add_output(fd.ops.div(x, 4))
+    given = torch.tensor([-9, -1, 0, 7, 2**40 + 3])
+    (found,) = write(fd.fusion.ir).load()(given)
+    assert found.tolist() == [-2, 0, 0, 1, (2**40 + 3) // 4]

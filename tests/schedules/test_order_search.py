@@ -17,7 +17,9 @@ from tritonfuser.heuristics.params import TransposeParams
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.heuristics.search.spaces import SPACES
+from tritonfuser.lowering.axis_order import ordered, runs_along_y
 from tritonfuser.lowering.segments import Segment
+from tritonfuser.symbolic.index_expr import extent
 
 WORK = ElementWork(before=4.0)
 
@@ -126,10 +128,40 @@ def test_what_is_fetched_in_vain_is_there_for_the_next_program_along_a_sector() 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_choice_leaves_the_order_to_the_rules(name: str) -> None:
+def test_the_choice_leaves_the_order_of_axes_to_the_rules(name: str) -> None:
     piece = segment(name)
     assert piece.problem is not None
-    assert orders(chosen(piece.problem, WORK)) == ((), (), "")
+    assert orders(chosen(piece.problem, WORK))[:2] == ((), ())
+
+
+@pytest.mark.parametrize(("row", "side"), [(392, "y"), (512, "x")])
+def test_programs_run_along_the_side_whose_tiles_share_sectors(row: int, side: str) -> None:
+    """Rows of 784 bytes begin inside sectors: what tiles along one fetch is read while it is there.
+
+    Programs along x would come back to a row after the whole tensor.
+    """
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        half = fd.ops.slice(x, [0, 0], [150528, 196], [1, 1])
+        return fd.ops.mul(fd.ops.permute(half, [1, 0]), y)
+
+    sizes = (150528, row), (196, 150528)
+    inputs = [torch.empty(each, device="meta", dtype=torch.bfloat16) for each in sizes]
+    (piece,) = lowered(record(body, inputs), inputs).segmented.segments
+    assert isinstance(piece.params, TransposeParams) and piece.params.first == side
+
+
+@pytest.mark.parametrize("sizes", [(64, 1 << 24), (1 << 24, 64)])
+def test_programs_run_along_y_where_the_grid_has_room_for_that(sizes: tuple[int, int]) -> None:
+    """Tiles along x are then on the second axis of the grid, which ends at 65,535."""
+    inputs = [torch.empty(sizes, device="meta", dtype=torch.bfloat16)]
+    body = record(lambda fd, x: fd.ops.neg(fd.ops.permute(x, [1, 0])), inputs)
+    piece = lowered(body, inputs).segmented.segments[0]
+    assert isinstance(piece.params, TransposeParams)
+    wide = extent(ordered(piece, piece.params))
+    for block_x in (2, 128, 1024):
+        params = replace(piece.params, first="y", block_x=block_x)
+        assert runs_along_y(piece, params) == (wide <= 65535 * block_x)
 
 
 def test_the_order_of_a_kernel_is_that_of_memory() -> None:

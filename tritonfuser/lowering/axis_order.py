@@ -46,10 +46,19 @@ def across(segment: Segment, params: TransposeParams) -> Axes:
 
 
 def runs_along_y(segment: Segment, params: TransposeParams) -> bool:
-    """Whether the programs of a transpose run along y first."""
-    if params.first:
-        return params.first == "y"
-    return assume_less(MAX_PROGRAMS_Y, ceil_div(extent(across(segment, params)), params.block_y))
+    """Whether the programs of a transpose run along y first: where the grid has room for that."""
+    tiles = _tiles(segment, params)
+    if params.first == "y":
+        return not assume_less(MAX_PROGRAMS_Y, tiles["x"])
+    return not params.first and assume_less(MAX_PROGRAMS_Y, tiles["y"])
+
+
+def _tiles(segment: Segment, params: TransposeParams) -> dict[str, int]:
+    """The tiles along each side."""
+    return {
+        "x": ceil_div(extent(ordered(segment, params)), params.block_x),
+        "y": ceil_div(extent(across(segment, params)), params.block_y),
+    }
 
 
 def explicit(segment: Segment, params: _P) -> _P:
@@ -120,13 +129,10 @@ def _why_not_first(segment: Segment, params: TransposeParams) -> str | None:
     """None, or why the programs of a transpose cannot run along the side that params give."""
     if not params.first:
         return None
-    sides = {
-        "x": ceil_div(extent(across(segment, params)), params.block_y),
-        "y": ceil_div(extent(ordered(segment, params)), params.block_x),
-    }
-    if not assume_less(MAX_PROGRAMS_Y, sides[params.first]):
+    others = _tiles(segment, params)["y" if params.first == "x" else "x"]
+    if not assume_less(MAX_PROGRAMS_Y, others):
         return None
     return (
-        f"first={params.first!r} leaves {sides[params.first]} tiles along the other side, "
+        f"first={params.first!r} leaves {others} tiles along the other side, "
         f"a grid has {MAX_PROGRAMS_Y} there"
     )

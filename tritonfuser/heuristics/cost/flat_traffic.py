@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
-from ..problem import Problem, Stream
+from ..problem import Leg, Problem, Stream
 from .constants import H200_CONSTANTS
 from .footprint import (
     Legs,
@@ -207,8 +207,7 @@ class FlatStreams:
         apart = 1.0
         ends = [leg for leg in stream.legs if tile[leg.axis] < leg.div * leg.extent]
         if ends:
-            nearest = min(ends, key=lambda leg: abs(leg.step))
-            apart = nearest.div * _inner(problem, sides, nearest.axis)
+            apart = _between(problem, sides, min(ends, key=lambda leg: abs(leg.step)))
         between = min(apart / max(problem.parallel, 1), 1.0) * self._total
         full = (min(between, stream.total_bytes * SECTOR_BYTES / stream.item_bytes) / room) ** 2
         return full / (1 + full)
@@ -242,13 +241,16 @@ def _lane(problem: Problem, stream: Stream) -> float:
     return float(same & -same) if same > 1 else 1.0
 
 
-def _inner(problem: Problem, sides: tuple[Side, ...], axis: int) -> float:
-    """Positions of the grid from one of an axis to the next; programs go along the first of the
-    sides first."""
+def _between(problem: Problem, sides: tuple[Side, ...], leg: Leg) -> float:
+    """Positions of the grid between a tile and the one that goes on along a leg.
+
+    Programs go along the first of the sides first: all of it, before the next tile of the others.
+    """
     found = 1.0
-    for side in sides:
-        if axis in side.places:
-            behind = side.places[side.places.index(axis) + 1 :]
-            return found * prod(problem.axes[place] for place in behind)
-        found *= prod(problem.axes[place] for place in side.places)
+    for place, side in enumerate(sides):
+        if leg.axis in side.places:
+            behind = side.places[side.places.index(leg.axis) + 1 :]
+            step = leg.div * prod(problem.axes[axis] for axis in behind)
+            return found * max(step, side.block) * prod(other.block for other in sides[place + 1 :])
+        found *= prod(problem.axes[axis] for axis in side.places)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, gcd, prod
 from typing import NamedTuple
 
-from ...device import NVIDIA_WARP_SIZE, SECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ..problem import Leg, Stream
 
 Tile = tuple[float, ...]
@@ -119,7 +119,7 @@ def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footpr
 def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
     """Bytes of the sectors, or of other pieces of ``granule`` bytes, that a footprint is in."""
     run = max(found.span, 1.0) * stream.item_bytes
-    if found.is_even and granule <= SECTOR_BYTES:
+    if found.is_even and granule < CACHE_LINE_BYTES:
         pieces = float(ceil(run / granule))
     else:
         pieces = (run + granule - stream.item_bytes) / granule
