@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
+from triton.runtime.cache import FileCacheManager
 
 from tests.lowering.kernels import vector_add
-from tritonfuser.errors import LoweringError
+from tritonfuser.errors import CacheDirectoryError, LoweringError
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.build import compile_kernel
 
@@ -54,6 +57,27 @@ def test_a_damaged_entry(folder, damage, files):
     assert again.asm["cubin"]
     # The next process finds it whole.
     assert all(path.stat().st_size > 20 for path in folder.iterdir() if path.is_file())
+
+
+@pytest.mark.parametrize("times", [1, 3, 4])
+def test_a_directory_that_is_removed_meanwhile(tmp_path, monkeypatch, times):
+    """After the text of a kernel is written, before it is read again."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    put, left = FileCacheManager.put_group, [None] * times
+
+    def removing(self, *given):
+        if left:
+            left.pop()
+            shutil.rmtree(tmp_path / "cache")
+        return put(self, *given)
+
+    monkeypatch.setattr(FileCacheManager, "put_group", removing)
+    if times == 4:  # again and again
+        with pytest.raises(CacheDirectoryError, match="cannot be written to"):
+            compiled()
+        assert not left
+    assert compiled().asm["ptx"] and not left
+    assert (tmp_path / "cache").is_dir()
 
 
 def test_what_triton_refuses_stays_an_error(folder, monkeypatch):

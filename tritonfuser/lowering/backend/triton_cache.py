@@ -7,7 +7,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, OSError)
 """What reading an entry raises whose files are gone, or hold something else."""
 
+_ATTEMPTS = 2
+"""To make an entry anew that goes meanwhile; one more says what is wrong."""
+
 _renewing = Lock()
 
 
@@ -36,8 +39,8 @@ def directory() -> Path:
 def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> Any:
     """A compiled kernel of Triton's, which is made anew where its entry in the directory is broken.
 
-    Programs that clean up may remove some of an entry's files, and a machine that stops may leave
-    empty ones.
+    Programs that clean up may remove some of an entry's files, or the directory while it is written
+    to, and a machine that stops may leave empty ones.
 
     Parameters
     ----------
@@ -51,9 +54,12 @@ def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> An
         if all(found.asm.get(kind) for kind in kinds):
             return found
     except _BROKEN as error:
-        if directory_error(error) is not None:
+        if directory_error(error) is not None and not isinstance(error, FileNotFoundError):
             raise
-    options.log("compile", f"an entry of {directory()} is broken and made anew")
+    for _ in range(_ATTEMPTS):
+        options.log("compile", f"an entry of {directory()} is broken and made anew")
+        with suppress(FileNotFoundError), _without_entries():
+            return compile_kernel()
     with _without_entries():
         return compile_kernel()
 
