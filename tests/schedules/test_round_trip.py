@@ -136,11 +136,13 @@ def test_the_schedule_of_a_kernel_with_open_sizes_is_taken(body):
         fd.add_output(body(fd, fd.define_tensor([-1, -1], contiguity=True)))
     for size in sizes:
         x = torch.randn(*size)
-        schedule = fd.schedule([x])
+        schedule, params = fd.schedule([x]), fd.heuristics([x])
         assert fd.is_legal(schedule, [x]), size
         (found,) = fd.run([x], schedule=schedule.to_dict())
+        (also,) = fd.run([x], params=params)
         (wanted,) = fd.run([x])
         torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(also, wanted)
 
 
 @pytest.mark.parametrize("size", [(5, 3), (3, 5), (2, 8)])

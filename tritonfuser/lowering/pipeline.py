@@ -5,7 +5,7 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
@@ -17,7 +17,7 @@ from .emit.kernel_module import emit
 from .emit.term_bounds import TermBounds
 from .fuse.segmentation import HEURISTIC, Choice, segment, segment_as
 from .kernel_source import KernelSource
-from .legality.given_params import with_params
+from .legality.given_params import are_of, with_params
 from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
@@ -106,9 +106,9 @@ def lower(
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
     reduced = () if options.schedule is None else options.schedule.reduced
-    fusion = unroll_reductions(concatenate_choices(fusion), reduced)
-    fusion = reduce_precision(reduce_strength(fusion))
-    check_device(check(fusion), device)
+    whole = concatenate_choices(fusion)
+    fusion = _unrolled(whole, reduced)
+    check_device(fusion, device)
     dump("simplify", fusion)
     # On a CPU every index is checked, always.
     check_bounds = "bounds" in current().check and not device.is_cpu
@@ -116,6 +116,11 @@ def lower(
         assume_index_dims(fusion)
     if options.schedule is None:
         segmented = _chosen(fusion, device, options, misaligned, env)
+        if options.params is not None and not are_of(options.params, segmented):
+            # Of a kernel with open sizes, which has reductions of a few elements as they are.
+            plain = _unrolled(whole, {out.name for node in whole.nodes for out in node.outs})
+            other = _chosen(plain, device, options, misaligned, env)
+            segmented = other if are_of(options.params, other) else segmented
     else:
         segmented = segment_as(fusion, device, options.schedule, misaligned)
     segmented = replace(segmented, results=split.rejoined(segmented.results))
@@ -138,6 +143,10 @@ def lower(
         if source is not None:
             dump("kernel", source.text)
     return Lowered(segmented, sources, seeds, split.parts, env, options.origin)
+
+
+def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
+    return check(reduce_precision(reduce_strength(unroll_reductions(fusion, kept))))
 
 
 def _chosen(

@@ -13,6 +13,11 @@ from .finishing import in_launch_of
 from .params import why_not_params
 
 
+def are_of(params: Sequence[HeuristicParams], segmented: SegmentedFusion) -> bool:
+    """Whether params are of the schedulers of segments, one a segment."""
+    return [p.scheduler for p in params] == [s.scheduler for s in segmented.segments]
+
+
 def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -> SegmentedFusion:
     """The same segments under given params, one a segment.
 
