@@ -72,6 +72,13 @@ def test_what_moments_carry_is_counted():
     assert limit(columns(660)) == 48 and limit(columns(660), work=moments) == 0
 
 
+def test_addresses_of_single_elements_are_counted():
+    """Registers hold two words of each beside what is loaded: with too few they are spilled."""
+    apart = columns(264)
+    strided = replace(apart, streams=(replace(apart.streams[0], x_stride=None),))
+    assert limit(apart) == 128 and limit(strided) == 0
+
+
 def test_few_steps_leave_as_many_programs():
     waiting = replace(WORK, before=0)
     assert limit(columns(1320, 128), work=waiting) == 0 < limit(columns(1320, 640), work=waiting)

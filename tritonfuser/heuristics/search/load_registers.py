@@ -17,6 +17,7 @@ from functools import lru_cache
 from ..cost.constants import constants_of
 from ..cost.registers import most_registers, registers_given, registers_left
 from ..cost.tiles import KernelTile, tile_of
+from ..cost.traffic import is_linear
 from ..integers import ceil_div, next_power_of_2
 from ..params import HeuristicParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -62,6 +63,9 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
         return 0
     threads = params.num_warps * problem.device.warp_size
     wanted = float(time.registers) + _carried_by_moments(problem, work, tile, threads)
+    if not all(is_linear(problem, stream) for stream in problem.full_loads):
+        # Addresses of single elements are begun together too: what is loaded is not all.
+        wanted = most_registers(problem, params, wanted)
     share = ceil_div(tile.programs, problem.device.sm_count)
     left = registers_left(problem.device, share * threads)
     if left < wanted:
