@@ -87,3 +87,14 @@ def test_an_index_from_memory_is_one_of_its_dim() -> None:
         check(each, *given, tolerance=1e-4)
         (text,) = texts(lowered(record(each, given), given, H200))
         assert "i0 //" not in text and "i0 %" not in text
+
+
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_rows_of_any_length_are_runs(op: str) -> None:
+    """A position along a row whose length varies is not written as a remainder."""
+    given = [noise(5000, 900)]
+    seen = [noise(4000, 800), noise(3000, 700)]
+    fd = record(lambda fd, x: (getattr(fd.ops, op)(x, [1]), fd.ops.sum(x, [0])), given)
+    found = fd.kernels(given, arch="sm_90", varying=[[x] for x in seen])
+    assert any(source.sizes for source in found)
+    assert not any("tl.trans(" in source.text for source in found)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, unbound
+from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import is_size
 from ..access.traffic import axes_of
 from .tile import Tile
@@ -55,14 +56,14 @@ def _sum(one: _Known, other: _Known) -> _Known:
 
 
 def _scaled(known: _Known, step: int) -> _Known:
-    if is_size(step) or step != 1:
+    if not is_known_equal(step, 1):
         return _Known(1, known.same, min(known.multiple * _power(step), _MOST))
     return known
 
 
 def _of_digit(item: Digit, tile: Tile) -> _Known:
     known = _of_base(item, tile)
-    if is_size(item.div) or item.div != 1:
+    if not is_known_equal(item.div, 1):
         equal = min(known.run, known.multiple, _power(item.div))
         known = _Known(1, max(known.same, equal))
     if item.mod is None or _holds_all(item):
@@ -77,8 +78,7 @@ def _holds_all(item: Digit) -> bool:
     base = item.base
     if not isinstance(base, Axis | Bounded) or item.mod is None:
         return False
-    sizes = (item.div, item.mod, base.extent)
-    return not any(map(is_size, sizes)) and item.div * item.mod >= base.extent
+    return is_known_less(base.extent - 1, item.div * item.mod)
 
 
 def _of_base(item: Digit, tile: Tile) -> _Known:
