@@ -12,6 +12,7 @@ from tritonfuser.dtypes import DataType
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.backend.kernel_report import report_of
 from tritonfuser.lowering.backend.spills import registers_of, spilled_bytes, with_limit
+from tritonfuser.lowering.kernel_source import CooperativeWorkspace
 
 NVIDIA = ("sm_80", "sm_90", "sm_100")
 
@@ -83,11 +84,12 @@ def test_registers_that_there_is_room_for_are_taken_where_fewer_spill():
         ({"room": 255}, 2),
         ({"room": 64}, 1),
         ({}, 1),
-        ({"room": 255, "max_registers": 128}, 1),
+        ({"room": 255, "max_registers": 128}, 2),
     ],
 )
 def test_what_is_compiled_once_more(monkeypatch, changes, times):
-    """What spills, where there is room for more registers than it has."""
+    """What spills, where there is room for more registers than it has, or where it has a limit that
+    it need not have."""
     made = []
     given = compiling._compiled
 
@@ -101,6 +103,29 @@ def test_what_is_compiled_once_more(monkeypatch, changes, times):
     found = compiled(replace(spilling(), **changes))
     assert len(made) == times
     assert found.spilled
+
+
+def test_a_limit_by_which_a_kernel_spills_is_dropped_where_it_does_not_without(monkeypatch):
+    """The assembler begins as many loads as the limit holds, and has no room for their sums."""
+    given = compiling._compiled
+
+    def assembled(source, gpu, aligned):
+        return given(spilling() if source.max_registers else source, gpu, aligned)
+
+    monkeypatch.setattr(compiling, "_compiled", assembled)
+    source = vector_add()
+    text = f"{source.text}\ndef launch(x):\n    k[1](x, num_warps=4, num_stages=1, maxnreg=32)\n"
+    found = compiled(replace(source, text=text, max_registers=32))
+    assert not found.spilled and found.source.max_registers == 0
+    assert "num_stages=1)" in found.source.text and "maxnreg" not in found.source.text
+
+
+def test_programs_that_have_to_run_at_a_time_keep_their_limit():
+    source = replace(spilling(), max_registers=128)
+    shared = replace(source, workspace=CooperativeWorkspace("w", DataType.Int32, 64))
+    found = compiled(source)
+    assert compiling._with_other_limit(source, found).max_registers == 0
+    assert compiling._with_other_limit(shared, found) is None
 
 
 def test_nothing_is_compiled_twice_where_nothing_spills(monkeypatch):

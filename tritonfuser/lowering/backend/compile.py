@@ -23,7 +23,7 @@ from ...forks import Lock
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
 from .module_loader import failure, jit_function
-from .spills import registers_of, spilled_bytes, with_limit
+from .spills import registers_of, spilled_bytes, with_limit, without_limit
 from .triton_cache import directory_error, found_or_made
 from .triton_lock import LANGUAGE
 
@@ -40,7 +40,7 @@ class CompiledKernel:
     Attributes
     ----------
     source : KernelSource
-        What was compiled: with a limit on its registers where it spilled without one.
+        What was compiled: with another limit on its registers where it spilled.
     target : GPUTarget
         What for.
     aligned : tuple of bool
@@ -117,7 +117,9 @@ def compile_kernel(
 
     The assembler may choose fewer registers than a kernel wants, so that more programs have room
     than the grid has, and spill. Then the kernel is compiled once more with all that there is room
-    for, and taken so where it does not spill.
+    for, and taken so where it does not spill. With a limit it begins as many loads as that holds,
+    and may spill what it computes meanwhile: then the kernel is taken without, unless all of its
+    programs have to run at a time.
 
     Parameters
     ----------
@@ -134,12 +136,20 @@ def compile_kernel(
     """
     gpu = target_of(target)
     first = _compiled(source, gpu, aligned)
-    if not source.room or source.max_registers or not first.spilled:
+    other = _with_other_limit(source, first) if first.spilled else None
+    if other is None:
         return first
-    if source.room <= registers_of(first.asm["cubin"]):
-        return first
-    again = _compiled(with_limit(source, source.room), gpu, aligned)
+    again = _compiled(other, gpu, aligned)
     return first if again.spilled else again
+
+
+def _with_other_limit(source: KernelSource, spilling: CompiledKernel) -> KernelSource | None:
+    """A kernel that spills, with a limit on its registers by which it may not. None without one."""
+    if source.max_registers:
+        return without_limit(source) if source.workspace is None else None
+    if source.room <= registers_of(spilling.asm["cubin"]):
+        return None
+    return with_limit(source, source.room)
 
 
 def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -> CompiledKernel:

@@ -44,6 +44,12 @@ def with_limit(source: KernelSource, registers: int) -> KernelSource:
     return replace(source, text=text, max_registers=registers)
 
 
+def without_limit(source: KernelSource) -> KernelSource:
+    """A kernel without the limit on its registers, in its launch too."""
+    text = source.text.replace(f", maxnreg={source.max_registers}", "")
+    return replace(source, text=text, max_registers=0)
+
+
 def _largest(cubin: bytes, attribute: int) -> int:
     """The largest value of an attribute of all functions."""
     try:
