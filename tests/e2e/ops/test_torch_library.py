@@ -136,7 +136,8 @@ def test_rows_are_added_where_an_index_says(
 def test_layouts_and_sizes_of_what_is_added(device: str) -> None:
     """Transposed operands, none, one dim, three; one definition for all sizes."""
     acc, value = drawn(5, 4, device=device).t(), drawn(5, 3, device=device).t()
-    fd = definition(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), [acc, index_of(3), value])
+    where = index_of(3).to(device)
+    fd = definition(lambda fd, *xs: fd.ops.index_put_accumulate(*xs), [acc, where, value])
     for rows, count in ((4, 3), (9, 1), (4, 0), (1, 7)):
         inputs = [drawn(5, rows, device=device).t(), index_of(count).to(device) % rows]
         inputs.append(drawn(5, count, device=device).t())

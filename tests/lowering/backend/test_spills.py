@@ -110,7 +110,8 @@ def test_a_limit_by_which_a_kernel_spills_is_dropped_where_it_does_not_without(m
     given = compiling._compiled
 
     def assembled(source, gpu, aligned):
-        return given(spilling() if source.max_registers else source, gpu, aligned)
+        made = spilling() if source.max_registers else source
+        return given(made, gpu, (True,) * len(made.args))
 
     monkeypatch.setattr(compiling, "_compiled", assembled)
     source = vector_add()
