@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
-from ...lowering.fuse.questions.kernels import is_refused
+from ...lowering.fuse.questions.kernels import is_refused, limit_at
 from ...lowering.fuse.questions.products import loses
 from ...lowering.fuse.questions.rows import are_shared, parts, way_of
 from ...symbolic.shape_env import Choice, ShapeEnv
@@ -112,6 +112,7 @@ def _difference(ask: Callable[[Any], Any], old: Any, new: Any) -> str:
 
 _ABOUT: dict[Callable[[Any], Any], str] = {
     is_refused: "whether a kernel is refused",
+    limit_at: "the limit on a kernel's registers",
     are_shared: "whether programs share out rows",
     parts: "the number of parts of a reduction, and what it is a multiple of,",
     way_of: "how many parts a reduction has",
