@@ -128,9 +128,12 @@ def wrong_params(rng: random.Random, grown: Grown) -> Attempt:
         raise ValueError
     place = rng.randrange(len(params))
     values = (0, -1, 3, 1 << 20, 2**63, 1.5, None, "1", True, (), (1, 2), math.nan, [1], False, 64)
-    name = rng.choice([row.name for row in fields(params[place])] or ["scheduler"])
+    names = [row.name for row in fields(params[place])]
+    name = rng.choice(names or ["scheduler"])
     value = rng.choice(values)
     how = rng.choice(("object", "dict", "dict", "fewer", "more", "unknown"))
+    if how == "object" and not names:  # there is no field to change: that is Python's to say
+        how = "dict"
     what = f"params[{place}] of {type(params[place]).__name__}, {how}: {name}={value!r}"
     if how == "object":
         return (
