@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from tritonfuser.heuristics.bounds import bound
+from tritonfuser.heuristics.params import HeuristicParams
 from tritonfuser.lowering.cost import fusion_seconds
 from tritonfuser.lowering.segments import SegmentedFusion
 from tritonfuser.lowering.work import fusion_work
@@ -79,10 +80,9 @@ def _lowered(point: Point, size: Size) -> tuple[int, SegmentedFusion]:
     return point.case.bytes(fd, size, point.torch_dtype), fd.segments(inputs, arch=ARCH)
 
 
-def _outline(params: object) -> str:
+def _outline(params: HeuristicParams) -> str:
     """The fields of params that sizes and warps are in."""
-    assert hasattr(params, "scheduler")
-    shown = [f.name for f in fields(params) if f.name.startswith(("block", "num", "tails", "max"))]  # type: ignore[arg-type]
+    shown = [f.name for f in fields(params) if f.name.startswith(("block", "num", "tails", "max"))]
     return f"{params.scheduler} " + " ".join(str(getattr(params, name)) for name in shown)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tritonfuser import options
+from tritonfuser.compat.nvfuser import FusionCache
 
 
 @pytest.fixture
@@ -17,3 +19,15 @@ def cpu_as_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     options.refresh()
+
+
+@pytest.fixture
+def empty_fusion_cache(
+    cpu_as_cuda: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[None]:
+    """An empty FusionCache of the first frontend, and a workspace that has nothing."""
+    monkeypatch.setenv("TRITONFUSER_CACHE_DIR", str(tmp_path / "cache"))
+    options.refresh()
+    FusionCache.reset()
+    yield
+    FusionCache.reset()

@@ -10,17 +10,7 @@ from tritonfuser import options
 from tritonfuser.compat import nvfuser, nvfuser_direct
 from tritonfuser.compat.nvfuser import DataType, Fusion, FusionCache, FusionDefinition
 
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
-    monkeypatch.setenv("NVF_CPU_AS_CUDA", "1")
-    monkeypatch.setenv("TRITONFUSER_CACHE_DIR", str(tmp_path))
-    options.refresh()
-    FusionCache.reset()
-    yield
-    FusionCache.reset()
-    monkeypatch.undo()
-    options.refresh()
+pytestmark = pytest.mark.usefixtures("empty_fusion_cache")
 
 
 def example(fs=None, factor=3.0):

@@ -21,17 +21,7 @@ from tritonfuser.errors import ArgumentError, DefinitionError, InputError
 ROOT = os.path.dirname(os.path.dirname(tritonfuser.__file__))
 
 
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch, tmp_path):
-    """An empty FusionCache, and a workspace that has nothing."""
-    monkeypatch.setenv("NVF_CPU_AS_CUDA", "1")
-    monkeypatch.setenv("TRITONFUSER_CACHE_DIR", os.fspath(tmp_path / "cache"))
-    options.refresh()
-    FusionCache.reset()
-    yield
-    FusionCache.reset()
-    monkeypatch.undo()
-    options.refresh()
+pytestmark = pytest.mark.usefixtures("empty_fusion_cache")
 
 
 def ran(make, *inputs, **given):

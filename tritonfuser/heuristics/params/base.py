@@ -170,7 +170,9 @@ class KernelParams(HeuristicParams):
         Depth of the loop's software pipeline: steps whose loads are in flight at once. 1 to 16;
         1 for no pipeline.
     max_registers : int
-        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice.
+        Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. One by which
+        the kernel spills is dropped where it does not spill without, unless all of its programs
+        have to run at a time; ``KernelReport.max_registers`` is what was compiled.
     """
 
     has_kernel: ClassVar[bool] = True
