@@ -17,6 +17,7 @@ HOUSE = (
     {"lazy", "pickling"},
     {"symbolic"},
     {"ir"},
+    {"ir_graph"},
     {"shapes"},
     {"ops"},
     {"heuristics"},
@@ -33,6 +34,7 @@ LAZY = (PACKAGE, f"{PACKAGE}.cli.main", f"{PACKAGE}.symbolic.extents")
 ROOMS = {
     "symbolic": (
         {"extents", "loaded_index", "polynomials"},
+        {"guards"},
         {"shape_env"},
         {"size_text"},
         {"sizes"},
@@ -41,7 +43,7 @@ ROOMS = {
     ),
     "ops": (
         {"complex", "table"},
-        {"param_docs"},
+        {"arguments", "param_docs"},
         {"shape_rules", "typing_rules"},
         {"creation", "library", "materialize", "mma", "pointwise", "reductions", "views"},
         {"registry"},

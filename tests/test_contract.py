@@ -26,7 +26,7 @@ from tritonfuser import DataType, FusionDefinition, TensorView, Val
 from tritonfuser.errors import UnsupportedDeviceError
 from tritonfuser.frontend.record.operators import Operators
 from tritonfuser.ops import registry
-from tritonfuser.ops.builder import bind
+from tritonfuser.ops.arguments import bind
 from tritonfuser.ops.table import Library
 
 CONTRACT = signatures()

@@ -1,7 +1,7 @@
-"""What threads hold is let go in a forked child, which has none of them.
+"""Locks and other state that threads hold, reset in a forked child.
 
-A fork copies the memory and the thread that forks alone. A lock that another thread held stays
-locked in the child, and what that thread was making is never done: who waits for it hangs.
+A fork copies the memory and only the thread that forks. A lock that another thread held stays
+locked in the child, and what that thread was making is never finished: who waits for it hangs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class Held(Protocol):
-    """An object with a state that threads hold."""
+class ThreadState(Protocol):
+    """An object whose state depends on threads: locks, work in progress."""
 
-    def let_go(self) -> None:
-        """Be as if no thread had ever held it."""
-
-
-_HELD: WeakSet[Held] = WeakSet()
+    def reset_after_fork(self) -> None:
+        """Return to the state in which no thread holds anything."""
 
 
-def let_go_in_children(held: Held) -> None:
-    """Have an object's ``let_go`` called in forked children, as long as something else keeps it."""
-    _HELD.add(held)
+_REGISTERED: WeakSet[ThreadState] = WeakSet()
+
+
+def reset_in_forked_children(state: ThreadState) -> None:
+    """Call ``state.reset_after_fork()`` in every forked child, as long as ``state`` is alive."""
+    _REGISTERED.add(state)
 
 
 class Lock:
@@ -33,9 +33,9 @@ class Lock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        let_go_in_children(self)
+        reset_in_forked_children(self)
 
-    def let_go(self) -> None:
+    def reset_after_fork(self) -> None:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
@@ -49,18 +49,18 @@ class Lock:
     ) -> None:
         self._lock.release()
 
-    def try_to_hold(self) -> bool:
-        """Hold it, to be let go by ``release``, unless somebody holds it."""
+    def try_acquire(self) -> bool:
+        """Acquire the lock, unless it is held; whether it was acquired. Ends with ``release``."""
         return self._lock.acquire(blocking=False)
 
     def release(self) -> None:
-        """Let go what ``try_to_hold`` holds."""
+        """Release what ``try_acquire`` acquired."""
         self._lock.release()
 
 
-def _let_go() -> None:
-    for held in list(_HELD):
-        held.let_go()
+def _reset_all() -> None:
+    for state in list(_REGISTERED):
+        state.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_reset_all)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -368,57 +368,3 @@ def print_fusion(fusion: Fusion) -> str:
         o.value.name + (f" -> {o.alias_of.name}" if o.alias_of else "") for o in fusion.outputs
     )
     return "\n".join([*lines, f"outputs({outs})"])
-
-
-def check(fusion: Fusion) -> Fusion:
-    """Assert the contract of a Fusion: defined before used, defined once, outputs exist.
-
-    Returns the fusion, so that a pass can end in ``check(...)``.
-    """
-    defined = set(fusion.inputs)
-    if len(defined) != len(fusion.inputs):
-        raise AssertionError("an input appears twice")
-    for node in fusion.nodes:
-        missing = [v.name for v in node.operands() if v not in defined]
-        if missing:
-            raise AssertionError(f"{node.op} uses {missing} before they are defined")
-        twice = [v.name for v in node.outs if v in defined]
-        if twice:
-            raise AssertionError(f"{node.op} defines {twice} a second time")
-        defined.update(node.outs)
-    for out in fusion.outputs:
-        if out.value not in defined:
-            raise AssertionError(f"output {out.value.name} is not defined")
-        if out.alias_of is not None and out.alias_of not in fusion.inputs:
-            raise AssertionError(f"{out.value.name} aliases {out.alias_of.name}, not an input")
-    return fusion
-
-
-def live_nodes(nodes: Sequence[Node], roots: Sequence[Value]) -> tuple[Node, ...]:
-    """The nodes that ``roots`` need, in their order."""
-    needed = set(roots)
-    kept: list[Node] = []
-    for node in reversed(nodes):
-        if any(out in needed for out in node.outs):
-            kept.append(node)
-            needed.update(node.operands())
-    return tuple(reversed(kept))
-
-
-def depth_first(fusion: Fusion) -> list[Node]:
-    """The nodes that outputs need, each after its operands, depth first from the outputs."""
-    ordered: list[Node] = []
-    done: set[Value] = set(fusion.inputs)
-    pending = [output.value for output in reversed(fusion.outputs)]
-    while pending:
-        node = fusion.producers.get(pending[-1])
-        if node is None or pending[-1] in done:
-            pending.pop()
-            continue
-        missing = next((value for value in node.operands() if value not in done), None)
-        if missing is not None:
-            pending.append(missing)
-        else:
-            ordered.append(node)
-            done.update(node.outs)
-    return ordered

@@ -19,7 +19,8 @@ from typing import Any
 import torch
 
 from tritonfuser.errors import DefinitionError
-from tritonfuser.ir import Arg, Const, Fusion, Node, Operand, Value, live_nodes
+from tritonfuser.ir import Arg, Const, Fusion, Node, Operand, Value
+from tritonfuser.ir_graph import live_nodes
 from tritonfuser.lowering.passes.constant_folding import fold
 from tritonfuser.ops import registry
 from tritonfuser.ops.builder import as_call

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.ir import Fusion, live_nodes
+from tritonfuser.ir import Fusion
+from tritonfuser.ir_graph import live_nodes
 
 from ..measure.ideal_bytes import moved_bytes
 from ..recorded.definitions import Input, RecordedDefinition

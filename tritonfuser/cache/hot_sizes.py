@@ -114,7 +114,7 @@ class HotSizes:
         if heat is None:
             return plan
         heat.left -= 1
-        if heat.left >= 0 or not self._looking.try_to_hold():
+        if heat.left >= 0 or not self._looking.try_acquire():
             return plan
         try:
             if plan.heat is heat and heat.left < 0:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from ..forks import let_go_in_children
+from ..forks import reset_in_forked_children
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -30,9 +30,9 @@ class LRU(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
         self._making: dict[K, Future[V | None]] = {}
         self._lock = threading.Lock()
-        let_go_in_children(self)
+        reset_in_forked_children(self)
 
-    def let_go(self) -> None:
+    def reset_after_fork(self) -> None:
         """In a forked child nobody makes an entry that another thread of the parent was making."""
         self._lock = threading.Lock()
         self._making = {}

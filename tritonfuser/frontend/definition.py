@@ -11,7 +11,7 @@ from .. import options
 from ..cache.plan.copies import copied
 from ..dtypes import DataType, from_torch
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
-from ..ops.builder import shown
+from ..ops.arguments import shown
 from .inspect.printer import print_definition
 from .inspect.repro import describe_inputs, repro_script
 from .inspect.tolerances import ValidationError

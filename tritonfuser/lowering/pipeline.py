@@ -9,7 +9,8 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
-from ..ir import Fusion, Value, check
+from ..ir import Fusion, Value
+from ..ir_graph import check
 from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims

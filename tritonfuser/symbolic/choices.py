@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from .shape_env import Choice, ShapeEnv
+from .guards import Choice
+from .shape_env import ShapeEnv
 from .sizes import made, sizes_among
 from .substitution import at, substitution
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from math import gcd
-from typing import Any
 
+from .guards import LARGEST_SIZE, Atom, Choice, Guard, Relation
 from .polynomials import (
     Polynomial,
     Terms,
@@ -24,78 +23,6 @@ from .polynomials import (
     never_zero,
     value_at,
 )
-
-MOST = 2**62
-"""No size is larger."""
-
-
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """A symbol, or a quotient or a residue that is no polynomial of others.
-
-    Attributes
-    ----------
-    name : str
-        ``size0``: the atom times ``multiple``.
-    hint : int
-        What it is in this run.
-    low, high : int
-        Bounds, inclusive.
-    multiple : int
-        Of a symbol, and of what is chosen: the number that the size is a multiple of.
-    parts : (Terms, str, Terms), optional
-        Of what is computed: ``numerator // denominator`` or ``%``.
-    chosen : callable, optional
-        Of what heuristics choose: gives the size from the values of the atoms before it.
-    """
-
-    name: str
-    hint: int
-    low: int
-    high: int
-    multiple: int = 1
-    parts: tuple[Terms, str, Terms] | None = None
-    chosen: Callable[[Sequence[int]], int] | None = field(default=None, repr=False)
-
-    @property
-    def is_symbol(self) -> bool:
-        """Whether it is a size of the inputs, and not made from others."""
-        return self.parts is None and self.chosen is None
-
-
-class Relation(Enum):
-    """What a guard says of its polynomial."""
-
-    AT_LEAST_ZERO = ">="
-    ZERO = "=="
-    NOT_ZERO = "!="
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A polynomial and what holds of it."""
-
-    terms: Terms
-    relation: Relation
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """A question that was answered by the sizes of this run, where any answer is right.
-
-    Attributes
-    ----------
-    ask : callable
-        The question, of facts in plain numbers.
-    facts : object
-        The facts, with sizes in them.
-    answer : object
-        What it is in this run.
-    """
-
-    ask: Callable[[Any], Any]
-    facts: Any
-    answer: Any
 
 
 class ShapeEnv:
@@ -128,7 +55,7 @@ class ShapeEnv:
         """The place of a new symbol for a size of 2 and more."""
         assert hint >= 2 and hint % multiple == 0, (hint, multiple)
         low = -(-2 // multiple)
-        return self._append(hint // multiple, low, MOST // multiple, multiple, None)
+        return self._append(hint // multiple, low, LARGEST_SIZE // multiple, multiple, None)
 
     def add_chosen(
         self,

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from math import gcd, lcm, prod
 
+from .guards import Atom, Guard, Relation
 from .polynomials import Monomial, Polynomial, added, in_order
-from .shape_env import Atom, Guard, Relation, ShapeEnv
+from .shape_env import ShapeEnv
 
 
 def size_text(env: ShapeEnv, p: Polynomial) -> str:

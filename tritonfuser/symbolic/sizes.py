@@ -13,8 +13,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard, cast
 
+from .guards import Atom
 from .polynomials import Polynomial, Terms, added, multiplied, value_at
-from .shape_env import Atom, ShapeEnv
+from .shape_env import ShapeEnv
 from .size_text import size_text
 
 

@@ -14,7 +14,8 @@ from tests.e2e.graphs.growing import Grown
 from tritonfuser import FusionDefinition, TritonFuserError
 from tritonfuser.errors import DefinitionError
 from tritonfuser.frontend.inspect.oracle import Evaluation
-from tritonfuser.ir import Fusion, Output, depth_first
+from tritonfuser.ir import Fusion, Output
+from tritonfuser.ir_graph import depth_first
 from tritonfuser.ops import registry
 
 REFUSED = ("Only dims of size 1 can be squeezed", "add_output: ")

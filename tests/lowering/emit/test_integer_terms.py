@@ -37,8 +37,9 @@ from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.run_options import DEFAULT, RunOptions
+from tritonfuser.symbolic.guards import Relation
 from tritonfuser.symbolic.polynomials import value_at
-from tritonfuser.symbolic.shape_env import Relation, ShapeEnv
+from tritonfuser.symbolic.shape_env import ShapeEnv
 
 LIMIT = 2**31
 LARGEST = 2**38

@@ -10,7 +10,8 @@ from tests.lowering.harness import CPU, lowered, planned
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import DefinitionError
-from tritonfuser.ir import Const, check
+from tritonfuser.ir import Const
+from tritonfuser.ir_graph import check
 from tritonfuser.lowering.passes.concretize import concretize, shape_scalars
 
 

@@ -10,7 +10,7 @@ from tests.lowering.harness import check, record
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir import Const, Value
-from tritonfuser.ir import check as checked
+from tritonfuser.ir_graph import check as checked
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.redundant_nodes import drop_dead, merge_equal
 from tritonfuser.lowering.passes.simplify import simplify

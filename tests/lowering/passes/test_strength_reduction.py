@@ -14,7 +14,7 @@ from tests.lowering.graphs import gelu, noise
 from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.ir import check
+from tritonfuser.ir_graph import check
 from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.random_masks import first_word_of_one, unit_float, words_below
 from tritonfuser.lowering.passes.reduced_precision import reduce_precision

@@ -13,7 +13,8 @@ from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
 from ...lowering.fuse.questions.kernels import is_refused, limit_at
 from ...lowering.fuse.questions.products import loses
 from ...lowering.fuse.questions.rows import are_shared, parts, way_of
-from ...symbolic.shape_env import Choice, ShapeEnv
+from ...symbolic.guards import Choice
+from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.substitution import Atoms, substitution
 
 PROBED = tuple(4**power for power in range(-6, 7) if power)

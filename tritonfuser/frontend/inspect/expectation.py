@@ -11,7 +11,7 @@ import torch
 from ...dtypes import DataType
 from ...errors import ArgumentError, InputError
 from ...ir import Fusion
-from ...ops.builder import shown
+from ...ops.arguments import shown
 from .error_bound.analysis import bounds
 from .oracle import Evaluation
 from .tolerances import ANALYSIS, Limit, Tolerance, tolerance

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from ...ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value, live_nodes
+from ...ir import Arg, Attr, Const, Fusion, Layout, Node, ScalarType, Value
+from ...ir_graph import live_nodes
 from ...ops.builder import as_call, missing_results
 from ...ops.table import Kind, Param
 from ..vocabulary.literals import attr_text, is_plain, number_text

@@ -18,10 +18,11 @@ from ...ir import (
     ScalarType,
     TensorType,
     Value,
-    depth_first,
 )
+from ...ir_graph import depth_first
 from ...ops import registry
-from ...ops.builder import as_call, missing_results, shown
+from ...ops.arguments import shown
+from ...ops.builder import as_call, missing_results
 from ...ops.table import REQUIRED, Kind, Op, Param
 from ..record.statements import HasFusion
 from ..vocabulary.literals import attr_text, is_extent, is_plain, number_text

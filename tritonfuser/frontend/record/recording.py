@@ -14,7 +14,8 @@ from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, int_range, of_p
 from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
 from ...ops import registry
-from ...ops.builder import GraphBuilder, bind, shown
+from ...ops.arguments import bind, shown
+from ...ops.builder import GraphBuilder
 from ...shapes import assume_extents_fit
 from ...symbolic.extents import SymbolicExtent, symbol
 from ..vocabulary.location import user_line

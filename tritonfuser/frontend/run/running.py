@@ -18,10 +18,11 @@ from ..vocabulary.untraced import untraced
 from .arguments import Device, Params, ScheduleLike, run_options, with_device
 from .bound_plan import BoundPlan, bind
 from .executors import KernelExecutor
-from .recorded import Execute, Recorded
+from .queries import Queries
+from .recorded import Execute
 
 
-class Runnable(Recorded):
+class Runnable(Queries):
     """A definition that runs by ``run`` or by ``run_kernel``; one definition uses one of them."""
 
     # --- running ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ...cache.tuned.keys import StoreKey
 from ...cache.tuned.store import Stored, load, remove, save
 from ...errors import ArgumentError, UnsupportedDeviceError
 from ...ir import Fusion
-from ...ops.builder import shown
+from ...ops.arguments import shown
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, locate_errors
 from ..serialization.signatures import signature_data
@@ -109,8 +109,8 @@ class Tunable(Validated):
             )
         if arch is not None:
             return self._predicted(core.fusion, inputs, arch, level == "schedule", seed)
-        given = self._checked_inputs(inputs)
         with locate_errors(fusion):
+            given = self._checked_inputs(inputs)
             options = with_device(run_options(), given, gpu_only=self._gpu_only())
             where = checked_device(core.fusion, given, options.device)
             _check_device(where)
@@ -129,8 +129,8 @@ class Tunable(Validated):
             )
             report = autotune(task)
             if store:
-                found = signature_data(core.signature(given, options.device))
-                problem = {"definition": task.definition, "inputs": found}
+                signature = signature_data(core.signature(given, options.device))
+                problem = {"definition": task.definition, "inputs": signature}
                 report = replace(report, stored=_stored(key, report, problem))
                 core.forget(given)
             return report

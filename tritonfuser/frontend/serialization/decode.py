@@ -14,7 +14,8 @@ from typing import Any
 from ...dtypes import DataType
 from ...errors import DefinitionError, TritonFuserError
 from ...ir import DYNAMIC, Node, Output, ScalarType, Value
-from ...ops.builder import GraphBuilder, bind
+from ...ops.arguments import bind
+from ...ops.builder import GraphBuilder
 from ...ops.registry import OPS
 from ...ops.table import Call, Kind, Op
 from ...symbolic.extents import SymbolicExtent

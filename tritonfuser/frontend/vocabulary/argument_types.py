@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import ArgumentError
-from ...ops.builder import shown
+from ...ops.arguments import shown
 
 
 def expect(what: str, wanted: type[Any] | tuple[type[Any], ...], given: object) -> None:

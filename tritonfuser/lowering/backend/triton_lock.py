@@ -11,17 +11,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...forks import let_go_in_children
+from ...forks import reset_in_forked_children
 
 
 class SharedLock:
     """Held by many at once (``shared``), or by one alone (``exclusive``); not reentrant."""
 
     def __init__(self) -> None:
-        self.let_go()
-        let_go_in_children(self)
+        self.reset_after_fork()
+        reset_in_forked_children(self)
 
-    def let_go(self) -> None:
+    def reset_after_fork(self) -> None:
         """As it is where nobody holds it."""
         self._changed = threading.Condition()
         self._holders = 0

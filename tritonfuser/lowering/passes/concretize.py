@@ -24,8 +24,8 @@ from ...ir import (
     ScalarType,
     TensorType,
     Value,
-    depth_first,
 )
+from ...ir_graph import depth_first
 from ...ops.builder import as_call, check_bytes
 from ...ops.table import Call, HostScalar, Kind, Op
 from ...symbolic.queries import assume_abs, assume_equal, assume_less, assume_same_shape

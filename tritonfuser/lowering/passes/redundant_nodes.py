@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir import Fusion, Node, depth_first
+from ...ir import Fusion, Node
+from ...ir_graph import depth_first
 from ...ops.builder import as_call
 from .substitution import Substitution, rebuilt
 

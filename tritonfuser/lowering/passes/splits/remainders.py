@@ -12,7 +12,8 @@ from math import prod
 from ....dtypes import compute_dtype
 from ....ir import Node, Value
 from ....ops import registry
-from ....ops.builder import GraphBuilder, as_call, bind
+from ....ops.arguments import bind
+from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import Moments, Reduction
 from ....symbolic.queries import assume_at_most
 from ..constant_folding import neutral
