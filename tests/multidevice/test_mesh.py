@@ -318,7 +318,7 @@ def test_sizes_of_the_pieces_never_get_kernels_of_their_own():
     """Devices would change kernels at different times, and have other bits of what both compute."""
     x, fd = rand(4, 6), cut_definition(DeviceMesh([0, 1]))
     fd.run([x])
-    cores = [core for bound in fd.fec.core._programs.values() for core in bound.cores.values()]
+    cores = [core for bound in fd.fec.core._programs.all() for core in bound.cores.values()]
     assert cores and all(core._hot is None for core in cores)
 
 
