@@ -29,7 +29,7 @@ from .passes.memory_orders import keep_memory_orders
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
-from .passes.split_complex import Part, split_complex
+from .passes.split_complex import Part, Split, split_complex
 from .passes.strength_reduction import reduce_strength
 from .passes.unrolled_reductions import unroll_reductions
 from .refine.search import refined
@@ -73,7 +73,7 @@ def lower(
     options: RunOptions = DEFAULT,
     env: ShapeEnv | None = None,
 ) -> Lowered:
-    """All passes.
+    """A recorded fusion as kernels, by all passes in order.
 
     Parameters
     ----------
@@ -99,55 +99,104 @@ def lower(
         The params are not one a segment, or a segment may not have its params. A field of the
         schedule cannot be.
     """
-    fusion = check(concretize(fusion, signature))
-    misaligned = _misaligned(fusion, signature)
-    dump("concretize", fusion)
-    fusion = keep_memory_orders(simplify(fusion))
-    split = split_complex(fusion)
-    fusion = fusion if split.fusion is fusion else simplify(split.fusion)
-    fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
-    reduced = () if options.schedule is None else options.schedule.reduced
-    whole = concatenate_choices(fusion)
-    fusion = _unrolled(whole, reduced)
-    check_device(fusion, device)
-    dump("simplify", fusion)
-    # On a CPU every index is checked, always.
-    check_bounds = "bounds" in current().check and not device.is_cpu
-    if check_bounds:
-        assume_index_dims(fusion)
-    if options.schedule is None:
-        segmented = _chosen(fusion, device, options, misaligned, env)
-        if options.params is not None and not are_of(options.params, segmented):
-            # Of a kernel with open sizes, which has reductions of a few elements as they are.
-            plain = _unrolled(whole, {out.name for node in whole.nodes for out in node.outs})
-            other = _chosen(plain, device, options, misaligned, env)
-            segmented = other if are_of(options.params, other) else segmented
-    else:
-        segmented = segment_as(fusion, device, options.schedule, misaligned)
-    segmented = replace(segmented, results=split.rejoined(segmented.results))
-    if options.params is not None:
-        segmented = with_params(segmented, options.params)
+    concrete = check(concretize(fusion, signature))
+    dump("concretize", concrete)
+    misaligned = _misaligned(concrete, signature)
+    simplified = _simplified(concrete, device, options)
+    segmented = _segmented(simplified, device, options, misaligned, env)
     if env is not None and (options.params is not None or device.is_cpu):
         # Given params are chosen for all sizes; the interpreter is not there for its speed.
         env.keep_schedule()
-    check(segmented.fusion)
-    dump("segment", segmented)
-    log("segment", segmented.summary())
-    dump("params", "\n".join(str(s.params) for s in segmented.segments))
     tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
 
     def emitted(piece: TiledSegment | None, terms: TermBounds) -> KernelSource | None:
-        return emit_kernel(segmented.fusion, piece, misaligned, seeds, env, check_bounds, terms)
+        checks = _checks_bounds(device)
+        return emit_kernel(
+            segmented.fusion, piece, misaligned, simplified.seeds, env, checks, terms
+        )
 
     sources = _emit_all(tiled, env, emitted)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds, split.parts, env, options.origin)
+    return Lowered(
+        segmented, sources, simplified.seeds, simplified.split.parts, env, options.origin
+    )
+
+
+@dataclass(frozen=True)
+class _Simplified:
+    """A concrete fusion with less to compute, as segments are made of it.
+
+    Attributes
+    ----------
+    fusion : Fusion
+        What is cut into segments.
+    rolled : Fusion
+        The same before reductions of a few elements were unrolled into pointwise ops.
+    split : Split
+        The pairs of reals that complex values became.
+    seeds : Seeds
+        The hidden inputs of random ops.
+    """
+
+    fusion: Fusion
+    rolled: Fusion
+    split: Split
+    seeds: Seeds
+
+
+def _simplified(fusion: Fusion, device: DeviceProperties, options: RunOptions) -> _Simplified:
+    """The passes between concretize and segment."""
+    fusion = keep_memory_orders(simplify(fusion))
+    split = split_complex(fusion)
+    fusion = fusion if split.fusion is fusion else simplify(split.fusion)
+    fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
+    rolled = concatenate_choices(fusion)
+    fusion = _unrolled(rolled, () if options.schedule is None else options.schedule.reduced)
+    check_device(fusion, device)
+    dump("simplify", fusion)
+    if _checks_bounds(device):
+        assume_index_dims(fusion)
+    return _Simplified(fusion, rolled, split, seeds)
+
+
+def _checks_bounds(device: DeviceProperties) -> bool:
+    """Whether kernels assert indices that are read at run time: on a CPU the interpreter does."""
+    return "bounds" in current().check and not device.is_cpu
 
 
 def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
+    """Reductions of a few elements unrolled, but those named in ``kept``; then cheaper ops."""
     return check(reduce_precision(reduce_strength(unroll_reductions(fusion, kept))))
+
+
+def _segmented(
+    simplified: _Simplified,
+    device: DeviceProperties,
+    options: RunOptions,
+    misaligned: frozenset[Value],
+    env: ShapeEnv | None,
+) -> SegmentedFusion:
+    """The segments with their params: as heuristics choose, or of the given schedule or params."""
+    if options.schedule is not None:
+        segmented = segment_as(simplified.fusion, device, options.schedule, misaligned)
+    else:
+        segmented = _chosen(simplified.fusion, device, options, misaligned, env)
+        if options.params is not None and not are_of(options.params, segmented):
+            # Params of a kernel with open sizes, which does not unroll reductions.
+            rolled = simplified.rolled
+            plain = _unrolled(rolled, {out.name for node in rolled.nodes for out in node.outs})
+            other = _chosen(plain, device, options, misaligned, env)
+            segmented = other if are_of(options.params, other) else segmented
+    segmented = replace(segmented, results=simplified.split.rejoined(segmented.results))
+    if options.params is not None:
+        segmented = with_params(segmented, options.params)
+    check(segmented.fusion)
+    dump("segment", segmented)
+    log("segment", segmented.summary())
+    dump("params", "\n".join(str(s.params) for s in segmented.segments))
+    return segmented
 
 
 def _chosen(
@@ -208,8 +257,8 @@ def _emit_all(
     wide = [terms.assume_long() for _, terms in pieces]
     if not any(wide) and (env is None or len(env.guards) == before):
         return drafts
-    with sealed(env):  # again: they tell what all guards say
+    with sealed(env):  # again, since the texts state what all guards say
         return tuple(
-            emitted(widened(piece) if piece and far else piece, TermBounds())
-            for (piece, _), far in zip(pieces, wide, strict=True)
+            emitted(widened(piece) if piece and needs_64 else piece, TermBounds())
+            for (piece, _), needs_64 in zip(pieces, wide, strict=True)
         )
