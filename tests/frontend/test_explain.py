@@ -45,13 +45,23 @@ def test_what_is_known_of_a_segment():
     assert found.device == H200
     assert segment.name == "s0"
     assert segment.scheduler == "inner_persistent"
-    assert segment.kernel == "s0_inner_persistent_max_sub_exp_below_sum"
+    assert segment.kernel == "s0_inner_persistent_max_sub_exp_nonpositive_sum"
     names = [scheduler.name for scheduler in SCHEDULERS]
     before = names[: names.index("inner_persistent")]
     assert [refusal.split(":")[0] for refusal in segment.refusals] == before
     assert segment.cut == ""
     assert segment.ops == (
-        *("cast", "max", "broadcast", "sub", "exp_below", "sum", "broadcast", "share", "cast"),
+        *(
+            "cast",
+            "max",
+            "broadcast",
+            "sub",
+            "exp_nonpositive",
+            "sum",
+            "broadcast",
+            "div_by_sum",
+            "cast",
+        ),
     )
     rows = 4096 // segment.params.block_x
     assert segment.grid == (rows, 1, 1)

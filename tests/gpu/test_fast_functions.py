@@ -43,7 +43,7 @@ def worst(text: str, x: torch.Tensor, exact: Callable[..., torch.Tensor], slope:
         ("one_plus_erf(x0)", lambda x: torch.erfc(-x), 3.2, 20.0),
         ("coarse_sigmoid(x0)", torch.sigmoid, 6.4, 1.25),
         ("coarse_exp(x0)", torch.exp, 6.4, 1.25),
-        ("exp_below(tl.abs(x0) * -1.0)", lambda x: torch.exp(-x.abs()), 6.4, 1.25),
+        ("exp_nonpositive(tl.abs(x0) * -1.0)", lambda x: torch.exp(-x.abs()), 6.4, 1.25),
     ],
 )
 def test_relative_error(

@@ -65,7 +65,7 @@ def test_a_softmax():
 
     (only,), whole = works(body, meta(1024, 512))
     n = 1024 * 512
-    # max: 1; sub, sum: adds; exp_below: 1 multiply, 1 SFU; share: 3 multiplies, 2 adds.
+    # max: 1; sub, sum: adds; exp_nonpositive: 1 multiply, 1 SFU; div_by_sum: 3 multiplies, 2 adds.
     assert only.instructions.integer == n
     assert (only.instructions.multiplies, only.instructions.adds) == (4 * n, 4 * n)
     assert only.instructions.sfu == n

@@ -330,7 +330,7 @@ def test_whether_a_kernel_starts_before_the_one_before_it_ends():
         found = fd.kernels([X], schedule=data, arch="sm_90")
         texts = [kernel.text.split("@triton.jit")[-1] for kernel in found]
         assert [kernel.follows for kernel in found] == ["wait_for_previous()" in t for t in texts]
-        return [(k.follows, "let_next_start()" in t) for k, t in zip(found, texts, strict=True)]
+        return [(k.follows, "launch_dependents()" in t) for k, t in zip(found, texts, strict=True)]
 
     assert waiting() == [(False, True), (True, True), (True, False)]
     data["segments"][1]["overlap"] = False

@@ -69,7 +69,7 @@ def test_loads_come_first_or_where_they_are_needed(name: str) -> None:
         texts[value] = text(fd, inputs, given)
     # One row a program: all of them run at once.
     assert texts[None] == texts[True] != texts[False]
-    exp = "exp_below" if name == "softmax" else "exp"
+    exp = "exp_nonpositive" if name == "softmax" else "exp"
     for value, behind in ((True, True), (False, False)):
         lines = texts[value].partition("@triton.jit")[2]
         assert (lines.rindex("tl.load") < lines.index(f"{exp}(")) == behind

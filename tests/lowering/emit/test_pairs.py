@@ -53,7 +53,7 @@ def test_of_nan_infinity_and_minus_zero():
 
 def test_vectors_of_pairs_are_loaded_and_stored():
     (text,) = texts(lowered(rotary(4096, 128), given(4096, 128), H200))
-    assert "tv0, tv0_1 = both_of_pairs(tv0_pair)" in text
+    assert "tv0, tv0_1 = split_pairs(tv0_pair)" in text
     assert text.count("tl.store(") == 1 and "tl.interleave(" in text
     assert len(re.findall(r"tl\.load\(tv0_ptr", text)) == 1
 
@@ -65,7 +65,7 @@ def test_a_mask_is_of_both_elements(rows, width):
     end = None if pairs % 1024 == 0 else pairs // 4 * 4
     masks = re.findall(r"x_pair_mask = x_pair < (.*)", text)
     assert masks == ([] if end is None else [str(2 * end)])
-    assert "both_of_pairs" in text
+    assert "split_pairs" in text
 
 
 def test_one_element_of_each_pair_is_loaded_by_itself():
@@ -74,7 +74,7 @@ def test_one_element_of_each_pair_is_loaded_by_itself():
         return fd.ops.neg(fd.ops.slice(pairs, [0, 0, 1], [64, 100, 2], [1, 1, 1]))
 
     found = check(body, noise(64, 200))
-    assert "both_of_pairs" not in "".join(texts(found))
+    assert "split_pairs" not in "".join(texts(found))
 
 
 def test_at_sizes_that_vary():

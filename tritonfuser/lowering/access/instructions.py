@@ -32,7 +32,7 @@ _UNKNOWN = Instructions(others=1)
 _FUNCTIONS = {
     "exp": Instructions(multiplies=5, adds=5, sfu=1, integer=1),
     "exp2": Instructions(sfu=1),
-    "exp_below": Instructions(multiplies=1, sfu=1),
+    "exp_nonpositive": Instructions(multiplies=1, sfu=1),
     "coarse_exp": Instructions(multiplies=1, sfu=1),
     "coarse_sigmoid": Instructions(multiplies=1, adds=1, sfu=2),
     "sigmoid": Instructions(multiplies=5, adds=6, sfu=2, integer=1),
@@ -48,7 +48,7 @@ _FUNCTIONS = {
     "sin": _SINE,
     "cos": _SINE,
     "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
-    "share": Instructions(multiplies=3, adds=2),
+    "div_by_sum": Instructions(multiplies=3, adds=2),
     "div_rn": Instructions(multiplies=4, adds=4, sfu=1),
     "sqrt_rn": Instructions(multiplies=3, adds=3, sfu=1),
     "square_root": Instructions(multiplies=3, adds=3, sfu=1),

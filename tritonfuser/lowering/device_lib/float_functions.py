@@ -18,7 +18,7 @@ from .power_functions import is_nvidia
 
 
 @triton.jit
-def quick_exp2(x):
+def approx_exp2(x):
     """``2 ** x`` in float32 to 2 ulp."""
     if is_nvidia():
         result = tl.inline_asm_elementwise(
@@ -30,7 +30,7 @@ def quick_exp2(x):
 
 
 @triton.jit
-def quick_inverse(x):
+def approx_reciprocal(x):
     """``1 / x`` in float32 to 1 ulp."""
     if is_nvidia():
         result = tl.inline_asm_elementwise(
@@ -52,7 +52,7 @@ def tanh(x):
         result = libdevice.tanh(x)
     else:
         size = tl.abs(x)
-        large = 1.0 - 2.0 * quick_inverse(quick_exp2(size * 2.8853900817779268) + 1.0)
+        large = 1.0 - 2.0 * approx_reciprocal(approx_exp2(size * 2.8853900817779268) + 1.0)
         square = x * x
         tail = square * -0.005895150288041602 + 0.020795964590209246
         tail = tail * square - 0.05378382803399114
@@ -69,21 +69,21 @@ def one_plus_tanh(x):
     if x.dtype == tl.float64:
         result = 1.0 + libdevice.tanh(x)
     else:
-        result = quick_inverse(quick_exp2(x * -2.8853900817779268) * 0.5 + 0.5)
+        result = approx_reciprocal(approx_exp2(x * -2.8853900817779268) * 0.5 + 0.5)
     return result
 
 
 @triton.jit
 def coarse_exp(x):
     """e to the power of ``x``, to 2 ** -17: in float32 the product is rounded before exp2."""
-    return libdevice.exp(x) if x.dtype == tl.float64 else quick_exp2(x * 1.4426950408889634)
+    return libdevice.exp(x) if x.dtype == tl.float64 else approx_exp2(x * 1.4426950408889634)
 
 
 @triton.jit
 def coarse_sigmoid(x):
     """``sigmoid`` by ``coarse_exp``."""
     power = 1.0 + coarse_exp(x * -1.0)
-    return 1.0 / power if x.dtype == tl.float64 else quick_inverse(power)
+    return 1.0 / power if x.dtype == tl.float64 else approx_reciprocal(power)
 
 
 @triton.jit
@@ -96,14 +96,14 @@ def one_plus_erf(x):
     if x.dtype == tl.float64:
         result = 1.0 + libdevice.erf(x)
     else:
-        t = quick_inverse(tl.abs(x) * 0.4 + 1.0)
+        t = approx_reciprocal(tl.abs(x) * 0.4 + 1.0)
         power = t * 0.33465245366096497 - 1.0443066358566284
         power = power * t + 0.8147964477539062
         power = power * t - 0.06645650416612625
         power = power * t + 0.6725149154663086
         power = power * t + 1.436303973197937
         power = power * t - 2.1475014686584473
-        far = t * quick_exp2(x * x * -1.4426950408889634 + power)
+        far = t * approx_exp2(x * x * -1.4426950408889634 + power)
         result = tl.where(x < 0, far, 2.0 - far)
     return result
 
@@ -112,11 +112,11 @@ def one_plus_erf(x):
 def sigmoid(x):
     """1 / (1 + exp(-x)); an overflowing exp gives 0, as it should."""
     power = 1.0 + libdevice.exp(x * -1.0)
-    return 1.0 / power if x.dtype == tl.float64 else quick_inverse(power)
+    return 1.0 / power if x.dtype == tl.float64 else approx_reciprocal(power)
 
 
 @triton.jit
 def silu(x):
     """x / (1 + exp(-x))."""
     power = 1.0 + libdevice.exp(x * -1.0)
-    return x / power if x.dtype == tl.float64 else x * quick_inverse(power)
+    return x / power if x.dtype == tl.float64 else x * approx_reciprocal(power)

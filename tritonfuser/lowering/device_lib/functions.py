@@ -28,7 +28,7 @@ from .float_functions import (
     silu,
     tanh,
 )
-from .overlap_functions import let_next_start, wait_for_previous
+from .overlap_functions import launch_dependents, wait_for_previous
 from .power_functions import pow_float
 from .random_functions import (
     drawn,
@@ -44,14 +44,14 @@ from .random_functions import (
     round_below,
     uniform_between,
 )
-from .softmax_functions import exp_below, lane_base, lane_max, lane_sum, rescale, share
+from .softmax_functions import div_by_sum, exp_nonpositive, lane_base, lane_max, lane_sum, rescale
 
 # --- arguments -----------------------------------------------------------------------------------
 
 
 @triton.jit
 def scalar(x, dtype: tl.constexpr):
-    """A number that a kernel is given, in its type; under the interpreter it is one of Python's."""
+    """A scalar argument in its dtype: the interpreter passes Python numbers."""
     return tl.cast(x, dtype)
 
 
@@ -60,7 +60,11 @@ def scalar(x, dtype: tl.constexpr):
 
 @triton.jit
 def grouped_tile(tile, rows: tl.constexpr, columns: tl.constexpr, group: tl.constexpr):
-    """Row and column of a tile, counted down ``group`` rows before the next column."""
+    """Row and column of tile number ``tile``: down ``group`` rows, then the next column.
+
+    The order of Triton's matmul tutorial (``GROUP_SIZE_M``): tiles that run at once share operands
+    in the L2 cache.
+    """
     first = tile // (group * columns) * group
     height = tl.minimum(rows - first, group)
     within = tile % (group * columns)
@@ -88,8 +92,8 @@ def spread(x, count: tl.constexpr):
 
 
 @triton.jit
-def both_of_pairs(x):
-    """The first elements of pairs, and the second ones: ``[2 * X] -> [X], [X]``."""
+def split_pairs(x):
+    """Interleaved pairs apart, first and second elements: ``[2 * X] -> [X], [X]``."""
     return tl.split(tl.reshape(x, [x.shape[0] // 2, 2]))
 
 
@@ -241,7 +245,7 @@ def clamped_index(index, size, mask):
 
 @triton.jit
 def clamped_long_index(index, size, mask):
-    """The same of any number of elements."""
+    """``clamped_index`` in 64 bits, for dims of any size."""
     return tl.minimum(tl.maximum(index, 0), size - 1)
 
 
@@ -254,7 +258,7 @@ def wrapped_index(index, size, mask):
 
 @triton.jit
 def wrapped_long_index(index, size, mask):
-    """The same of any number of elements."""
+    """``wrapped_index`` in 64 bits, for dims of any size."""
     return clamped_long_index(tl.where(index < 0, index + size, index), size, mask)
 
 

@@ -15,7 +15,7 @@ from triton.language.target_info import cuda_capability_geq
 
 
 @triton.jit
-def let_next_start():
+def launch_dependents():
     """Programs of the next kernel may take the places that this one leaves."""
     if cuda_capability_geq(9, 0):
         tl.extra.cuda.gdc_launch_dependents()

@@ -18,7 +18,7 @@ from .power_functions import is_nvidia
 
 @triton.jit
 def drawn(seed, offset):
-    """Seed and offset of a run; where ``offset`` is negative, ``seed`` is where the seed lies.
+    """Seed and offset of a run. Where ``offset`` is negative, ``seed`` is the address of the seed.
 
     So it is in a captured graph: what a replay draws is not known when it is launched.
     """
@@ -125,19 +125,19 @@ def words_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
     b0, b1, b2, b3 = philox_words(seed, offset, unsigned(first + 1))
     c0, c1, c2, _ = philox_words(seed, offset, unsigned(first + 2))
     far = ((start + eighth * 0) & 2) != 0
-    a0, a1, a2, a3 = _turned(far, a0, a1, a2, a3, a2, a3, b0, b1)
-    b0, b1, b2, b3 = _turned(far, b0, b1, b2, b3, b2, b3, c0, c1)
+    a0, a1, a2, a3 = _select_words(far, a0, a1, a2, a3, a2, a3, b0, b1)
+    b0, b1, b2, b3 = _select_words(far, b0, b1, b2, b3, b2, b3, c0, c1)
     c0 = tl.where(far, c2, c0)
     odd = ((start + eighth * 0) & 1) != 0
-    a0, a1, a2, a3 = _turned(odd, a0, a1, a2, a3, a1, a2, a3, b0)
-    b0, b1, b2, b3 = _turned(odd, b0, b1, b2, b3, b1, b2, b3, c0)
+    a0, a1, a2, a3 = _select_words(odd, a0, a1, a2, a3, a1, a2, a3, b0)
+    b0, b1, b2, b3 = _select_words(odd, b0, b1, b2, b3, b1, b2, b3, c0)
     even = tl.join(tl.join(a0, b0), tl.join(a2, b2))
     return tl.reshape(tl.join(even, tl.join(tl.join(a1, b1), tl.join(a3, b3))), shape)
 
 
 @triton.jit
-def _turned(which, p0, p1, p2, p3, q0, q1, q2, q3):
-    """The second four where ``which`` holds, else the first."""
+def _select_words(which, p0, p1, p2, p3, q0, q1, q2, q3):
+    """``q`` where ``which`` holds, else ``p``: the four words of one of two counters."""
     return (
         tl.where(which, q0, p0),
         tl.where(which, q1, p1),

@@ -1,4 +1,4 @@
-"""Functions of softmax kernels: exponentials below 1, and running sums of them."""
+"""Functions of softmax kernels: exponentials of x <= 0, and the online softmax's running sums."""
 
 # Triton reads the annotations of a jitted function as types of its arguments.
 # ruff: noqa: ANN001, ANN201, ANN202
@@ -10,25 +10,25 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from .float_functions import quick_exp2
+from .float_functions import approx_exp2
 
 
 @triton.jit
-def exp_below(x):
-    """e to the power of a number that is not above 0.
+def exp_nonpositive(x):
+    """``exp(x)`` for ``x <= 0``.
 
-    In float32 by the hardware's exp2: of results between 0 and 1 it misses 3e-8 at most, since
-    its relative error grows with ``x`` as the result falls. What is below 1.2e-38 is 0.
+    In float32 by the hardware's ``exp2``. The absolute error is at most 3e-8: the relative error
+    grows with ``|x|`` as the result falls. Results below 1.2e-38 are flushed to 0.
     """
-    return quick_exp2(x * 1.4426950408889634) if x.dtype == tl.float32 else libdevice.exp(x)
+    return approx_exp2(x * 1.4426950408889634) if x.dtype == tl.float32 else libdevice.exp(x)
 
 
 @triton.jit
-def share(x, total):
+def div_by_sum(x, total):
     """``x / total`` for ``0 <= x <= 1 <= total``, rounded as a division is.
 
-    One reciprocal a row, and the remainder of the product with it put right (P. Markstein,
-    Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
+    One reciprocal a row, then a fused multiply-add corrects each quotient by its remainder
+    (P. Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990).
     """
     if x.dtype == tl.float32:
         inverse = tl.div_rn(1.0, total)
@@ -40,16 +40,16 @@ def share(x, total):
 
 
 @triton.jit
-def _greater(a, b):
+def _max_or_nan(a, b):
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
-    """A tile with the numbers that share a lane along an axis of their own.
+    """A tile with the ``width`` elements of each lane along an axis of their own.
 
-    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where they are apart; the
-    tile of one row has no X.
+    ``[X, R] -> [X, R // width, width]``, or ``[X, width, R // width]`` where the elements of a lane
+    are not neighbours (``apart``). The tile of one row has no X.
     """
     lanes: tl.constexpr = x.shape[len(x.shape) - 1] // width
     if len(x.shape) == 1:
@@ -68,16 +68,16 @@ def _by_lane(x, width: tl.constexpr, apart: tl.constexpr):
 
 @triton.jit
 def lane_max(x, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R] -> [X, R // width]``: the greatest of each lane's numbers, which a thread has."""
+    """``[X, R] -> [X, R // width]``: the largest of each lane's elements (of one thread)."""
     if width > 1:
         axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
-        x = tl.reduce(_by_lane(x, width, apart), axis, _greater)
+        x = tl.reduce(_by_lane(x, width, apart), axis, _max_or_nan)
     return x
 
 
 @triton.jit
 def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R] -> [X, R // width]``: the sum of each lane's numbers."""
+    """``[X, R] -> [X, R // width]``: the sum of each lane's elements (of one thread)."""
     if width > 1:
         axis: tl.constexpr = len(x.shape) - 1 if apart else len(x.shape)
         x = tl.sum(_by_lane(x, width, apart), axis, dtype=x.dtype)
@@ -86,7 +86,10 @@ def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
 
 @triton.jit
 def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
-    """``[X, R // width] -> [X, R]``: what to subtract before exp; 0 where all so far is -inf."""
+    """``[X, R // width] -> [X, R]``: the running maximum of each element's lane.
+
+    It is subtracted before exp, so it is 0 in place of -inf: ``-inf - -inf`` would be NaN.
+    """
     base = tl.where(top == float("-inf"), 0.0, top)
     if width > 1:
         lanes: tl.constexpr = base.shape[len(base.shape) - 1]
@@ -108,5 +111,5 @@ def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
 
 @triton.jit
 def rescale(old, new):
-    """What a sum of exponentials over ``old`` is multiplied by to be one over ``new``."""
-    return exp_below(tl.where(old == new, 0.0, old - new))
+    """The factor of a sum of exponentials when its maximum goes from ``old`` to ``new``."""
+    return exp_nonpositive(tl.where(old == new, 0.0, old - new))

@@ -189,7 +189,7 @@ def _overlap(segment: Segment) -> list[Line]:
 
     To wait is to wait for all of that kernel, and so for all that it has waited for.
     """
-    lines = [Line("let_next_start()")] if segment.followed else []
+    lines = [Line("launch_dependents()")] if segment.followed else []
     return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
 
 

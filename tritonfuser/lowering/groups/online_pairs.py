@@ -25,9 +25,9 @@ def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value,
 
 
 def _gap(fusion: Fusion, total: Member) -> Node | None:
-    """The difference in a sum of ``exp_below(x - max(x))``; None where that is read from memory."""
+    """The difference in a sum of ``exp_nonpositive(x - max(x))``; None where that is read from memory."""
     power = fusion.producers.get(next(total.node.operands()))
-    if power is None or power.op != "exp_below" or not isinstance(power.args[0], Value):
+    if power is None or power.op != "exp_nonpositive" or not isinstance(power.args[0], Value):
         return None
     gap = fusion.producers.get(power.args[0])
     return gap if gap is not None and gap.op == "sub" else None

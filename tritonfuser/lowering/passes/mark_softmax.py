@@ -16,10 +16,10 @@ _FLOATS = (DataType.Float, DataType.Double)
 
 
 def mark_softmax(fusion: Fusion) -> Fusion:
-    """Rename the exponential below a row's maximum, and the division by its sum.
+    """Rename the exponential of a row less its maximum, and the division by the sum of these.
 
-    ``exp(sub(x, broadcast(max(x))))`` -> ``exp_below``; ``div(e, broadcast(sum(e)))`` of such an
-    ``e`` over the same dims -> ``share``.
+    ``exp(sub(x, broadcast(max(x))))`` -> ``exp_nonpositive``; ``div(e, broadcast(sum(e)))`` of
+    such an ``e`` over the same dims -> ``div_by_sum``.
     """
     shifted: dict[Value, tuple[int, ...]] = {}
     nodes: list[Node] = []
@@ -27,9 +27,9 @@ def mark_softmax(fusion: Fusion) -> Fusion:
         op = node.op
         if op == "exp" and (dims := _dims_of_maximum(fusion, node)) is not None:
             shifted[node.out] = dims
-            op = "exp_below"
+            op = "exp_nonpositive"
         elif op in ("div", "truediv") and _is_normalization(fusion, node, shifted):
-            op = "share"
+            op = "div_by_sum"
         nodes.append(node if op == node.op else replace(node, op=op))
     return replace(fusion, nodes=tuple(nodes)) if shifted else fusion
 

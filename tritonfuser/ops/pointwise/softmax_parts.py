@@ -10,22 +10,22 @@ from .constructors import binary, unary
 
 INTERNAL: tuple[Op, ...] = (
     unary(
-        "exp_below",
+        "exp_nonpositive",
         rules.float_op,
-        "exp_below({x})",
+        "exp_nonpositive({x})",
         torch.exp,
-        "e to the power of a number that is not above 0.",
+        "exp(x) for x <= 0, by the approximate exp2 of the hardware in float32.",
         Samples(-20.0, 0.0),
         instructions=2,
     ),
     binary(
-        "share",
+        "div_by_sum",
         rules.default_op,
-        "share({lhs}, {rhs})",
+        "div_by_sum({lhs}, {rhs})",
         torch.div,
         "lhs / rhs for 0 <= lhs <= 1 <= rhs.",
         Samples(ranges=(("lhs", 0.0, 1.0), ("rhs", 1.0, 100.0))),
         instructions=15,
     ),
 )
-"""They are no members of ``fd.ops``."""
+"""Rows that only passes write: ``fd.ops`` does not have them."""

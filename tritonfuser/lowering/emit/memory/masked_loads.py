@@ -127,7 +127,7 @@ def after_cast(name: Name, dtype: DataType) -> MaskedOut | None:
 
 def after_op(template: str, names: dict[str, Name]) -> MaskedOut | None:
     """What an expression is outside of the masks of all its operands, as far as that is known."""
-    if template == "exp_below({x})":
+    if template == "exp_nonpositive({x})":
         outside = names["x"].outside
         is_difference = outside is not None and outside.value is Beyond.DIFFERENCE
         return replace(outside, value=Beyond.VANISHING) if outside and is_difference else None

@@ -116,7 +116,7 @@ def _loaded(halves: Sequence[_Access], run: str, pointer: str, mask: str) -> lis
     line = halves[0].line
     names = ", ".join(access.text for access in halves)
     load = replace(line, text=f"{run} = {load_text(pointer, mask)}")
-    return [load, replace(line, text=f"{names} = both_of_pairs({run})", loads="")]
+    return [load, replace(line, text=f"{names} = split_pairs({run})", loads="")]
 
 
 def _stored(halves: Sequence[_Access], pointer: str, mask: str) -> list[Line]:

@@ -80,7 +80,7 @@ class OnlineSoftmax:
             # A float of 8 bits is a byte under its own name.
             top = tile.writer.cast(found, self.maximum.dtype, self._top)
             # Nowhere but in a row of -inf alone is this nan, as the sum then is.
-            text = tile.total(f"{acc} * exp_below({self.greatest} - {top.text})")
+            text = tile.total(f"{acc} * exp_nonpositive({self.greatest} - {top.text})")
             for rest in [peeled.operand("0.0") for peeled in tile.peeled_tiles()]:
                 text += f" + {tile.total(rest.text)}"
             tile.bind(tile.out, tile.define(tile.out, text, tile.result_dims(operand)))

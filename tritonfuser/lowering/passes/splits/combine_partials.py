@@ -61,10 +61,10 @@ def split_exponentials(
     lowest = torch.finfo(wide).min
     base = builder.call("maximum", part_max, lowest)
     base = insert_dims(base, cut.first, source.tensor.rank)
-    powers = builder.call("exp_below", builder.call("sub", source, base))
+    powers = builder.call("exp_nonpositive", builder.call("sub", source, base))
     part_sum = builder.call("sum", powers, cut.first)
     whole = insert_dims(maximum, cut.second, part_max.tensor.rank)
-    scale = builder.call("exp_below", builder.call("sub", part_max, whole))
+    scale = builder.call("exp_nonpositive", builder.call("sub", part_max, whole))
     total = builder.call("sum", builder.call("mul", part_sum, scale), cut.second)
     define_result(node, total, builder)
     return FirstStep(powers, part_sum, cut)
