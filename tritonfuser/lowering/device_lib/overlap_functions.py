@@ -16,13 +16,13 @@ from triton.language.target_info import cuda_capability_geq
 
 @triton.jit
 def launch_dependents():
-    """Programs of the next kernel may take the places that this one leaves."""
+    """Let programs of the next kernel start as soon as SMs have room (``griddepcontrol``)."""
     if cuda_capability_geq(9, 0):
         tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
 def wait_for_previous():
-    """Go on when the kernel before this one is done, and what it wrote can be read."""
+    """Wait until the kernel before this one has ended and its stores can be read."""
     if cuda_capability_geq(9, 0):
         tl.extra.cuda.gdc_wait()

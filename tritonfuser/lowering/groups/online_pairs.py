@@ -25,7 +25,7 @@ def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value,
 
 
 def _gap(fusion: Fusion, total: Member) -> Node | None:
-    """The difference in a sum of ``exp_nonpositive(x - max(x))``; None where that is read from memory."""
+    """``x - max(x)`` of a sum of its exponentials; None where these are read from memory."""
     power = fusion.producers.get(next(total.node.operands()))
     if power is None or power.op != "exp_nonpositive" or not isinstance(power.args[0], Value):
         return None
