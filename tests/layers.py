@@ -121,7 +121,7 @@ ROOMS = {
         {"nvfuser"},
     ),
     "cli": (
-        {"complaints", "op_examples"},
+        {"error_text", "op_examples"},
         {"user_file"},
         {"calibrate", "doctor", "explain", "ops", "params", "schema", "tune"},
         {"main"},

@@ -71,9 +71,9 @@ from .frontend.run.validation import get_val_tolerances as get_val_tolerances
 from .frontend.run.validation import (
     validate_with_auto_inferred_outputs as validate_with_auto_inferred_outputs,
 )
-from .frontend.tune.link import TunerError as TunerError
 from .frontend.tune.report import Trial as Trial
 from .frontend.tune.report import TuneReport as TuneReport
+from .frontend.tune.worker_pipe import TunerError as TunerError
 from .frontend.vocabulary.enums import CacheOp as CacheOp
 from .frontend.vocabulary.enums import CommunicatorBackend as CommunicatorBackend
 from .frontend.vocabulary.enums import IdMappingMode as IdMappingMode

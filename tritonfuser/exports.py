@@ -127,7 +127,7 @@ _GROUPS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
             "frontend.inspect.oracle": ("NoReferenceError",),
             "frontend.inspect.profiler": ("ProfilerError",),
             "frontend.inspect.tolerances": ("ValidationError",),
-            "frontend.tune.link": ("TunerError",),
+            "frontend.tune.worker_pipe": ("TunerError",),
             "frontend.vocabulary.unavailable": ("UnavailableError",),
         },
     ),

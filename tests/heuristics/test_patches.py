@@ -11,8 +11,8 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers
 from tritonfuser.heuristics.cost.footprint import footprint, tile_over, touched_bytes
-from tritonfuser.heuristics.problem import Leg, Stream
-from tritonfuser.lowering.access.legs import legs_of
+from tritonfuser.heuristics.problem import Stream, StrideTerm
+from tritonfuser.lowering.access.stride_terms import stride_terms_of
 from tritonfuser.symbolic.index_expr import Affine, Axis, digit, substitute
 
 SECTOR = 32
@@ -21,8 +21,8 @@ A, B, C = Axis("a", 6), Axis("b", 10), Axis("c", 4)
 
 def stream(*steps: int, extents: tuple[int, ...], item: int = 4) -> Stream:
     pairs = enumerate(zip(extents, steps, strict=True))
-    legs = (Leg(place, 1, n, step) for place, (n, step) in pairs if step)
-    return Stream(item_bytes=item, legs=tuple(legs))
+    stride_terms = (StrideTerm(place, 1, n, step) for place, (n, step) in pairs if step)
+    return Stream(item_bytes=item, stride_terms=tuple(stride_terms))
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def stream(*steps: int, extents: tuple[int, ...], item: int = 4) -> Stream:
 )
 def test_legs_give_the_offset(offset: Affine) -> None:
     axes = (A, B, C)
-    legs = legs_of(offset, axes)
+    stride_terms = stride_terms_of(offset, axes)
     for place in product(*(range(axis.extent) for axis in axes)):
         at = {axis: Affine((), n) for axis, n in zip(axes, place, strict=True)}
-        moved = sum(g.step * (place[g.axis] // g.div % g.extent) for g in legs)
+        moved = sum(g.step * (place[g.axis] // g.div % g.extent) for g in stride_terms)
         assert substitute(offset, at).const == moved
 
 
 def test_legs_of_a_sum_that_is_divided_count_its_axes() -> None:
-    legs = legs_of((digit(A) * 10 + digit(B)) // 4 * 3, (A, B, C))
-    assert {(g.axis, g.div, g.step) for g in legs} == {(0, 1, 6), (1, 4, 3)}
+    stride_terms = stride_terms_of((digit(A) * 10 + digit(B)) // 4 * 3, (A, B, C))
+    assert {(g.axis, g.div, g.step) for g in stride_terms} == {(0, 1, 6), (1, 4, 3)}
 
 
 @pytest.mark.parametrize("steps", [(40, 4, 1), (1, 24, 6), (0, 4, 1), (4, 24, 1), (64, 640, 16)])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..frontend.vocabulary.version import version
-from .complaints import told
+from .error_text import told
 
 COMMANDS = {
     "calibrate": "Measure the speeds of a GPU for the cost model.",

@@ -22,7 +22,7 @@ from ..frontend.tune.report import differences
 from ..frontend.tune.transfer import exported, heuristics_of, imported
 from ..frontend.vocabulary.units import seconds_text
 from ..lowering.passes.concretize import TensorSpec
-from .complaints import complaint
+from .error_text import complaint
 
 SHORT = 12
 """Characters of an ID that are shown; any that are no other's beginning will do."""

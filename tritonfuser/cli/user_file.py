@@ -14,7 +14,7 @@ import click
 
 from ..errors import TritonFuserError
 from ..frontend.definition import FusionDefinition
-from .complaints import complaint
+from .error_text import complaint
 
 CONTRACT = "it must return (fd, inputs): a FusionDefinition, and a list for fd.run"
 

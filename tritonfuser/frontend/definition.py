@@ -21,8 +21,8 @@ from .record.operators import Operators
 from .record.recording import outside
 from .record.tensor_forms import DefinesTensors
 from .run.fusion import Fusion, FusionGuard
+from .run.portable import Travelling
 from .run.scheduler_queries import Scheduling
-from .run.travel import Travelling
 from .vocabulary.argument_types import expect
 from .vocabulary.location import user_line
 from .vocabulary.version import version

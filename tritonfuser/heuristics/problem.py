@@ -30,21 +30,19 @@ multiprocessors, and what it copies)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
-    """How a tensor's offset moves with one axis of a kernel: a tensor has one or more.
-
-    A position ``p`` of the axis adds ``step * (p // div % extent)`` elements.
+class StrideTerm:
+    """One term of a tensor's offset: position ``p`` of an axis adds ``step * (p // div % extent)``.
 
     Attributes
     ----------
     axis : int
         The place of the axis among ``Problem.axes``.
     div : int
-        Positions of the axis for one step.
+        Neighbouring positions of the axis that have the same offset.
     extent : int
-        Steps before it begins anew.
+        Steps before the term starts from 0 again.
     step : int
-        Elements of memory from one step to the next.
+        The stride: elements of memory from one step to the next.
     """
 
     axis: int
@@ -84,10 +82,10 @@ class Stream:
         still has them.
     x_steps : tuple of int or None
         Of a kernel with rows, ``x_stride`` for each axis of ``Problem.order``.
-    legs : tuple of Leg
-        Its offset in a flat kernel, leg by leg. What is read at an index of another tensor is
-        anywhere: its legs are too far apart to share sectors. Of a sum that is divided they are
-        nearly right.
+    stride_terms : tuple of StrideTerm
+        Its offset in a flat kernel: the sum of these terms. What is read at an index of another
+        tensor may be anywhere: the steps of its terms are so large that no two elements share a
+        sector. Where a sum of axes is divided, the terms are approximate.
     """
 
     item_bytes: int
@@ -102,7 +100,7 @@ class Stream:
     total_bytes: int = 1
     known_bytes: int = 0
     x_steps: tuple[int | None, ...] = ()
-    legs: tuple[Leg, ...] = ()
+    stride_terms: tuple[StrideTerm, ...] = ()
 
     @property
     def fetched_bytes(self) -> int:
@@ -119,8 +117,8 @@ class Stream:
         steps = (self.x_stride, self.r_stride, *self.x_steps)
         found = [self.contiguous_run, self.x_same, self.r_same, self.total_bytes, self.known_bytes]
         found += [n for n in steps if n is not None]
-        for leg in self.legs:
-            found += leg.div, leg.extent, leg.step
+        for term in self.stride_terms:
+            found += term.div, term.extent, term.step
         return found
 
 

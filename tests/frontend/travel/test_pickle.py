@@ -35,7 +35,7 @@ from tritonfuser import (
 from tritonfuser.compat import nvfuser
 from tritonfuser.frontend.run import travel
 from tritonfuser.frontend.run.fusion import restored_fusion
-from tritonfuser.frontend.run.travel import restored_definition
+from tritonfuser.frontend.run.portable import restored_definition
 
 
 def saved(given):
@@ -117,7 +117,7 @@ def test_a_pickle_is_plain_data():
     named = {arg for code, arg, _ in pickletools.genops(data) if code.name == "GLOBAL"}
     assert named == {
         "tritonfuser.frontend.definition FusionDefinition",
-        "tritonfuser.frontend.run.travel restored_definition",
+        "tritonfuser.frontend.run.portable restored_definition",
         "tritonfuser.frontend.run.fusion restored_fusion",
     }
     codes = {code.name for code, _, _ in pickletools.genops(data)}

@@ -15,10 +15,10 @@ from tritonfuser import FusionDefinition
 from tritonfuser.frontend.tune.autotune import Task, tuned
 from tritonfuser.frontend.tune.candidates import candidates, neighbours
 from tritonfuser.frontend.tune.child_process import ChildProcess
-from tritonfuser.frontend.tune.judge import Judge
-from tritonfuser.frontend.tune.link import TunerError
 from tritonfuser.frontend.tune.messages import Layout, packed, unpacked
+from tritonfuser.frontend.tune.output_check import Judge
 from tritonfuser.frontend.tune.report import difference
+from tritonfuser.frontend.tune.worker_pipe import TunerError
 from tritonfuser.lowering.schedules import schedule_of
 
 CPU = torch.device("cpu")
@@ -230,7 +230,7 @@ def test_without_a_reference_outputs_are_those_of_the_heuristics(monkeypatch):
     def lacking(*args):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr("tritonfuser.frontend.tune.judge.expected", lacking)
+    monkeypatch.setattr("tritonfuser.frontend.tune.output_check.expected", lacking)
     fd, inputs = softmax()
     right, wrong = judged(fd, [inputs[0][:4]], 1e-1)
     assert right == "" and "differs from that of the heuristics' schedule" in wrong

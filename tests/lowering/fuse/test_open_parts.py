@@ -14,7 +14,7 @@ from tests.lowering.graphs import noise, softmax
 from tests.lowering.harness import record, small
 from tritonfuser.cache.keys.open_sizes import KeyReader
 from tritonfuser.cache.keys.signature import key_maker
-from tritonfuser.lowering.fuse.questions.uneven_shares import equal_shares
+from tritonfuser.lowering.fuse.scheduler_queries.uneven_shares import equal_shares
 
 BODIES = {
     "softmax": (lambda fd, x: softmax(fd, x, 0), lambda x: torch.softmax(x, 0)),

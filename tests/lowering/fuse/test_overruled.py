@@ -15,7 +15,7 @@ from tritonfuser.heuristics.cost.work import element_work
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.search import choice
 from tritonfuser.lowering.access.element_work import kernel_work
-from tritonfuser.lowering.fuse.questions.kernels import Worked
+from tritonfuser.lowering.fuse.scheduler_queries.kernels import Worked
 from tritonfuser.symbolic.substitution import at
 
 POOR = ReductionParams(block_x=1, block_r=32, persistent=False, num_warps=1)

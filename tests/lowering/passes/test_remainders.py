@@ -13,7 +13,7 @@ from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import known
-from tritonfuser.lowering.fuse.questions.parts_with_remainder import rounded
+from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import rounded
 
 FEW = small(4)
 

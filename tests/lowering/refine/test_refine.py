@@ -17,7 +17,7 @@ from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.refine.priced import Priced, priced, shared_bytes
+from tritonfuser.lowering.refine.kernel_times import TimedKernels, shared_bytes, timed_kernels
 from tritonfuser.lowering.refine.search import _least_saved
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
@@ -50,7 +50,7 @@ def plain(monkeypatch, body, inputs, facts=SLOW):
 
 
 def seconds(found, facts=SLOW):
-    return priced(found.segmented, facts).seconds
+    return timed_kernels(found.segmented, facts).seconds
 
 
 def distance(fd, x, y):
@@ -255,6 +255,6 @@ def test_values_of_rows_that_are_reduced_apart():
     ("kept", "share"), [((), 0.0), (("tv1",), 0.0), (("tv1", "tv2", "tv3"), 0.25)]
 )
 def test_less_in_memory_need_not_save_what_the_model_errs_by(kept, share):
-    now = Priced(None, 1e-3, ())
+    now = TimedKernels(None, 1e-3, ())
     before = Choice(kept=("tv1", "tv2"))
     assert _least_saved(now, before, Choice(kept=kept)) == share * now.seconds

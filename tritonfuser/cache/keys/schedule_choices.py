@@ -10,9 +10,9 @@ from typing import Any
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
-from ...lowering.fuse.questions.kernels import is_refused, limit_at
-from ...lowering.fuse.questions.products import loses
-from ...lowering.fuse.questions.rows import are_shared, parts, way_of
+from ...lowering.fuse.scheduler_queries.kernels import is_refused, limit_at
+from ...lowering.fuse.scheduler_queries.products import loses
+from ...lowering.fuse.scheduler_queries.rows import are_shared, parts, way_of
 from ...symbolic.guards import Choice
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.substitution import Atoms, substitution

@@ -20,8 +20,8 @@ from ...heuristics.schedule import Schedule
 from ...lowering.run_options import RunOptions
 from ..record.recording import Recording
 from ..serialization.decode import restore
-from .judge import Judge
 from .messages import Parcel, unpacked
+from .output_check import Judge
 from .timing import free, interleaved, synchronize
 
 IDLE_SECONDS = 120.0

@@ -11,8 +11,8 @@ from typing import Any
 
 from ... import options
 from ...heuristics.schedule import Schedule
-from .link import START_SECONDS, EndedError, Link, TunerError
 from .messages import packed
+from .worker_pipe import START_SECONDS, EndedError, Link, TunerError
 
 PATIENCE = 5.0
 """Seconds without a word, after which a candidate hangs."""

@@ -59,9 +59,11 @@ def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
 
 def _flat_stream(stream: Stream, places: Sequence[int], extents: Numbers) -> Stream:
     """``places`` are those of the axes before, ``extents`` in the new order."""
-    legs = tuple(replace(leg, axis=places.index(leg.axis)) for leg in stream.legs)
-    made = replace(stream, legs=legs)
-    last = [leg for leg in legs if leg.axis == len(extents) - 1]
+    stride_terms = tuple(
+        replace(term, axis=places.index(term.axis)) for term in stream.stride_terms
+    )
+    made = replace(stream, stride_terms=stride_terms)
+    last = [term for term in stride_terms if term.axis == len(extents) - 1]
     step = last[0].step if len(last) == 1 and last[0].div == 1 else None
     run = run_along(made, extents, range(len(extents)))
     return replace(made, x_stride=step if last else 0, contiguous_run=run)

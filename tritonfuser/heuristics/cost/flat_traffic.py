@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
-from ..problem import Leg, Problem, Stream
+from ..problem import Problem, Stream, StrideTerm
 from .constants import H200_CONSTANTS
 from .footprint import (
-    Legs,
+    TensorStrides,
     Tile,
     run_along,
     tile_over,
@@ -58,7 +58,7 @@ class _Tensor(NamedTuple):
 
     stream: Stream
     times: int
-    legs: Legs
+    stride_terms: TensorStrides
     lane: float
     axes: frozenset[int]
 
@@ -103,7 +103,7 @@ class FlatStreams:
         self._problem, self._axes = problem, Axes(problem)
         self._total = problem.moved_bytes
         self._tensors = [
-            _Tensor(stream, times, Legs(stream), _lane(problem, stream), _axes(stream))
+            _Tensor(stream, times, TensorStrides(stream), _lane(problem, stream), _axes(stream))
             for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[object, ...], tuple[float, ...]] = {}
@@ -135,8 +135,8 @@ class FlatStreams:
         tile = tile_over(self._problem.axes, sides)
         order = sides[::-1] if y_first else sides
         loaded = new = stored = sectors = vain = 0.0
-        for stream, times, legs, _, _ in self._tensors:
-            found = legs.footprint(tile)
+        for stream, times, stride_terms, _, _ in self._tensors:
+            found = stride_terms.footprint(tile)
             moved = found.elements * stream.item_bytes * times
             if stream.is_store:
                 stored += moved
@@ -144,7 +144,7 @@ class FlatStreams:
                 loaded += moved
                 new += moved * stream.fresh_share
             sectors += touched_bytes(stream, found) * times * stream.fresh_share
-            pairs = legs.footprint(tile, FETCHED_BYTES)
+            pairs = stride_terms.footprint(tile, FETCHED_BYTES)
             fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
             if fetched > 0:
                 lost = self._share_lost(stream, order, tile)
@@ -190,7 +190,9 @@ class FlatStreams:
                 (side.places, min(along, side.block) if p == access.place else rest)
                 for p, side in enumerate(sides)
             ]
-            found = tensor.legs.footprint(tile_over(self._problem.axes, warp), CACHE_LINE_BYTES)
+            found = tensor.stride_terms.footprint(
+                tile_over(self._problem.axes, warp), CACHE_LINE_BYTES
+            )
             lines = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
             blocks = prod(side.block for side in sides if not tensor.axes.isdisjoint(side.places))
             warps = blocks / tensor.lane / NVIDIA_WARP_SIZE
@@ -205,9 +207,9 @@ class FlatStreams:
         problem = self._problem
         room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / _H200_L2_BYTES)
         apart = 1.0
-        ends = [leg for leg in stream.legs if tile[leg.axis] < leg.div * leg.extent]
+        ends = [term for term in stream.stride_terms if tile[term.axis] < term.div * term.extent]
         if ends:
-            apart = _between(problem, sides, min(ends, key=lambda leg: abs(leg.step)))
+            apart = _between(problem, sides, min(ends, key=lambda term: abs(term.step)))
         between = min(apart / max(problem.parallel, 1), 1.0) * self._total
         full = (min(between, stream.total_bytes * SECTOR_BYTES / stream.item_bytes) / room) ** 2
         return full / (1 + full)
@@ -229,28 +231,28 @@ def _widths(
 
 
 def _axes(stream: Stream) -> frozenset[int]:
-    return frozenset(leg.axis for leg in stream.legs)
+    return frozenset(term.axis for term in stream.stride_terms)
 
 
 def _lane(problem: Problem, stream: Stream) -> float:
     """Neighbours of a flat kernel that have the same element, which is then loaded once."""
-    if problem.across or not stream.legs:
+    if problem.across or not stream.stride_terms:
         return 1.0
-    inner = max(stream.legs, key=lambda leg: leg.axis)
+    inner = max(stream.stride_terms, key=lambda term: term.axis)
     same = inner.div * prod(problem.axes[inner.axis + 1 :])
     return float(same & -same) if same > 1 else 1.0
 
 
-def _between(problem: Problem, sides: tuple[Side, ...], leg: Leg) -> float:
-    """Positions of the grid between a tile and the one that goes on along a leg.
+def _between(problem: Problem, sides: tuple[Side, ...], term: StrideTerm) -> float:
+    """Positions of the grid between a tile and the one that goes on along a term.
 
     Programs go along the first of the sides first: all of it, before the next tile of the others.
     """
     found = 1.0
     for place, side in enumerate(sides):
-        if leg.axis in side.places:
-            behind = side.places[side.places.index(leg.axis) + 1 :]
-            step = leg.div * prod(problem.axes[axis] for axis in behind)
+        if term.axis in side.places:
+            behind = side.places[side.places.index(term.axis) + 1 :]
+            step = term.div * prod(problem.axes[axis] for axis in behind)
             return found * max(step, side.block) * prod(other.block for other in sides[place + 1 :])
         found *= prod(problem.axes[axis] for axis in side.places)
     return found

@@ -1,4 +1,4 @@
-"""A tensor's legs and a tile in, the runs of memory and the sectors that the tile touches out."""
+"""The memory that a tile touches of a tensor: contiguous runs and sectors, by its stride terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil, gcd, prod
 from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
-from ..problem import Leg, Stream
+from ..problem import Stream, StrideTerm
 
 Tile = tuple[float, ...]
 """Positions along each axis of a problem that a tile has; at least 1 each."""
@@ -58,8 +58,8 @@ def tile_over(
     return tuple(found)
 
 
-class Legs:
-    """How a tensor lies in memory, whatever tile touches it.
+class TensorStrides:
+    """The stride terms of a tensor, sorted once, for the footprints of many tiles.
 
     Parameters
     ----------
@@ -67,13 +67,15 @@ class Legs:
         The tensor.
     """
 
-    __slots__ = ("_axes", "_item", "_legs")
+    __slots__ = ("_axes", "_item", "_terms")
 
     def __init__(self, stream: Stream) -> None:
-        legs = sorted(stream.legs, key=_step)
+        stride_terms = sorted(stream.stride_terms, key=_step)
         self._item = stream.item_bytes
-        self._legs = [(leg.axis, leg.div, float(leg.extent), abs(leg.step)) for leg in legs]
-        self._axes = tuple({leg.axis for leg in stream.legs})
+        self._terms = [
+            (term.axis, term.div, float(term.extent), abs(term.step)) for term in stride_terms
+        ]
+        self._axes = tuple({term.axis for term in stream.stride_terms})
 
     def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
         """What a tile touches of the tensor.
@@ -85,7 +87,7 @@ class Legs:
         """
         gap = granule // self._item
         runs, span, elements = 1.0, 1.0, 1.0
-        for axis, div, extent, step in self._legs:
+        for axis, div, extent, step in self._terms:
             count = tile[axis] / div
             if count > extent:
                 count = extent
@@ -96,7 +98,7 @@ class Legs:
                 span += (count - 1) * step
             else:
                 runs *= count
-        # Legs of one axis, and of indices from memory, may meet.
+        # Several terms of one axis, and of indices from memory, may give the same element.
         most = 1.0
         for axis in self._axes:
             most *= tile[axis]
@@ -108,12 +110,12 @@ class Legs:
 
     def _is_even(self, gap: int) -> bool:
         """Whether all steps that are not smaller than pieces of memory are whole pieces."""
-        return not any(step >= gap and step % gap for *_, step in self._legs)
+        return not any(step >= gap and step % gap for *_, step in self._terms)
 
 
 def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
-    """What a tile touches of a tensor: see ``Legs``."""
-    return Legs(stream).footprint(tile, granule)
+    """What a tile touches of a tensor: see ``TensorStrides``."""
+    return TensorStrides(stream).footprint(tile, granule)
 
 
 def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
@@ -131,13 +133,13 @@ def chain(stream: Stream) -> list[int]:
     ends. Neighbours are contiguous, or share sectors at least."""
     found: list[int] = []
     span = 0
-    for leg in sorted(stream.legs, key=_step):
-        step = abs(leg.step)
+    for term in sorted(stream.stride_terms, key=_step):
+        step = abs(term.step)
         fits = step == span if found else step * stream.item_bytes < SECTOR_BYTES
-        if not fits or leg.div != 1:
+        if not fits or term.div != 1:
             break
-        found.append(leg.axis)
-        span = step * leg.extent
+        found.append(term.axis)
+        span = step * term.extent
     return found
 
 
@@ -151,7 +153,7 @@ def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> 
     places : sequence of int
         The axes of the side, outermost first.
     """
-    whole = {leg.axis: leg.step for leg in stream.legs if leg.div == 1}
+    whole = {term.axis: term.step for term in stream.stride_terms if term.div == 1}
     run = 1
     for place in reversed(places):
         if whole.get(place) != run:
@@ -191,11 +193,11 @@ def vector_elements(stream: Stream, run: int, most: int) -> int:
     if run == 1:
         return 1
     found = gcd(most, run)
-    for leg in stream.legs:
-        inside = leg.div == 1 and leg.step > 0 and (run == 0 or leg.step < run)
-        found = found if inside else gcd(found, abs(leg.step))
+    for term in stream.stride_terms:
+        inside = term.div == 1 and term.step > 0 and (run == 0 or term.step < run)
+        found = found if inside else gcd(found, abs(term.step))
     return max(found, 1)
 
 
-def _step(leg: Leg) -> int:
-    return abs(leg.step)
+def _step(term: StrideTerm) -> int:
+    return abs(term.step)

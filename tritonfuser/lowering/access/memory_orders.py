@@ -35,13 +35,13 @@ class _Reference:
     index : Index
         Its element that an element of the value is computed from, as a function of the value's
         ``_marks``.
-    turned : bool
+    permuted : bool
         Whether it, or an input that could be the reference as well, is not row-major.
     """
 
     tensor: TensorType
     index: Index
-    turned: bool
+    permuted: bool
 
     @cached_property
     def steps(self) -> dict[int, int]:
@@ -79,10 +79,10 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
     dict of Value to tuple of int
         For each dim its place in memory, 0 the fastest, as of ``stride_order``.
     """
-    if not any(_is_turned(value.tensor) for value in fusion.inputs if value.is_tensor):
+    if not any(_is_permuted(value.tensor) for value in fusion.inputs if value.is_tensor):
         return {}
     references = {
-        value: _Reference(value.tensor, _marks(value.tensor), _is_turned(value.tensor))
+        value: _Reference(value.tensor, _marks(value.tensor), _is_permuted(value.tensor))
         for value in fusion.inputs
         if value.is_tensor
     }
@@ -93,7 +93,7 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
             if reference is not None:
                 references[out] = reference
                 order = _order(reference, out.tensor)
-                if reference.turned and order not in (None, _row_major(out.tensor.rank)):
+                if reference.permuted and order not in (None, _row_major(out.tensor.rank)):
                     found[out] = order
     return found
 
@@ -110,7 +110,7 @@ def _best(node: Node, out: Value, references: dict[Value, _Reference]) -> _Refer
     if not candidates:
         return None
     best = max(candidates, key=lambda reference: reference.rank)
-    return replace(best, turned=any(c.turned for c in candidates if c.rank == best.rank))
+    return replace(best, permuted=any(c.permuted for c in candidates if c.rank == best.rank))
 
 
 def _reads(node: Node, index: Index) -> Iterator[Read]:
@@ -173,7 +173,7 @@ def _declared(type_: TensorType) -> Order:
     return declared or _row_major(type_.rank)
 
 
-def _is_turned(type_: TensorType) -> bool:
+def _is_permuted(type_: TensorType) -> bool:
     """Whether a tensor is not row-major, dims of one element aside."""
     order = _declared(type_)
     places = [p for p, n in zip(order, type_.sizes, strict=True) if not is_known_equal(n, 1)]

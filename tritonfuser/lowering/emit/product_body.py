@@ -220,7 +220,7 @@ class ProductBody:
         found = self.writers.values.read(Read(store.value, index))
         name = self.writer.cast(found, store.value.dtype, store.value)
         name = self._whole(store.value, name, frozenset(("m", "n")))
-        text = f"tl.trans({name.text})" if where.turned else name.text
+        text = f"tl.trans({name.text})" if where.transposed else name.text
         line = Line(f"{self.descriptors.name(where)}.store({where.place}, {text})")
         self.writer.scope_for(name.dims).lines.append(line)
 

@@ -45,7 +45,7 @@ class DescriptorWriter:
         if where is None:
             return None
         text = f"{self.name(where)}.load({where.place})"
-        return f"tl.trans({text})" if where.turned else text
+        return f"tl.trans({text})" if where.transposed else text
 
     def is_load(self, read: Read) -> bool:
         """Whether a value comes straight from memory, where its loads put zeros."""

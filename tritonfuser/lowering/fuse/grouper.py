@@ -26,10 +26,10 @@ from ..tile.arrivals import arrivals
 from .core_facts import CoreFacts
 from .joining import Joining
 from .placement import Placement, Scheduled
-from .questions.kernels import limit_for_loads, propose, refusals, why_overruled
-from .questions.launches import finishing, shares_launch
 from .region_work import StoreWork, pays_in_boxes, store_work, threads_at_once, whole_work
 from .rewritten import Rewritten
+from .scheduler_queries.kernels import limit_for_loads, propose, refusals, why_overruled
+from .scheduler_queries.launches import finishing, shares_launch
 
 MOST_REASONS = 8
 """The reason of a cut says of this many kernels at most why they do not take the value in."""

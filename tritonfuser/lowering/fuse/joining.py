@@ -21,8 +21,8 @@ from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
-from .questions.kernels import reads_rows_twice, reject_reason, scatters
-from .questions.splits import shares_rows
+from .scheduler_queries.kernels import reads_rows_twice, reject_reason, scatters
+from .scheduler_queries.splits import shares_rows
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time

@@ -13,8 +13,8 @@ from ...ops.table import Moments
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.sizes import hint, is_size
 from ..access.bytes_moved import known_bytes
-from ..access.legs import legs_of
 from ..access.pairs import pairs_in
+from ..access.stride_terms import stride_terms_of
 from ..access.traffic import Traffic, order_axes
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.axis_numbers import numbered_axes
@@ -180,7 +180,7 @@ def _stream(
         total_bytes=item.open_bytes,
         known_bytes=known,
         x_steps=tuple(item.steps.get(axis) for axis in rows),
-        legs=() if reduced else legs_of(item.offset, parallel),
+        stride_terms=() if reduced else stride_terms_of(item.offset, parallel),
     )
 
 

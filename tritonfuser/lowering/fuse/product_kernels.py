@@ -23,9 +23,9 @@ from ..passes.contract_to_mma import candidates, contract_to_mma, is_product
 from ..product_policy import ProductPolicy
 from .grouper import Grouper, Rules
 from .product_facts import ProductFacts
-from .questions.products import is_slow
-from .questions.splits import split
 from .rewritten import Rewritten, in_tiles
+from .scheduler_queries.products import is_slow
+from .scheduler_queries.splits import split
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from ...heuristics.schedule import Schedule
 from ...ir import Fusion, Value
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
+from .faster_cut import faster_cut
 from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as
 from .grouper import Grouper, Rules
 from .product_kernels import Grouped, with_product_kernels
-from .quicker import quicker
 from .reasons import split_reasons
 from .rewritten import in_memory, in_two_steps
 from .scheduling import schedule
@@ -82,7 +82,7 @@ def segment(
     Reductions with too few rows to fill the device are done in two steps: ``sum(t)`` becomes
     ``sum(sum(reshape(t)))``. Reductions of other axes of the same data may be split too, so that
     they share a kernel. Where that splits the rows of a kernel, the fusion is scheduled both ways,
-    and the ``quicker`` is taken.
+    and ``faster_cut`` takes one.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def segment(
     whole = with_product_kernels(kept, products, rules, two_steps)
     ways = _ways(whole.groups, choice) if two_steps else (Splits(),)
     first, *others = (_scheduled(whole, splits, rules) for splits in ways)
-    return quicker(first, others[0], device) if others else first
+    return faster_cut(first, others[0], device) if others else first
 
 
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:

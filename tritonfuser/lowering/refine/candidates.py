@@ -21,14 +21,14 @@ from ..access.read_footprint import is_reducer
 from ..access.rough_instructions import is_fused
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.materialize import can_be_kept
-from .priced import Priced
+from .kernel_times import TimedKernels
 
 SMALL = 16
 """Values that are computed from less than this part of the bytes of a kernel's largest tensor are
 not put into memory for that kernel."""
 
 
-def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[str, float]:
+def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> dict[str, float]:
     """For each value that could be in memory the most seconds that it may save, if that is any.
 
     It saves at most what the kernels that compute or load it take beyond the time of their bytes:
@@ -40,7 +40,7 @@ def candidates(fusion: Fusion, now: Priced, device: DeviceProperties) -> dict[st
     ----------
     fusion : Fusion
         In which values are put into memory.
-    now : Priced
+    now : TimedKernels
         The kernels without those values in memory.
     """
     apart, under = can_be_kept(fusion), _largest_under(fusion)

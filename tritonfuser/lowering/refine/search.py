@@ -20,8 +20,8 @@ from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates
-from .priced import SLOW, Priced, priced
-from .rows_again import reads_rows_again, reads_rows_twice
+from .kernel_times import SLOW, TimedKernels, timed_kernels
+from .row_rereads import reads_rows_twice, rereads_rows_in_next_kernel
 
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in other kernels. These
@@ -55,9 +55,9 @@ def refined(
     first, bandwidth = make(HEURISTIC), device.bandwidth_bytes_per_s
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
-    best, choice = priced(first, device), Choice(kept=first.rewrites.invariants)
+    best, choice = timed_kernels(first, device), Choice(kept=first.rewrites.invariants)
     for other in _apart(first, choice):
-        apart = priced(make(other), device)
+        apart = timed_kernels(make(other), device)
         if apart.seconds < APART * best.seconds:
             best, choice = apart, other
     base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
@@ -71,13 +71,13 @@ def refined(
 
 def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
     """Choices by which rows are reduced elsewhere: in the kernel that uses them, or before it."""
-    if reads_rows_again(first):
+    if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
     if reads_rows_twice(first):
         yield replace(choice, twice=False)
 
 
-def _is_slow(now: Priced) -> bool:
+def _is_slow(now: TimedKernels) -> bool:
     """Whether there is much to gain."""
     return now.excess > max(WORTH_S, (1 - 1 / SLOW) * now.seconds)
 
@@ -86,9 +86,9 @@ def _changed(
     base: Fusion,
     device: DeviceProperties,
     make: Callable[[Choice], SegmentedFusion],
-    now: Priced,
+    now: TimedKernels,
     choice: Choice,
-) -> tuple[Priced, Choice] | None:
+) -> tuple[TimedKernels, Choice] | None:
     """The change that saves most; None if none saves enough.
 
     What may save most is tried first, and nothing that may save no more than was saved. Parts of
@@ -100,13 +100,13 @@ def _changed(
     for each in sorted(tried, key=lambda each: choice.in_turn and not each.in_turn):
         least = max(saved, _least_saved(now, choice, each))
         if possible[each] > least:
-            found = priced(make(each), device)
+            found = timed_kernels(make(each), device)
             if now.seconds - found.seconds > least:
                 best, saved = (found, each), now.seconds - found.seconds
     return best
 
 
-def _least_saved(now: Priced, choice: Choice, other: Choice) -> float:
+def _least_saved(now: TimedKernels, choice: Choice, other: Choice) -> float:
     """Seconds that a change has to save: what the model errs by, or any with less in memory, for
     which there were reasons before another value was put there."""
     fewer = len(other.kept or ()) < len(choice.kept or ())
@@ -114,7 +114,7 @@ def _least_saved(now: Priced, choice: Choice, other: Choice) -> float:
 
 
 def _possible(
-    base: Fusion, device: DeviceProperties, now: Priced, choice: Choice
+    base: Fusion, device: DeviceProperties, now: TimedKernels, choice: Choice
 ) -> dict[Choice, float]:
     """Other choices, each with the most seconds that it may save."""
     found: dict[Choice, float] = {}

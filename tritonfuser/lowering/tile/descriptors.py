@@ -52,7 +52,7 @@ class Described:
         Elements from a row to the next.
     tiles : (Tile, Tile)
         The kernel axes down the rows and along one.
-    turned : bool
+    transposed : bool
         Whether the kernel's tile has the rows along its second dim.
     """
 
@@ -60,7 +60,7 @@ class Described:
     sizes: tuple[int, int]
     step: int
     tiles: tuple[Tile, Tile]
-    turned: bool
+    transposed: bool
 
     @property
     def text(self) -> str:
@@ -93,8 +93,8 @@ def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Describe
     if steps is None or value.dtype not in _MOVED or max(down.width, along.width) > LONGEST:
         return None
     first, second = steps
-    turned = not assume_equal(second, 1)
-    if turned:
+    transposed = not assume_equal(second, 1)
+    if transposed:
         first, second, down, along = second, first, along, down
     size = value.dtype.info.bytes
     fits = (
@@ -106,7 +106,7 @@ def described(value: Value, offset: Affine, down: Tile, along: Tile) -> Describe
     fits = fits and assume_multiple(first * size, ALIGNMENT)
     if not fits or along.width * size < ALIGNMENT:
         return None
-    return Described(value, (down.axis.extent, along.axis.extent), first, (down, along), turned)
+    return Described(value, (down.axis.extent, along.axis.extent), first, (down, along), transposed)
 
 
 def _is_whole(digit: Digit, axis: Axis) -> bool:

@@ -36,12 +36,12 @@ def _negative(x: Pair) -> Pair:
     return Pair(-x.re, -x.im)
 
 
-def _turned(x: Pair) -> Pair:
+def _times_i(x: Pair) -> Pair:
     """``i * x``."""
     return Pair(-x.im, x.re)
 
 
-def _turned_back(x: Pair) -> Pair:
+def _times_minus_i(x: Pair) -> Pair:
     """``-i * x``."""
     return Pair(x.im, -x.re)
 
@@ -58,9 +58,9 @@ def _from_polar(size: Term, angle: Term) -> Pair:
     return Pair(angle.cos() * size, times(angle.sin(), size))
 
 
-def on_turned(function: Rule) -> Rule:
+def at_i_times(function: Rule) -> Rule:
     """``-i f(i x)``: the sine of the hyperbolic sine, the tangent of the hyperbolic tangent."""
-    return lambda x: _turned_back(function(_turned(x)))
+    return lambda x: _times_minus_i(function(_times_i(x)))
 
 
 # --- exponentials and logarithms -----------------------------------------------------------------
@@ -176,9 +176,9 @@ def _tanh(x: Pair) -> Pair:
 sinh = formula(_sinh)
 cosh = formula(_cosh)
 tanh = formula(_tanh)
-sin = formula(on_turned(_sinh))
-cos = formula(lambda x: _cosh(_turned(x)))
-tan = formula(on_turned(_tanh))
+sin = formula(at_i_times(_sinh))
+cos = formula(lambda x: _cosh(_times_i(x)))
+tan = formula(at_i_times(_tanh))
 
 
 # --- their inverses, after Kahan -----------------------------------------------------------------
@@ -221,5 +221,5 @@ asin = formula(_asin)
 acos = formula(_acos)
 acosh = formula(_acosh)
 atanh = formula(_atanh)
-asinh = formula(on_turned(_asin))
-atan = formula(on_turned(_atanh))
+asinh = formula(at_i_times(_asin))
+atan = formula(at_i_times(_atanh))

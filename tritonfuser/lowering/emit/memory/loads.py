@@ -15,7 +15,7 @@ from ..index_text import IndexWriter
 from ..lines import Name
 from .pairs import PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
-from .turned import is_turned, turned
+from .transposed_blocks import is_transposed, transposed
 
 
 class LoadWriter:
@@ -86,12 +86,12 @@ class LoadWriter:
         value = read.value
         mask = self.index.mask_name(dims, read.guards)
         pointer = self._pointer(read, offset, dims, mask)
-        turns = is_turned(self.index, value, offset)
-        if turns:
-            pointer = turned(self.index, pointer, dims)
-            mask = turned(self.index, mask, self.index.mask_dims(dims, read.guards))
+        transposes = is_transposed(self.index, value, offset)
+        if transposes:
+            pointer = transposed(self.index, pointer, dims)
+            mask = transposed(self.index, mask, self.index.mask_dims(dims, read.guards))
         text = load_text(pointer, mask, value in self.fresh)
-        form = "_turned" if turns else ""
+        form = "_transposed" if transposes else ""
         name = self.writer.define(value, text, dims, value.dtype, None, form, known)
         lines = self.writer.scope_for(dims).lines
         if known and not read.guards:
@@ -99,7 +99,7 @@ class LoadWriter:
         if mask:
             tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
             name = self.writer.masked_loads.add(name, lines, tiles)
-        if not turns:
+        if not transposes:
             return name
         block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
         return replace(block, outside=name.outside)

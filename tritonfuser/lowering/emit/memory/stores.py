@@ -13,7 +13,7 @@ from ..expressions import cast_text, typed
 from ..lines import Line, Name
 from ..values import ValueWriter
 from .loads import LoadWriter
-from .turned import is_turned, turned
+from .transposed_blocks import is_transposed, transposed
 
 
 class StoreWriter:
@@ -54,10 +54,10 @@ class StoreWriter:
             pointer = self.index.spread(pointer, masked, always=True)
         named = self.index.mask_name(masked, guards)
         text = cast_text(name.text, name.dtype, store.value.dtype)
-        if is_turned(self.index, store.value, offset):
-            pointer = turned(self.index, pointer, dims)
-            text = turned(self.index, text, name.dims)
-            named = turned(self.index, named, self.index.mask_dims(masked, guards))
+        if is_transposed(self.index, store.value, offset):
+            pointer = transposed(self.index, pointer, dims)
+            text = transposed(self.index, text, name.dims)
+            named = transposed(self.index, named, self.index.mask_dims(masked, guards))
         mask = f", mask={named}" if named else ""
         loc = None if store.scatter is None else store.scatter.loc
         line = Line(f"tl.store({pointer}, {text}{mask})", loc)

@@ -21,7 +21,7 @@ from ...groups.fusion_group import FusionGroup
 from ...passes.splits.split_factors import Parts
 from ...segments import Member
 from ..grouper import Grouper
-from ..questions.splits import steps_lose
+from ..scheduler_queries.splits import steps_lose
 
 
 @dataclass(frozen=True)

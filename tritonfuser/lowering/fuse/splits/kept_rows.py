@@ -17,7 +17,7 @@ from ...passes.splits.factors import factors_of_any
 from ...passes.splits.split_factors import Parts
 from ...segments import Member
 from ..grouper import Grouper
-from ..questions.splits import split
+from ..scheduler_queries.splits import split
 from .common_rows import Splits
 
 

@@ -12,7 +12,7 @@ from ...groups.online_pairs import online_pairs
 from ...passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
 from ...segments import Member
 from ..grouper import Grouper
-from ..questions.splits import split_over
+from ..scheduler_queries.splits import split_over
 from .common_rows import Splits, common_rows
 from .kept_rows import kept_rows
 

@@ -1,5 +1,4 @@
-"""Loads and stores whose addresses are written as the transposed block, so that threads that are
-neighbours have elements that are near each other in memory.
+"""Loads and stores of the transposed block, where neighbouring threads would else lie far apart.
 
 Triton gives neighbouring threads the elements along the dim of a tile with the longest run that it
 proves, and those along dim 0 where it proves none: of ``x * 2`` and ``x % 305`` it proves none.
@@ -10,17 +9,17 @@ dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 from __future__ import annotations
 
 from ....heuristics.cost.footprint import warp_bytes
-from ....heuristics.problem import Leg, Stream
+from ....heuristics.problem import Stream, StrideTerm
 from ....ir import Value
 from ....symbolic.index_expr import Affine
 from ....symbolic.sizes import hint
-from ...access.legs import legs_of
+from ...access.stride_terms import stride_terms_of
 from ...tile.proven_runs import proven_run
 from ..index_text import IndexWriter
 
 
-def is_turned(index: IndexWriter, value: Value, offset: Affine) -> bool:
-    """Whether a load or store is of the transposed block, of a tile with two dims."""
+def is_transposed(index: IndexWriter, value: Value, offset: Affine) -> bool:
+    """Whether a 2-D load or store touches fewer sectors a warp as the transposed block."""
     dims = index.blocked(index.dims(offset))
     found = [tile for tile in index.met(offset) if tile.name in dims and tile.width > 1]
     sides = sorted(found, key=lambda tile: tile.place)
@@ -28,18 +27,20 @@ def is_turned(index: IndexWriter, value: Value, offset: Affine) -> bool:
         return False
     if any(proven_run(offset, tile) > 1 for tile in sides):
         return False
-    legs = legs_of(offset, [tile.axis for tile in sides])
-    stream = Stream(item_bytes=value.dtype.info.bytes, legs=tuple(map(_in_numbers, legs)))
+    stride_terms = stride_terms_of(offset, [tile.axis for tile in sides])
+    stream = Stream(
+        item_bytes=value.dtype.info.bytes, stride_terms=tuple(map(_in_numbers, stride_terms))
+    )
     widths = [tile.width for tile in sides]
     down, along = (warp_bytes(stream, widths, [(0,), (1,)], place) for place in (0, 1))
     return along < down
 
 
-def turned(index: IndexWriter, text: str, dims: frozenset[str]) -> str:
-    """A block over some axes, transposed; what is no block stays as it is."""
+def transposed(index: IndexWriter, text: str, dims: frozenset[str]) -> str:
+    """The text of a block over ``dims``, transposed; a scalar's text is returned as it is."""
     return f"tl.trans({text})" if text and index.blocked(dims) else text
 
 
-def _in_numbers(leg: Leg) -> Leg:
-    """The same in the numbers of this run."""
-    return Leg(leg.axis, hint(leg.div), hint(leg.extent), hint(leg.step))
+def _in_numbers(term: StrideTerm) -> StrideTerm:
+    """A term with the sizes of this run in place of sizes that vary."""
+    return StrideTerm(term.axis, hint(term.div), hint(term.extent), hint(term.step))

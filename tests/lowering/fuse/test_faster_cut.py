@@ -12,9 +12,9 @@ from tests.lowering.harness import CPU, H200, lowered
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.cost import ERROR
-from tritonfuser.lowering.fuse import quicker as decision
+from tritonfuser.lowering.fuse import faster_cut as decision
 from tritonfuser.lowering.fuse import segmentation
-from tritonfuser.lowering.fuse.quicker import bytes_and_launches, quicker
+from tritonfuser.lowering.fuse.faster_cut import bytes_and_launches, faster_cut
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.problem_sizes import env_of
@@ -91,9 +91,9 @@ def test_sizes_that_vary_are_those_of_the_run(last, monkeypatch):
 
     def noted(*ways):
         asked.append(ways)
-        return quicker(*ways)
+        return faster_cut(*ways)
 
-    monkeypatch.setattr(segmentation, "quicker", noted)
+    monkeypatch.setattr(segmentation, "faster_cut", noted)
     with FusionDefinition() as fd:
         x = fd.define_tensor(shape=[-1, 8, 4, last], contiguity=True, dtype=DataType.Float)
         for result in sums(fd, x):
@@ -112,18 +112,18 @@ def test_the_model_decides_by_more_than_it_errs(share, monkeypatch):
     times = {id(cut): 1e-3, id(whole): share * 1e-3}
     for name in ("_seconds", "_surely"):
         monkeypatch.setattr(decision, name, lambda way: times[id(way)])
-    assert quicker(whole, cut, H200) is (whole if share < 1 - ERROR else cut)
-    assert quicker(whole, cut, CPU) is cut
+    assert faster_cut(whole, cut, H200) is (whole if share < 1 - ERROR else cut)
+    assert faster_cut(whole, cut, CPU) is cut
 
 
 def test_a_way_is_not_given_up_for_its_instructions(monkeypatch):
     whole, cut, _ = ways(monkeypatch, sums, [LARGE])
     least = decision._surely(cut)
     monkeypatch.setattr(decision, "_seconds", lambda way: 1e-3 if way is cut else least)
-    assert quicker(whole, cut, H200) is cut
+    assert faster_cut(whole, cut, H200) is cut
 
 
 def test_of_two_that_take_as_much_the_first_is_taken(monkeypatch):
     _, cut, _ = ways(monkeypatch, sums, [LARGE])
     same = replace(cut)
-    assert quicker(cut, same, H200) is cut and quicker(same, cut, H200) is same
+    assert faster_cut(cut, same, H200) is cut and faster_cut(same, cut, H200) is same

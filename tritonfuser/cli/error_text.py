@@ -1,4 +1,4 @@
-"""Errors as the command line tells them: a sentence, and no traceback."""
+"""Errors as the command line prints them: one sentence, no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spawned process and the pipe to it: jobs are sent by number, answers awaited by it."""
+"""A spawned worker process and the pipe to it: numbered jobs are sent, answers awaited."""
 
 from __future__ import annotations
 

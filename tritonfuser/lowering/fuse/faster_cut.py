@@ -1,9 +1,9 @@
-"""Two ways to cut a fusion in, the one that takes less time out.
+"""Which of two ways to cut a fusion into kernels takes less time.
 
-A kernel more costs its launch, and saves bytes where reductions of the same data share rows. That
-much is sure of any device, and decides, unless the cost model says that the other way takes less
-time by more than it errs. It sees what bytes do not say: programs that are too few, or that read a
-sector for each element.
+One more kernel costs its launch, and may save bytes where reductions of the same data then share
+rows. Bytes and launches are known exactly, so they decide, unless the cost model predicts that the
+other way is faster by more than the error of the model. The model also counts what bytes do not
+show: too few programs for the device, or a sector fetched for each element.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ..cost import ERROR, LEAST_S, launch_seconds, moved_bytes, segment_time
 from ..segments import SegmentedFusion
 
 
-def quicker(
+def faster_cut(
     one: SegmentedFusion, other: SegmentedFusion, device: DeviceProperties
 ) -> SegmentedFusion:
-    """The one of two ways to cut a fusion that takes less time; the first where both take as much.
+    """The faster of two segmentations of a fusion; ``one`` where both take the same time.
 
-    Sizes that vary are those of this run.
+    Sizes that vary have the values of this run.
     """
     first, second = sorted((one, other), key=lambda way: bytes_and_launches(way, device))
     if device.is_cpu or moved_bytes(first) < LEAST_S * device.bandwidth_bytes_per_s:
         return first
-    seconds = _surely(first)
+    seconds = _certain_seconds(first)
     return second if seconds - _seconds(second) > ERROR * seconds else first
 
 
@@ -36,12 +36,15 @@ def bytes_and_launches(way: SegmentedFusion, device: DeviceProperties) -> float:
 
 
 def _seconds(way: SegmentedFusion) -> float:
-    """The time of all kernels by the cost model, and a launch, without what torch runs."""
+    """The time of all kernels by the cost model, with one launch; without what torch runs."""
     return launch_seconds(way) + sum(float(time.seconds) for time in _times(way))
 
 
-def _surely(way: SegmentedFusion) -> float:
-    """The same without what the model knows least: a way is not given up for its instructions."""
+def _certain_seconds(way: SegmentedFusion) -> float:
+    """``_seconds`` without the resources of which the model is least certain (``ROUGH``).
+
+    A cut is not given up for a predicted number of instructions.
+    """
     known = (
         max(float(s) for name, s in time.resources.items() if name not in ROUGH)
         for time in _times(way)

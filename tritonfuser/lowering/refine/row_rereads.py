@@ -1,4 +1,4 @@
-"""Segments in, whether rows are read again: by their own kernel, or by the one behind it."""
+"""Whether rows are read from memory twice: by one kernel in two loops, or by two kernels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..problem_sizes import env_of
 from ..segments import Segment, SegmentedFusion
 
 
-def reads_rows_again(segmented: SegmentedFusion) -> bool:
-    """Whether what follows a kernel along rows and over rows reads the same data, and its rows.
+def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:
+    """Whether a kernel that reduces rows and columns is followed by one that reads the rows again.
 
-    What needs the reductions over rows cannot be in their kernel. In a kernel of its own it reads
-    data along rows once more, and could reduce these there: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
+    What needs the column results cannot be in their kernel. Its own kernel reads the rows again,
+    and could compute the row reductions as well: ``softmax(x, 1) * rsqrt(sum(x, 0))``.
     """
     pieces = segmented.segments
     hosts = [piece for piece in pieces if _is_along_and_over_rows(piece)]
@@ -26,10 +26,9 @@ def reads_rows_again(segmented: SegmentedFusion) -> bool:
 
 
 def reads_rows_twice(segmented: SegmentedFusion) -> bool:
-    """Whether a kernel reduces rows in a loop, and reads them again in another.
+    """Whether a kernel with few programs reads its rows in two loops.
 
-    As many kernels of two would, and the first may share each row out over several programs where
-    rows are few.
+    Two kernels would read the same bytes, and the first could divide each row among programs.
     """
     return any(
         piece.problem is not None
@@ -42,9 +41,11 @@ def reads_rows_twice(segmented: SegmentedFusion) -> bool:
 
 
 def _few_read_twice(problem: Problem, params: HeuristicParams) -> bool:
-    """Whether programs that are few loop over their rows twice. Of many the second loop finds rows
-    in caches: a layer norm of 3011 x 22040 in float32 took 144 us by one kernel (H200), where the
-    bytes of two alone take 186."""
+    """Whether few programs loop over their rows twice.
+
+    With many programs the second loop hits caches: a layer norm of 3011 x 22040 in float32 takes
+    144 us as one kernel (H200), where the bytes of two kernels alone take 186.
+    """
     tile = tile_of(problem, params)
     return tile.passes > 1 and are_few(problem, tile.programs)
 

@@ -1,4 +1,4 @@
-"""Segments in, what they take by the cost model out, beside the time of their bytes."""
+"""Predicted times of kernels, and those that take much longer than the bytes they move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..cost import segment_time
 from ..segments import Segment, SegmentedFusion
 
 SLOW = 1.5
-"""Kernels of less than so many times the time of their bytes are left as they are."""
+"""A kernel is looked at where it takes at least this many times the time of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class TimedKernels:
     """Kernels and their time.
 
     Attributes
@@ -71,7 +71,7 @@ class Priced:
         return sum(each.seconds for each in self.excesses)
 
 
-def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
+def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> TimedKernels:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
     total, found = constants_of(device).launch_s, []
     shared = shared_bytes(segmented)
@@ -82,7 +82,7 @@ def priced(segmented: SegmentedFusion, device: DeviceProperties) -> Priced:
             total += float(time.seconds)
             if seconds > SLOW * least:
                 found.append(Excess(piece, max(float(time.seconds), seconds) - least))
-    return Priced(segmented, total, tuple(found))
+    return TimedKernels(segmented, total, tuple(found))
 
 
 def _access(time: KernelTime) -> float:

@@ -1,4 +1,4 @@
-"""Whether a plan's outputs are right: by the bound that ``validate`` has."""
+"""Checks the outputs of a candidate schedule, by the error bound of ``validate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions as plain data, and so through copy, pickle, torch.save and other processes.
+"""``to_dict``, ``from_dict``, copy and pickle of definitions.
 
 The data names ops, values and numbers. Reading it records the ops again through the op table, and
 executes nothing. Plans and kernels do not travel: they are made again by the first run.

@@ -1,0 +1,72 @@
+"""The offset of a load or store as a sum of stride terms, one or more for each kernel axis.
+
+``768 * row + column % 4`` has two: 768 elements a position of ``row``, and 1 element a position of
+``column``, back at 0 after every fourth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...heuristics.problem import StrideTerm
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
+from ...symbolic.loaded_index import Loaded
+from ...symbolic.sizes import hint
+from .read_footprint import Read
+
+ANYWHERE = 1009
+"""Elements between neighbours that are read at indices from memory, for each step of the index: no
+two are taken to share a sector. A prime, so that no alignment is read off it."""
+
+
+def stride_terms_of(offset: Affine, axes: Sequence[Axis]) -> tuple[StrideTerm, ...]:
+    """The stride terms of an offset along ``axes``, in the order of the expression.
+
+    A digit of a sum, as ``(4 * a + b) // 6``, is approximated by one term for each axis, as if the
+    other axes were at 0. Terms of step 0 are left out.
+    """
+    places = {axis: place for place, axis in enumerate(axes)}
+    return tuple(
+        term
+        for item, coefficient in offset.terms
+        for term in _terms(item, coefficient, places)
+        if hint(term.step)
+    )
+
+
+def _terms(item: Digit, coefficient: int, places: dict[Axis, int]) -> Iterator[StrideTerm]:
+    base = item.base
+    if isinstance(base, Axis):
+        if base in places:
+            extent = -(-base.extent // item.div) if item.mod is None else item.mod
+            yield StrideTerm(places[base], item.div, extent, coefficient)
+    elif isinstance(base, Loaded):
+        yield from _anywhere(base, coefficient, places)
+    else:
+        inner = base.expr if isinstance(base, Bounded) else base
+        for part, factor in inner.terms:
+            for term in _terms(part, factor, places):
+                yield _divided(term, item, coefficient)
+
+
+def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
+    """A term of a sum as one of a digit of the sum, in the numbers of this run."""
+    step, div = abs(hint(term.step)), hint(item.div)
+    apart = max(div // step, 1)
+    moved = max(step // div, 1)
+    extent = -(-hint(term.extent) // apart)
+    if item.mod is not None:
+        mod = hint(item.mod)
+        extent = max(min(extent, mod // moved), 1)
+        moved = moved % mod or 1
+    return StrideTerm(term.axis, hint(term.div) * apart, extent, hint(coefficient) * moved)
+
+
+def _anywhere(base: Loaded, coefficient: int, places: dict[Axis, int]) -> Iterator[StrideTerm]:
+    """TensorStrides of an index that is read from memory, along the axes that it is read along."""
+    if not isinstance(base.key, Read):
+        return
+    for item in base.key.index:
+        for part, _ in item.terms:
+            for term in _terms(part, 1, places):
+                yield StrideTerm(term.axis, term.div, term.extent, coefficient * ANYWHERE)
