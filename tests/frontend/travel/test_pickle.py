@@ -10,9 +10,9 @@ import pickletools
 
 import pytest
 import torch
+from tests.frontend.portable.modules import CLASSES, Layer, Recorded, gelu
+from tests.frontend.portable.round_trips import run, same, same_bits
 
-from tests.frontend.travel.modules import CLASSES, Layer, Recorded, gelu
-from tests.frontend.travel.round_trips import run, same, same_bits
 from tests.lowering.graphs import noise
 from tests.multidevice.cases import CASES
 from tritonfuser import (
@@ -33,7 +33,7 @@ from tritonfuser import (
     options,
 )
 from tritonfuser.compat import nvfuser
-from tritonfuser.frontend.run import travel
+from tritonfuser.frontend.run import portable
 from tritonfuser.frontend.run.fusion import restored_fusion
 from tritonfuser.frontend.run.portable import restored_definition
 
@@ -106,7 +106,7 @@ def test_no_attribute_is_forgotten(name):
     fd.run([noise(3, 5)], save_repro_inputs=True)
     other = gelu(CLASSES[name]())
     other.run_kernel([noise(3, 5)])
-    assert {*vars(fd), *vars(other)} <= travel._MADE_AGAIN
+    assert {*vars(fd), *vars(other)} <= portable._MADE_AGAIN
     again = pickle.loads(pickle.dumps(fd)).fusion
     assert vars(again).keys() >= vars(fd.fusion).keys()
 
