@@ -10,9 +10,9 @@ import pickletools
 
 import pytest
 import torch
-from tests.frontend.portable.modules import CLASSES, Layer, Recorded, gelu
-from tests.frontend.portable.round_trips import run, same, same_bits
 
+from tests.frontend.travel.modules import CLASSES, Layer, Recorded, gelu
+from tests.frontend.travel.round_trips import run, same, same_bits
 from tests.lowering.graphs import noise
 from tests.multidevice.cases import CASES
 from tritonfuser import (
