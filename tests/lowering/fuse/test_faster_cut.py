@@ -110,7 +110,7 @@ def test_sizes_that_vary_are_those_of_the_run(last, monkeypatch):
 def test_the_model_decides_by_more_than_it_errs(share, monkeypatch):
     whole, cut, _ = ways(monkeypatch, sums, [LARGE])
     times = {id(cut): 1e-3, id(whole): share * 1e-3}
-    for name in ("_seconds", "_surely"):
+    for name in ("_seconds", "_certain_seconds"):
         monkeypatch.setattr(decision, name, lambda way: times[id(way)])
     assert faster_cut(whole, cut, H200) is (whole if share < 1 - ERROR else cut)
     assert faster_cut(whole, cut, CPU) is cut
