@@ -118,7 +118,7 @@ def test_the_model_decides_by_more_than_it_errs(share, monkeypatch):
 
 def test_a_way_is_not_given_up_for_its_instructions(monkeypatch):
     whole, cut, _ = ways(monkeypatch, sums, [LARGE])
-    least = decision._surely(cut)
+    least = decision._certain_seconds(cut)
     monkeypatch.setattr(decision, "_seconds", lambda way: 1e-3 if way is cut else least)
     assert faster_cut(whole, cut, H200) is cut
 
