@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections import Counter
 from pathlib import Path
 
@@ -50,6 +51,14 @@ def test_folders_are_small(name):
     for folder, count in folders(name):
         modules = count - (folder / "__init__.py").exists()
         assert modules <= MOST, f"{folder} has {modules} modules"
+
+
+def test_the_page_of_modules_is_up_to_date():
+    page = REPOSITORY / "docs" / "modules.py"
+    spec = importlib.util.spec_from_file_location("docs_modules", page)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text() == script.page(), "run: python docs/modules.py"
 
 
 @pytest.mark.parametrize("name", ["tritonfuser", "bench"])

@@ -1,4 +1,4 @@
-"""What micro-benchmarks found of a GPU: a JSON file for each kind, read where an option asks."""
+"""Measured rates of a GPU, read from JSON files where an option asks for them."""
 
 from __future__ import annotations
 

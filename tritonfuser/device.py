@@ -1,4 +1,4 @@
-"""Facts of devices that decisions about kernels depend on, for GPUs present and absent."""
+"""Hardware facts of GPUs, present or not, that decisions about kernels depend on."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class DeviceProperties:
 
     @property
     def stage_bytes_per_block(self) -> int:
-        """The same of one program."""
+        """Shared memory of one program for what is loaded ahead; an eighth is left, as above."""
         return self.shared_bytes_per_block * 7 // 8
 
     @property
@@ -380,7 +380,10 @@ def _like(arch: str) -> DeviceProperties:
 
 
 def _rates(arch: str, like: DeviceProperties) -> InstructionRates:
-    """Those of the nearest older data-centre GPU; sm_86 and sm_89 differ from sm_80."""
+    """Instruction rates of ``arch``: those of the nearest older data-centre GPU, ``like``.
+
+    sm_86 and sm_89 issue float64 at a lower rate than sm_80.
+    """
     return InstructionRates(fp64=2) if arch in ("sm_86", "sm_89") else like.rates
 
 

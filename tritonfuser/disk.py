@@ -1,4 +1,4 @@
-"""The user's directory for caches, and files that are replaced as a whole.
+"""The cache directory of the user, and atomic replacement of files in it.
 
 Nothing is locked: a file takes the place of another in one step, so readers and writers need not
 wait for one another, and what is killed or stopped holds nobody up.

@@ -116,7 +116,7 @@ class TritonFuserError(Exception):
         return restored_error, (type(self), self.args), vars(self)
 
     def located(self, loc: SourceLoc | None) -> TritonFuserError:
-        """The same error with a place, unless it has one: the innermost place wins."""
+        """This error with the line ``loc``; itself where it has a line: the innermost one wins."""
         if self.loc is not None or loc is None:
             return self
         return type(self)(self.message, loc=loc, hint=self.hint)

@@ -1,4 +1,4 @@
-"""The names of ``tritonfuser``: where each comes from. Nothing is imported here.
+"""The public names of ``tritonfuser`` and the module of each. Nothing is imported here.
 
 ``tritonfuser/__init__.py`` imports a name when it is first used, and docs/exports.py writes
 ``__init__.pyi`` for type checkers, both from this table.

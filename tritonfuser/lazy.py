@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first read, and kept."""
+"""``cached_property`` without a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be pickled or copied says what to send instead."""
+"""Errors for objects that cannot be pickled or copied; each says what to send instead."""
 
 from __future__ import annotations
 

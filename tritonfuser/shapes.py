@@ -123,7 +123,7 @@ def assume_extents_equal(a: Extent, b: Extent) -> bool:
 
 
 def assume_extents_fit(a: Extent, b: Extent) -> bool:
-    """The same, but True where one is symbolic: it may turn out to fit."""
+    """Whether two extents are equal; True where one is symbolic: a run may give equal ones."""
     return not (is_integer(a) and is_integer(b)) or assume_equal(a, b)
 
 

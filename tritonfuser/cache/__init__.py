@@ -1,1 +1,1 @@
-"""What is known already: keys of calls, compiled plans, ways into them."""
+"""Caches: keys of calls, compiled plans, fast calls of plans, tuned schedules."""

@@ -56,8 +56,8 @@ COMPILE_S, KERNEL_S = 0.4, 0.16
 H200: 0.52 for one kernel, 1.36 for six). What it takes at the time does not count; see above."""
 
 OTHER_GAIN = 1 / 3
-"""The same where the definition is cut into other kernels, as where the programs of one share rows,
-which they do of constant sizes alone: norm backwards cut for that take up to 1.9 times as long."""
+"""``LEAST_GAIN`` where constant sizes cut the definition into other kernels. Programs share rows of
+constant sizes alone: norm backwards with open sizes take up to 1.9 times as long."""
 
 MAX_HOT = 64
 """Sizes of a definition that are compiled for themselves."""

@@ -1,4 +1,4 @@
-"""A bounded mapping that makes each entry once, also when several threads ask for it."""
+"""A bounded LRU mapping that makes each entry once, even when several threads ask for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled variant with open sizes: which signatures it is right for, and which it serves."""
+"""A compiled variant with open sizes, and the signatures that it may and should serve."""
 
 from __future__ import annotations
 

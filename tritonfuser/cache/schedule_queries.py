@@ -1,4 +1,4 @@
-"""What could be tried in the place of a schedule, and whether a schedule can be run."""
+"""Search space and legality of schedules, asked by ``fd.search_space`` and ``fd.is_legal``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How kernels for one size differ from those with open sizes that serve it."""
+"""How kernels of one constant size differ from those with open sizes."""
 
 from __future__ import annotations
 

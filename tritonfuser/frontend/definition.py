@@ -270,7 +270,7 @@ class FusionDefinition(DefinesTensors, Travelling):
         return self._script(described)
 
     def last_repro_script(self) -> str:
-        """The same for the inputs of the last ``run(inputs, save_repro_inputs=True)``."""
+        """``repro_script_for`` the inputs of the last ``run(inputs, save_repro_inputs=True)``."""
         if self._repro_inputs is None:
             raise ExecutionModeError(
                 "fd.last_repro_script() cannot provide a repro because fd.execute(inputs, "

@@ -1,4 +1,4 @@
-"""Facts about a segment in, the params of its kernel out; the params classes by name."""
+"""Facts about a segment -> the params of its kernel: rules, a cost model, search spaces."""
 
 from .params import (
     ExprEvalParams,

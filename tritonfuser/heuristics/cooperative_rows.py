@@ -1,4 +1,4 @@
-"""Rows too long for the registers of one program, shared by several: how many, and what each has.
+"""Cooperative rows: rows too long for one program's registers, divided among several programs.
 
 A group of programs loops over its rows together. Each program reads its part of a row, sums it up
 and publishes the sums. Some rows later it reads the part again, from the L2 cache, and finishes it
@@ -140,7 +140,7 @@ def _splits(problem: Problem) -> Iterator[CooperativeSplit]:
 
 
 def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
-    """How many groups may share the rows. All rows of a group begin at the same place of a vector.
+    """Numbers of groups of programs such that all rows of a group begin at the same vector offset.
 
     As many as run at once, and halves of that: fewer groups have fewer partial results. Of several
     numbers that leave a group with as many rows it is the smallest.
@@ -159,7 +159,7 @@ def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
 
 
 def alike(problem: Problem, align: int) -> int:
-    """How many rows it takes for one to begin at the same place of a vector again."""
+    """The period, in rows, after which rows begin at the same offset inside a vector again."""
     return align // gcd(align, problem.reduced)
 
 

@@ -1,4 +1,4 @@
-"""Integer arithmetic of tiles: powers of two, rounded quotients, divisors, warps."""
+"""Integer arithmetic of tiles: powers of two, rounded quotients, divisors, numbers of warps."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ half of the elements that a rule says."""
 
 
 def warps_for(elements: int, per_thread: int, most: int, least: int = 1) -> int:
-    """Warps of which each thread has about ``per_thread`` of the elements of a tile."""
+    """Warps for a tile, with about ``per_thread`` elements in each thread."""
     return max(least, min(most, elements // (TUNED_WARP_SIZE * per_thread)))

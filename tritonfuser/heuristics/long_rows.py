@@ -86,7 +86,7 @@ ACCUMULATOR_STEPS = (
     (2, LoopStep(4096, 32, rows=2)),
     (1, LoopStep(8192, 32)),
 )
-"""The same where a lane has several accumulators: a mean and a variance, a maximum and a sum. Two
+"""``STEPS`` where a lane has several accumulators: mean and variance, or maximum and sum. Two
 programs of 32 warps with long steps have no room for these. H200: softmax of 16384 x 20480 took 317
 us by (4096, 16), 425 by (8192, 32); of 2048 x 73728 202 and 171; a layer norm of 2048 x 73728 in
 float32 384 us by (16384, 32), 432 by (8192, 32). Threads of 32 warps with more than 32 registers
@@ -94,7 +94,7 @@ leave no room for a second program: a layer norm of 4954 x 18504 in float32 took
 registers, 206 with 32; of 3011 x 22040 171 and 144."""
 
 RANDOM_STEPS = ((1, LoopStep(4096, 16)),)
-"""The same where random numbers are drawn, which take registers. H200, layer norm of a dropout of
+"""``STEPS`` where random numbers are drawn, which take registers. H200, layer norm of a dropout of
 16384 x 36864: 1725 us by (4096, 16), 2154 by (4096, 32)."""
 
 LONGEST_RANDOM_STEP = LoopStep(8192, 32)

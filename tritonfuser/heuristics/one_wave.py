@@ -16,7 +16,7 @@ caches: sums of rows of 704 1.95 us by 4 warps, 1.63 by 8, 1.76 by 32; norms of 
 8, 2.21 by 16; of 4096 2.59 by 8, 2.18 by 16, 2.24 by 32; sums of 16384 6.56 by 16, 5.73 by 32."""
 
 HANDED_ON_LANES = 128
-"""The same for each reduction of a program of several warps: they hand on what they have through
+"""Lanes, as above, for each reduction across the warps of a program: they exchange results through
 shared memory, behind barriers; the lanes of one warp do so in registers. H200, cold caches: layer
 norms of rows of 52, 69 and 100 took 1.79, 1.44 and 1.73 us by one warp, 1.92, 1.57 and 1.86 by two;
 of 242 1.76 by one, 1.92 by four; softmax of 512 1.69 by two, 1.63 by four. Sums of rows of 4160 by
@@ -39,12 +39,12 @@ def run_at_once(device: DeviceProperties, programs: int, warps: int) -> bool:
 
 
 def evenness(device: DeviceProperties, programs: int) -> float:
-    """Programs over those that there were if all SMs had as many as those that have most."""
+    """Share of the slots of all waves that programs fill: 1 where every SM has as many."""
     return programs / (ceil_div(max(programs, 1), device.sm_count) * device.sm_count)
 
 
 def spread_items(device: DeviceProperties, elements: int, loads: bool = True) -> int:
-    """Elements of a thread that spread so many over the threads of the device, a power of two.
+    """Elements of a thread, a power of two, where ``elements`` are spread over the whole device.
 
     One, until all lanes have some that instructions are issued to at once. Up to four then: a
     vector of 32-bit elements takes no longer to load than one of them. More only where all threads
@@ -77,12 +77,12 @@ def spread_warps(
 
 
 def handed_on(warps: int, reductions: int) -> int:
-    """Lanes that so many reductions over all warps of a program take as long as."""
+    """The cost of exchanging results of reductions between warps, in elements of a lane."""
     return HANDED_ON_LANES * reductions if warps > 1 else 0
 
 
 def _lanes(elements: int, warps: int, reductions: int) -> float:
-    """Lanes that a program takes as long as which reduces so many elements."""
+    """The time of a program that reduces ``elements``, in elements of a lane."""
     return elements / warps + EXCHANGE_LANES * warps + handed_on(warps, reductions)
 
 

@@ -109,7 +109,7 @@ class Stream:
 
     @property
     def fresh_share(self) -> float:
-        """The same as a share of all its bytes."""
+        """``fetched_bytes`` as a share of ``total_bytes``."""
         return self.fetched_bytes / max(self.total_bytes, 1)
 
     def sizes(self) -> list[int]:
@@ -368,12 +368,12 @@ class Problem:
 
     @property
     def full_loads(self) -> list[Stream]:
-        """Those of them that are read."""
+        """The tensors over both axes that are read."""
         return [s for s in self.full_streams if not s.is_store]
 
     @property
     def full_stores(self) -> list[Stream]:
-        """Those of them that are written."""
+        """The tensors over both axes that are written."""
         return [s for s in self.full_streams if s.is_store]
 
     @property
@@ -385,7 +385,7 @@ class Problem:
 
     @property
     def large_loads(self) -> list[Stream]:
-        """Those of them that are read."""
+        """The large tensors that are read."""
         return [s for s in self.large_streams if not s.is_store]
 
     @property

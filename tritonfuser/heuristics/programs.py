@@ -1,5 +1,4 @@
-"""Programs of a kernel: whether they keep the device busy, what the last of them finish, and which
-segments they are divided among."""
+"""Numbers of programs: idle SMs, work of last programs, launches shared by segments."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def share_of_bandwidth(problem: Problem, programs: int) -> float:
 
 
 def are_few(problem: Problem, programs: int) -> bool:
-    """Whether SMs may idle while the last of so many programs end: they have less than four each.
+    """Whether there are fewer than four programs an SM, so that SMs idle while the last ones end.
 
     Programs are taken to be alike. They have then less to do, where they can.
     """
@@ -61,7 +60,7 @@ time."""
 
 
 def following_s(device: DeviceProperties) -> float:
-    """Seconds that one more kernel takes behind another, without its own time."""
+    """The cost of one more launch in a row, in seconds, without the time of the kernel itself."""
     return FOLLOWING_S if device.overlaps_launches else device.launch_s
 
 
@@ -168,8 +167,9 @@ us by two launches, 42.4 by six; of 256 rows 3.9 by one, 6.9 by three; softmax o
 4096 x 512 7.9 by one, 9.4 by two. All in bfloat16."""
 
 OTHER_WARPS_LOSS = 0.3
-"""The same where one has the warps of another. H200: the sums of rows of 4096 x 1024, a softmax of
-2048 x 768 and maxima of 1000 x 333 took 15.1 us by one launch, 14.5 by three."""
+"""``SHARED_LOSS`` where a segment runs with the number of warps of another. H200: the sums of rows
+of 4096 x 1024, a softmax of 2048 x 768 and maxima of 1000 x 333 took 15.1 us by one launch, 14.5
+by three."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

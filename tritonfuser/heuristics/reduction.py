@@ -50,8 +50,8 @@ STEP_BYTES = 8192
 """Bytes of a row in a step, of the widest tensor."""
 
 LONG_STEP_BYTES = 16384
-"""The same for long rows of one tensor. H200, sums of the rows of 16384 x 20480: 149 us by long
-steps, 155 by short ones. What is computed of several tensors took longer."""
+"""``STEP_BYTES`` of long rows where one tensor is read. H200, sums of the rows of 16384 x 20480:
+149 us by long steps, 155 by short ones. What is computed of several tensors took longer."""
 
 LONG_ROW_ELEMENTS = 16384
 """Elements of a row from which steps are long."""
@@ -168,7 +168,7 @@ def _row_tile(problem: Problem) -> tuple[int, int, int]:
 
 
 def _crossing_tile(problem: Problem) -> tuple[int, int, int]:
-    """The same where a tensor lies across the rows: both axes have runs of several sectors."""
+    """The tile where a tensor lies across the rows: both axes have runs of several sectors."""
     run = RUN_BYTES // min(s.item_bytes for s in problem.large_streams)
     block_x = min(next_power_of_2(column_facts(problem).run), run)
     block_r = min(next_power_of_2(problem.reduced), CROSSING_ELEMENTS // block_x)

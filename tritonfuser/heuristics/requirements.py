@@ -1,4 +1,4 @@
-"""What several schedulers require of a problem, and the reasons they give for refusing one."""
+"""Conditions that several schedulers put on a problem, with the reasons for a refusal."""
 
 from __future__ import annotations
 

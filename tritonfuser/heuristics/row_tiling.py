@@ -1,4 +1,4 @@
-"""How a row is cut into tiles: one block, and shorter tails behind it, all powers of two."""
+"""How a row is cut into tiles: one block and shorter tails, all powers of two."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ MAX_WEIGHT_LOADS = 8
 
 
 def max_tails(reductions: int) -> int:
-    """Most tails of a row that so many reductions run over."""
+    """The most tails a row may have with this number of reductions over it."""
     return max(1, min(MAX_TAILS, MAX_TAIL_REDUCTIONS // max(reductions, 1)))
 
 
 def tails_of(
     row: int, block: int, most: int = MAX_TAILS, step: int | None = None
 ) -> tuple[int, ...]:
-    """Tiles for what whole blocks leave of a row: ``12544, 8192 -> (4096, 256)``.
+    """Tiles for the rest of a row behind whole blocks: ``12544, 8192 -> (4096, 256)``.
 
     With ``step`` they are multiples of it, and the same for all rows of as many steps.
     """
@@ -160,7 +160,7 @@ def tile_row(
 def joined_tiles(
     problem: Problem, block: int, tails: tuple[int, ...], warps: int, block_x: int = 1
 ) -> tuple[int, tuple[int, ...]]:
-    """The same, or one tile in place of several, where all programs run at once and it is faster.
+    """One tile in place of a block with tails, where all programs run at once and it is faster.
 
     Each tail is a further reduction over all lanes: the warps hand on what they have once more.
     What reaches past the end of a row takes instructions, of which few programs have little.

@@ -1,4 +1,4 @@
-"""The table of schedulers in order of priority, and the questions segmenting asks of them all."""
+"""The table of schedulers in order of priority, and the queries that segmentation makes of them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ BY_NAME = {row.name: row for row in SCHEDULERS}
 
 
 def _candidates(problem: Problem) -> tuple[Scheduler, ...]:
-    """Those that are asked. Kernels around an op and rows reduced together have one each."""
+    """The schedulers to ask. Kernels around an op, and rows reduced together, have one each."""
     if problem.core is not None:
         return (BY_NAME[problem.core.scheduler],)
     return _OF_CO_REDUCED_ROWS if problem.co_reduced > 1 else SCHEDULERS
@@ -181,7 +181,7 @@ def kernel_times(problem: Problem, work: ElementWork, scheduler: str) -> TimeOf:
 
 
 def _no_time(params: HeuristicParams) -> None:
-    """That of what torch runs."""
+    """No predicted time: torch runs the op."""
 
 
 def kernel_seconds(

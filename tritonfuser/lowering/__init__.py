@@ -1,1 +1,1 @@
-"""A recorded fusion in, compiled kernels out: passes, fusing, tiles, kernel text, backends."""
+"""A recorded fusion -> compiled kernels: passes, fusing, tiles, kernel text, backends."""

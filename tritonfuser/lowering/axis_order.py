@@ -1,4 +1,4 @@
-"""In which order the axes of a kernel's rows are, by its params: programs and tiles run along them.
+"""The order of a kernel's row axes, by its params or by memory order, which grid and tiles follow.
 
 Params name axes by numbers (``Segment.numbered``). What they leave open is as the rules have it, so
 that params which say nothing, and those that were made where a dim had one position, have a meaning
@@ -30,7 +30,7 @@ def ordered(segment: Segment, params: HeuristicParams) -> Axes:
 
 
 def ordered_groups(segment: Segment, params: HeuristicParams) -> tuple[Axes, ...]:
-    """The same in groups: what programs lie along, then what each has as a whole, if any."""
+    """The axes of rows in groups: those of the grid, then those whole in each program, if any."""
     named = _named(segment, getattr(params, "axes", ()))
     return tuple(
         (*(a for a in group if a not in named), *(a for a in named if a in group))
@@ -62,7 +62,7 @@ def _tiles(segment: Segment, params: TransposeParams) -> dict[str, int]:
 
 
 def explicit(segment: Segment, params: _P) -> _P:
-    """The same params, which say what they left to the rules of the order of a segment's axes."""
+    """Params with the order of axes filled in where they left it to the rules."""
     if not hasattr(params, "axes"):
         return params
     number = {axis: place for place, axis in enumerate(segment.numbered) if axis is not None}

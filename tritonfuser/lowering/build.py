@@ -1,4 +1,4 @@
-"""What the rooms above use of ``backend`` and ``interpreter``: from a kernel's text to its launch.
+"""The interface of ``backend`` and ``interpreter`` to the rooms above: kernel text -> launch.
 
 ``load_module`` and ``interpret_kernel`` run it here, ``compile_kernel`` makes a binary for a GPU,
 ``CompiledKernel.launcher`` puts that on a device, ``report`` tells what the binary is like.

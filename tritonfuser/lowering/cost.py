@@ -1,4 +1,4 @@
-"""Segments in, their time by the cost model out."""
+"""The predicted time of segments, by the cost model of ``heuristics/cost``."""
 
 from __future__ import annotations
 

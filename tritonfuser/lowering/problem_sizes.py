@@ -1,4 +1,4 @@
-"""The sizes that vary among the facts of a segment."""
+"""The ``ShapeEnv`` of the sizes that vary among the facts of a segment."""
 
 from __future__ import annotations
 

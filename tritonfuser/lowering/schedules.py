@@ -1,4 +1,4 @@
-"""Segments in, the schedule that they are made of out."""
+"""The ``Schedule`` that a ``SegmentedFusion`` was made by."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ class Segment:
 
     @property
     def looped_axes(self) -> tuple[Axis, ...]:
-        """Those of ``parallel`` that a program loops over where it reduces over rows."""
+        """The axes of ``parallel`` that a program loops over where it reduces over rows."""
         return tuple(a for a in self.parallel if a not in self.batch_axes)
 
 

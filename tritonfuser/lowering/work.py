@@ -1,4 +1,4 @@
-"""What a segment, or a whole fusion, cannot do without: bytes, instructions, launches."""
+"""The least work of a segment, or of a whole fusion: bytes, instructions, launches."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def check_packed(call: Call, types: Sequence[Type] = ()) -> None:
 
 
 def _dtypes(call: Call, types: Sequence[Type]) -> list[DataType]:
-    """Those of a call's operands and of its results."""
+    """The dtypes of a call's operands and of its results."""
     given = [item for arg in call.args for item in (arg if isinstance(arg, tuple) else (arg,))]
     return [item.dtype for item in (*given, *types) if item is not None]
 

@@ -25,4 +25,4 @@ INTERNAL: tuple[Op, ...] = (
         torch.clone,
     ),
 )
-"""They are no members of ``fd.ops``."""
+"""Rows that only passes write: ``fd.ops`` does not have them."""

@@ -1,4 +1,4 @@
-"""Rules that rows share: dims and extents from arguments, types of results, changed calls."""
+"""Shape rules shared by rows: dims and extents from arguments, types of results."""
 
 from __future__ import annotations
 

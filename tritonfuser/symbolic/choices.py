@@ -1,4 +1,4 @@
-"""Choices by the sizes of one run: right at all sizes of a variant, but maybe not the fastest.
+"""Choices by the sizes of one run: correct at all sizes of a variant, maybe not the fastest.
 
 A guard says at which sizes a kernel is right. A choice says at which sizes it is the kernel that
 would be made there: it keeps the question with its facts, so that it can be asked again at other

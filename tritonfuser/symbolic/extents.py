@@ -1,4 +1,4 @@
-"""Extents that a definition does not know: sympy's expressions, until a run gives the numbers.
+"""Symbolic extents of a recorded definition (sympy), before a run gives the numbers.
 
 They say what is certain of shapes while ops are recorded, as that ``i0 + i0`` is ``2*i0``. At a run
 all extents are numbers, or a ``Size``. sympy is loaded when the first such extent is made: it takes

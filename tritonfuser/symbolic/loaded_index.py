@@ -13,9 +13,9 @@ class Outside(Enum):
     """What an index outside of its dim does, where nothing raises."""
 
     CLAMPED = "clamped"
-    """It is taken as the nearest index inside, so that no read leaves the tensor."""
+    """It is clamped to the nearest index of the dim, so that no read leaves the tensor."""
     WRAPPED = "wrapped"
-    """The same, but -1 is the last index first."""
+    """-1 is the last index; then it is clamped."""
     GUARDED = "guarded"
     """A guard keeps what is at it from being used."""
 

@@ -1,4 +1,4 @@
-"""Questions about numbers that may be sizes: what is known of them, and what is assumed.
+"""Questions about numbers that may be sizes: what is known (``is_known_*``) or assumed as a guard.
 
 ``is_known_*`` and the like record nothing: they are False where the answer is not the same for all
 sizes. ``assume_*`` answer for the sizes of this run where that is not known, and record the answer

@@ -1,4 +1,4 @@
-"""Symbols for the sizes that vary, their bounds, and the guards that a lowering relies on.
+"""``ShapeEnv``: symbols for sizes that vary, their bounds, and the guards of a lowering.
 
 One env belongs to one lowering. ``known_*`` tells what its bounds and guards prove of a polynomial
 over its symbols. ``assume_*`` decides the rest by the hints, and records the answer as a guard.

@@ -99,7 +99,7 @@ def bounds_text(env: ShapeEnv, names: Iterable[str], least: int, most: int) -> l
 
 
 def _product_bounds(env: ShapeEnv, known: set[str], least: int, most: int) -> list[str]:
-    """Those that guards give of products: ``["size0 * size1 >= 385", "size0 * size1 <= 448"]``."""
+    """Bounds of products, from guards: ``["size0 * size1 >= 385", "size0 * size1 <= 448"]``."""
     lows: dict[Monomial, int] = {}
     highs: dict[Monomial, int] = {}
     for guard in env.guards:

@@ -1,4 +1,4 @@
-"""Sizes that vary between runs: integers known by an expression, and by a hint for this run.
+"""``Size``: an integer that varies between runs: a polynomial over symbols, with a hint.
 
 A ``Size`` does arithmetic as an int does and gives Sizes. It is annotated as an int and is none.
 An operator that compares, and whatever makes a plain number of a Size (``int(n)``, ``range(n)``),
@@ -267,7 +267,7 @@ def integer(value: Any) -> int:
 
 
 def sizes_among(*values: int) -> list[Size]:
-    """Those of some numbers that are sizes."""
+    """The numbers among ``values`` that are sizes."""
     found: tuple[object, ...] = values
     return [value for value in found if type(value) is Size]
 

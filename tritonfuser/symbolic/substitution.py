@@ -1,4 +1,4 @@
-"""Objects with sizes in them, at some sizes: the same objects with plain numbers."""
+"""Objects that contain sizes -> the same objects with plain numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why inputs do not fit a definition: inputs that no fast path took in, an error out."""
+"""Why inputs do not fit a definition: an ``InputError`` for those that every guard refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class InputMismatch(InputError):
         return f"input {place}, {name},"
 
     def renamed(self, name: str) -> InputMismatch:
-        """The same error with another name of the input."""
+        """This error with ``name`` as the name of the input."""
         place = self.place
         message = self.message.replace(self.named(place, self.name), self.named(place, name))
         return InputMismatch(message, loc=self.loc, hint=self.hint, place=place, name=name)

@@ -1,4 +1,4 @@
-"""The one warning that no gradient flows through a run.
+"""Warns once that autograd does not record a run.
 
 It is asked for where a call is checked in full: a first one, and one that makes a guard. torch's
 guards refuse tensors that require grad where those that they were made for did not, so calls that

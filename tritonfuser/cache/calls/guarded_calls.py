@@ -1,4 +1,4 @@
-"""The fast path into a plan: a guard on the inputs and the run of the plan in one function.
+"""The fast path into a plan: guard and run in one generated function.
 
 A call whose inputs pass the guard makes no key and looks nothing up. ``FusionExecutorCache`` tries
 the guarded call of the plan that ran last; bound plans have no other path. A guard may refuse

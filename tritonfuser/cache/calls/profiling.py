@@ -1,4 +1,4 @@
-"""Timed runs for profilers: while there is a listener, every plan of the process runs with a clock.
+"""Timed runs for profilers: every plan of the process runs with a clock while one listens.
 
 Without listeners a call costs nothing more: adding the first one exchanges the ``run`` of all
 living plans and guarded calls, so a call has no flag to test.
@@ -56,7 +56,7 @@ class ProfiledCall(Protocol):
 
     @property
     def profiled(self) -> Any:
-        """The same call by way of ``plan.run``, which is timed."""
+        """``run`` while there is a listener: it calls ``plan.run``, which is timed."""
 
 
 Listener = Callable[[Timing], None]

@@ -1,4 +1,4 @@
-"""What the numbers of a key must be for a variant to take it, as one generated function."""
+"""The guards of an open variant on the numbers of a key, as one generated function."""
 
 from __future__ import annotations
 

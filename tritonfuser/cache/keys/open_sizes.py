@@ -1,4 +1,4 @@
-"""Which sizes vary between signatures: the numbers of a key, and a signature with symbols in it."""
+"""Which numbers of a key vary between signatures, and a signature with symbols for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compiled for a definition, and what made it necessary."""
+"""Records of compilations and their reasons (``fd.explain_recompiles``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At which sizes a variant has the schedule that would be chosen there, by asking heuristics."""
+"""Whether heuristics would choose the schedule of a variant at other sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors have memory that a kernel may read.
+"""Which tensors have memory that a kernel may read: subclasses, fake and meta tensors, modes.
 
 A fake or meta tensor is called abstract: it has a shape, strides and a dtype, and no memory.
 """

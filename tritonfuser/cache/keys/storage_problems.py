@@ -1,4 +1,4 @@
-"""What to say of tensors that kernels cannot read."""
+"""Errors for tensors whose memory kernels cannot read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wide the vectors of tensors are where sizes vary, and which sizes that depends on.
+"""Vector widths of inputs and outputs with open sizes, and the sizes that they depend on.
 
 A kernel loads 16 bytes at once where all rows of a tensor begin at multiples of 16 bytes. A kernel
 with open sizes can do so only if it counts on what the sizes are multiples of.

@@ -1,4 +1,4 @@
-"""Counters for the kernels of a stream, by which programs see that they are the last.
+"""Arrival counters of a stream, which kernels with last-program work use.
 
 A kernel finds its counters at zero and leaves them so, and kernels of one stream run one after
 another. So a stream has the same counters for all of them, and nothing is filled before a launch. A

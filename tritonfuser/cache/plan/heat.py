@@ -1,4 +1,4 @@
-"""``Heat``: how often a plan with open sizes still runs before somebody looks at it again."""
+"""``Heat``: the count of calls after which ``HotSizes`` looks at a size again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs as kernels read them: conjugation and negation resolved, numbers rounded."""
+"""Inputs prepared for kernels: conjugate and negative bits resolved, scalars rounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that the functions of a plan use by name."""
+"""Objects that the generated functions of a plan refer to by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a plan varies with the sizes: objects with sizes in them, and what they are at some.
+"""Objects of a plan that depend on sizes, and their values at given sizes.
 
 The text of a plan is the same at all sizes of a variant. Where a number varies it has a name
 there, ``size0`` or ``dims0``, whose value is put into the scope of the functions.

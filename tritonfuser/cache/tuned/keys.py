@@ -76,7 +76,7 @@ def versions() -> dict[str, str]:
 
 
 def _plain(value: object) -> object:
-    """The same text in every process: a set has no order of its own."""
+    """A value whose repr is the same in every process: a set has no order, so it is sorted."""
     return sorted(value) if isinstance(value, frozenset) else value
 
 

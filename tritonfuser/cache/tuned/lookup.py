@@ -1,4 +1,4 @@
-"""Whether a run uses a stored schedule."""
+"""The options of a run with its stored schedule, if there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of a run and the reference in, a row for each output out."""
+"""Compares the outputs of a run with the reference: one row for each output."""
 
 from __future__ import annotations
 

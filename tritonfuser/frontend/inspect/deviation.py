@@ -1,4 +1,4 @@
-"""Two tensors in, how far they are apart out: the worst element, in numbers and in ULPs."""
+"""How far two tensors differ: the worst element, in absolute numbers and in ULPs."""
 
 from __future__ import annotations
 

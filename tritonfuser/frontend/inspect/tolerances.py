@@ -57,7 +57,7 @@ class Tolerance:
     source: str
 
     def limit(self, expected: torch.Tensor) -> torch.Tensor:
-        """The same for each element."""
+        """``atol + rtol * abs(expected)`` for each element of ``expected``, in its shape."""
         size = magnitudes(expected).nan_to_num(nan=0.0, posinf=0.0)
         return self.atol + self.rtol * size
 

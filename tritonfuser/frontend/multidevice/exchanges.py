@@ -1,4 +1,4 @@
-"""From one placement to another by communication: the hops that each device takes, in order."""
+"""Communication from one placement to another: the collective steps, in order."""
 
 from __future__ import annotations
 

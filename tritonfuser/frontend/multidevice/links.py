@@ -1,4 +1,4 @@
-"""Which dims of an op's tensors run together: a concrete node in, ``Links`` out.
+"""Which dims of an op's tensors run together (``Links``), for each lowering form.
 
 What an op does to a part of its operands is then a part of what it does to all of them.
 """

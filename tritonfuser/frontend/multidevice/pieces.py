@@ -1,4 +1,4 @@
-"""``Piece``: a factor of a dim. Pieces of one name are cut alike."""
+"""``Piece``: a factor of a dim. Pieces of one name are cut in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the parts of operands have to be for an op to run on parts: links in, placements out."""
+"""Where parts of operands must be for an op to run on parts, and where its results are then."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Placement:
 
     @property
     def settled(self) -> Placement:
-        """The same with partial results made one."""
+        """This placement with partial results summed up."""
         return replace(self, partial=())
 
     def local(self, mesh: DeviceMesh, sizes: Sequence[int]) -> tuple[int, ...]:

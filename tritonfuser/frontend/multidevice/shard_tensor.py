@@ -1,4 +1,4 @@
-"""``shard_tensor``: a whole tensor in, the part of it that this device has out."""
+"""``shard_tensor``: the part of a whole tensor that this device has."""
 
 from __future__ import annotations
 

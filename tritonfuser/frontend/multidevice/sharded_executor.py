@@ -1,4 +1,4 @@
-"""Runs a definition over a mesh: this device's parts of inputs in, its parts of outputs out."""
+"""Runs a definition over a mesh: this device's parts of inputs -> its parts of outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which factors of the dims of a view's operands and result run together: read off its index maps.
+"""Which factors of the dims of a view run together, read off its index map.
 
 An operand is read at an index that is a function of the result's. Where a dim of that index is a
 sum of digits of the result's axes, as the rows of a reshape are, each digit is a factor of the dim

@@ -188,7 +188,7 @@ class LegacyFusionDefinition(FusionDefinition):
         return "\n".join(source.text for source in sources if source is not None)
 
     def cuda_code_for(self, inputs: Inputs, intrinsic_code: bool = False, **options: Any) -> str:
-        """The same of a run with inputs like these; ``options`` are not read either."""
+        """``last_cuda_code`` for a run with inputs like these; ``options`` are not read."""
         return "\n".join(source.text for source in self.kernels(inputs))
 
     def last_scheduled_fusion_ir(self, tensor_transforms: bool = False, **options: Any) -> str:
@@ -209,7 +209,7 @@ class LegacyFusionDefinition(FusionDefinition):
     def scheduled_fusion_ir_for(
         self, inputs: Inputs, tensor_transforms: bool = False, **options: Any
     ) -> str:
-        """The same of a run with inputs like these; ``options`` are not read either."""
+        """``last_scheduled_fusion_ir`` for a run with these inputs; ``options`` are not read."""
         return str(self.segments(inputs))
 
     def getValTolerances(self, inputs: Inputs) -> Any:

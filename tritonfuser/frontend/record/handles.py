@@ -1,4 +1,4 @@
-"""What a program holds of a definition: handles of its values, and of the ops that make them."""
+"""Handles of values (``Val``, ``TensorView``) and of the ops that make them (``OpExpr``)."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TensorView(Val):
         return found
 
     def get_root_domain(self) -> list[Any]:
-        """The same as the logical domain: there is none before it."""
+        """The logical domain: a tensor has no domain before it."""
         return self.get_logical_domain()
 
     def get_loop_domain(self) -> list[Any]:

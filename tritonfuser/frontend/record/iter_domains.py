@@ -167,7 +167,7 @@ class IterDomain(Statement, Unpicklable):
         return found
 
     def as_partial(self, reduced: bool) -> IterDomain:
-        """The same loop of a tensor of partial results, which reduces it or keeps it."""
+        """This loop in a tensor of partial results, which reduces it or keeps it."""
         return IterDomain(self.home, self._place, "r" if reduced else "i", self._span)
 
     def swizzle(self) -> None:

@@ -1,4 +1,4 @@
-"""Arguments of ``define_tensor``, checked as nvFuser does, in; a ``TensorType`` out."""
+"""Arguments of ``define_tensor``, checked as nvFuser does -> ``TensorType``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``fd.ops.NAME`` looks like: a row of the op table -> its signature and its docstring."""
+"""The Python signature and docstring of ``fd.ops.NAME``, from its row of the op table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A definition being recorded: inputs, ops and outputs as the user calls them -> ``ir.Fusion``."""
+"""A definition being recorded: inputs, ops and outputs -> ``ir.Fusion``."""
 
 from __future__ import annotations
 

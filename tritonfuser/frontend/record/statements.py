@@ -1,4 +1,4 @@
-"""What all that a program holds of a definition has in common: the recording it belongs to."""
+"""The base classes of handles: each belongs to one recording."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Statement:
         return self._home
 
     def str(self) -> Text:
-        """The same as ``str(statement)``."""
+        """``str(statement)``."""
         return repr(self)
 
 

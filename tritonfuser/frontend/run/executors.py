@@ -99,7 +99,7 @@ class FusionExecutorCache:
         return str(self.core.segments(flatten_inputs(inputs)))
 
     def get_most_recent_scheduled_ir(self, tensor_transforms: bool = False) -> str:
-        """The same for what ran last."""
+        """``get_scheduled_ir`` for the inputs of the last run."""
         plan = self.core.newest()
         if plan is None:
             raise InputError("get_most_recent_scheduled_ir: nothing was executed yet")

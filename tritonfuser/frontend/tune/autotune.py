@@ -1,4 +1,4 @@
-"""One tuning: the heuristics' schedule, a search from there on, a report."""
+"""One tuning run: the heuristics' schedule, a search from it, a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to try next: schedules near the best so far, and random ones."""
+"""Proposes schedules to try: neighbours of the best so far, and random ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that runs candidates: a fault or a hang of one costs this process alone."""
+"""The worker process that runs candidates: a fault or a hang ends this process alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurer: times candidates in another process, which is started again after a fault."""
+"""The measurer: times candidates in a worker process, and restarts it after a fault."""
 
 from __future__ import annotations
 

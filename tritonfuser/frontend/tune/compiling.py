@@ -68,7 +68,7 @@ class Compiler:
             return f"{type(error).__name__}: {error}"
 
     def prepared(self, schedule: Schedule) -> Prepared:
-        """The same, or an error.
+        """The schedule with its kernels compiled.
 
         Raises
         ------

@@ -82,7 +82,7 @@ class Judge:
         return ""
 
     def _compared(self, outputs: Sequence[torch.Tensor]) -> str:
-        """The same by the outputs of the trusted plan."""
+        """The first output that is farther from that of the trusted plan than its tolerance."""
         reference, _ = self._run(self._trusted)
         longest = max((x.numel() for x in self._inputs if isinstance(x, torch.Tensor)), default=1)
         shown = [out.value.dtype for out in self._fusion.outputs if not out.hidden]

@@ -1,4 +1,4 @@
-"""Schedules in, their times by the cost model out: what is tried first, and all without a GPU."""
+"""Ranks schedules by the cost model: what is tried first, or everything without a GPU."""
 
 from __future__ import annotations
 

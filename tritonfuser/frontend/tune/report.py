@@ -219,7 +219,7 @@ def difference(schedule: Schedule, base: Schedule) -> str:
 
 
 def differences(schedule: Schedule, base: Schedule) -> list[str]:
-    """The same, a text for each field."""
+    """The fields of a trial as texts."""
     found = _differences("", base.to_dict(), schedule.to_dict())
     return [f"{name} {was} -> {now}" for name, was, now in found]
 

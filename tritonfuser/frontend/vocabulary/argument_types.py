@@ -1,4 +1,4 @@
-"""Arguments of public functions that are of the wrong type: one error for all."""
+"""The error for arguments of a wrong type, shared by all public functions."""
 
 from __future__ import annotations
 

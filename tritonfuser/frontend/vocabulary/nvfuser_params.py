@@ -208,7 +208,7 @@ class Editable(HeuristicParams):
 
 
 def editable(params: HeuristicParams) -> HeuristicParams:
-    """The same params, as a value of its own whose fields can be set."""
+    """A copy of params whose fields can be set."""
     values = {row.name: getattr(params, row.name) for row in fields(params)}
     made: HeuristicParams = _EDITABLE[params.scheduler](**values)
     return made

@@ -1,4 +1,4 @@
-"""Names of nvFuser's that have no meaning here: they exist, and say so when they are used."""
+"""Names of nvFuser without a meaning here: using one raises ``UnavailableError``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rows that lie across memory: tiles of columns, in how many parts columns are, pipeline stages."""
+"""Reductions over columns: tiles, numbers of parts, pipeline stages."""

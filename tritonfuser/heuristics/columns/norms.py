@@ -1,4 +1,4 @@
-"""Columns that are read again: the tiles of the ``outer_persistent`` scheduler.
+"""Tiles of the ``outer_persistent`` scheduler: columns that are reduced and read again.
 
 Columns that fit stay in registers. Others are read by a loop for each pass.
 """

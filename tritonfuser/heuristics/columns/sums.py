@@ -1,4 +1,4 @@
-"""Columns that are read once: the tiles of the ``reduction`` scheduler across memory.
+"""Tiles of the ``reduction`` scheduler across memory: columns that are read once.
 
 ``RULES`` are tried in order, and the first that applies gives the tile. ``parts_of_columns`` says
 into how many parts columns are split, so that the programs fill the device.

@@ -1,4 +1,4 @@
-"""What tiles of columns depend on: bytes of an element, cache lines, where rows begin.
+"""Facts that tiles of columns depend on: element sizes, cache lines, alignment of rows.
 
 Rows lie across memory here: axis x runs over columns, which are contiguous, and axis r runs over
 the rows that are reduced. A tile should have whole cache lines of each row. A step should have
@@ -91,7 +91,7 @@ class ColumnFacts:
         return warps_for(elements, self.per_thread(size), most=32)
 
     def spread(self, problem: Problem, tile: ColumnTile) -> ColumnTile:
-        """The same tile with more warps, where all programs run at once."""
+        """The tile with more warps, where all programs run at once."""
         programs = ceil_div(problem.parallel, tile.block_x)
         elements = tile.block_x * min(tile.block_r, problem.reduced)
         warps = spread_warps(problem.device, programs, elements, problem.accumulators)

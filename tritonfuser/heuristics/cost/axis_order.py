@@ -1,4 +1,4 @@
-"""Facts of a kernel and its params in, the facts with its axes in the order of the params out.
+"""The facts of a kernel with its axes in the order that its params give.
 
 Which axis neighbours lie along says how many sectors a tile touches of each tensor, and which
 programs are near to one another, of the sectors that are fetched in vain how many are still in the
@@ -20,7 +20,7 @@ Numbers = tuple[int, ...]
 
 
 def in_order(problem: Problem, params: HeuristicParams) -> Problem:
-    """The same facts; those of the problem itself where params leave the order to the rules."""
+    """Facts with the axes in the order of the params, where these name one."""
     axes, across = getattr(params, "axes", ()), getattr(params, "across", ())
     if not problem.order or not (axes or across):
         return problem

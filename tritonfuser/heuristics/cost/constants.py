@@ -1,4 +1,4 @@
-"""The constants of the cost model that no data sheet has, as fitted to measured kernels.
+"""The fitted constants of the cost model: what no data sheet says of compiler and machine.
 
 They are fitted to 6,500 schedules of 147 random problems on an H200
 (``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
@@ -162,7 +162,7 @@ H200_CONSTANTS = Constants()
 
 
 def constants_of(device: DeviceProperties) -> Constants:
-    """Those of a device: launches and latencies differ from the H200's as the device's own do."""
+    """The constants of a device: those of the H200, with launch time and latencies scaled."""
     return _scaled(device.launch_s / LAUNCH_S, device.memory_latency_s / MEMORY_LATENCY_S)
 
 

@@ -1,4 +1,4 @@
-"""Facts and params of a kernel in, what it counts out: programs, steps, bytes, instructions.
+"""``Counting``: what a kernel of given params counts: programs, steps, bytes, instructions.
 
 Everything here is arithmetic on facts: nothing is fitted.
 """
@@ -124,7 +124,7 @@ class Counting:
         )
 
     def _tile(self, params: KernelParams) -> KernelTile:
-        """That of params, which are asked about several times in turn."""
+        """The tile of params; the last one is kept, since several counts ask for it in turn."""
         if self._last is None or self._last[0] is not params:
             self._last = params, tile_of(self._problem, params)
         return self._last[1]
@@ -134,12 +134,12 @@ class Counting:
         return bool(self._problem.axes) and isinstance(params, PointwiseParams | TransposeParams)
 
     def _instructions(self, tile: KernelTile) -> float:
-        """Of an element in all passes."""
+        """Instructions of an element in all passes."""
         work = self._work
         return work.before * tile.passes + work.reducing + work.after
 
     def _kept_tensors(self, tile: KernelTile) -> float:
-        """Those whose elements stay in registers until their row is reduced."""
+        """Tensors whose elements stay in registers until their row is reduced."""
         kept = tile.keeps_rows and self._problem.dependent_outputs
         return self._full_loads if kept else 0.0
 
@@ -195,7 +195,7 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
 
 
 def register_limit(device: DeviceProperties, params: KernelParams) -> int:
-    """A program has to fit on a multiprocessor; registers are given to threads by eights."""
+    """Registers of a thread at most: a program has to fit on a multiprocessor."""
     from_program = registers_left(device, params.num_warps * device.warp_size)
     return min(max(from_program, 16), params.max_registers or MAX_REGISTERS_PER_THREAD)
 

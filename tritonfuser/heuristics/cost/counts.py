@@ -1,4 +1,4 @@
-"""What the kernel of a problem counts: programs, steps, bytes, instructions, registers.
+"""``Counts``: the input of the cost model, all that ``counting.py`` counts of a kernel.
 
 A ``Number`` is a float, or an array with an entry for each of many kernels, for a fit.
 """

@@ -1,4 +1,4 @@
-"""Loads and stores of a flat kernel's tile: sectors, lines and what is fetched in vain.
+"""Memory traffic of a flat kernel's tile: sectors, cache lines, sectors fetched more than once.
 
 The tile has one side, or two. The threads of each load are neighbours along the side that the
 tensor is contiguous along, or nearest, with as many neighbours to a thread as the widest such load
@@ -111,7 +111,7 @@ class FlatStreams:
         self._warps: dict[tuple[object, ...], tuple[float, float]] = {}
 
     def traffic(self, params: KernelParams, programs: int, threads: int) -> FlatTraffic:
-        """Those of a program."""
+        """Loads and stores of a program under params."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         y_first = getattr(params, "first", "") == "y"
         key = (sides, y_first, programs)
@@ -217,7 +217,7 @@ class FlatStreams:
 
 @lru_cache(maxsize=64)
 def flat_streams(problem: Problem) -> FlatStreams:
-    """Those of a problem: rules, sides of tiles and the choice ask of the same tiles in turn."""
+    """The ``FlatStreams`` of a problem, cached: several rules ask about the same tiles in turn."""
     return FlatStreams(problem)
 
 

@@ -1,4 +1,4 @@
-"""The seconds of a kernel over the elements of its loop nest: of all without a core."""
+"""``Times``: the predicted time of any params for one problem (matrix products excepted)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Times:
         return float(wanted_registers(self._counting(params).held(params), self._constants))
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
-        """The same with all loads of a step begun at once: see ``LoadedAtOnce``."""
+        """Registers of a thread if all loads of a step are issued first: see ``LoadedAtOnce``."""
         return self._counting(params).most_registers(params, wanted)
 
     def _counting(self, params: KernelParams) -> Counting:
-        """That of the order in which the axes are."""
+        """The counts of the problem with its axes in the order of the params."""
         order = getattr(params, "axes", ()), getattr(params, "across", ())
         if order not in self._orders:
             self._orders[order] = Counting(in_order(self._problem, params), self._work)

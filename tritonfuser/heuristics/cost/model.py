@@ -1,4 +1,4 @@
-"""Counts of a kernel in, its seconds out, resource by resource.
+"""The cost model: counts of a kernel -> seconds, resource by resource.
 
 The resources of a device work at the same time: memory, the paths from the L2 cache to the
 multiprocessors, the L1 caches, the issue of instructions, the pipe of special functions, the start
@@ -30,7 +30,7 @@ MAX_UNROLLED = 4.0
 """Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
 
 FILLED = 0.9
-"""Share of the registers that there are, from which on they may not suffice."""
+"""Share of the register limit from which on a kernel counts as one that may spill."""
 
 _H200_L2_BYTES = 60 << 20
 
@@ -66,12 +66,12 @@ class KernelTime:
 
     @property
     def may_spill(self) -> bool:
-        """Whether its registers may not suffice: their number is an estimate."""
+        """Whether it may spill registers: their number is an estimate."""
         return may_exceed(self.registers, self.register_limit)
 
 
 def may_exceed(registers: Number, limit: Number) -> bool:
-    """Whether so many registers, which are an estimate, may be more than there are."""
+    """Whether an estimated number of registers may exceed the limit."""
     return bool(registers > FILLED * limit)
 
 
@@ -81,7 +81,7 @@ def busy_seconds(resources: dict[str, Number]) -> Number:
 
 
 def wanted_registers(n: Counts | Held, c: Constants, m: Numbers = PLAIN) -> Number:
-    """Registers that a thread would use if there were enough."""
+    """Registers of a thread as the compiler would use them without a limit."""
     element = (
         c.registers_element
         + c.registers_flat * n.is_flat
@@ -102,7 +102,7 @@ def wanted_registers(n: Counts | Held, c: Constants, m: Numbers = PLAIN) -> Numb
 
 
 def resident_programs(n: Counts, registers: Number, device: DeviceProperties, m: Numbers) -> Number:
-    """Programs that a multiprocessor has at a time: threads, registers and shared memory allow."""
+    """Resident programs of a multiprocessor, by threads, registers and shared memory."""
     given = m.minimum(m.maximum(m.ceil(registers / 8) * 8, 24.0), n.register_limit)
     by_threads = device.max_threads_per_sm / n.threads
     by_registers = device.registers_per_sm / (given * n.threads)

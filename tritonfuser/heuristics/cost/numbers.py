@@ -1,4 +1,4 @@
-"""The functions that the model needs of numbers: of floats here, of arrays where it is fitted."""
+"""The arithmetic of the cost model over floats; fitting passes the same over arrays."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Registers that threads may have, and that a kernel may take at most: all loads of a step begun
-before the first is used."""
+"""Register limits and allocation, and registers if all loads of a step are issued first."""
 
 from __future__ import annotations
 
@@ -19,22 +18,22 @@ ADDRESS_WORDS = 2
 """Registers of an address."""
 
 REGISTERS_GIVEN = 8
-"""Registers are given to threads by so many."""
+"""The granularity of register allocation, in registers a thread."""
 
 
 def registers_given(wanted: float) -> int:
-    """Registers that a thread is given which wants so many."""
+    """Registers allocated to a thread that needs ``wanted``: a multiple of ``REGISTERS_GIVEN``."""
     return ceil_div(ceil(wanted), REGISTERS_GIVEN) * REGISTERS_GIVEN
 
 
 def registers_left(device: DeviceProperties, threads: int) -> int:
-    """Registers of a thread at most, where a multiprocessor has so many threads."""
+    """The most registers of a thread with which ``threads`` fit on a multiprocessor."""
     fitting = device.registers_per_sm // max(threads, 1)
     return min(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
 
 
 class LoadedAtOnce:
-    """Registers of a thread if the compiler begins all loads of a step at once, by params.
+    """Registers of a thread if the compiler issues all loads of a step before their first use.
 
     What is loaded takes a register for each 32-bit word, and one for each element that is narrower.
     Where the offset of a tensor is no linear function of both positions, as of one that is
@@ -66,6 +65,6 @@ class LoadedAtOnce:
 
 
 def most_registers(problem: Problem, params: KernelParams, wanted: float) -> float:
-    """Those of one kernel: see ``LoadedAtOnce``."""
+    """Registers of a thread of one kernel if all loads of a step are issued first."""
     threads = params.num_warps * problem.device.warp_size
     return LoadedAtOnce(problem).most(tile_of(problem, params), threads, wanted)

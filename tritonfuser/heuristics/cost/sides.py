@@ -1,4 +1,4 @@
-"""A tensor of a flat kernel in, the axes that the second side of a tile may run along out."""
+"""The axes that the second side of a flat kernel's tile may run along."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Streams:
         self._tiles: dict[tuple[object, ...], _TileTraffic] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
-        """Those of a step."""
+        """Loads and stores of a step under params."""
         at_once = self._of_tile(params, tile)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = accesses = addresses = 0.0
@@ -215,7 +215,7 @@ def _run(problem: Problem, params: KernelParams, tile: KernelTile, stream: Strea
 
 
 def _widest(stream: Stream, run: _Run, align: int) -> int:
-    """Elements of one load or store of a thread that has as many of them as it likes."""
+    """Elements of the widest load or store of a thread that the layout allows."""
     item = stream.item_bytes
     aligned = gcd(run.stride, VECTOR_BYTES) if run.stride else VECTOR_BYTES
     if align > 1 and stream.along_r:

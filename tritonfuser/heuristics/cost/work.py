@@ -1,4 +1,4 @@
-"""What a kernel computes: instructions of its nodes, by how many elements these have."""
+"""The instructions of a kernel, by the number of elements that its nodes compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many programs loop over the rows, and what each has in a step.
+"""How many programs loop over the rows, and the elements of a step of the loop.
 
 The lanes of a program lie along one row, each with the elements of a vector or more, so that a
 thread has the same columns of every row and carries one number for each of them. Steps of several

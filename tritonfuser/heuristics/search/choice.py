@@ -1,4 +1,4 @@
-"""The params of a kernel: what the rules propose, or what the cost model finds much faster.
+"""Chooses the params of a kernel: by the rules, or by the cost model where that is much faster.
 
 The rules were measured on what they are for, and near to their choices the model is rougher than
 they are. Elsewhere they may be far off, and there the model sees it: it is asked where it predicts
@@ -31,8 +31,8 @@ at most. Half of 125 random definitions took 0.7 to 1.3 times what is predicted 
 predictions for params of one kernel err alike."""
 
 GAIN_OF_SUMS = 0.9
-"""The same of reductions whose results alone leave the kernel, which the model knows better than
-the rules do: rows are read once, and nothing is kept.
+"""``GAIN`` of reductions that store nothing but their results. The model predicts these better than
+the rules do: rows are read once, and nothing is kept in registers.
 
 H200, 1,994 measured schedules of 44 random problems: over rows, the fastest by the model took 1.03
 times the time of the fastest (median; 1.12 at the ninth decile, 1.20 at most), those by the rules
@@ -95,8 +95,9 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork)
 
 
 def _is_rough(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
-    """Whether params are limited by what the model knows least. That multiprocessors without a
-    program idle, which makes the others' instructions the limit, it knows."""
+    """Whether params are limited by a resource of ``ROUGH``, with all multiprocessors busy.
+
+    Where some idle, the instructions of the others are the limit for a reason the model knows."""
     return time.limit in ROUGH and not leaves_idle(problem, programs_of(problem, params))
 
 
@@ -120,8 +121,10 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
 
 
 def _can_vary(problem: Problem, params: KernelParams) -> bool:
-    """Whether fields can be changed one by one. Those of some schedulers hang together, as do those
-    of rows that several programs share, or that one program has to have together."""
+    """Whether fields can be changed independently.
+
+    Not for schedulers whose fields depend on one another, for rows that programs share, and for
+    rows that one program must hold together."""
     apart = problem.co_reduced == 1 and getattr(params, "parts", 1) == 1
     return apart and BY_NAME[params.scheduler].fields_apart
 
@@ -166,8 +169,7 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
 def _first(
     kernels: Kernels, params: Iterator[HeuristicParams], found: dict[HeuristicParams, KernelTime]
 ) -> HeuristicParams | None:
-    """The params that are predicted to be fastest, the first of several that are alike. Their times
-    are kept."""
+    """The params with the least predicted time; times are added to ``found``."""
     best: HeuristicParams | None = None
     for each in params:
         time = _time(kernels, each)
@@ -178,7 +180,7 @@ def _first(
 
 
 def _distance(params: HeuristicParams, rules: KernelParams) -> float:
-    """By how many doublings of sizes and warps, and other changes, params are off the rules'."""
+    """The distance to the rules' params: doublings of sizes and warps, other changed fields."""
     found = 0.0
     for field in fields(params):
         one, other = getattr(params, field.name), getattr(rules, field.name)
@@ -223,7 +225,7 @@ def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
 
 
 def _of_few_warps(alternative: Alternative) -> Alternative:
-    """The same with as many warps as registers are estimated for."""
+    """The alternative without numbers of warps for which registers are not estimated."""
     choices = tuple(
         replace(c, values=tuple(v for v in c.values if not are_many_warps(*v)))
         if c.fields == ("num_warps",)

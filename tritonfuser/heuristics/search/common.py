@@ -1,4 +1,4 @@
-"""What all search spaces have in common: powers of two, warps, tiles that fit threads."""
+"""Parts shared by all search spaces: powers of two, numbers of warps, tiles that fit threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit on the registers of loops that wait for their loads, so that these are begun together.
+"""``max_registers`` for loops that wait for loads, so that all loads of a step are issued first.
 
 Where nobody says how many registers a thread may have, ptxas takes few enough that all threads of a
 multiprocessor have room, 32 at 2048 threads, and where a step needs more it begins one load after
@@ -24,14 +24,14 @@ from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
 
 MOST_OFF = 1.5
-"""Factor by which registers may be more than the model says that a thread wants."""
+"""A limit that lets fewer programs be resident leaves this many times the predicted registers."""
 
 ENOUGH = 1.25
-"""The same as most of the loads need."""
+"""A limit is set where it leaves at least this many times the predicted registers."""
 
 LEAST_OFF = 1.1
-"""The same where the programs that a multiprocessor has anyhow leave no more, and one tensor is
-read: with fewer registers than that the compiler may spill."""
+"""``ENOUGH`` where one tensor is read and the resident programs leave no more registers: with fewer
+than that the compiler may spill."""
 
 BUSY = ("instructions", "special functions")
 """Resources that need warps more than loads on their way: with more registers there are fewer."""
@@ -87,7 +87,7 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
 def _carried_by_moments(
     problem: Problem, work: ElementWork, tile: KernelTile, threads: int
 ) -> float:
-    """Registers that the model does not count."""
+    """Registers for running means and variances, which the cost model does not count."""
     elements = max(tile.x * tile.r / threads, 1.0)
     each = constants_of(problem.device).registers_accumulator * elements
     return MOMENTS * max(work.reductions - work.carried, 0) * each

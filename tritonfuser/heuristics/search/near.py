@@ -1,4 +1,4 @@
-"""Params one step from others in a search space."""
+"""Neighbours of params in a search space: one field changed by one step."""
 
 from __future__ import annotations
 

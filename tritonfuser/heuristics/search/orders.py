@@ -1,4 +1,4 @@
-"""The orders of a kernel's axes that could be tried, beside that of the rules."""
+"""Search over the order of a kernel's axes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_orders(problem: Problem, alternatives: Iterable[Alternative]) -> tuple[
 
 
 def _orders(problem: Problem) -> Iterator[tuple[int, ...]]:
-    """That of the rules with one axis at another place of its group."""
+    """Orders that differ from that of the rules by one axis moved inside its group."""
     own = tuple(number for group in problem.order for number in group)
     start = 0
     for group in problem.order:

@@ -1,4 +1,4 @@
-"""What could be tried in the place of a schedule: params of its kernels, parts of its splits."""
+"""The search space of a whole schedule: params of its kernels, parts of its split reductions."""
 
 from __future__ import annotations
 

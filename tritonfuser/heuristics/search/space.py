@@ -1,4 +1,4 @@
-"""A search space: fields, their legal values, and conditions between them, as plain data."""
+"""Search spaces as plain data: fields, legal values, conditions between fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More warps for a tile whose loads may take more registers than threads have."""
+"""More warps for a tile whose loads might otherwise spill registers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAME = 1.001
 
 
 class Kernels:
-    """The kernels of a problem: their times, and whether registers suffice.
+    """The kernels of a problem: predicted times, and whether they may spill.
 
     Times are found once for each params.
     """
@@ -43,13 +43,13 @@ class Kernels:
         return self._found[params]
 
     def may_run_out(self, params: KernelParams, time: KernelTime) -> bool:
-        """Whether the registers may not suffice, by what most kernels of such params take or with
-        all loads of a step begun at once."""
+        """Whether a kernel may spill, by its predicted registers or with all loads of a step issued
+        first."""
         most = self._times.most_registers(params, time.registers)
         return time.may_spill or may_exceed(most, time.register_limit)
 
     def must_run_out(self, params: KernelParams) -> bool:
-        """Whether ``may_run_out`` is true of any time: what a thread holds is enough to say so."""
+        """Whether ``may_run_out`` holds whatever the time: by the least registers of a thread."""
         most = self._times.most_registers(params, self._times.least_registers(params))
         return may_exceed(most, register_limit(self.problem.device, params))
 
@@ -59,7 +59,7 @@ class Kernels:
 
 
 def are_many_warps(warps: int) -> bool:
-    """Whether they are more than registers of a thread are estimated for."""
+    """Whether this is more than ``MOST_WARPS``, for which registers are estimated."""
     return warps > MOST_WARPS
 
 
@@ -92,7 +92,7 @@ def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 
 
 def _with_more_warps(problem: Problem, params: KernelParams) -> KernelParams | None:
-    """The same with the next number of warps that is legal and has more registers for the tile."""
+    """Params with the next legal number of warps that leaves the tile more registers."""
     near = params_near(SPACES[params.scheduler](problem), params, ("num_warps",))
     wider = (p for p in near if isinstance(p, KernelParams) and p.num_warps > params.num_warps)
     return next((p for p in wider if _has_more_room(problem, p, params)), None)
@@ -110,5 +110,5 @@ def _has_more_room(problem: Problem, params: KernelParams, than: KernelParams) -
 
 
 def _registers(device: DeviceProperties, params: KernelParams) -> int:
-    """Those of a program, in eights for each lane of a warp: they are given out by eights."""
+    """Registers of a program, in units of 8 a lane, in which they are allocated."""
     return params.num_warps * ceil_div(register_limit(device, params), 8)

@@ -1,4 +1,4 @@
-"""Minimal memory traffic of a segment: bytes if each element is loaded or stored once."""
+"""The least memory traffic of a segment, in bytes: each element is moved once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many elements of each value are needed, from the results back."""
+"""How many elements of each value are computed, propagated back from the results."""
 
 from __future__ import annotations
 

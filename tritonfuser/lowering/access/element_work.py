@@ -1,4 +1,4 @@
-"""The nodes of a kernel in, what it computes for an element out."""
+"""The instructions of a kernel's nodes for each element of its loop nest."""
 
 from __future__ import annotations
 

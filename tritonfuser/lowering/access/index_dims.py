@@ -1,4 +1,4 @@
-"""The dims that values read at run time are indices of."""
+"""Which dim each index tensor indexes, so that its values can be bounded or asserted."""
 
 from __future__ import annotations
 

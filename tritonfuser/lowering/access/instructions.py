@@ -1,4 +1,4 @@
-"""The instructions that no kernel can do without for one element of a node.
+"""The least instructions for one element of a node, by op and dtype.
 
 Counted off the expressions of the op table: an operator is one instruction, a function what
 ``_FUNCTIONS`` says. Those figures are counted off the PTX of sm_90 for float32, where every element
@@ -153,7 +153,7 @@ def _of_operator(operator: ast.operator, dtype: DataType) -> Instructions:
 
 
 def _in_dtype(found: Instructions, dtype: DataType) -> Instructions:
-    """Those of float32 as those of a dtype: float64 has one pipe for all of it."""
+    """Instruction counts of float32 as those of ``dtype``: float64 has one pipe for all of them."""
     if dtype is not DataType.Double:
         return found
     return Instructions(fp64=found.fp32 + found.sfu, integer=found.integer, others=found.others)

@@ -1,4 +1,4 @@
-"""Loads and stores of neighbours in memory: of each position both elements of a pair.
+"""Loads and stores of interleaved pairs: both elements of each pair at every position.
 
 Boxes of interleaved values have one element of a pair each: a rotary embedding of pairs reads
 ``2 * x`` and ``2 * x + 1``, and stores both. Together they are a run.

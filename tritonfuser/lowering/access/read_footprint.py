@@ -191,7 +191,7 @@ class ReadFootprint:
     nodes: frozenset[Node]
 
     def needing(self, value: Value) -> ReadFootprint:
-        """The same, and a value that is not read but must be in memory before."""
+        """The footprint, with a value that must be in memory before although it is not read."""
         return replace(self, at_other_index=self.at_other_index | {value})
 
     @property

@@ -1,4 +1,4 @@
-"""A node that a kernel computes where it is read in, about how many instructions that takes out.
+"""An estimate of the instructions of a node that a kernel recomputes where it is read.
 
 ``instructions.py`` has the least that no code can do without, by kind, for bounds and the cost
 model. These are for decisions before there are kernels: what is loaded, and what computed again.

@@ -58,7 +58,7 @@ class Traffic:
 
     @cached_property
     def open_bytes(self) -> int:
-        """The same for all sizes."""
+        """Bytes of the elements accessed, as an expression of sizes that vary."""
         return self.item_bytes * prod(axis.extent for axis in self.axes)
 
     @cached_property

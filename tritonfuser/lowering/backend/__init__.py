@@ -1,1 +1,1 @@
-"""Kernel text to a compiled kernel and its launch."""
+"""Kernel text -> compiled kernel -> launch."""

@@ -1,4 +1,4 @@
-"""What the machine code of a kernel is like: registers, spills, and how wide it loads and stores.
+"""Registers, spills, and widths of loads and stores, read from the code of a compiled kernel.
 
 Works for any GPU on any machine, with the tools that Triton brings.
 """

@@ -1,4 +1,4 @@
-"""What launches kernels: C that Triton writes and has built, which can start before the kernel.
+"""Builds Triton's C launcher of a kernel, while the kernel itself is still being compiled.
 
 It depends on the kinds of a kernel's arguments alone, and takes as long as the kernel itself.
 """

@@ -1,4 +1,4 @@
-"""Kernel text to a live module, without a file: tracebacks and ``inspect`` find its lines."""
+"""Kernel text -> a live module without a file, with its lines for tracebacks and ``inspect``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a binary for an NVIDIA GPU spills, and a kernel with a limit on its registers."""
+"""Spilled bytes of a cubin, and the register limit that is stored in it."""
 
 from __future__ import annotations
 

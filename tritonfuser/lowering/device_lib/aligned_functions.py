@@ -1,4 +1,4 @@
-"""Where whole vectors of a row are, and what lies beside them: see ``alignment``.
+"""Positions of aligned tiles: the whole vectors of a row, and the elements beside them.
 
 The functions are reached through ``library``, as the other helpers are.
 """

@@ -1,4 +1,4 @@
-"""Functions by which the programs of one kernel publish results to one another.
+"""Communication between programs: arrival counters, and a workspace of published words.
 
 What programs wait for is published in a workspace, which is filled with a nan whose bits are all
 set: no arithmetic gives it. Any other word is a published float, so no flag and no memory fence is

@@ -1,4 +1,4 @@
-"""Division by a number that a kernel is given as a multiplication: GPUs do not divide integers.
+"""Integer division by a kernel argument, as a multiplication by its inverse and a shift.
 
 ``x // n`` is the upper word of ``x * inverse``, shifted to the right, where ``inverse`` is a power
 of two over ``n``, rounded up. The host computes it once for a size. A compiler does the same for a

@@ -1,4 +1,4 @@
-"""Functions of floats by the two approximations that a GPU has in hardware, exp2 and 1 / x.
+"""Float functions built on the approximate exp2 and reciprocal of the hardware.
 
 Instructions as they are, numbers below 1.2e-38 taken and given as 0. To keep those takes three
 instructions more, which scale an operand and a result.

@@ -1,4 +1,4 @@
-"""Which writer writes the body of which kind of kernel: a table by the kind of its axes."""
+"""The writer of each kind of kernel body: a table by the kind of kernel axes."""
 
 from __future__ import annotations
 

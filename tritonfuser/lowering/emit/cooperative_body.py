@@ -1,4 +1,4 @@
-"""The kernel of cooperative rows: programs reduce a part of each row and publish their results."""
+"""The body of a kernel with cooperative rows: partial results are exchanged by a workspace."""
 
 from __future__ import annotations
 

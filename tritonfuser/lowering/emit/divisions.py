@@ -1,4 +1,4 @@
-"""Quotients and residues of positions as text: those by sizes that vary are multiplications.
+"""Quotients and remainders of positions as text; by sizes that vary, as multiplications.
 
 Of a number that is written out the compiler makes a multiplication itself. A division by one that
 it does not know takes some twenty instructions, of each element.

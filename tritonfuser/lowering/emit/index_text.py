@@ -122,7 +122,7 @@ class IndexWriter:
         return self._sum(expr)
 
     def apart(self, expr: Affine) -> str:
-        """The same behind an address, to which its terms are added one by one."""
+        """The text of an offset behind a pointer, to which Triton adds one term after another."""
         expr = unbound(expr)
         self.terms.add_apart(expr)
         return self._sum(expr)
@@ -297,7 +297,7 @@ class IndexWriter:
     # -- blocks ----------------------------------------------------------------
 
     def blocked(self, dims: frozenset[str]) -> frozenset[str]:
-        """Those of the axes that a program has a whole block of positions on."""
+        """The axes among ``dims`` along which a program has a block of positions."""
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].block is not None)
 
     def shape(self, dims: frozenset[str]) -> str:

@@ -1,4 +1,4 @@
-"""Segment and params in, the lines of its kernel out: for all schedulers but matrix products.
+"""Writes the body of a segment's kernel, for all schedulers but matrix products.
 
 A kernel has a grid axis ``x`` (``s`` where programs loop over rows), a tile over it, and for
 reductions a tile axis ``r`` that is either whole in registers or looped over, once a pass.

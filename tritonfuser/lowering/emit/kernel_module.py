@@ -1,4 +1,4 @@
-"""Segment in, KernelSource out: a whole runnable module around the kernel's body."""
+"""Writes the module of a kernel: imports, functions, kernel, ``launch`` (-> ``KernelSource``)."""
 
 from __future__ import annotations
 

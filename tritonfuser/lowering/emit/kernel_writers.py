@@ -1,4 +1,4 @@
-"""What a kernel is written from, and the writers of its loads, values, reductions and stores."""
+"""What a kernel is written from, and the writers of loads, values, reductions and stores."""
 
 from __future__ import annotations
 

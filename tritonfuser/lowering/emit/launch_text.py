@@ -1,4 +1,4 @@
-"""The function ``launch`` of a kernel's text: tensors and numbers in, the kernel run on them."""
+"""Writes ``launch(...)``: the function of a kernel's module that runs it on tensors."""
 
 from __future__ import annotations
 

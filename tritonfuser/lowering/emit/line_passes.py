@@ -1,5 +1,4 @@
-"""Lines of a kernel in, lines out: without names that nobody reads; loads before all else; where
-comments are."""
+"""Passes over the lines of a kernel: dead lines dropped, loads first, comments placed."""
 
 from __future__ import annotations
 

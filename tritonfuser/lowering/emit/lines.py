@@ -1,4 +1,4 @@
-"""What a kernel's text is made of: lines, and names of values."""
+"""The lines of a kernel's text, and the names of values in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segment in, passes out: which loop over a row each reduction and each store belongs to."""
+"""Assigns each reduction and store of a kernel to one of its loops over a row."""
 
 from __future__ import annotations
 

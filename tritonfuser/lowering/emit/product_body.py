@@ -1,4 +1,4 @@
-"""A matrix product and params in, kernel text out: tiles of the result, summed along K in a loop.
+"""Writes the body of a matrix product's kernel: a loop over K for each tile of the result.
 
 Programs take one tile each or loop over several. The operands are pulled into the loop over K.
 What follows the product comes behind that loop: for whole tiles, or for parts of their columns.

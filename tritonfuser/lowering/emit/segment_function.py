@@ -1,4 +1,4 @@
-"""A segment as a function of the number of its tile, which the kernel of a launch calls.
+"""A segment as a jitted function of its tile number, for kernels that compute several segments.
 
 What kernels and such functions are given, and what they are called by, is here too.
 """
@@ -47,7 +47,7 @@ def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
 
 
 def assertable(segment: Segment, check_bounds: bool) -> Segment:
-    """The same, or without a pipeline where its loops have assertions of indices.
+    """The segment, without a pipeline where its loops assert indices.
 
     Triton's pipelining of loops, on AMD, takes none in them.
     """

@@ -1,4 +1,4 @@
-"""Launches that compute several segments, each by a function of the number of its tile.
+"""The kernel text of launches that compute several segments.
 
 Programs are divided among segments that need nothing of one another::
 

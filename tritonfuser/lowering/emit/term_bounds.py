@@ -1,4 +1,4 @@
-"""How large the integer terms of a kernel's text get: whether 32 bits hold all of them.
+"""Bounds of the integer terms in a kernel's text: whether 32 bits hold all of them.
 
 What is written of positions is told here, term by term: positions along tiles, the last ones past
 the end too, since masks are made of them; steps of loops; products and sums that an index is made
@@ -92,7 +92,7 @@ class TermBounds:
 
 
 def _greatest(bounds: Iterable[int]) -> list[int]:
-    """Those that no other one is sure to be as large as; each once."""
+    """The terms that no other one bounds from above; each once."""
     found: list[int] = []
     for bound in bounds:
         if not any(is_known_less(bound - 1, other) for other in found):

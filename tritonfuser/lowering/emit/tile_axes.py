@@ -1,4 +1,4 @@
-"""The lines that come first in a kernel: where its programs are, its tiles and their masks."""
+"""Writes the first lines of a kernel: program ids, positions of its tiles, masks."""
 
 from __future__ import annotations
 

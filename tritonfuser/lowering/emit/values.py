@@ -1,4 +1,4 @@
-"""Values of a kernel as Triton text: pulled from a result to the loads it needs.
+"""Writes the values of a kernel, recursively from a result back to its loads.
 
 A value at an index is written once, in the outermost scope where its axes run, under the name it
 has in the definition.

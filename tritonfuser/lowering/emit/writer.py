@@ -95,7 +95,7 @@ class Writer:
         return name
 
     def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None = None) -> Name:
-        """The same number as another dtype, converted once."""
+        """A number converted to another dtype, once for all uses."""
         if name.dtype is dtype:
             return name
         key = ("cast", name.text, dtype)

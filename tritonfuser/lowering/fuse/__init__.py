@@ -1,1 +1,1 @@
-"""Fusion in, scheduled segments out: grouping, splits, problem facts."""
+"""A simplified fusion -> scheduled segments: grouping, splits, problem facts."""

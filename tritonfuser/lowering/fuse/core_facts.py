@@ -1,4 +1,4 @@
-"""Facts of the ops that kernels are built around, whichever they are."""
+"""Problem facts of core ops, the ops that a kernel is built around (matrix products)."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ class CoreFacts:
         return None if group.core is None else self.of(group.core).core(group, group.core, traffic)
 
     def of(self, node: Node) -> FactsOfForm:
-        """Those of ops like this one."""
+        """The facts of ops with the lowering form of ``node``."""
         return self._by_form[type(op_of(node).form)]

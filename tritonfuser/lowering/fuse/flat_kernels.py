@@ -1,4 +1,4 @@
-"""What the cost model decides of flat kernels: the sides of their tiles, and what shares one.
+"""Flat kernels: the second side of their tiles, and what may be fused into one.
 
 A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
 contiguous along others it touches a sector for each element. A second side runs along those: as
@@ -35,7 +35,7 @@ MOST_SIDES = 4
 
 
 def with_second_side(problem: Problem) -> Problem:
-    """The same, with the axes of the second side of its tiles."""
+    """The facts of a flat kernel, with the axes of the second side of its tiles in ``across``."""
     if not problem.axes:
         return problem
     across = choose(env_of(problem), second_side, problem)

@@ -1,4 +1,4 @@
-"""Fusion and the segments of a schedule in, groups out: each anchor where the schedule has it."""
+"""Grouping by a given schedule: each anchor goes where the schedule puts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fusion and the rewritings of a schedule in, the rewritten fusion out, or why it cannot be."""
+"""Applies the rewrites of a given schedule to a fusion, or says why one cannot be applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The splits of a schedule, done where both steps have something to do; others are refused."""
+"""Applies the splits of a given schedule, or refuses those that do nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fusion in, groups out: each reduction, product and result in the first kernel that takes it."""
+"""Grouping by the rules: each anchor joins the first kernel that takes it."""
 
 from __future__ import annotations
 

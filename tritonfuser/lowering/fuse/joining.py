@@ -1,4 +1,4 @@
-"""An anchor and a group in, the group with the anchor in it out, or why the anchor stays out."""
+"""Whether an anchor may join a fusion group, and the group with it."""
 
 from __future__ import annotations
 

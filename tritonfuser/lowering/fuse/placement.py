@@ -1,4 +1,4 @@
-"""Fusion in, groups out: every reduction, product and result of a fusion is put into a kernel.
+"""Walks all anchors of a fusion in order and puts each into a group (``Grouper``, ``GivenGroups``).
 
 Which kernel is the question of the two subclasses: ``grouper.py`` chooses, ``given_groups.py`` does
 as it is told. The order in which they are asked is here, and is the same for both.
@@ -243,7 +243,7 @@ class Placement(ABC):
         return roots
 
     def _place_core(self, node: Node) -> None:
-        """It starts the kernel that is built around it. What is computed from it may join."""
+        """Start the kernel that is built around a core op. What is computed from it may join."""
         roots = self._in_memory(self.facts.materialised(node))
         anchor = core_row(node).anchor(self.maker, node, roots)
         self._start(self._empty(anchor, roots), anchor, self.graph.writing(roots))

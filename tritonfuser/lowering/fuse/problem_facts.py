@@ -1,4 +1,4 @@
-"""A group in, the facts that schedulers decide by out."""
+"""The facts of a fusion group that schedulers decide by (``Problem``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rewritten fusion in, its groups out, with those matrix products as kernels that are faster so.
+"""Which matrix products become generated kernels, and the groups of the fusion with them.
 
 Whether a kernel is faster than torch's product depends on what shares the kernel. So the fusion is
 grouped with all products that may be kernels, and again without those that torch is expected to

@@ -1,4 +1,4 @@
-"""Whether a value that is pieced together is computed faster box by box.
+"""Whether a value that concatenations piece together is computed faster box by box.
 
 A kernel over all of its elements computes what any element needs, for each. What it takes for that
 is instructions: the bytes are much the same either way.

@@ -1,4 +1,4 @@
-"""``Rewritten``: a fusion on its way to kernels, and what was decided so far.
+"""``Rewritten``: a fusion during segmentation, with the decisions that rewrote it so far.
 
 Each stage takes one and returns the next: values in memory, products as kernels, reductions in two
 steps. ``given_rewrites.py`` does the same stages as a schedule has them.
@@ -67,14 +67,14 @@ def in_memory(
 
 
 def in_tiles(before: Rewritten, parts: Mapping[Value, int]) -> Rewritten:
-    """The same with reductions in two steps, the first of which a kernel does in its tiles."""
+    """The fusion with reductions in two steps, the first inside the tiles of a product's kernel."""
     splits = _splits(before.fusion, parts)
     made = split_reductions(before.fusion, parts).fusion
     return Rewritten(made, replace(before.rewrites, tile_splits=splits))
 
 
 def in_two_steps(before: Rewritten, parts: Mapping[Value, Parts]) -> Rewritten:
-    """The same with reductions in two steps."""
+    """The fusion with reductions in two steps."""
     splits = _splits(before.fusion, parts)
     made = split_reductions(before.fusion, parts)
     return Rewritten(made.fusion, replace(before.rewrites, splits=splits), made.partial)

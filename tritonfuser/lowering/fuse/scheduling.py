@@ -1,4 +1,4 @@
-"""Groups in, segments with params out, in an order in which each finds its inputs made."""
+"""Fusion groups -> segments with params, in topological order, with their launches."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def schedule(
 def _finished(
     placed: Placement, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
 ) -> list[Segment]:
-    """The same, where the kernels of some segments compute others too."""
+    """Segments, some of which the last programs of an earlier kernel compute."""
     found = list(segments)
     for place, piece in enumerate(segments):
         before = kernel_before(found, place)
@@ -78,7 +78,7 @@ def _finished(
 
 
 def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
-    """The same, where segments share a launch that need nothing of one another."""
+    """Segments, where independent ones share a launch."""
     found = list(segments)
     first: int | None = None
     for place, piece in enumerate(segments):
@@ -92,7 +92,7 @@ def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _limited(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
-    """The same, where kernels that compute one segment alone have a limit on their registers."""
+    """Segments, where kernels of one segment have a limit on registers if loads need it."""
     shared = {piece.launched_by for piece in segments if piece.launched_by}
     return [
         piece if piece.launched_by or piece.name in shared else placed.limited(piece)
@@ -101,7 +101,7 @@ def _limited(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
-    """The same, where a kernel that directly follows another starts before that one ends."""
+    """Segments, where a kernel starts before the one before it ends (dependent launch)."""
     found = list(segments)
     kernel: int | None = None
     for place, piece in enumerate(segments):

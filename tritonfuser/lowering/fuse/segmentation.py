@@ -1,4 +1,4 @@
-"""Fusion in, SegmentedFusion out: which nodes share a kernel, under which params, and why.
+"""``segment``: which nodes share a kernel, under which params, and why; all stages in order.
 
 ``segment`` chooses a schedule and makes the segments of it on the way. The stages, each from the
 result of the one before:

@@ -1,4 +1,4 @@
-"""Fusion in, anchors out: each value to compute in its loop nest, with what it reads there."""
+"""Makes the anchors of a fusion: each value with its loop nest and read footprint."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class AnchorMaker:
         return Anchor(node.out, parallel, across, member.index, footprint, member, is_scan)
 
     def loading(self, anchor: Anchor, stored: frozenset[Value]) -> Anchor:
-        """The same, with values loaded that it could compute."""
+        """The anchor with the values ``stored`` loaded, although it could compute them."""
         return replace(anchor, footprint=self.walk(anchor.starts, self.places, stored))
 
     def in_shares(self, anchor: Anchor) -> Anchor | None:

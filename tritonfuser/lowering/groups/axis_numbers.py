@@ -1,4 +1,4 @@
-"""A group in, the numbers of its rows' axes out, by which params name them.
+"""The numbers of a group's row axes, by which params name them.
 
 They are those of dims, which stay the same where other sizes give other axes: a dim of one position
 has no axis, and keeps its number.

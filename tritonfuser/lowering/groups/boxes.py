@@ -1,4 +1,4 @@
-"""Boxes of a loop nest: axes cut at positions, or split into digits, and which of them guards ask.
+"""Boxes of a loop nest: axes cut at positions, or split into digits (quotient, remainder).
 
 An axis is named by where it comes from and by its extent: boxes of one shape have the same axes,
 so one kernel can hold them.
@@ -47,7 +47,7 @@ class Box:
         return self.then(_replaced(self.axes, axis, (part,), digit(part) + start))
 
     def split(self, item: Digit) -> Box:
-        """The same positions, with an axis of which a digit is taken split into that and others."""
+        """This box with the axis of a digit split into the digit and the axes around it."""
         axis = item.base
         assert isinstance(axis, Axis) and item.mod is not None
         step = item.div * item.mod

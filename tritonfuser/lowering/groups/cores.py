@@ -1,4 +1,4 @@
-"""The table of ops that kernels are built around, and what grouping asks of them."""
+"""The table of core ops, the ops that kernels are built around, and what grouping asks of them."""
 
 from __future__ import annotations
 

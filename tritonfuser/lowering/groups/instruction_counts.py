@@ -1,4 +1,4 @@
-"""Values at indices in, the instructions that a kernel has for them out."""
+"""The instructions of a kernel that computes given values at given indices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def instructions(
 def _varying(
     fusion: Fusion, places: Container[object], operands: Operands, reads: Sequence[Read]
 ) -> set[Read]:
-    """Those of some values that are loaded, or computed from loads or from positions."""
+    """The reads that depend on the position: loaded, or computed from loads or from indices."""
     users: dict[Read, list[Read]] = {}
     found: dict[Read, None] = {}
     for read in reads:

@@ -1,4 +1,4 @@
-"""A group in, what its kernel loads out, where it could load or compute a value."""
+"""Which values a kernel loads although it could compute them."""
 
 from __future__ import annotations
 

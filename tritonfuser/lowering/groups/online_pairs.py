@@ -1,4 +1,4 @@
-"""Members in, pairs out: sums of exponentials that share a loop with their maximum."""
+"""Pairs of a maximum and a sum of exponentials below it, which one loop can compute."""
 
 from __future__ import annotations
 

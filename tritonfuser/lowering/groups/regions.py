@@ -1,4 +1,4 @@
-"""A stored value in, the boxes that are computed each by itself out: loop partitioning.
+"""Loop partitioning: the boxes of a stored value in which its guards are decided.
 
 Where pads and concatenations piece a value together, each element is computed by one of several
 expressions. A kernel over all elements computes all of them everywhere, and chooses. In a box that

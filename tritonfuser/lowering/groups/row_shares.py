@@ -1,4 +1,4 @@
-"""Sums of padded parts in, how they are computed without the padding out."""
+"""Sums over padded parts, computed over the rows that exist, without the padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..segments import Member, Share
 
 
 def in_shares(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member | None:
-    """A reduction of padded parts as one of the rows that are there, or None.
+    """A reduction over padded parts as one over the rows that exist; None where it is none.
 
     ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,
     the sum of those rows of ``x``. So it fits beside results that run over the rows of ``x``. Of

@@ -1,4 +1,4 @@
-"""What generated kernels find under the names they use when they run interpreted, on a CPU.
+"""``triton.language`` for interpreted kernels: the names that differ on a CPU.
 
 Triton's interpreter has no libdevice, cannot call jitted functions in one process with the
 compiler, reduces by a custom combine function element by element, and rounds bfloat16 towards

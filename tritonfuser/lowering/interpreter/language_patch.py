@@ -1,4 +1,4 @@
-"""What Triton's interpreter changes in ``triton.language``, recorded once and made again.
+"""The patches that Triton's interpreter makes to ``triton.language``: recorded, applied, undone.
 
 Finding out what to change costs it a millisecond a call; making known changes, a few hundredths.
 """

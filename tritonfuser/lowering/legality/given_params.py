@@ -19,7 +19,7 @@ def are_of(params: Sequence[HeuristicParams], segmented: SegmentedFusion) -> boo
 
 
 def with_params(segmented: SegmentedFusion, params: Sequence[HeuristicParams]) -> SegmentedFusion:
-    """The same segments under given params, one a segment.
+    """The segments with given params in place of their own, one for each segment.
 
     Raises
     ------

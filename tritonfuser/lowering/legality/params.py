@@ -1,4 +1,4 @@
-"""Whether a segment may have given params. A reason is the answer, or None."""
+"""Whether a segment may have given params. Returns a reason, or None."""
 
 from __future__ import annotations
 

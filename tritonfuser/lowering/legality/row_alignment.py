@@ -1,4 +1,4 @@
-"""Whether tiles of rows can begin at whole vectors. A reason is the answer, or None."""
+"""Whether tiles of rows can begin at whole vectors. Returns a reason, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether several programs can share the rows of a kernel. A reason is the answer, or None."""
+"""Whether several programs can share the rows of a kernel. Returns a reason, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether kernels of a scheduler can compute what a segment has. A reason is the answer, or None.
+"""Whether a scheduler's kernels can compute a segment. Returns a reason, or None.
 
 Whether the scheduler's kernels are fast there is not asked: that is for ``heuristics``.
 """

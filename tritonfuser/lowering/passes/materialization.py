@@ -1,4 +1,4 @@
-"""Fusion in, an equal Fusion that materializes values that are expensive to recompute out.
+"""Materializes values that several kernels would recompute.
 
 A kernel recomputes what it needs from tensors in memory. Between library ops the kernels of a deep
 network would so read more tensors with every layer: all terms of a residual stream. Such a value is

@@ -1,4 +1,4 @@
-"""Fusion in, an equal Fusion without common subexpressions and dead code out."""
+"""Common subexpressions merged, dead nodes dropped."""
 
 from __future__ import annotations
 

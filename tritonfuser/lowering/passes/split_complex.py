@@ -166,7 +166,7 @@ class _Splitter:
             self._define(out, result)
 
     def _view(self, call: Call) -> Pair:
-        """The same view of the real and of the imaginary parts."""
+        """A view op applied to the real and to the imaginary parts."""
 
         def part(choose: Callable[[Pair], Any]) -> Any:
             args = tuple(self._mapped(arg, choose) for arg in call.args)

@@ -1,4 +1,4 @@
-"""Tools of passes that rewrite a fusion: free numbers, replaced operands, renamed results."""
+"""Tools of passes that rewrite a fusion: free value numbers, replaced operands and results."""
 
 from __future__ import annotations
 

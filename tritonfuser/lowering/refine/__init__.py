@@ -1,1 +1,1 @@
-"""A segmentation in, one of less time by the cost model out: what else could be in memory."""
+"""Improves a segmentation by the cost model: other values in memory, other splits."""

@@ -1,4 +1,4 @@
-"""Kernels and their time in, the values out that could be in memory, each with what that may save.
+"""Values that could be stored in memory, each with the most that this may save.
 
 Those are the waists of the graph: where a chain of ops is narrowest before a reduction or a view,
 and behind a value that several ops use. Inputs that do not lie in the order of their dims are among

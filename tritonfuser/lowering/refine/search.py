@@ -1,4 +1,4 @@
-"""A fusion in, its kernels out: as the heuristics cut it, or in less time by the cost model.
+"""Tries changes of a segmentation, and keeps those that the cost model says are faster.
 
 Rules cut a fusion by legality and by bytes. They do not see that a kernel reads one tensor along
 another axis than the rest, a sector for each element, or computes a value again for each of its

@@ -1,4 +1,4 @@
-"""Traffic in, where rows begin out: whether their tiles can begin at vectors, where rows do not."""
+"""Where rows begin in memory, and whether tiles of unaligned rows can begin at whole vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ of the others are of one element each."""
 def row_start(
     traffic: Sequence[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
 ) -> Affine | None:
-    """Where rows begin, in elements; in a vector it is there for most of the memory along them.
+    """The offset of the start of a row, in elements, modulo a vector common to most of the bytes.
 
     None where too many tensors that run along the rows say otherwise.
     """
@@ -39,7 +39,7 @@ def row_start(
 
 
 def _in_parts(traffic: Iterable[Traffic], reduced: tuple[Axis, ...]) -> bool:
-    """Whether something runs along some of a row's axes only, as channels of a group do."""
+    """Whether a tensor runs along only some axes of a row, as the weights of a group norm do."""
     axes = frozenset(reduced)
     return any(item.axes & axes not in (axes, frozenset()) for item in traffic)
 
@@ -94,7 +94,7 @@ def vector_of_rows(
 
 
 def leads_far(parallel: Iterable[Axis], vector: int, steps: Iterable[int | None]) -> bool:
-    """Whether steps to the first vector of a row need 64 bits in some tensor.
+    """Whether the offset of the first vector of a row needs 64 bits in some tensor.
 
     Where it begins is written as the difference of two numbers that grow from row to row, by less
     than a vector's elements. In a tensor across the rows each element is a step: the numbers may
@@ -113,7 +113,7 @@ def leads_far(parallel: Iterable[Axis], vector: int, steps: Iterable[int | None]
 def _whole(
     traffic: Iterable[Traffic], parallel: tuple[Axis, ...], reduced: tuple[Axis, ...]
 ) -> list[Traffic]:
-    """What runs along rows and over them."""
+    """The tensors that run along the rows and over them."""
     return [t for t in traffic if t.runs_along(parallel) and t.runs_along(reduced)]
 
 

@@ -1,4 +1,4 @@
-"""Which programs of a kernel make what a tile of another segment reads: the last finishes it.
+"""Arrival counters: which programs of a kernel produce what a tile of a later segment reads.
 
 The programs of the first kernel are numbered along the axes of its grid: some that the second
 segment reduces, the parts, and others that it keeps. ``sum`` over 8192 rows of 1024 columns in 32

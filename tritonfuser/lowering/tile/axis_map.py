@@ -1,4 +1,4 @@
-"""Where the axes of a segment are on the axes of its kernel."""
+"""Maps from the axes of a segment to the axes of its kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AxisMap:
         return tuple(Guard(substitute(g.expr, self.axes), g.low, g.high) for g in guards)
 
     def moved(self, axes: Mapping[Axis, Affine]) -> AxisMap:
-        """The same map with some kernel axes replaced; what has none of them stays as it is."""
+        """This map with some kernel axes replaced by expressions over others."""
         met = {axis for axis, at in self.axes.items() if not at.axes().isdisjoint(axes)}
         return AxisMap({a: substitute(at, axes) if a in met else at for a, at in self.axes.items()})
 
@@ -66,5 +66,5 @@ class RowMaps:
         return any(self.blocks.axes[a] != self.peeled[0].axes[a] for a in axes)
 
     def moved(self, axes: Mapping[Axis, Affine]) -> RowMaps:
-        """The same maps with some kernel axes replaced."""
+        """These maps with some kernel axes replaced by expressions over others."""
         return RowMaps(self.blocks.moved(axes), tuple(m.moved(axes) for m in self.peeled))

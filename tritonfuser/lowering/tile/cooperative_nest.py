@@ -1,4 +1,4 @@
-"""The kernel axes of cooperative rows: several programs share each row, a part each."""
+"""The kernel axes of cooperative rows: several programs share each row, one part each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a kernel makes all its loads before it computes anything."""
+"""Whether a kernel issues all its loads before it computes anything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_HELD_ELEMENTS = 16
 
 
 def with_loads_first(nest: Nest, segment: Segment) -> Nest:
-    """The same, which makes its loads first where params say so, or all its programs run at once.
+    """The nest, with all loads first where params say so, or where all its programs run at once.
 
     They wait for memory at the same time then, so that each time they wait counts in full. Where
     there are more, those that wait are hidden behind others, of which registers hold more where

@@ -1,4 +1,4 @@
-"""The kernel axes of a pointwise kernel: one tile of neighbours, and what no vector is filled with.
+"""The kernel axes of a pointwise kernel: one tile, and the elements beyond the last whole vector.
 
 Triton vectorizes a masked load where the mask is the same for all elements of a vector. Of a mask
 ``x < 139233559`` it sees that for single elements only. So where the elements are no multiple of a

@@ -1,4 +1,4 @@
-"""How many neighbouring elements a thread of a kernel has."""
+"""The number of neighbouring elements in a thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ divided first."""
 
 
 def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
-    """The same, where a thread has no more neighbours than its widest store takes.
+    """The nest, with no more neighbours in a thread than one vector of its widest store has.
 
     Triton gives each store as many neighbours as 16 bytes hold, and loads as many as any store or
     load. Results of several widths would each be computed anew for the lanes of their store, or be
@@ -178,7 +178,7 @@ def _jumps(problem: Problem, load: Stream) -> bool:
 
 
 def _limited(nest: Nest, names: Container[str], most: int) -> Nest:
-    """The same with at most so many neighbours along some axes, where that is any number."""
+    """The nest with at most ``most`` neighbours a thread along the named tiles."""
 
     def limited(tile: Tile) -> Tile:
         fits = tile.block is not None and not tile.scattered and tile.width > most > 1

@@ -1,4 +1,4 @@
-"""Segment in, kernel axes out: which tile axes its kernel has, and the grid."""
+"""The kernel axes and the grid of a segment, by the class of its params."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _part_of_rows(
 
 
 def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:
-    """The same, with tiles of the rows that begin at vectors."""
+    """The nest, with tiles of rows that begin at whole vectors."""
     vector = tiling.align
     if vector == 1:
         return nest

@@ -1,4 +1,4 @@
-"""An index expression in, the run of neighbours along a tile out that Triton proves to be one.
+"""The contiguous run of an index expression along a tile, as Triton's axis analysis proves it.
 
 Triton gives neighbouring threads the elements along the dim of a tile with the longest run that it
 proves: of ``x`` it proves a run of the tile's width, of ``x % 12`` one of 4, of ``x * 2`` and

@@ -1,4 +1,4 @@
-"""Segment in, its kernel axes out, with all that the kernel's text depends on decided.
+"""``TiledSegment``: a segment with its kernel axes; all that its text depends on is decided.
 
 Where sizes vary, this is the last step of a lowering that records guards. What is written of the
 kernel afterwards compares sizes as plain numbers: the answers are known by then.
@@ -51,7 +51,7 @@ class TiledSegment:
 
 
 def widened(tiled: TiledSegment) -> TiledSegment:
-    """The same with positions of 64 bits in all that its kernel computes."""
+    """The segment with 64-bit positions in all that its kernel computes."""
     finishing = tuple((widened(piece), meeting) for piece, meeting in tiled.finishing)
     beside = tuple(map(widened, tiled.beside))
     return replace(tiled, wide_index=True, finishing=finishing, beside=beside)

@@ -1,4 +1,4 @@
-"""Axes and block sizes in, tiles out: of flat axes, and of rows that no whole block fits."""
+"""Axes and block sizes -> tiles: of flat axes, and of rows with peeled tails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads of a kernel in, those that must not be vectorized out."""
+"""Loads that must be declared unaligned, so that Triton does not vectorize them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards on the length of rows that varies, where kernels keep rows in registers.
+"""Guards on the length of rows that varies, where a kernel keeps rows in registers.
 
 Each register holds as many elements of a row as all threads have at once. Of those that are sure to
 be filled no element needs a mask, and those that are sure to be behind the end are not there. Where

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of reals: what rows of the table do with them, as rules over pairs.
+"""Complex numbers as pairs of reals: the rules of pointwise ops and reductions over pairs.
 
 A rule is ``(ops, *operands, **attrs)``: a complex operand is a ``Pair``, others are as they are,
 and so are its results. Formulas are written over ``Term``, which records what its operators say.

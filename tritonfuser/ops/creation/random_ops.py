@@ -184,4 +184,4 @@ INTERNAL: tuple[Op, ...] = (
         _word,
     ),
 )
-"""They are no members of ``fd.ops``."""
+"""Rows that only passes write: ``fd.ops`` does not have them."""

@@ -1,4 +1,4 @@
-"""Rows that a pass writes in the place of dearer ones: ``coarse`` ones are for 16-bit results."""
+"""Rows of cheaper approximations that a pass writes; ``coarse`` ones are for 16-bit results."""
 
 from __future__ import annotations
 
@@ -30,4 +30,4 @@ INTERNAL: tuple[Op, ...] = (
     binary("coarse_div", rules.float_op, "{lhs} / {rhs}", torch.div, "Quotient, to 2 ulp.",
            Samples(ranges=(("rhs", 0.5, 10.0),)), instructions=8),
 )
-"""They are no members of ``fd.ops``."""
+"""Rows that only passes write: ``fd.ops`` does not have them."""

@@ -1,4 +1,4 @@
-"""Constructors of pointwise rows: each takes what tells a row from its neighbours.
+"""Constructors of pointwise rows of the op table.
 
 A row's oracle is its torch function wrapped by ``typed``, so that it casts its operands as the
 typing rule says: nvFuser's dtypes, torch's values.

@@ -1,4 +1,4 @@
-"""Torch references for what torch has no function for, or one of another meaning.
+"""Torch references of ops that torch lacks, or defines differently.
 
 All take tensors of one dtype (``pointwise_make.typed`` has cast them). Integers divided by zero
 give what the GPU gives, all bits set, where torch on a CPU raises.

@@ -1,4 +1,4 @@
-"""Whether the indices of an op are of their dim, where torch computes the op."""
+"""The check that indices are inside their dim, for ops that torch computes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _DIM = Param("dim", Kind.INT)
 
 
 def _record_indexed(builder: Any, call: Call) -> Any:
-    """The same of an op whose indices are a tensor: those of a floating dtype are cast."""
+    """``record_along_dim`` of an op with an index tensor; one of a floating dtype is cast."""
     return record_along_dim(builder, with_integer_index(builder, call))
 
 

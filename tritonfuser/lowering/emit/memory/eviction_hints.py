@@ -1,4 +1,4 @@
-"""Lines of a kernel in, the same lines with eviction policies for the L2 cache out."""
+"""Cache eviction policies of loads in loops, put into the lines of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What masked loads give where their masks do not hold, and what is computed of that.
+"""The ``other`` values of masked loads, and what values derived of them are outside of masks.
 
 A reduction needs its neutral element there. A load can give it by ``other=``, which costs nothing,
 where a ``tl.where`` behind it takes an instruction for each element.

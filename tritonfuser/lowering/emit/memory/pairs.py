@@ -1,4 +1,4 @@
-"""Loads, and stores, of both elements of pairs as one of a run of twice as many elements.
+"""Merges loads and stores of interleaved pairs into contiguous ones of twice as many elements.
 
 ``tl.load(p + x * 2)`` and ``tl.load(p + x * 2 + 1)`` are a load for each element: no two that a
 thread has are neighbours. Of the run ``tl.load(p + x_pair)`` threads load vectors.

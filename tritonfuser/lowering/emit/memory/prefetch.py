@@ -1,4 +1,4 @@
-"""Loads that a loop over rows makes a step ahead, where Triton's pipeline does not.
+"""Software prefetch: loads one step ahead in loops that Triton's pipeliner does not handle.
 
 The pipeline copies to shared memory, at least four bytes for each thread. The short tiles peeled
 off a row have less, and a step would wait for them as long as memory takes. In the backward of a
@@ -23,7 +23,10 @@ ASYNC_COPY_BYTES = 4
 
 
 def is_prefetched(nest: Nest, params: KernelParams, read: Read) -> bool:
-    """Whether a load should be made a step ahead by hand."""
+    """Whether the text should load one step ahead, since Triton's pipeliner would not.
+
+    Triton pipelines by asynchronous copies of at least ``ASYNC_COPY_BYTES`` a thread.
+    """
     loop = nest.loop_tile
     if loop is None or loop.block is not None or params.num_stages < 2 or read.guards:
         return False
@@ -35,10 +38,10 @@ def is_prefetched(nest: Nest, params: KernelParams, read: Read) -> bool:
 
 
 def is_prefetched_row(row: Tile, nest: Nest, params: KernelParams, read: Read) -> bool:
-    """The same where several programs share rows, for the row of a step that is read or finished.
+    """``is_prefetched`` where several programs share rows, for the row that is read or finished.
 
-    What a row has one of is loaded ahead too where it is too small for a copy of its own: the other
-    programs would wait with this one.
+    A scalar of each row is loaded ahead as well: while one program waits for it, all programs that
+    share the row wait.
     """
     if params.num_stages < 2 or read.guards or not _moves(row, read):
         return False
@@ -49,13 +52,13 @@ def is_prefetched_row(row: Tile, nest: Nest, params: KernelParams, read: Read) -
 
 
 def _moves(row: Tile, read: Read) -> bool:
-    """Whether a step ahead is known which element is read there."""
+    """Whether a read depends on the row, and its address is known a step ahead (not loaded)."""
     met = frozenset(axis.name for item in read.index for axis in item.axes())
     return row.name in met and not any(item.loaded() for item in read.index)
 
 
 def _width(nest: Nest, read: Read) -> int:
-    """Elements of a tile that a read runs over; 0 for one element."""
+    """Elements that a read has of the widest tile it runs over; 0 for a scalar."""
     met = frozenset(axis.name for item in read.index for axis in item.axes())
     return max((t.width for t in nest.tiles if t.block is not None and t.name in met), default=0)
 

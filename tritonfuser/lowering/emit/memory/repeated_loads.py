@@ -1,4 +1,4 @@
-"""Loads of which many neighbours want the same element: it is loaded once for each run of them.
+"""Loads of which neighbouring positions read the same element: one load for each run of them.
 
 A weight of a channel lies at ``r // 12544``: 256 neighbours along ``r`` want the same element.
 Loaded for each of them, it would take a load and the arithmetic of its index for every element.

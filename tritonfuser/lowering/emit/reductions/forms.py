@@ -1,4 +1,4 @@
-"""Which function writes which form of reduction, at each tile of a row that has its own results."""
+"""The function that writes each form of reduction or scan."""
 
 from __future__ import annotations
 

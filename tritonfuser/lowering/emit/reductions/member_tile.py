@@ -1,4 +1,4 @@
-"""A reduction at one tile of its rows: its operand, its axis in a block, and its results."""
+"""One reduction over one tile: its operand, its axis in the block, its results."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class MemberTile:
         return operand.dims - {self.tile.name}
 
     def peeled_tiles(self) -> list[MemberTile]:
-        """The same reduction at the other tiles whose elements go into its results."""
+        """This reduction at the other tiles whose elements go into its results."""
         return [replace(self, at=at, peeled=()) for at in self.peeled]
 
     # -- text ------------------------------------------------------------------

@@ -29,9 +29,9 @@ class OnlineSoftmax:
         self.lanes = lanes_of_row(context.segment, context.nest)
         writer, name = context.values.writer, self._top.name
         self.greatest = writer.fresh(f"{name}_acc")
-        """The greatest number of each lane before a step."""
+        """The variable of the running maximum of each lane before a step."""
         self.seen = writer.fresh(f"{name}_seen")
-        """The same after the step."""
+        """The variable of the running maximum of each lane after the step."""
 
     @property
     def _top(self) -> Value:

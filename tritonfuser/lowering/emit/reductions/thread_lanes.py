@@ -1,4 +1,4 @@
-"""How the elements of a thread share one running maximum, or one running mean."""
+"""Online reductions with one state for several elements of a thread (a lane)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
 
 
 def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -> str:
-    """By what the cost model chose other params than the rules propose; empty where it did not."""
+    """The times for which the cost model overruled the rules' params; empty where it did not."""
     problem, work = hinted(_env_of(problem, work), (problem, work))
     return difference(problem, element_work(work, problem), params)
 
@@ -58,12 +58,12 @@ def scatters(problem: Problem) -> bool:
 
 
 def reads_rows_twice(problem: Problem) -> bool:
-    """Whether a kernel by the rules reduces its rows in a loop, and loads them again behind it."""
+    """Whether the rules' kernel reduces its rows in one loop and loads them again in another."""
     return choose(env_of(problem), is_looped_twice, problem)
 
 
 def is_scattered(problem: Problem) -> bool:
-    """The same, at the sizes of a run."""
+    """``scatters`` in plain numbers."""
     return problem.scatters
 
 

@@ -1,4 +1,4 @@
-"""Which segments share a launch."""
+"""Which segments share a launch, and which the last programs of another kernel compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many equal parts a reduction has where the second step also reduces what they leave over."""
+"""Numbers of equal parts of a reduction whose remainder the second step reduces."""
 
 from __future__ import annotations
 

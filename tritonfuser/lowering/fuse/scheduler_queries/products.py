@@ -1,4 +1,4 @@
-"""Who computes a matrix product."""
+"""Whether torch or a generated kernel computes a matrix product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rows are split, in plain numbers: the answers to the questions of ``splits.py``."""
+"""How rows are split, in plain numbers: the functions that ``splits.py`` asks by ``choose``."""
 
 from __future__ import annotations
 

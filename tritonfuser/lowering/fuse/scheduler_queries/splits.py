@@ -1,4 +1,4 @@
-"""In how many parts the reductions of a group are done, and whether two steps lose time."""
+"""In how many parts the reductions of a group are split, and whether two steps pay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in, how programs share them out where no parts divide them."""
+"""How programs divide rows that no number of parts divides."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ UNEVEN_LOSS = 4 / 3
 at run time, and steps of several rows are masked."""
 
 UNALIGNED_LOSS = 3 / 2
-"""The same where rows begin inside vectors, of shares whose rows begin at different places of one:
+"""``UNEVEN_LOSS`` where rows begin inside vectors, at different offsets in a program's share: its
 tiles cannot begin at vectors then."""
 
 
 def rows_in_turn(problem: Problem, parts: int, rows: int, count: int) -> float:
-    """Rows that a program goes through one after the other, if as many programs as are wanted run
-    at a time.
+    """Rows that a program processes one after another, relative to a grid of ``count`` programs.
 
-    So many hide what each of them waits for. Fewer programs do not go through their rows any
-    faster.
+    ``count`` programs hide one another's latency. With fewer, each is as slow as with ``count``.
 
     Parameters
     ----------

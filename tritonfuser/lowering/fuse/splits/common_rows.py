@@ -1,4 +1,4 @@
-"""Groups in, reductions out to split so that several share a first step and data is read once.
+"""Splits reductions that share a first step over common axes, so that their data is read once.
 
 Let a reduction be over ``(n, h, w)``. Beside a kernel whose rows are ``(n, c)`` and that reduces
 ``(h, w)``, it becomes a sum over ``n`` of sums over ``(h, w)``, which the kernel can do. Beside a

@@ -1,4 +1,4 @@
-"""Groups in, reductions over rows out to split so that those which keep a dim share their kernel.
+"""Splits reductions over several dims, so that one that keeps a dim can share their kernel.
 
 Beside results over rows ``(n, t)``, let one sum be over ``n`` and ``t``, and another over ``n``
 alone, as the gradients of a norm's weights and of position embeddings are. The first becomes a sum

@@ -1,4 +1,4 @@
-"""Groups in, the reductions to split before the fusion is grouped once more out."""
+"""Which reductions are split into two steps, before the fusion is grouped once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fusion in, its areas out: the nodes between tensors in memory that may share kernels."""
+"""Areas of a fusion: the nodes between tensors in memory, which may share kernels."""
 
 from __future__ import annotations
 

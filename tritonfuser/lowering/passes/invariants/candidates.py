@@ -1,4 +1,4 @@
-"""Fusion in, the values out that kernels compute for more elements than they have."""
+"""Values that kernels compute for more elements than they have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fusion in, how many elements of each value its kernels compute out."""
+"""How many elements of each value the kernels of a fusion compute."""
 
 from __future__ import annotations
 

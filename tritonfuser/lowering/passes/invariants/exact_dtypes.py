@@ -1,4 +1,4 @@
-"""A value in, its narrowest equal out: what a lossless cast widens is stored as it was before.
+"""The narrowest dtype that holds a value exactly, in which it is stored.
 
 ``permute(cast(x, Float))`` of a BFloat16 ``x`` is ``cast(permute(x), Float)``, of which
 ``permute(x)`` takes half of the bytes in memory.

@@ -1,4 +1,4 @@
-"""Whether values that do not run along all axes of the kernels that use them go to memory first.
+"""Whether materializing values of fewer axes than their kernels saves time.
 
 A rotary embedding multiplies [B, H, T, D] by sines of [T, D]. A kernel over all elements computes
 each sine B * H times. One kernel more computes it once, and the others load it, mostly from the L2

@@ -1,4 +1,4 @@
-"""The second step of reductions whose partial results take more than the same op once more."""
+"""The second step of split reductions whose partial results need more than the same op."""
 
 from __future__ import annotations
 

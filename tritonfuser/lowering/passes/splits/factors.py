@@ -1,4 +1,4 @@
-"""Extents in, the factor of each that the second of two steps reduces."""
+"""Factorizations of extents: which factor of each dim the second step reduces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both steps of a reduction whose parts do not divide it: the second reduces the remainder too.
+"""Split reductions with equal parts and a remainder, which the second step reduces too.
 
 Padded parts take masks, and those of neighbouring rows begin inside vectors. The first step of
 equal parts has neither; the second, which is small, reads fewer elements than there are parts.

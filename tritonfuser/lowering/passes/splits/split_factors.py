@@ -1,4 +1,4 @@
-"""How a reduction is split into two steps: the kinds of splits, and how each cuts the dims."""
+"""The kinds of splits of a reduction, and how each cuts the dims."""
 
 from __future__ import annotations
 
