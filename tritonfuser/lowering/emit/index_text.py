@@ -163,44 +163,57 @@ class IndexWriter:
         return tile.place < self.rank - 1 and is_known_multiple(item.div, tile.width)
 
     def _digit(self, item: Digit) -> str:
+        """``base // div % mod``, written once in the scope of its tile and named."""
         found = self.writer.find(item)
         if found is not None:
             return found.text
-        base = item.base
-        if isinstance(base, Axis):
-            text, wanted, dims = base.name, base.name, frozenset((base.name,))
-            if self._is_one_place(item):
-                tile = self.tiles[base.name]
-                text = f"{self.program_text(self.grid[base.name])} * {tile.block}"
-                dims = frozenset()
-            whole = item.mod is None or _covers(item.div * item.mod, base.extent)
-        else:
-            dims = self.dims(Affine(((item, 1),)))
-            wanted = "i"
-            whole = item.mod is None or (
-                isinstance(base, Bounded) and _covers(item.div * item.mod, base.extent)
-            )
-            text = self._base(base)
+        text, wanted, dims = self._digit_base(item)
+        whole = self._never_wraps(item)
         self.terms.add_number(item.div)
         if not whole and item.mod is not None:
             self.terms.add_number(item.mod)
         if is_known_equal(item.div, 1) and whole:
             return text
-        quotient = Digit(base, item.div)
         varies = is_size(item.div) or (not whole and is_size(item.mod))
-        known = self.writer.find(quotient) if varies else None
-        if known is not None:
-            text = known.text
-        elif not is_known_equal(item.div, 1):
-            text = self.divisions.quotient(quotient, text, dims)
-            if is_size(item.div):
-                text = self.divisions.define(quotient, text, wanted, dims)
+        text = self._quotient(Digit(item.base, item.div), text, wanted, dims, shared=varies)
         if not whole:
             text = self.divisions.residue(item, text, wanted, dims)
         if whole and varies:
             self.writer.bind(item, Name(text, DataType.Int32, dims))
             return text
         return self.divisions.define(item, text, wanted, dims)
+
+    def _digit_base(self, item: Digit) -> tuple[str, str, frozenset[str]]:
+        """The text of a digit's base, a prefix for the digit's name, and the axes it runs over."""
+        base = item.base
+        if not isinstance(base, Axis):
+            dims = self.dims(Affine(((item, 1),)))
+            return self._base(base), "i", dims
+        if self._is_one_place(item):
+            tile = self.tiles[base.name]
+            start = f"{self.program_text(self.grid[base.name])} * {tile.block}"
+            return start, base.name, frozenset()
+        return base.name, base.name, frozenset((base.name,))
+
+    def _never_wraps(self, item: Digit) -> bool:
+        """Whether ``base // div`` is less than ``mod`` at every position of the base."""
+        base = item.base
+        if item.mod is None or not isinstance(base, Axis | Bounded):
+            return item.mod is None
+        return _covers(item.div * item.mod, base.extent)
+
+    def _quotient(
+        self, quotient: Digit, text: str, wanted: str, dims: frozenset[str], shared: bool
+    ) -> str:
+        """``text // div``; ``shared`` where the quotient is named for other digits to use."""
+        known = self.writer.find(quotient) if shared else None
+        if known is not None:
+            return known.text
+        if is_known_equal(quotient.div, 1):
+            return text
+        text = self.divisions.quotient(quotient, text, dims)
+        is_open = is_size(quotient.div)
+        return self.divisions.define(quotient, text, wanted, dims) if is_open else text
 
     def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...device import NVIDIA_WARP_SIZE
@@ -73,9 +73,8 @@ def emit(
     terms : TermBounds, optional
         Is told of all integer terms that are computed in 32 bits.
     """
-    nest, wide = tiled.nest, tiled.wide_index
     segment = assertable(tiled.segment, check_bounds)
-    if nest.row_split is not None:
+    if tiled.nest.row_split is not None:
         # Its workspace is filled right before it, and all its programs start together.
         segment = replace(segment, follows=False)
     facts = KernelFacts(
@@ -83,42 +82,75 @@ def emit(
         segment=segment,
         stored=tiled.inputs,
         outputs=tiled.outputs,
-        wide_index=wide,
+        wide_index=tiled.wide_index,
         misaligned=misaligned,
         check_bounds=check_bounds,
         terms=terms or TermBounds(),
     )
-    found = (_beside if tiled.beside else _alone)(facts, tiled, seeds, env)
-    args = _args(segment, found.helpers)
-    params = segment.kernel_params
+    content = (_beside if tiled.beside else _alone)(facts, tiled, seeds, env)
+    arguments = _arguments(facts, tiled, content, env)
+    begin = [*_bounds(arguments.sizes, env), *_multiples(arguments.sizes)]
+    content = replace(content, body=[*begin, *content.body])
+    text, placed = _module(content, segment, arguments.all, env)
+    return _source(segment, content, arguments, text, placed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Arguments:
+    """The arguments of a kernel, in the order of its parameters."""
+
+    tensors: tuple[KernelArg, ...]
+    sizes: tuple[SizeArg, ...]
+    inverses: tuple[InverseArg, ...]
+    memory: tuple[CooperativeWorkspace | ArrivalCounters, ...]
+
+    @property
+    def all(self) -> tuple[Argument, ...]:
+        return (*self.tensors, *self.sizes, *self.inverses, *self.memory)
+
+
+def _arguments(
+    facts: KernelFacts, tiled: TiledSegment, content: _Content, env: ShapeEnv | None
+) -> _Arguments:
+    """What the lines of a kernel and of its functions use: tensors, sizes, inverses, memory."""
     pieces = (*tiled.beside, *(last for last, _ in tiled.finishing))
-    wide |= any(piece.wide_index for piece in pieces)
-    helping = [line for function in found.helpers for line in function.body]
-    lines = [*found.body, *helping]
-    sizes = _sizes(lines, wide, env, facts.terms)
-    inverses = inverses_in("\n".join(line.code for line in lines))
-    memory = tuple(item for item in (found.workspace, found.arrivals) if item is not None)
-    passed = (*args, *sizes, *inverses, *memory)
-    body = [*_bounds(sizes, env), *_multiples(sizes), *found.body]
-    text, placed = _module(replace(found, body=body), segment, passed, env)
-    narrow = found.narrow.union(*(function.narrow for function in found.helpers))
+    wide = tiled.wide_index or any(piece.wide_index for piece in pieces)
+    lines = [*content.body, *(line for helper in content.helpers for line in helper.body)]
+    return _Arguments(
+        tensors=_args(facts.segment, content.helpers),
+        sizes=_sizes(lines, wide, env, facts.terms),
+        inverses=inverses_in("\n".join(line.code for line in lines)),
+        memory=tuple(m for m in (content.workspace, content.arrivals) if m is not None),
+    )
+
+
+def _source(
+    segment: Segment,
+    content: _Content,
+    arguments: _Arguments,
+    text: str,
+    placed: Sequence[tuple[int, Line]],
+) -> KernelSource:
+    """The module's text with what its compilation and its launch need to know."""
+    params = segment.kernel_params
+    narrow = content.narrow.union(*(function.narrow for function in content.helpers))
     return KernelSource(
-        name=found.name,
+        name=content.name,
         text=text,
-        args=args,
-        constants=found.constants,
-        grid=found.grid,
+        args=arguments.tensors,
+        constants=content.constants,
+        grid=content.grid,
         num_warps=params.num_warps,
         num_stages=params.num_stages,
         lines=tuple((number, line.loc) for number, line in placed if line.loc is not None),
         index_ops=tuple((number, line.op) for number, line in placed if line.op),
-        sizes=sizes,
-        inverses=inverses,
+        sizes=arguments.sizes,
+        inverses=arguments.inverses,
         follows=segment.follows,
-        workspace=found.workspace,
-        arrivals=found.arrivals,
+        workspace=content.workspace,
+        arrivals=content.arrivals,
         max_registers=params.max_registers,
-        room=register_room(segment, found.grid),
+        room=register_room(segment, content.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
     )
@@ -185,9 +217,9 @@ def _constants(functions: Iterable[SegmentFunction]) -> tuple[tuple[str, int], .
 
 
 def _overlap(segment: Segment) -> list[Line]:
-    """Start while the kernel before this one ends; let the one behind it do the same.
+    """Calls for programmatic dependent launch: the kernel overlaps with the one before and behind.
 
-    To wait is to wait for all of that kernel, and so for all that it has waited for.
+    ``wait_for_previous`` waits for the whole kernel before, and so for all that this waited for.
     """
     lines = [Line("launch_dependents()")] if segment.followed else []
     return [*lines, *([Line("wait_for_previous()")] if segment.follows else [])]
@@ -206,35 +238,34 @@ def _sizes(
 
 
 ARGUMENT_MULTIPLE = 16
-"""Triton takes it of an argument whether it is a multiple of this, and of nothing else."""
+"""Triton specializes integer arguments by whether this divides them, and by nothing else."""
 
+LEAST_STATED = NVIDIA_WARP_SIZE
+"""Lower bounds of sizes below this are not stated: they make no register of a warp full."""
 
-LEAST_TOLD = NVIDIA_WARP_SIZE
-"""A bound below this tells of no register that all its lanes have an element."""
-
-MOST_TOLD = 1 << 16
-"""A bound above this tells of no register that it is behind the end: no tile is as long."""
+MOST_STATED = 1 << 16
+"""Upper bounds above this are not stated: no tile is as long, so no register is known empty."""
 
 
 def _multiples(sizes: Iterable[SizeArg]) -> list[Line]:
-    """Sizes that are multiples of less than that, in a form that Triton reads it off.
+    """``size0 = size0 // 8 * 8`` for sizes known to be multiples of less than 16.
 
-    Rows of a multiple of 8 elements of 2 bytes begin at vectors.
+    Triton's axis analysis reads divisibility off that: rows of a multiple of 8 elements of 2 bytes
+    begin at vectors.
     """
     known = [(s.name, s.multiple) for s in sizes if s.multiple % ARGUMENT_MULTIPLE]
     return [Line(f"{name} = {name} // {by} * {by}") for name, by in known if by > 1]
 
 
 def _bounds(sizes: Iterable[SizeArg], env: ShapeEnv | None) -> list[Line]:
-    """What sizes are at least and at most, as Triton then tells: elements before that need no mask,
-    and those behind it are not there."""
+    """``tl.assume`` of bounds of sizes, by which Triton drops masks and dead parts of tiles."""
     names = [size.name for size in sizes]
-    known = () if env is None else bounds_text(env, names, LEAST_TOLD, MOST_TOLD)
+    known = () if env is None else bounds_text(env, names, LEAST_STATED, MOST_STATED)
     return [Line(f"tl.assume({condition})") for condition in known]
 
 
 def _args(segment: Segment, helpers: Iterable[SegmentFunction]) -> tuple[KernelArg, ...]:
-    """What the segment is given, and what the functions that compute others need beside."""
+    """The values of the segment, then those that only functions of other segments need."""
     own = (*segment.inputs, *segment.outputs)
     values = dict.fromkeys((*own, *(value for function in helpers for value in function.values)))
     return tuple(KernelArg(argument_name(v), v, v.is_tensor) for v in values)
@@ -279,7 +310,7 @@ def _module(
 def _write(
     text: list[str], placed: list[tuple[int, Line]], signature: list[str], body: Iterable[Line]
 ) -> None:
-    """Put a jitted function behind a text."""
+    """Append a jitted function to a text; ``placed`` takes the number of each line."""
     text += ["", "", "@triton.jit", *signature]
     lines = list(body)
     places = comments(lines)
