@@ -262,7 +262,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     before, after = (predicted(problem, each, work) for each in (rules, params))
     launch = H200_CONSTANTS.launch_s
     if replace(rules, num_warps=params.num_warps) == params and are_more_warps(rules, params):
-        assert Kernels(problem, work).may_run_out(rules, before)
+        assert Kernels(problem, work).may_spill_registers(rules, before)
         assert after.seconds + launch <= ALIKE * (before.seconds + launch)
         return
     gain = GAIN_OF_SUMS if isinstance(rules, ReductionParams) else GAIN
@@ -289,8 +289,8 @@ def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem
     for params in filter(None, (space.draw(rng) for _ in range(8))):
         time = kernels.time(params)
         assert time == predicted(problem, params, work)
-        if time is not None and kernels.must_run_out(params):
-            assert kernels.may_run_out(params, time)
+        if time is not None and kernels.must_spill_registers(params):
+            assert kernels.may_spill_registers(params, time)
 
 
 def across(loads):
@@ -349,7 +349,7 @@ def test_kept_rows_have_no_more_warps_than_hold_all_registers(outer_members):
     rows = {"block_m": 1} if outer_members else {"block_x": 1, "persistent": True}
     params = kind(**rows, block_r=8192, num_warps=4)
     kernels = Kernels(problem, WORK)
-    assert kernels.may_run_out(params, predicted(problem, params, WORK))
+    assert kernels.may_spill_registers(params, predicted(problem, params, WORK))
     assert spread_over_warps(kernels, params) == replace(params, num_warps=8)
 
 

@@ -64,8 +64,8 @@ READ_SHARE = 0.75
 """Share of the device's bandwidth that kernels reach which read long rows twice. H200, in float32
 and bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
 
-STAY = 1.25
-"""Factor by which rows that are shared out already may take longer than two reads of them."""
+KEEP_SPLIT = 1.25
+"""Rows that are split already stay cooperative up to this factor over the time of two reads."""
 
 EDGE_ELEMENTS = 16
 """Elements of the tile of what lies beside whole vectors, at least."""
@@ -122,7 +122,7 @@ def _chosen(problem: Problem) -> CooperativeSplit | None:
     # were shared out for a kernel which is then refused would be read a third time.
     loads = tuple(s for s in problem.streams if not s.is_store)
     first = replace(problem, streams=loads, outer_members=1)
-    limit = _seconds_of_two_reads(first) * (STAY if problem.rows_split else 1)
+    limit = _seconds_of_two_reads(first) * (KEEP_SPLIT if problem.rows_split else 1)
     return found if _seconds(first, found) < limit else None
 
 
@@ -151,14 +151,14 @@ def _groups(problem: Problem, most: int, align: int) -> Iterator[int]:
         if batch <= most:
             yield batch
         return
-    of = alike(problem, align)
+    of = vector_period(problem, align)
     shares = min(most // batch, rows) // of * of
     while batch * shares > 1:
         yield batch * (shares if of > 1 else ceil_div(rows, ceil_div(rows, shares)))
         shares = shares // 2 // of * of
 
 
-def alike(problem: Problem, align: int) -> int:
+def vector_period(problem: Problem, align: int) -> int:
     """The period, in rows, after which rows begin at the same offset inside a vector again."""
     return align // gcd(align, problem.reduced)
 

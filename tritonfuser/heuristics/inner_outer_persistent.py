@@ -9,7 +9,7 @@ pipeline stages; warps.
 
 from __future__ import annotations
 
-from .cooperative_rows import alike, cooperative_params, cooperative_split
+from .cooperative_rows import cooperative_params, cooperative_split, vector_period
 from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .looped_rows.steps import programs_for, step_of
@@ -87,7 +87,7 @@ def interleave(problem: Problem) -> int:
     With a multiple of it, all rows of a share begin at the same place of a vector.
     """
     vector = row_alignment(problem)
-    return 0 if vector == 1 or problem.on_cpu else alike(problem, vector)
+    return 0 if vector == 1 or problem.on_cpu else vector_period(problem, vector)
 
 
 def propose(problem: Problem) -> HeuristicParams:

@@ -15,7 +15,7 @@ the same time: it has to start, and to hand on what it has. H200, kernels of few
 caches: sums of rows of 704 1.95 us by 4 warps, 1.63 by 8, 1.76 by 32; norms of rows of 1024 2.05 by
 8, 2.21 by 16; of 4096 2.59 by 8, 2.18 by 16, 2.24 by 32; sums of 16384 6.56 by 16, 5.73 by 32."""
 
-HANDED_ON_LANES = 128
+REDUCTION_EXCHANGE_LANES = 128
 """Lanes, as above, for each reduction across the warps of a program: they exchange results through
 shared memory, behind barriers; the lanes of one warp do so in registers. H200, cold caches: layer
 norms of rows of 52, 69 and 100 took 1.79, 1.44 and 1.73 us by one warp, 1.92, 1.57 and 1.86 by two;
@@ -38,7 +38,7 @@ def run_at_once(device: DeviceProperties, programs: int, warps: int) -> bool:
     return programs * warps * device.warp_size <= device.sm_count * device.max_threads_per_sm
 
 
-def evenness(device: DeviceProperties, programs: int) -> float:
+def wave_efficiency(device: DeviceProperties, programs: int) -> float:
     """Share of the slots of all waves that programs fill: 1 where every SM has as many."""
     return programs / (ceil_div(max(programs, 1), device.sm_count) * device.sm_count)
 
@@ -76,14 +76,14 @@ def spread_warps(
     return best if best < 1 or _lanes(elements, best, reductions) < alone else 1
 
 
-def handed_on(warps: int, reductions: int) -> int:
+def exchange_lanes(warps: int, reductions: int) -> int:
     """The cost of exchanging results of reductions between warps, in elements of a lane."""
-    return HANDED_ON_LANES * reductions if warps > 1 else 0
+    return REDUCTION_EXCHANGE_LANES * reductions if warps > 1 else 0
 
 
 def _lanes(elements: int, warps: int, reductions: int) -> float:
     """The time of a program that reduces ``elements``, in elements of a lane."""
-    return elements / warps + EXCHANGE_LANES * warps + handed_on(warps, reductions)
+    return elements / warps + EXCHANGE_LANES * warps + exchange_lanes(warps, reductions)
 
 
 def reduction_s(device: DeviceProperties, elements: int) -> float:

@@ -117,11 +117,11 @@ def finishing_params(facts: Finishing) -> KernelParams | None:
     """
     if facts.problem.on_cpu:
         return None
-    made = _as_last(facts)
-    return made if _last_s(facts, made) < following_s(facts.problem.device) else None
+    made = _params_of_last_programs(facts)
+    return made if _last_programs_s(facts, made) < following_s(facts.problem.device) else None
 
 
-def _last_s(facts: Finishing, made: KernelParams) -> float:
+def _last_programs_s(facts: Finishing, made: KernelParams) -> float:
     """Seconds from the last store of the others to the end of a last program."""
     device = facts.problem.device
     alone = facts.problem.moved_bytes / max(facts.counters, 1)
@@ -135,7 +135,7 @@ def _steps(facts: Finishing, made: KernelParams) -> int:
     return ceil_div(facts.width, block_x) * ceil_div(facts.problem.reduced, block_r)
 
 
-def _as_last(facts: Finishing) -> KernelParams:
+def _params_of_last_programs(facts: Finishing) -> KernelParams:
     """The params in a launch of other params: large tiles, each for one program alone."""
     launch, made = facts.launch, facts.params
     made = replace(

@@ -14,7 +14,7 @@ from .columns.tiles import column_facts
 from .integers import ceil_div, halved, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .long_rows import fits_registers
-from .one_wave import evenness, pays_to_split, spread_warps
+from .one_wave import pays_to_split, spread_warps, wave_efficiency
 from .params import HeuristicParams, ReductionParams
 from .problem import Problem
 from .programs import are_few
@@ -101,7 +101,7 @@ def _even(problem: Problem, parts: int, programs: int, fetched: int) -> int:
     """
     device = problem.device
     whole = device.sm_count // programs
-    evener = evenness(device, whole * programs) > evenness(device, parts * programs)
+    evener = wave_efficiency(device, whole * programs) > wave_efficiency(device, parts * programs)
     return whole if evener and pays_to_split(device, fetched, whole) else parts
 
 

@@ -6,7 +6,7 @@ from math import ceil, gcd
 
 from ..device import VECTOR_BYTES
 from .integers import ceil_div, floor_power_of_2, next_power_of_2
-from .one_wave import handed_on, run_at_once, spread_warps
+from .one_wave import exchange_lanes, run_at_once, spread_warps
 from .params import MAX_TAILS
 from .problem import Problem
 
@@ -166,7 +166,7 @@ def joined_tiles(
     What reaches past the end of a row takes instructions, of which few programs have little.
     """
     whole = next_power_of_2(problem.reduced)
-    exchanged = warps * handed_on(warps, len(tails) * problem.accumulators)
+    exchanged = warps * exchange_lanes(warps, len(tails) * problem.accumulators)
     at_once = run_at_once(problem.device, ceil_div(problem.parallel, block_x), warps)
     joins = at_once and block_x * (whole - block - sum(tails)) <= exchanged
     return (whole, ()) if joins else (block, tails)

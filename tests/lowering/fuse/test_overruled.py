@@ -15,7 +15,7 @@ from tritonfuser.heuristics.cost.work import element_work
 from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.search import choice
 from tritonfuser.lowering.access.element_work import kernel_work
-from tritonfuser.lowering.fuse.scheduler_queries.kernels import Worked
+from tritonfuser.lowering.fuse.scheduler_queries.kernels import ProblemWithWork
 from tritonfuser.symbolic.substitution import at
 
 POOR = ReductionParams(block_x=1, block_r=32, persistent=False, num_warps=1)
@@ -81,7 +81,7 @@ def test_sizes_that_vary_are_open_in_what_the_model_is_asked(poor_rules):
     for rows in (201, 203, 205):
         lowered = served.serve([meta(rows, 70_001 + rows)])
     assert lowered.env is not None
-    (found,) = [c for c in lowered.env.choices.values() if isinstance(c.facts, Worked)]
+    (found,) = [c for c in lowered.env.choices.values() if isinstance(c.facts, ProblemWithWork)]
     roots = []
     for rows, columns in ((205, 70_206), (55, 90_001), (811, 70_001)):
         facts = at(found.facts, lowered.env.values([rows, columns]))

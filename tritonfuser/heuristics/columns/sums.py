@@ -11,7 +11,7 @@ from math import gcd
 
 from ...device import CACHE_LINE_BYTES, VECTOR_BYTES
 from ..integers import ceil_div, floor_power_of_2, halved, next_power_of_2, warps_for
-from ..one_wave import evenness, run_at_once
+from ..one_wave import run_at_once, wave_efficiency
 from ..problem import Problem
 from ..programs import are_few, share_of_bandwidth
 from .tiles import (
@@ -112,7 +112,7 @@ def _one_wave(problem: Problem, facts: ColumnFacts) -> ColumnTile | None:
         return ColumnTile(block_x, max(step // block_x, 1), 4)
     wide, narrow = (ceil_div(problem.parallel, n * facts.line) for n in (2, 1))
     unsplit = 2 * wide > PROGRAMS_PER_SM // 4 * problem.device.sm_count
-    if unsplit and evenness(problem.device, narrow) > evenness(problem.device, wide):
+    if unsplit and wave_efficiency(problem.device, narrow) > wave_efficiency(problem.device, wide):
         block_x = min(columns, facts.line)
         return ColumnTile(block_x, max(step // block_x, 1), 4)
     return ColumnTile(block_x, max(2 * step // block_x, 1), 8)

@@ -42,7 +42,7 @@ WORTH_S = 1e-6
 """Seconds that others have to save at least. Kernels that follow one another overlap by about as
 much, so that less is not seen."""
 
-ROUGH = ("instructions",)
+UNCERTAIN = ("instructions",)
 """The resources that the model knows least. Where they limit the rules' params they are kept, but
 for sums that with others are limited by something else.
 
@@ -53,11 +53,11 @@ alone by the model; a gelu backward with its bias gradient of 128 x 262144 took 
 STEPS = 4
 """Steps from the fastest of the coarse sample at most."""
 
-CHANGED = ("num_warps", "block_x", "block_y", "block_m", "block_r")
+VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r")
 """Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
 the model."""
 
-UNTOLD = ("first", "loads_first", "backwards", "evict_hints")
+RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
 """Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
 
 
@@ -83,29 +83,29 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork)
     if first is None:
         return rules
     whole = first.seconds + launch
-    is_rough = _is_rough(kernels.problem, rules, first)
-    most = min(_gain(rules, is_rough) * whole, whole - WORTH_S)
+    is_uncertain = _is_uncertain(kernels.problem, rules, first)
+    most = min(_gain(rules, is_uncertain) * whole, whole - WORTH_S)
     if _least(kernels.problem, work) > most:
         return rules
     found = _fastest(kernels, rules)
     if found is None or found[1].seconds + launch > most:
         return rules
     # Of fewer instructions alone too little is known.
-    return rules if is_rough and found[1].limit in ROUGH else found[0]
+    return rules if is_uncertain and found[1].limit in UNCERTAIN else found[0]
 
 
-def _is_rough(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
-    """Whether params are limited by a resource of ``ROUGH``, with all multiprocessors busy.
+def _is_uncertain(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
+    """Whether params are limited by a resource of ``UNCERTAIN``, with all multiprocessors busy.
 
     Where some idle, the instructions of the others are the limit for a reason the model knows."""
-    return time.limit in ROUGH and not leaves_idle(problem, programs_of(problem, params))
+    return time.limit in UNCERTAIN and not leaves_idle(problem, programs_of(problem, params))
 
 
-def _gain(rules: KernelParams, is_rough: bool) -> float:
+def _gain(rules: KernelParams, is_uncertain: bool) -> float:
     """Share of the time of the rules' params that others may take; 0 where the rules decide."""
     if isinstance(rules, ReductionParams):
         return GAIN_OF_SUMS
-    return 0.0 if is_rough else GAIN
+    return 0.0 if is_uncertain else GAIN
 
 
 def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> str:
@@ -154,14 +154,16 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
     best = _first(kernels, iter(_coarse(space, rules)), found)
     for _ in range(STEPS if best else 0):
         assert best is not None
-        beside = _first(kernels, params_near(space, best, CHANGED), found)
+        beside = _first(kernels, params_near(space, best, VARIED_FIELDS), found)
         if beside is None or found[beside].seconds >= found[best].seconds:
             break
         best = beside
     if best is None:
         return None
     least = found[best].seconds
-    alike = (each for each, time in found.items() if kernels.are_alike(time.seconds, least))
+    alike = (
+        each for each, time in found.items() if kernels.within_model_error(time.seconds, least)
+    )
     nearest = min(alike, key=lambda p: (_distance(p, rules), found[p].seconds))
     return nearest, found[nearest]
 
@@ -184,7 +186,7 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
     found = 0.0
     for field in fields(params):
         one, other = getattr(params, field.name), getattr(rules, field.name)
-        sizes = field.name in CHANGED
+        sizes = field.name in VARIED_FIELDS
         found += abs(log2(one / other)) if sizes else float(one != other)
     return found
 
@@ -197,10 +199,10 @@ def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
         tile = tile_of(kernels.problem, params)
         if params.num_stages > kernels.problem.max_stages(tile.x * tile.r):
             return None
-    if kernels.must_run_out(params):
+    if kernels.must_spill_registers(params):
         return None
     found = kernels.time(params)
-    return None if found is None or kernels.may_run_out(params, found) else found
+    return None if found is None or kernels.may_spill_registers(params, found) else found
 
 
 # --- a coarse sample of a search space -----------------------------------------------------------
@@ -257,9 +259,9 @@ def _values(choice: Choice, rules: KernelParams) -> Choice:
         place = choice.fields.index("align") if "align" in choice.fields else None
         tiles = (v for v in choice.values if place is None or v[place] in (1, align))
         return replace(choice, values=tuple(tiles))
-    if choice.fields[0] in UNTOLD:
+    if choice.fields[0] in RULED_FIELDS:
         return replace(choice, values=(own,))
-    if choice.fields[0] in CHANGED:
+    if choice.fields[0] in VARIED_FIELDS:
         return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))
     kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]
     return replace(choice, values=tuple(dict.fromkeys(kept)))

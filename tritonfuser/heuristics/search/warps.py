@@ -42,18 +42,18 @@ class Kernels:
             self._found[params] = self._times(params)
         return self._found[params]
 
-    def may_run_out(self, params: KernelParams, time: KernelTime) -> bool:
+    def may_spill_registers(self, params: KernelParams, time: KernelTime) -> bool:
         """Whether a kernel may spill, by its predicted registers or with all loads of a step issued
         first."""
         most = self._times.most_registers(params, time.registers)
         return time.may_spill or may_exceed(most, time.register_limit)
 
-    def must_run_out(self, params: KernelParams) -> bool:
-        """Whether ``may_run_out`` holds whatever the time: by the least registers of a thread."""
+    def must_spill_registers(self, params: KernelParams) -> bool:
+        """Whether ``may_spill_registers`` holds already by the least registers of a thread."""
         most = self._times.most_registers(params, self._times.least_registers(params))
         return may_exceed(most, register_limit(self.problem.device, params))
 
-    def are_alike(self, seconds: float, others: float) -> bool:
+    def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel takes no longer than another by more than the model can tell."""
         return seconds + self.launch_s <= ALIKE * (others + self.launch_s)
 
@@ -80,7 +80,7 @@ def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
     if not isinstance(params, KernelParams):
         return params
     first = now = kernels.time(params)
-    while now is not None and kernels.may_run_out(params, now):
+    while now is not None and kernels.may_spill_registers(params, now):
         more = _with_more_warps(kernels.problem, params)
         now = None if more is None else kernels.time(more)
         if first is None or now is None or more is None:

@@ -41,7 +41,7 @@ from .segment_function import (
     segment_function,
     telling_ops,
 )
-from .shared_launch import Finish, beside_lines, counters_of, finish_lines
+from .shared_launch import Finish, counters_of, finish_lines, shared_launch_lines
 from .term_bounds import TermBounds
 
 # With TRITON_INTERPRET set, Triton makes the second kind of all that it decorates.
@@ -87,7 +87,7 @@ def emit(
         check_bounds=check_bounds,
         terms=terms or TermBounds(),
     )
-    content = (_beside if tiled.beside else _alone)(facts, tiled, seeds, env)
+    content = (_several_segments if tiled.beside else _single_segment)(facts, tiled, seeds, env)
     arguments = _arguments(facts, tiled, content, env)
     begin = [*_bounds(arguments.sizes, env), *_multiples(arguments.sizes)]
     content = replace(content, body=[*begin, *content.body])
@@ -170,7 +170,9 @@ class _Content:
     arrivals: ArrivalCounters | None = None
 
 
-def _alone(facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None) -> _Content:
+def _single_segment(
+    facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None
+) -> _Content:
     """The kernel of one segment, and of those that its last programs finish."""
     segment, nest = facts.segment, tiled.nest
     writer = body_of(facts, nest)
@@ -193,7 +195,7 @@ def _alone(facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv 
     )
 
 
-def _beside(
+def _several_segments(
     facts: KernelFacts, tiled: TiledSegment, seeds: Seeds, env: ShapeEnv | None
 ) -> _Content:
     """The kernel of several segments, among which its programs are divided."""
@@ -205,7 +207,10 @@ def _beside(
         total = total + count
     return _Content(
         name=kernel_name(facts.segment, [f"and_{piece.segment.name}" for piece in tiled.beside]),
-        body=[*_overlap(facts.segment), *beside_lines(list(zip(helpers, counts, strict=True)))],
+        body=[
+            *_overlap(facts.segment),
+            *shared_launch_lines(list(zip(helpers, counts, strict=True))),
+        ],
         constants=_constants(helpers),
         grid=(total, 1, 1),
         helpers=helpers,

@@ -38,7 +38,7 @@ class Finish:
 # --- segments beside one another -----------------------------------------------------------------
 
 
-def beside_lines(parts: Sequence[tuple[SegmentFunction, int]]) -> list[Line]:
+def shared_launch_lines(parts: Sequence[tuple[SegmentFunction, int]]) -> list[Line]:
     """The kernel of a launch whose programs are divided among segments.
 
     Parameters

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.model import KernelTime
-from ...heuristics.search.choice import ROUGH
+from ...heuristics.search.choice import UNCERTAIN
 from ..cost import ERROR, LEAST_S, launch_seconds, moved_bytes, segment_time
 from ..segments import SegmentedFusion
 
@@ -41,12 +41,12 @@ def _seconds(way: SegmentedFusion) -> float:
 
 
 def _certain_seconds(way: SegmentedFusion) -> float:
-    """``_seconds`` without the resources of which the model is least certain (``ROUGH``).
+    """``_seconds`` without the resources of which the model is least certain (``UNCERTAIN``).
 
     A cut is not given up for a predicted number of instructions.
     """
     known = (
-        max(float(s) for name, s in time.resources.items() if name not in ROUGH)
+        max(float(s) for name, s in time.resources.items() if name not in UNCERTAIN)
         for time in _times(way)
     )
     return launch_seconds(way) + sum(LEAST_KERNEL_S + seconds for seconds in known)

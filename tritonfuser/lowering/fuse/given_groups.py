@@ -118,14 +118,14 @@ class GivenGroups(Placement):
                 )
 
     def rank(self, number: int) -> int:
-        """The segments run in the order of the schedule."""
+        """The place of a group's segment in the given schedule."""
         return self._segment_of(self.groups[number])
 
-    def overlaps(self, group: FusionGroup) -> bool:
-        """As the schedule says."""
+    def overlaps_previous(self, group: FusionGroup) -> bool:
+        """As the given schedule has it."""
         return self.segments[self._segment_of(group)].overlap
 
-    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
         """As the schedule says.
 
         Raises
@@ -141,7 +141,7 @@ class GivenGroups(Placement):
             raise ParamsError(f"segments[{place}].finishes: expected false: {why}")
         return replace(in_launch_of(first, last), finishes=first.name)
 
-    def beside(
+    def in_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
         """As the schedule says.
@@ -174,7 +174,7 @@ class GivenGroups(Placement):
         group = self.groups[number]
         co_reduces = anchor.value.name in self.segments[place].co_reduced
         nesting = nesting_of(anchor, group, co_reduces)
-        shared = self.maker.in_shares(anchor)
+        shared = self.maker.over_existing_rows(anchor)
         if shared is not None and nesting_of(shared, group, False) is not None:
             anchor, nesting = shared, nesting_of(shared, group, False)
         if nesting is None:

@@ -85,8 +85,8 @@ class Grouper(Placement):
         overruled = why_overruled(problem, work, params)
         return Scheduled(params, tuple(refusals(problem)), overruled)
 
-    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
-        """By the other kernel where that saves time."""
+    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+        """Computed by the last programs of ``first`` where that saves time."""
         if first is None or reason is not None:
             return last
         assert last.problem is not None
@@ -105,10 +105,10 @@ class Grouper(Placement):
         made = in_launch_of(first, replace(last, params=explicit(last, params)))
         return replace(made, finishes=first.name)
 
-    def beside(
+    def in_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
-        """Where the launch that is saved is worth it."""
+        """In the launch of an earlier segment where the saved launch is worth it."""
         piece = segments[place]
         if first is None or reason is not None:
             return piece
@@ -125,8 +125,8 @@ class Grouper(Placement):
             return piece
         return replace(in_launch_of(one, piece), beside=one.name)
 
-    def limited(self, piece: Segment) -> Segment:
-        """So that the loads of a step can be begun together."""
+    def with_register_limit(self, piece: Segment) -> Segment:
+        """With the limit by which the loads of a step are issued together, if it needs one."""
         if piece.problem is None or not piece.params.has_kernel:
             return piece
         params = piece.kernel_params
@@ -199,7 +199,7 @@ class Grouper(Placement):
 
     def _place(self, anchor: Anchor) -> None:
         refusals: dict[int, str] = {}
-        shared = self.maker.in_shares(anchor)
+        shared = self.maker.over_existing_rows(anchor)
         if shared is not None and self._joins(shared, {}):
             return
         if not self._joins(anchor, refusals):

@@ -113,15 +113,15 @@ class Placement(ABC):
         """
 
     def rank(self, number: int) -> int:
-        """Which of the groups that could run next does: that of the lowest rank."""
+        """Sort key of groups that could run next: the lowest rank runs first."""
         return number
 
-    def overlaps(self, group: FusionGroup) -> bool:
+    def overlaps_previous(self, group: FusionGroup) -> bool:
         """Whether a group's kernel may start while the one before it ends."""
         return True
 
     @abstractmethod
-    def finish(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
         """A segment as it is computed by the kernel of another, or by one of its own.
 
         Parameters
@@ -135,7 +135,7 @@ class Placement(ABC):
         """
 
     @abstractmethod
-    def beside(
+    def in_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
         """A segment in the launch of another one, or in one of its own.
@@ -152,8 +152,8 @@ class Placement(ABC):
             Why it cannot share that launch. None where it can.
         """
 
-    def limited(self, piece: Segment) -> Segment:
-        """A segment with the limit on the registers of its kernel, which computes no other."""
+    def with_register_limit(self, piece: Segment) -> Segment:
+        """A segment, with a limit on the registers of its kernel where that is chosen."""
         return piece
 
     def problem(self, group: FusionGroup) -> Problem:
@@ -190,11 +190,11 @@ class Placement(ABC):
                 self._place_core(item)
             else:
                 self._place_library(item)
-        for value in sorted(self._stored(), key=self._turn):
+        for value in sorted(self._stored(), key=self._larger_first):
             if value not in self.graph.owner:
                 self._place_store(value)
 
-    def _turn(self, value: Value) -> tuple[int, bool]:
+    def _larger_first(self, value: Value) -> tuple[int, bool]:
         """The largest first: smaller results ride along in their kernels.
 
         Of one size first those that are pieced together: others are then cut like them.

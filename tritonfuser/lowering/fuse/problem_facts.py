@@ -34,7 +34,7 @@ def problem_of(
     device: DeviceProperties,
     partial: frozenset[Value] | None = None,
 ) -> Problem:
-    """What schedulers are told of a group: sizes that vary are open, see ``questions``.
+    """The facts of a group. Sizes that vary stay open, see ``scheduler_queries``.
 
     Parameters
     ----------

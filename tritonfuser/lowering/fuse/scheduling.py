@@ -18,7 +18,7 @@ from ..axis_order import explicit
 from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
-from ..legality.finishing import kernel_before, why_not_beside, why_not_finished
+from ..legality.finishing import kernel_before, why_no_shared_launch, why_not_in_last_programs
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .flat_kernels import crossing_axes
@@ -52,17 +52,17 @@ def schedule(
         replace(_segment(placed, n, names[n], footprints[n], loads), cut=cuts.get(n, ""))
         for n in order
     ]
-    segments = _finished(placed, segments, [footprints[n] for n in order])
-    segments = _limited(placed, _beside(placed, segments))
+    segments = _with_last_programs(placed, segments, [footprints[n] for n in order])
+    segments = _with_register_limits(placed, _with_shared_launches(placed, segments))
     if placed.device.overlaps_launches:
-        segments = _overlapped(segments)
+        segments = _with_overlaps(segments)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
     results = tuple(placed.buffers[o.value] for o in placed.fusion.outputs)
     why = (*before, *cuts.values())
     return SegmentedFusion(placed.fusion, tuple(segments), results, layouts, why, rewrites)
 
 
-def _finished(
+def _with_last_programs(
     placed: Placement, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
 ) -> list[Segment]:
     """Segments, some of which the last programs of an earlier kernel compute."""
@@ -72,35 +72,35 @@ def _finished(
         first = None if before is None else found[before]
         reason = None
         if before is not None:
-            reason = why_not_finished(found, before, place, footprints[place].loads)
-        found[place] = placed.finish(first, piece, reason)
+            reason = why_not_in_last_programs(found, before, place, footprints[place].loads)
+        found[place] = placed.in_last_programs(first, piece, reason)
     return found
 
 
-def _beside(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+def _with_shared_launches(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
     """Segments, where independent ones share a launch."""
     found = list(segments)
     first: int | None = None
     for place, piece in enumerate(segments):
         if not piece.has_launch:
             continue
-        reason = None if first is None else why_not_beside(found, first, place)
-        found[place] = placed.beside(found, first, place, reason)
+        reason = None if first is None else why_no_shared_launch(found, first, place)
+        found[place] = placed.in_shared_launch(found, first, place, reason)
         if not found[place].beside:
             first = None if piece.runs_torch else place
     return found
 
 
-def _limited(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
+def _with_register_limits(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
     """Segments, where kernels of one segment have a limit on registers if loads need it."""
     shared = {piece.launched_by for piece in segments if piece.launched_by}
     return [
-        piece if piece.launched_by or piece.name in shared else placed.limited(piece)
+        piece if piece.launched_by or piece.name in shared else placed.with_register_limit(piece)
         for piece in segments
     ]
 
 
-def _overlapped(segments: Sequence[Segment]) -> list[Segment]:
+def _with_overlaps(segments: Sequence[Segment]) -> list[Segment]:
     """Segments, where a kernel starts before the one before it ends (dependent launch)."""
     found = list(segments)
     kernel: int | None = None
@@ -195,7 +195,7 @@ def _segment(
         scheduler=found.params.scheduler,
         nodes=nodes,
         inputs=tuple(dict.fromkeys(r.value for r in ordered)),
-        loads=_loads_instead(placed, group, footprint),
+        loads=_loaded_not_computed(placed, group, footprint),
         outputs=tuple(dict.fromkeys(s.value for s in stores)),
         parallel=order_axes(group.parallel, traffic),
         reduced=group.reduced if group.scans else reduced,
@@ -211,7 +211,7 @@ def _segment(
         refusals=found.refusals,
         overruled=found.overruled,
         depth=group.depth,
-        overlap=placed.overlaps(group),
+        overlap=placed.overlaps_previous(group),
         row_start=row_start(traffic, group.parallel, reduced),
         bytes_read=moved_bytes(placed.fusion, (t for t in traffic if not t.is_store)),
         bytes_written=moved_bytes(placed.fusion, (t for t in traffic if t.is_store)),
@@ -219,7 +219,7 @@ def _segment(
     return replace(made, params=explicit(made, made.params))
 
 
-def _loads_instead(
+def _loaded_not_computed(
     placed: Placement, group: FusionGroup, footprint: ReadFootprint
 ) -> tuple[Value, ...]:
     """What a kernel loads although it could compute it."""

@@ -29,7 +29,7 @@ from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
 from .regions import NONE_GIVEN, RegionFinder
-from .row_shares import in_shares
+from .row_shares import over_existing_rows
 
 
 class AnchorMaker:
@@ -117,11 +117,11 @@ class AnchorMaker:
         """The anchor with the values ``stored`` loaded, although it could compute them."""
         return replace(anchor, footprint=self.walk(anchor.starts, self.places, stored))
 
-    def in_shares(self, anchor: Anchor) -> Anchor | None:
+    def over_existing_rows(self, anchor: Anchor) -> Anchor | None:
         """A reduction of padded parts over the rows without padding; None for any other anchor."""
         if anchor.member is None or anchor.is_scan or anchor.is_core:
             return None
-        member = in_shares(self.fusion, self.axes, anchor.member.node)
+        member = over_existing_rows(self.fusion, self.axes, anchor.member.node)
         if member is None:
             return None
         assert member.share is not None

@@ -14,7 +14,7 @@ from ..passes.constant_folding import neutral
 from ..segments import Member, Share
 
 
-def in_shares(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member | None:
+def over_existing_rows(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member | None:
     """A reduction over padded parts as one over the rows that exist; None where it is none.
 
     ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,

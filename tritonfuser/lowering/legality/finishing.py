@@ -19,7 +19,7 @@ def kernel_before(segments: Sequence[Segment], place: int) -> int | None:
     return next(found, None)
 
 
-def why_not_finished(
+def why_not_in_last_programs(
     segments: Sequence[Segment], first: int, last: int, reads: Iterable[Read]
 ) -> str | None:
     """None, or why the kernel of one segment cannot compute another as well.
@@ -90,7 +90,7 @@ def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
     return None
 
 
-def why_not_beside(segments: Sequence[Segment], first: int, other: int) -> str | None:
+def why_no_shared_launch(segments: Sequence[Segment], first: int, other: int) -> str | None:
     """None, or why the programs of a launch cannot be divided among two segments, and those that
     share it already.
 

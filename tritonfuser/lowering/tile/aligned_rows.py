@@ -11,9 +11,9 @@ from ...symbolic.index_expr import Affine, Axis, digit, substitute, unbound
 from ...symbolic.queries import assume_abs, assume_at_most, is_known_equal
 from ..access.traffic import Traffic
 
-MOST = 0.6
-"""Least part of the bytes along rows whose rows must begin at the same place of a vector. Loads
-of the others are of one element each."""
+LEAST_ALIGNED_SHARE = 0.6
+"""Tiles are aligned where the rows of at least this share of the bytes begin at the same offset in
+a vector. The other tensors are then loaded element by element."""
 
 
 def row_start(
@@ -33,7 +33,7 @@ def row_start(
             within = start.split(_vector(whole))[1]
             places.setdefault(within, []).append((item.bytes, start))
     best = max(places.values(), key=_bytes, default=[])
-    if not best or _bytes(best) < MOST * sum(item.bytes for item in whole):
+    if not best or _bytes(best) < LEAST_ALIGNED_SHARE * sum(item.bytes for item in whole):
         return None
     return max(best, key=lambda pair: pair[0])[1]
 
@@ -90,10 +90,10 @@ def vector_of_rows(
         return 1
     vector = _vector(whole)
     steps = [item.steps.get(reduced[-1]) for item in traffic]
-    return 1 if leads_far(parallel, vector, steps) else vector
+    return 1 if lead_needs_64_bits(parallel, vector, steps) else vector
 
 
-def leads_far(parallel: Iterable[Axis], vector: int, steps: Iterable[int | None]) -> bool:
+def lead_needs_64_bits(parallel: Iterable[Axis], vector: int, steps: Iterable[int | None]) -> bool:
     """Whether the offset of the first vector of a row needs 64 bits in some tensor.
 
     Where it begins is written as the difference of two numbers that grow from row to row, by less

@@ -24,18 +24,18 @@ from ..segments import Segment
 from .nest import Nest
 from .tile import Tile
 
-FEWEST_DRAWN = 4
-"""Neighbours that share a Philox counter: a thread has all of them, or none is drawn twice."""
+PHILOX_WORDS = 4
+"""Elements that share a Philox counter: a thread should have all of them, so that no counter is
+evaluated twice."""
 
-HANDED_ON = 1
-"""Instructions of an element that goes to another thread through shared memory."""
+EXCHANGE_INSTRUCTIONS = 1
+"""Instructions to pass an element to another thread through shared memory."""
 
-DRAWN_AGAIN = 10
+RANDOM_INSTRUCTIONS = 10
 """Instructions of a random number: five wide multiplies and as much logic."""
 
-STEP, JUMP = 2, 8
-"""Instructions of one more load: where the tensor is contiguous, and where positions have to be
-divided first."""
+CONTIGUOUS_LOAD, STRIDED_LOAD = 2, 8
+"""Instructions of one more load: of a contiguous tensor, and of one whose position is divided."""
 
 
 def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
@@ -65,7 +65,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
     most = _neighbours(problem, loads, stored)
     if problem.draws_random and _is_lone_row(nest, tile):
         all_of = most or _widest(loads, stored)
-        found = _filling(problem, tile, loads, all_of, segment.params)
+        found = _best_filling(problem, tile, loads, all_of, segment.params)
         most = most if found == all_of else found
     peeled = {t.name for t in nest.tiles if t != nest.rest and t.is_behind}
     return _limited(nest, {tile.name, *peeled}, most)
@@ -88,21 +88,23 @@ def _is_lone_row(nest: Nest, tile: Tile) -> bool:
     return known and not others and tile.masked
 
 
-def _filling(
+def _best_filling(
     problem: Problem, tile: Tile, loads: list[Stream], most: int, params: HeuristicParams
 ) -> int:
-    """Neighbours with which the threads fill a row best, from ``most`` down.
+    """Neighbours a thread, from ``most`` down, with the fewest instructions past a row's end.
 
-    The threads take ``threads * neighbours`` elements at a time. The times that lie behind the end
-    of the row are known to the compiler, which drops them: random numbers are not drawn there.
+    The threads take ``threads * neighbours`` elements at a time. The compiler knows which of these
+    chunks lie behind the end of the row, and drops them with their random numbers.
     """
     threads = getattr(params, "num_warps", 1) * problem.device.warp_size
-    each = problem.ops_per_element + DRAWN_AGAIN
+    each = problem.ops_per_element + RANDOM_INSTRUCTIONS
     best, least = most, math.inf
     count = most
-    while count >= FEWEST_DRAWN:
+    while count >= PHILOX_WORDS:
         times = ceil_div(tile.axis.extent, threads * count)
-        cost = each * times * threads * count / tile.axis.extent + _further(problem, loads, count)
+        cost = each * times * threads * count / tile.axis.extent + _extra_load_instructions(
+            problem, loads, count
+        )
         if cost < least:
             best, least = count, cost
         count //= 2
@@ -151,27 +153,27 @@ def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int
         return 0
     count = VECTOR_BYTES // max(stored)
     limits = count < _widest(loads, stored)
-    if not limits or count < (FEWEST_DRAWN if problem.draws_random else 2):
+    if not limits or count < (PHILOX_WORDS if problem.draws_random else 2):
         return 0
-    saved = HANDED_ON + (DRAWN_AGAIN if problem.draws_random else 0)
-    return count if _further(problem, loads, count) < saved else 0
+    saved = EXCHANGE_INSTRUCTIONS + (RANDOM_INSTRUCTIONS if problem.draws_random else 0)
+    return count if _extra_load_instructions(problem, loads, count) < saved else 0
 
 
-def _further(problem: Problem, loads: list[Stream], count: int) -> float:
+def _extra_load_instructions(problem: Problem, loads: list[Stream], count: int) -> float:
     """Instructions of an element for more loads than vectors of 16 bytes take.
 
     With a limit, loads at divided positions are of single elements.
     """
     total = 0.0
     for load in loads:
-        jumps = _jumps(problem, load)
-        more = max((1 if jumps else 1 / count) - load.item_bytes / VECTOR_BYTES, 0)
-        total += more * (JUMP if jumps else STEP)
+        strided = _is_strided(problem, load)
+        more = max((1 if strided else 1 / count) - load.item_bytes / VECTOR_BYTES, 0)
+        total += more * (STRIDED_LOAD if strided else CONTIGUOUS_LOAD)
     return total
 
 
-def _jumps(problem: Problem, load: Stream) -> bool:
-    """Whether a load is of elements that are not consecutive all along a row or flat kernel."""
+def _is_strided(problem: Problem, load: Stream) -> bool:
+    """Whether a tensor is not contiguous along the whole row, or all positions of a flat kernel."""
     if problem.reduction_depth:
         return load.r_stride is None or not is_known_equal(load.r_stride, 1)
     return hint(load.contiguous_run) != 0

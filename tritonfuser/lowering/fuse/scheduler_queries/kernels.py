@@ -38,7 +38,7 @@ def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
     work : KernelWork
         What it computes.
     """
-    return choose(_env_of(problem, work), proposed, Worked(problem, work))
+    return choose(_env_of(problem, work), proposed, ProblemWithWork(problem, work))
 
 
 def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -> str:
@@ -49,7 +49,7 @@ def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -
 
 def limit_for_loads(problem: Problem, work: KernelWork, params: KernelParams) -> int:
     """The limit on the registers of a kernel. 0 for none."""
-    return choose(_env_of(problem, work), limit_at, (Worked(problem, work), params))
+    return choose(_env_of(problem, work), limit_at, (ProblemWithWork(problem, work), params))
 
 
 def scatters(problem: Problem) -> bool:
@@ -59,7 +59,7 @@ def scatters(problem: Problem) -> bool:
 
 def reads_rows_twice(problem: Problem) -> bool:
     """Whether the rules' kernel reduces its rows in one loop and loads them again in another."""
-    return choose(env_of(problem), is_looped_twice, problem)
+    return choose(env_of(problem), loops_over_rows_twice, problem)
 
 
 def is_scattered(problem: Problem) -> bool:
@@ -72,7 +72,7 @@ def _env_of(problem: Problem, work: KernelWork) -> ShapeEnv | None:
 
 
 @dataclass(frozen=True)
-class Worked:
+class ProblemWithWork:
     """A problem, and what its kernel computes."""
 
     problem: Problem
@@ -87,18 +87,18 @@ def is_refused(problem: Problem) -> bool:
     return schedulers.reject_reason(problem) is not None
 
 
-def proposed(kernel: Worked) -> HeuristicParams:
+def proposed(kernel: ProblemWithWork) -> HeuristicParams:
     """The params of a kernel."""
     return chosen(kernel.problem, element_work(kernel.work, kernel.problem))
 
 
-def limit_at(facts: tuple[Worked, KernelParams]) -> int:
+def limit_at(facts: tuple[ProblemWithWork, KernelParams]) -> int:
     """The limit on the registers of a kernel."""
     kernel, params = facts
     return limit_of(kernel.problem, element_work(kernel.work, kernel.problem), params)
 
 
-def is_looped_twice(problem: Problem) -> bool:
+def loops_over_rows_twice(problem: Problem) -> bool:
     """Whether one program has two loops over a row, or more."""
     params = schedulers.propose(problem)
     return params.row_parts == 1 and tile_of(problem, params).passes > 1
