@@ -50,7 +50,7 @@ ROOMS = {
         {"builder"},
     ),
     "heuristics": (
-        {"integers"},
+        {"integers", "streams"},
         {"plain_data"},
         {"bounds", "params", "problem", "product"},
         {"cost"},

@@ -16,8 +16,9 @@ from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.params import HeuristicParams, KernelParams
-from tritonfuser.heuristics.problem import ElementWork, Stream
+from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.problem import Problem as Facts
+from tritonfuser.heuristics.streams import Stream
 from tritonfuser.lowering.cost import segment_element_work
 from tritonfuser.lowering.segments import Segment
 

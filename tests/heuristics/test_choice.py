@@ -21,12 +21,13 @@ from tritonfuser.heuristics.params import (
     InnerPersistentParams,
     ReductionParams,
 )
-from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.programs import leaves_idle, programs_of
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_SUMS, chosen, difference
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
+from tritonfuser.heuristics.streams import Stream
 
 WORK = ElementWork(before=4, reducing=1, reductions=1, carried=1)
 

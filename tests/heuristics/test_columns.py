@@ -9,7 +9,8 @@ import pytest
 from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.integers import ceil_div
-from tritonfuser.heuristics.problem import Problem, Stream
+from tritonfuser.heuristics.problem import Problem
+from tritonfuser.heuristics.streams import Stream
 
 H200 = known("sm_90")
 SMS = H200.sm_count

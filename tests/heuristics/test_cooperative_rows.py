@@ -17,7 +17,8 @@ from tritonfuser.heuristics.cooperative_rows import (
     elements_per_thread,
 )
 from tritonfuser.heuristics.params import InnerOuterPersistentParams
-from tritonfuser.heuristics.problem import Problem, Stream
+from tritonfuser.heuristics.problem import Problem
+from tritonfuser.heuristics.streams import Stream
 
 H200 = known("sm_90")
 ROW = Stream(item_bytes=2, x_stride=None, r_stride=1)

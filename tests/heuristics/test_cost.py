@@ -25,8 +25,9 @@ from tritonfuser.heuristics.params import (
     PointwiseParams,
     ReductionParams,
 )
-from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.product import Product
+from tritonfuser.heuristics.streams import Stream
 
 WORK = ElementWork(before=4, after=4, reducing=2, reductions=2, carried=1)
 ROW_KEPT = InnerPersistentParams(block_x=1, block_r=4096, persistent=True, num_warps=8)

@@ -13,8 +13,9 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.params import ReductionParams
-from tritonfuser.heuristics.problem import ElementWork, Problem, Stream
+from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.search.load_registers import limit_for_loads
+from tritonfuser.heuristics.streams import Stream
 
 WORK = ElementWork(before=1, reducing=1, reductions=1, carried=1)
 LOOP = ReductionParams(block_x=64, block_r=64, persistent=False, num_warps=8)

@@ -13,8 +13,9 @@ from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
-from tritonfuser.heuristics.problem import Problem, Stream
+from tritonfuser.heuristics.problem import Problem
 from tritonfuser.heuristics.row_tiling import block_and_tails, max_tails
+from tritonfuser.heuristics.streams import Stream
 
 H200 = known("sm_90")
 CPU = known("cpu")

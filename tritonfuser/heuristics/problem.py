@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from ..device import SECTOR_BYTES, DeviceProperties
 from .params import HeuristicParams
+from .streams import Stream
 
 MANY_LOADS = 5
 """Loads of an element from which on a thread of a flat kernel has fewer elements: one vector of
@@ -27,99 +28,6 @@ time is the compiler's order: the cost model counts registers by the logarithm o
 L2_SPEEDUP = 2
 """Bandwidth of the L2 cache over that of memory, about (64 bytes a clock of each of an H100's
 multiprocessors, and what it copies)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StrideTerm:
-    """One term of a tensor's offset: position ``p`` of an axis adds ``step * (p // div % extent)``.
-
-    Attributes
-    ----------
-    axis : int
-        The place of the axis among ``Problem.axes``.
-    div : int
-        Neighbouring positions of the axis that have the same offset.
-    extent : int
-        Steps before the term starts from 0 again.
-    step : int
-        The stride: elements of memory from one step to the next.
-    """
-
-    axis: int
-    div: int
-    extent: int
-    step: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stream:
-    """One tensor that a kernel reads or writes.
-
-    Attributes
-    ----------
-    item_bytes : int
-        Bytes of an element in memory.
-    along_x : bool
-        Its elements differ along axis x.
-    along_r : bool
-        Its elements differ along axis r.
-    x_stride : int or None
-        Elements of memory from one position of x to the next. 0 where the tensor does not run along
-        x. None where the stride is not the same everywhere.
-    r_stride : int or None
-        The same for axis r.
-    is_store : bool
-        The kernel writes it.
-    contiguous_run : int
-        Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
-        of them are.
-    x_same, r_same : int
-        Neighbouring positions of x, and of r, that have the same element.
-    total_bytes : int
-        Bytes of all its elements.
-    known_bytes : int
-        Those of them that another load of the kernel has, at places so near that the L1 cache
-        still has them.
-    x_steps : tuple of int or None
-        Of a kernel with rows, ``x_stride`` for each axis of ``Problem.order``.
-    stride_terms : tuple of StrideTerm
-        Its offset in a flat kernel: the sum of these terms. What is read at an index of another
-        tensor may be anywhere: the steps of its terms are so large that no two elements share a
-        sector. Where a sum of axes is divided, the terms are approximate.
-    """
-
-    item_bytes: int
-    along_x: bool = True
-    along_r: bool = True
-    x_stride: int | None = 1
-    r_stride: int | None = 1
-    is_store: bool = False
-    contiguous_run: int = 0
-    x_same: int = 1
-    r_same: int = 1
-    total_bytes: int = 1
-    known_bytes: int = 0
-    x_steps: tuple[int | None, ...] = ()
-    stride_terms: tuple[StrideTerm, ...] = ()
-
-    @property
-    def fetched_bytes(self) -> int:
-        """Bytes that the L2 cache or memory is asked for."""
-        return self.total_bytes - self.known_bytes
-
-    @property
-    def fresh_share(self) -> float:
-        """``fetched_bytes`` as a share of ``total_bytes``."""
-        return self.fetched_bytes / max(self.total_bytes, 1)
-
-    def sizes(self) -> list[int]:
-        """The facts that may vary between runs."""
-        steps = (self.x_stride, self.r_stride, *self.x_steps)
-        found = [self.contiguous_run, self.x_same, self.r_same, self.total_bytes, self.known_bytes]
-        found += [n for n in steps if n is not None]
-        for term in self.stride_terms:
-            found += term.div, term.extent, term.step
-        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

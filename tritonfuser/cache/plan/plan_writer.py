@@ -67,30 +67,15 @@ class PlanWriter:
         self.device = device
         self.properties = properties
         self.on_gpu = device.type != "cpu"
-        self.scope: dict[str, Any] = {
-            "torch": torch,
-            "draw": draw,
-            "device": device,
-            "to_cpu": to_cpu,
-            "put": put,
-            "detached": detached,
-            "dispatch": _python_dispatch,
-            **(gpu_functions() if self.on_gpu else {}),
-        }
-        self.aligned = {
-            value: is_aligned(tensor)
-            for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
-            if value.is_tensor
-        }
-        self._negated = {
-            value
-            for value, tensor in zip(self.fusion.inputs, inputs, strict=False)
-            if value.is_tensor and tensor.is_neg()
-        }
+        self.scope = _scope(device)
+        pairs = zip(self.fusion.inputs, inputs, strict=False)
+        tensors = {value: tensor for value, tensor in pairs if value.is_tensor}
+        self.aligned = {value: is_aligned(tensor) for value, tensor in tensors.items()}
         for part in lowered.parts:
             self.aligned[part.value] = self.aligned.get(part.source, False)
-        pieces = lowered.segmented.segments
-        self._read_inputs = {v for p in pieces for v in p.inputs} & set(self.fusion.inputs)
+        self._negated = {value for value, tensor in tensors.items() if tensor.is_neg()}
+        read = {value for piece in lowered.segmented.segments for value in piece.inputs}
+        self._read_inputs = read & set(self.fusion.inputs)
         sources = (source for source in lowered.sources if source is not None)
         self._uses = Counter(arg.value for s in sources for arg in s.args if arg.is_tensor)
         # Values whose address is in a variable.
@@ -118,10 +103,7 @@ class PlanWriter:
             if piece.runs_torch:
                 self._library(place, piece)
             else:
-                for one in (piece, *segmented.launched_with(piece)):
-                    for value in one.outputs:
-                        if value not in self._buffers:  # a scatter's result is written twice
-                            self._allocate(value)
+                self._allocate_all((piece, *segmented.launched_with(piece)))
             if source is not None:
                 self._launch(place, piece, source)
             gone = [v.name for v, use in last.items() if use == place]
@@ -156,6 +138,7 @@ class PlanWriter:
     # -- inputs --------------------------------------------------------------
 
     def _inputs(self) -> None:
+        """The lines that prepare inputs for kernels: real parts, rounded numbers, copies."""
         for part in self.lowered.parts:  # complex inputs as real ones
             self._addressed.discard(part.value)
             source = part.source.name
@@ -177,6 +160,7 @@ class PlanWriter:
                 self.lines.append(f"{value.name} = {copy}")
 
     def _hidden(self) -> set[Value]:
+        """Inputs of the lowered fusion that no caller gives: seeds, parts of complex inputs."""
         seeds = (value for pair in self.lowered.seeds for value in pair)
         return {*seeds, *(part.value for part in self.lowered.parts)}
 
@@ -198,6 +182,7 @@ class PlanWriter:
         return value.name if self._copy(value) is None else f"{value.name}_given"
 
     def _random(self) -> None:
+        """The lines that draw the seeds of random ops."""
         seeds = self.lowered.seeds
         if not seeds:
             return
@@ -219,7 +204,14 @@ class PlanWriter:
                     found[value] = place
         return found
 
+    def _allocate_all(self, pieces: Iterable[Segment]) -> None:
+        """Allocate the results of the segments of a launch."""
+        for value in dict.fromkeys(out for piece in pieces for out in piece.outputs):
+            if value not in self._buffers:  # a scatter's result is written twice
+                self._allocate(value)
+
     def _allocate(self, value: Value) -> None:
+        """The lines that allocate a buffer, and take its address where several kernels use it."""
         type_ = value.tensor
         strides = self.lowered.segmented.layouts[value]
         sizes, steps = self.varying.text(type_.sizes), self.varying.text(strides)
@@ -269,6 +261,7 @@ class PlanWriter:
         return value.name
 
     def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
+        """The lines of a launch: its workspace, counters and scratch memory, then the call."""
         sizes = [self.varying.atom(size.name) for size in source.sizes]
         sizes += map(self.varying.inverse, source.inverses)
         names = [*(arg.value.name for arg in source.args), *sizes]
@@ -336,3 +329,17 @@ class PlanWriter:
         """Record inputs that must stay aligned, directly or as the source of a complex part."""
         sources = {part.value: part.source for part in self.lowered.parts}
         self._counted_on.update(sources.get(value, value) for value in values)
+
+
+def _scope(device: torch.device) -> dict[str, Any]:
+    """The names that every plan on a device may use."""
+    return {
+        "torch": torch,
+        "draw": draw,
+        "device": device,
+        "to_cpu": to_cpu,
+        "put": put,
+        "detached": detached,
+        "dispatch": _python_dispatch,
+        **(gpu_functions() if device.type != "cpu" else {}),
+    }

@@ -64,6 +64,14 @@ class LegacyOperators(Operators):
         found: TensorView = self._recorded("reshape", arg, new_shape)
         return found
 
+    def _unbiased(self, variance: TensorView, arg: TensorView, dims: Sequence[int]) -> TensorView:
+        """The variance over ``dims`` of ``arg`` with Bessel's correction."""
+        count: Any = 1
+        for dim in dims:
+            count = self.mul(count, arg.size(dim))
+        found: TensorView = self.mul(variance, self.truediv(count, self.sub(count, 1)))
+        return found
+
     def batch_norm(
         self,
         arg: TensorView,
@@ -105,11 +113,7 @@ class LegacyOperators(Operators):
             variance, mean = self.var_mean(wide, others, 0)
             self._keep(running_mean, mean, momentum)
             if running_var is not None:
-                count: Any = 1
-                for dim in others:
-                    count = self.mul(count, arg.size(dim))
-                unbiased = self.mul(variance, self.truediv(count, self.sub(count, 1)))
-                self._keep(running_var, unbiased, momentum)
+                self._keep(running_var, self._unbiased(variance, arg, others), momentum)
         elif running_mean is None or running_var is None:
             raise ArgumentError(
                 "batch_norm(): running_mean and running_var are needed where training is False",

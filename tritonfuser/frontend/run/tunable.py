@@ -115,7 +115,7 @@ class Tunable(Validated):
             where = checked_device(core.fusion, given, options.device)
             _check_device(where)
             key = core.store_key(given, options.device)
-            before = load(key)
+            known = load(key)
             task = Task(
                 fusion=core.fusion,
                 definition=fusion.to_dict(),
@@ -123,17 +123,21 @@ class Tunable(Validated):
                 device=where,
                 budget=float(budget_s),
                 wide=level == "schedule",
-                known=() if before is None else (before.schedule,),
+                known=() if known is None else (known.schedule,),
                 seed=seed,
                 shown=progress,
             )
             report = autotune(task)
-            if store:
-                signature = signature_data(core.signature(given, options.device))
-                problem = {"definition": task.definition, "inputs": signature}
-                report = replace(report, stored=_stored(key, report, problem))
-                core.forget(given)
-            return report
+            return self._stored(report, task, key) if store else report
+
+    def _stored(self, report: TuneReport, task: Task, key: StoreKey) -> TuneReport:
+        """Store the schedule of a report; the next run with these inputs looks for it."""
+        core = self._core()
+        signature = signature_data(core.signature(task.inputs, task.device))
+        problem = {"definition": task.definition, "inputs": signature}
+        stored = replace(report, stored=_store(key, report, problem))
+        core.forget(task.inputs)
+        return stored
 
     def _predicted(
         self, fusion: Fusion, inputs: Inputs, arch: str, wide: bool, seed: int
@@ -145,7 +149,7 @@ class Tunable(Validated):
             return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide))
 
 
-def _stored(key: StoreKey, report: TuneReport, problem: Mapping[str, Any]) -> str:
+def _store(key: StoreKey, report: TuneReport, problem: Mapping[str, Any]) -> str:
     """Store what was found, if it is better than the heuristics' schedule; the file, or empty."""
     try:
         if not report.is_better:

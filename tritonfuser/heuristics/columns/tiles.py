@@ -17,7 +17,8 @@ from typing import NamedTuple
 from ...device import CACHE_LINE_BYTES, SECTOR_BYTES, VECTOR_BYTES
 from ..integers import TUNED_WARP_SIZE, ceil_div, floor_power_of_2, next_power_of_2, warps_for
 from ..one_wave import spread_warps
-from ..problem import Problem, Stream
+from ..problem import Problem
+from ..streams import Stream
 
 REGISTER_BYTES_PER_THREAD = 128
 """Bytes of its columns that a thread keeps in registers."""

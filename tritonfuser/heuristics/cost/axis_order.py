@@ -13,7 +13,8 @@ from functools import lru_cache
 from math import prod
 
 from ..params import HeuristicParams
-from ..problem import Problem, Stream
+from ..problem import Problem
+from ..streams import Stream
 from .footprint import run_along
 
 Numbers = tuple[int, ...]

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
-from ..problem import Problem, Stream, StrideTerm
+from ..problem import Problem
+from ..streams import Stream, StrideTerm
 from .constants import H200_CONSTANTS
 from .footprint import (
     TensorStrides,

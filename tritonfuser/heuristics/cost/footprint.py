@@ -7,7 +7,7 @@ from math import ceil, gcd, prod
 from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
-from ..problem import Stream, StrideTerm
+from ..streams import Stream, StrideTerm
 
 Tile = tuple[float, ...]
 """Positions along each axis of a problem that a tile has; at least 1 each."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ..problem import Problem, Stream
+from ..problem import Problem
+from ..streams import Stream
 from .footprint import chain
 
 SIDE_BYTES = 128

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..params import KernelParams, PointwiseParams, TransposeParams
-from ..problem import Problem, Stream
+from ..problem import Problem
+from ..streams import Stream
 from .tiles import KernelTile
 
 FETCHED_BYTES = 2 * SECTOR_BYTES

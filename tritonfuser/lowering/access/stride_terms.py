@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...heuristics.problem import StrideTerm
+from ...heuristics.streams import StrideTerm
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
 from ...symbolic.loaded_index import Loaded
 from ...symbolic.sizes import hint

@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ...device import DeviceProperties
-from ...heuristics.problem import Problem, Stream
+from ...heuristics.problem import Problem
+from ...heuristics.streams import Stream
 from ...ir import Value
 from ...ops.builder import op_of
 from ...ops.table import Moments

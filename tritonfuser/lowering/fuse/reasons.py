@@ -58,7 +58,9 @@ def with_names(cut: str, names: Mapping[int, str]) -> str:
 
 def reason_of(group: FusionGroup, ops: int, stores: Sequence[Store]) -> str:
     """Why the nodes of a group are together: ``"9 ops over 4096 x 1000, 1 result stored"``."""
-    over = f"{extent(group.parallel)} x {extent(group.reduced)}"
+    over = f"{extent(group.parallel)} elements"
+    if group.reduced:
+        over = f"{extent(group.parallel)} x {extent(group.reduced)}"
     if group.core is not None:
         over = core_row(group.core).words(group.core)
     scattered = sum(s.scatter is not None for s in stores)

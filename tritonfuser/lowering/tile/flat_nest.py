@@ -13,7 +13,7 @@ from math import prod
 from ...device import VECTOR_BYTES
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import PointwiseParams
-from ...heuristics.problem import Stream
+from ...heuristics.streams import Stream
 from ...symbolic.index_expr import Axis
 from ...symbolic.queries import is_known_equal, is_known_multiple
 from ...symbolic.sizes import is_size

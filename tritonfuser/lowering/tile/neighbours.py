@@ -15,7 +15,8 @@ from ...heuristics.params import (
     OuterPersistentParams,
     PointwiseParams,
 )
-from ...heuristics.problem import Problem, Stream
+from ...heuristics.problem import Problem
+from ...heuristics.streams import Stream
 from ...ir import Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size

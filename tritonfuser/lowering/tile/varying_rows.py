@@ -12,8 +12,9 @@ from math import gcd
 
 from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...heuristics.integers import ceil_div
-from ...heuristics.problem import Problem, Stream
+from ...heuristics.problem import Problem
 from ...heuristics.row_tiling import MIN_TAIL_ELEMENTS, VARYING_TAIL
+from ...heuristics.streams import Stream
 from ...symbolic.choices import env_among
 from ...symbolic.queries import (
     assume_at_most,

@@ -9,7 +9,7 @@ dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 from __future__ import annotations
 
 from ....heuristics.cost.footprint import warp_bytes
-from ....heuristics.problem import Stream, StrideTerm
+from ....heuristics.streams import Stream, StrideTerm
 from ....ir import Value
 from ....symbolic.index_expr import Affine
 from ....symbolic.sizes import hint
