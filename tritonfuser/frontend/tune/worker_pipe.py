@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from types import ModuleType
@@ -153,13 +153,7 @@ class Link:
         assert self._pipe is not None
         at, end = -1, time.monotonic() + patience
         while True:
-            told: Any = None
-            with suppress(EOFError, OSError):
-                if not self._pipe.poll(max(end - time.monotonic(), 0.0)):
-                    raise EndedError(at, f"it hangs: no word for {patience:g} s")
-                told = json.loads(self._pipe.recv())
-            if told is None:
-                raise EndedError(at, f"it ends the process: {self._ending()}")
+            told = self._receive(at, end, patience)
             if told["number"] != number:
                 continue
             if "at" in told:
@@ -170,6 +164,17 @@ class Link:
                 raise TunerError(f"the process that times candidates fails: {told['error']}")
             else:
                 return told.get("found")
+
+    def _receive(self, at: int, end: float, patience: float) -> dict[str, Any]:
+        """The next message; ``EndedError`` where none comes until ``end``, or the process ends."""
+        assert self._pipe is not None
+        try:
+            if not self._pipe.poll(max(end - time.monotonic(), 0.0)):
+                raise EndedError(at, f"it hangs: no word for {patience:g} s")
+            message: dict[str, Any] = json.loads(self._pipe.recv())
+        except (EOFError, OSError):
+            raise EndedError(at, f"it ends the process: {self._ending()}") from None
+        return message
 
     def _ending(self) -> str:
         assert self._process is not None

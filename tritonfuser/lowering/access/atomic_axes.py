@@ -255,20 +255,18 @@ class AtomicAxes:
 
 def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
     """Result dim -> operand dim, where the view's index map leaves the index unchanged."""
-    from_dims: dict[int, int] = {}
     # What is left of a dim may be all of it at some sizes: a new axis is right at these too.
     same = is_known_equal if call.op.name == "slice" else assume_equal
     marks = tuple(digit(Axis(f"d{i}", n)) for i, n in enumerate(out.tensor.sizes))
     form = call.op.form
     assert isinstance(form, View)
     sources = form.pull(call, Pull(marks, lambda value, index, dim: digit(Loaded((value, index)))))
-    for source in sources[:1]:
-        if source.operand != operand:
-            continue
-        for place, item in enumerate(source.index):
-            for dim, mark in enumerate(marks):
-                if item != mark or not mark.terms:
-                    continue
-                if same(out.tensor.sizes[dim], operand.tensor.sizes[place]):
-                    from_dims[dim] = place
-    return from_dims
+    if not sources or sources[0].operand != operand:
+        return {}
+    return {
+        dim: place
+        for place, item in enumerate(sources[0].index)
+        for dim, mark in enumerate(marks)
+        if item == mark and mark.terms
+        if same(out.tensor.sizes[dim], operand.tensor.sizes[place])
+    }

@@ -51,18 +51,22 @@ def _varying(
     found: dict[Read, None] = {}
     for read in reads:
         node = fusion.producers.get(read.value)
-        form = None if node is None else op_of(node).form
-        counts = isinstance(form, Factory) and "{i0}" in form.triton
-        loaded = node is None or read.value in places
-        if counts or isinstance(form, Random) or (loaded and read.value.is_tensor):
+        if _varies_by_itself(node, read, places):
             found[read] = None
         elif node is not None:
             for item in operands(node, read):
                 users.setdefault(Read(item.value, item.index), []).append(read)
     queue = list(found)
     for read in queue:
-        for user in users.get(read, ()):
-            if user not in found:
-                found[user] = None
-                queue.append(user)
+        reached = [user for user in users.get(read, ()) if user not in found]
+        found.update(dict.fromkeys(reached))
+        queue += dict.fromkeys(reached)
     return set(found)
+
+
+def _varies_by_itself(node: Node | None, read: Read, places: Container[object]) -> bool:
+    """Whether a read is a load, a random number, or counts positions (``iota``)."""
+    form = None if node is None else op_of(node).form
+    if isinstance(form, Random) or (isinstance(form, Factory) and "{i0}" in form.triton):
+        return True
+    return read.value.is_tensor and (node is None or read.value in places)

@@ -37,45 +37,63 @@ class Computed:
 
 
 def computed(fusion: Fusion, keeps: Callable[[Value, int], bool] | None = None) -> Computed:
-    """How many elements kernels compute.
+    """How many elements kernels compute, from the results back.
 
     Parameters
     ----------
     keeps : callable, optional
-        Whether a value is put in memory, from how many of its elements kernels use. Those of all
-        that is computed from it are known by then.
+        Whether a value is put in memory, from how many of its elements kernels use. It is asked
+        about the users of a value before the value itself.
     """
+    uses = _Uses()
     used: dict[Value, int] = {}
     kept: set[Value] = set()
-    # By the number of elements of the kernels that use a value at one index.
-    at_index: dict[Value, dict[int, int]] = {}
-    shifted: dict[Value, int] = {}
-
-    def total(value: Value) -> int:
-        return sum(at_index.get(value, {}).values()) + shifted.get(value, 0)
-
     for value in fusion.returned:
-        at_index[value] = {hint(value.tensor.numel): value.tensor.numel}
+        uses.add_at_one_index(value, value.tensor.numel)
     for node in reversed(fusion.nodes):
         count = 0
-        for out in node.outs:
-            if out.is_tensor:
-                count = used[out] = total(out)
-                if keeps is not None and keeps(out, count):
-                    kept.add(out)
-                    count = out.tensor.numel
+        for out in (value for value in node.outs if value.is_tensor):
+            count = used[out] = uses.total(out)
+            if keeps is not None and keeps(out, count):
+                kept.add(out)
+                count = out.tensor.numel
+        uses.add_operands(node, count)
+    used.update((value, uses.total(value)) for value in fusion.inputs if value.is_tensor)
+    return Computed(used, frozenset(kept))
+
+
+class _Uses:
+    """The elements of each value that kernels use, collected from its users."""
+
+    def __init__(self) -> None:
+        # By the number of elements of the kernels that use a value at one index: such kernels
+        # are taken for one.
+        self._at_one_index: dict[Value, dict[int, int]] = {}
+        self._at_other_indices: dict[Value, int] = {}
+
+    def total(self, value: Value) -> int:
+        """All uses of a value by the nodes added so far."""
+        at_one_index = self._at_one_index.get(value, {})
+        return sum(at_one_index.values()) + self._at_other_indices.get(value, 0)
+
+    def add_at_one_index(self, value: Value, count: int) -> None:
+        """Add the use of a value at the index of its user, which computes ``count`` elements."""
+        self._at_one_index.setdefault(value, {})[hint(count)] = count
+
+    def add_operands(self, node: Node, count: int) -> None:
+        """Add the uses by a node of which kernels compute ``count`` elements."""
         for operand in dict.fromkeys(v for v in node.operands() if v.is_tensor):
             if _is_pieced(node):
                 # Box by box, no kernel computes a part for elements of another.
                 times = hint(count) // max(hint(node.out.tensor.numel), 1)
-                shifted[operand] = shifted.get(operand, 0) + operand.tensor.numel * max(times, 1)
+                self._add_at_other_index(operand, operand.tensor.numel * max(times, 1))
             elif is_shift(node):
-                shifted[operand] = shifted.get(operand, 0) + count
+                self._add_at_other_index(operand, count)
             else:
-                each = count if is_fused(node) else operand.tensor.numel
-                at_index.setdefault(operand, {})[hint(each)] = each
-    used.update((value, total(value)) for value in fusion.inputs if value.is_tensor)
-    return Computed(used, frozenset(kept))
+                self.add_at_one_index(operand, count if is_fused(node) else operand.tensor.numel)
+
+    def _add_at_other_index(self, value: Value, count: int) -> None:
+        self._at_other_indices[value] = self._at_other_indices.get(value, 0) + count
 
 
 def _is_pieced(node: Node) -> bool:
