@@ -122,7 +122,7 @@ def _chain(fusion: Fusion, value: Value) -> _Chain:
 
 
 def _narrows(view: Node, operand: Value) -> bool:
-    """Whether a view has not all elements of its operand."""
+    """Whether a view leaves out elements of its operand."""
     return assume_less(_elements(view.out.tensor), _elements(operand.tensor))
 
 
@@ -146,7 +146,7 @@ def _compose(fusion: Fusion, chain: _Chain) -> BufferView | None:
 
 
 def _partial(fusion: Fusion, value: Value, whole: set[Value]) -> BufferView:
-    """The output as the longest run of its last views that strides express; at least itself."""
+    """The output as a view of the first value from which strides express all views."""
     node = fusion.producers[value]
     views: list[Node] = []
     best = BufferView(value)

@@ -34,7 +34,7 @@ def kernel_work(nodes: Iterable[Node]) -> KernelWork:
 
 
 class _Total:
-    """Instructions so far."""
+    """A running sum of instructions."""
 
     def __init__(self) -> None:
         self.elements: dict[str, int] = {}
@@ -43,7 +43,7 @@ class _Total:
         self.reductions = self.carried = self.draws = 0
 
     def add(self, node: Node, depends: bool) -> None:
-        """A node that is computed before or after the reductions."""
+        """Add a node, computed before the reductions or after them."""
         elements = node.out.tensor.numel if node.out.is_tensor else 1
         # By their text: to compare sizes that vary could ask for a guard.
         name = repr(elements)

@@ -14,7 +14,7 @@ from .read_footprint import Read, sources_of, target_of
 
 
 def assume_index_dims(fusion: Fusion) -> None:
-    """Serve no other sizes of the dims that are indexed at run time than those of this run.
+    """Make the extents of dims that are indexed at run time constant, by guards.
 
     The messages of assertions are constants, and say how many elements a dim has.
     """

@@ -68,7 +68,7 @@ _FUNCTIONS = {
 
 
 def instructions_of(node: Node) -> Instructions:
-    """For one element of the result; of a reduction or scan for one that it reads."""
+    """Instructions of a node for an element of its result; of a reduction, of its operand."""
     form = op_of(node).form
     if isinstance(form, Pointwise):
         return _of_pointwise(node, form)
@@ -103,7 +103,7 @@ def _of_expression(op: str, text: str, dtype: DataType) -> Instructions:
 
 
 def conversion(source: DataType, target: DataType) -> Instructions:
-    """One element from one dtype to another; two floats of 16 bits are made by one instruction."""
+    """Instructions to convert one element; one instruction makes two 16-bit floats."""
     kinds = {source.info.category, target.info.category}
     if source is target or kinds == {Category.INT}:
         return NONE
@@ -119,7 +119,7 @@ def conversion(source: DataType, target: DataType) -> Instructions:
 
 @cache
 def counted(text: str, dtype: DataType) -> Instructions:
-    """Of an expression on operands of a dtype."""
+    """Instructions of a Python expression on operands of ``dtype``."""
     total = NONE
     for part in ast.walk(ast.parse(text, mode="eval")):
         total += _of_syntax(part, dtype)
@@ -127,7 +127,7 @@ def counted(text: str, dtype: DataType) -> Instructions:
 
 
 def _of_syntax(part: ast.AST, dtype: DataType) -> Instructions:
-    """Of one operator or call."""
+    """Instructions of one operator or call in an expression."""
     if isinstance(part, ast.Compare):
         return _SELECT
     if isinstance(part, ast.BinOp):

@@ -144,7 +144,7 @@ def compile_kernel(
 
 
 def _with_other_limit(source: KernelSource, spilling: CompiledKernel) -> KernelSource | None:
-    """A kernel that spills, with a limit on its registers by which it may not. None without one."""
+    """The source of a kernel that spills, with another register limit; None where none helps."""
     if source.max_registers:
         return without_limit(source) if source.workspace is None else None
     if source.room <= registers_of(spilling.asm["cubin"]):
@@ -180,7 +180,7 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
 
 @cache
 def digest_ahead() -> None:
-    """Begin with what the first compilation needs and no kernel is needed for, on a thread."""
+    """Start, on a thread, what the first compilation needs and does not depend on a kernel."""
     threading.Thread(target=_digest_triton, name="tritonfuser digest", daemon=True).start()
 
 
@@ -188,7 +188,7 @@ _digesting = Lock()
 
 
 def _digest_triton() -> None:
-    """Have Triton digest its own files, for the keys of its cache: it takes a third of a second.
+    """Let Triton hash its own files for the keys of its cache, which takes a third of a second.
 
     Triton keeps the answer, but every thread that asks before it is there would do it too.
     """

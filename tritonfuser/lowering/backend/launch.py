@@ -36,7 +36,7 @@ class Prepared(NamedTuple):
 
 
 class _Scratch:
-    """The place of working memory among the arguments."""
+    """Marks the place of the scratch pointer among the arguments."""
 
     def __repr__(self) -> str:
         return "scratch"
@@ -125,7 +125,7 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
 
 
 def _check_resident(source: KernelSource, binary: Any, device: DeviceProperties) -> None:
-    """Programs that wait for one another must all be on the device at a time."""
+    """Raise where the programs of a cooperative launch do not all fit on the device."""
     warps, registers = source.num_warps, -(-binary.n_regs // 8) * 8
     fitting = min(
         device.registers_per_sm // (registers * device.warp_size * warps),
@@ -155,7 +155,7 @@ def prepare(binary: Any, constants: int) -> Prepared:
 
 
 def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
-    """By Triton's launcher object: its call has been the same since Triton 3.0.
+    """A launch by Triton's launcher object, whose signature is the same since Triton 3.0.
 
     From 3.9 on a kernel unloads itself when nobody has it any more, so its launcher keeps it.
     """
@@ -166,7 +166,7 @@ def _general(binary: Any, tail: tuple[None, ...]) -> Prepared:
 
 
 def _with_memory(run: Callable[..., object]) -> Callable[..., object]:
-    """A launch for which Triton asks an allocator for working memory: torch's, for this call."""
+    """A launch during which Triton's allocator for scratch memory is torch's."""
 
     def launch(*args: object) -> None:
         before = _allocation._allocator.get()
@@ -188,7 +188,7 @@ _DIRECT_VERSIONS = ("3.6.",)
 
 
 def _direct(binary: Any, tail: tuple[None, ...]) -> Prepared | None:
-    """Past the launcher object to its C function."""
+    """A launch by the C function behind Triton's launcher object."""
     run = binary.run
     known = (
         triton.__version__.startswith(_DIRECT_VERSIONS)

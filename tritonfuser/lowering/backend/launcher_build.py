@@ -15,7 +15,7 @@ from .module_loader import jit_function
 
 
 class _Anything:
-    """In the place of a compiled kernel's metadata, of which the C depends on nothing."""
+    """A stand-in for a compiled kernel's metadata, on which the C source does not depend."""
 
     tensordesc_meta = None
 
@@ -24,7 +24,7 @@ class _Anything:
 
 
 def kinds(source: KernelSource) -> tuple[str, ...]:
-    """What the launcher of a kernel depends on: pointers are all alike."""
+    """What the C source of a launcher depends on: pointer or scalar type of each argument."""
     given = [signature_of(source, arg) for arg in source.passed]
     pointers = ["*" if kind.startswith("*") else kind for kind in given]
     return (*pointers, *("constexpr" for _ in source.constants))

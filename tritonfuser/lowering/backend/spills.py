@@ -22,7 +22,7 @@ _HAS_VALUE = 4
 
 
 def spilled_bytes(ptx: str, cubin: bytes) -> int:
-    """Bytes of a thread's memory in which registers are spilled: all of its frame but for arrays.
+    """Spilled bytes of a thread: its local frame without arrays.
 
     The assembler tells it in the binary, so nothing is assembled once more. 0 for a binary whose
     layout is another one.
@@ -32,7 +32,7 @@ def spilled_bytes(ptx: str, cubin: bytes) -> int:
 
 
 def registers_of(cubin: bytes) -> int:
-    """Registers of a thread. 0 for a binary whose layout is another one."""
+    """Registers of a thread; 0 where the binary has an unknown layout."""
     return _largest(cubin, _REGISTERS)
 
 

@@ -37,7 +37,7 @@ def directory() -> Path:
 
 
 def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> Any:
-    """A compiled kernel of Triton's, which is made anew where its entry in the directory is broken.
+    """``compile_kernel()``, called again without cached entries where one of them is broken.
 
     Programs that clean up may remove some of an entry's files, or the directory while it is written
     to, and a machine that stops may leave empty ones.
@@ -66,7 +66,7 @@ def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> An
 
 @contextmanager
 def _without_entries() -> Iterator[None]:
-    """Triton finds nothing that was compiled before, and writes over it."""
+    """A block in which Triton reads no cached entry, and overwrites them."""
 
     class Blind(knobs.cache.manager_class or FileCacheManager):  # type: ignore[misc]
         def get_group(self, filename: str) -> dict[str, str] | None:

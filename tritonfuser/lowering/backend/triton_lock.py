@@ -22,7 +22,7 @@ class SharedLock:
         reset_in_forked_children(self)
 
     def reset_after_fork(self) -> None:
-        """As it is where nobody holds it."""
+        """Return to the state in which nobody holds the lock."""
         self._changed = threading.Condition()
         self._holders = 0
         self._alone = False

@@ -72,7 +72,7 @@ class AnchorMaker:
         return walk(self.fusion, start, places, stored, self._reads)
 
     def _reads(self, node: Node, read: Read) -> tuple[Read, ...]:
-        """Cached: a value is walked anew for each group that it is offered to."""
+        """``reads``, cached: a value is walked for each group that it is offered to."""
         found = self._operands.get(read)
         if found is None:
             found = self._operands[read] = tuple(reads(node, read))
@@ -249,7 +249,7 @@ class AnchorMaker:
         return sorted(dict.fromkeys(found), key=lambda t: t.order)
 
     def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
-        """One load or store. Cached: groups ask again for each value that they are offered."""
+        """One load or store, cached: groups ask again for each value that they are offered."""
         key = value, index, is_store
         if key not in self._moves:
             offset = offset_of(index, buffer_strides(self.fusion, value))

@@ -36,7 +36,7 @@ def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, 
 
 
 def _values(group: FusionGroup) -> Iterator[tuple[Value, tuple[int, ...]]]:
-    """What may have all axes, each with the dims that do not count."""
+    """Values that may run along all axes, each with the dims to skip."""
     for member in group.members:
         yield next(member.node.operands()), across_dims(member.node)
     for member in group.outer:

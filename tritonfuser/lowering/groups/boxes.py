@@ -37,7 +37,7 @@ class Box:
         return tuple(substitute(item, self.at) for item in index)
 
     def then(self, inner: Box) -> Box:
-        """A box of this box's positions, as a box of those that this one was made of."""
+        """Compose: ``inner``, a box of this box, as a box of the original loop nest."""
         moved = {axis: substitute(at, inner.at) for axis, at in self.at.items()}
         return Box(inner.axes, {**inner.at, **moved})
 
@@ -103,7 +103,7 @@ def _is_whole(item: Digit) -> bool:
 
 
 def cut_of(guard: Guard) -> Cut | None:
-    """Where to cut so that a guard holds at all positions of a box or at none of them.
+    """Where to cut a loop nest so that a guard is constant in every box.
 
     None where that is not known for all sizes, and for guards that no cut across one axis decides.
     """
@@ -130,7 +130,7 @@ def _is_outside(end: int, bounds: tuple[int, int]) -> bool:
 
 
 def _splits(item: Digit) -> bool:
-    """Whether an axis consists of a digit, of whole digits above it and of those below it."""
+    """Whether an axis factors into a digit, whole digits above it and whole digits below it."""
     assert isinstance(item.base, Axis)
     if item.mod is None:
         return is_known_equal(item.div, 1)
@@ -138,7 +138,7 @@ def _splits(item: Digit) -> bool:
 
 
 def _as_digit(expr: Affine, ends: list[int]) -> tuple[Digit, list[int]] | None:
-    """A digit and positions of it, such that an expression is below each end as that below its.
+    """A digit and thresholds on it that are equivalent to thresholds on an expression.
 
     ``96 * h + j < 3072`` where ``0 <= j < 96`` as ``h < 32``.
     """
@@ -160,7 +160,7 @@ def _as_digit(expr: Affine, ends: list[int]) -> tuple[Digit, list[int]] | None:
 
 
 def _coarser(expr: Affine, ends: Iterable[int], step: int) -> tuple[Affine, list[int]] | None:
-    """An expression and ends divided by a step, where what is dropped does not count."""
+    """An expression and thresholds divided by a common step, without terms below the step."""
     whole, rest = expr.split(step)
     bounds = rest.range
     if bounds is None or not (is_known_less(-1, bounds[0]) and is_known_less(bounds[1], step)):

@@ -12,7 +12,7 @@ from ..segments import Member
 
 
 def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value, Member]:
-    """The sums that can share a loop with the maximum they are below, each with its maximum."""
+    """Sums of exponentials that can share a loop with their maximum, each with that maximum."""
     found: dict[Value, Member] = {}
     for out, member in members.items():
         if member.node.op != "sum":

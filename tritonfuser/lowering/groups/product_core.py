@@ -34,7 +34,7 @@ def product_anchor(maker: AnchorMaker, node: Node, stored: frozenset[Value]) -> 
 
 
 def is_epilogue(anchor: Anchor, group: FusionGroup) -> bool:
-    """Whether it is a value of each element of a product, or a reduction of some of its columns."""
+    """Whether a value can be in a product's epilogue: elementwise, or reduced over columns."""
     if anchor.member is None:
         return anchor.loops.rows == group.loops.rows
     inside = anchor.loops.rows | anchor.loops.inner == group.loops.rows
@@ -55,7 +55,7 @@ def reduced_columns(group: FusionGroup) -> int:
 
 
 def product_words(node: Node) -> str:
-    """What the kernel runs over, in words."""
+    """The product's shape in words, for reasons."""
     batch, *sizes = product_sizes(as_call(node))
     over = f"a matrix product of {' x '.join(str(n) for n in sizes)}"
     return over + (f", {batch} of them" if batch > 1 else "")

@@ -125,7 +125,7 @@ class RegionFinder:
         return chosen
 
     def _like(self, value: Value, other: Value, boxes: tuple[Region, ...]) -> tuple[Region, ...]:
-        """Boxes of a value as many and as large as those of another. None where it has not any."""
+        """Boxes of ``value`` that match those of ``other``; empty where there are none."""
         sizes, count = value.tensor.sizes, len(boxes)
         known = all(map(is_known_equal, sizes, other.tensor.sizes))
         if known and len(sizes) == other.tensor.rank:
@@ -145,14 +145,14 @@ class RegionFinder:
         return ()
 
     def met(self, start: Read) -> Iterator[tuple[Node, Read]]:
-        """The nodes computed for an element, and where: those nearest to it first."""
+        """The nodes computed for an element, each with its index; those nearest to it first."""
         for read in self.needed([start]):
             node = self.fusion.producers.get(read.value)
             if node is not None and read.value not in self.places:
                 yield node, read
 
     def needed(self, starts: Iterable[Read]) -> list[Read]:
-        """What is loaded or computed for some elements, what is nearest to them first."""
+        """All reads that some elements need, loaded or computed, in breadth-first order."""
         found = dict.fromkeys(Read(start.value, start.index) for start in starts)
         queue = list(found)
         for read in queue:
@@ -171,7 +171,7 @@ class RegionFinder:
         return instructions(self.fusion, self.places, self.operands, reads)
 
     def _at_home(self, region: Region, value: Value) -> Region:
-        """A region that is computed from results of reductions, over the axes that they have."""
+        """A region computed from reduction results, over the axes of these where it can be."""
         read = Read(value, region.index)
         found = [item for node, at in self.met(read) for item in self.operands(node, at)]
         if not any(item.value in self.places for item in found):
@@ -185,7 +185,7 @@ class RegionFinder:
         return region
 
     def _atoms_of(self, read: Read, axes: tuple[Axis, ...]) -> dict[Axis, Affine] | None:
-        """The axes as those of a value that is read once at each of their positions."""
+        """The axes of a region in terms of those of a value that it reads one to one."""
         places: dict[Axis, int] = {}
         for place, (item, size) in enumerate(zip(read.index, read.value.tensor.sizes, strict=True)):
             axis = next(iter(item.axes()), None)
@@ -215,7 +215,7 @@ class _Search:
         self.strides = buffer_strides(finder.fusion, read.value)
 
     def boxes(self, index: Index, axes: tuple[Axis, ...], most: int) -> list[Box]:
-        """The boxes of a loop nest, at most so many; it alone where nothing is to be cut."""
+        """The boxes of a loop nest, at most ``most``; only the whole nest where no cut pays."""
         pieces = next((way for way in self._ways(index, axes) if len(way) <= most), None)
         if pieces is None:
             return [Box(axes)]
@@ -230,7 +230,7 @@ class _Search:
         return found
 
     def _ways(self, index: Index, axes: tuple[Axis, ...]) -> Iterator[list[Box]]:
-        """The ways to cut a loop nest in two and more."""
+        """The ways to cut a loop nest into two or more boxes."""
         for cut in self._cuts(index):
             box = Box(axes)
             axis = cut.axis
@@ -244,7 +244,7 @@ class _Search:
                     yield pieces
 
     def _cuts(self, index: Index) -> list[Cut]:
-        """Where guards begin and end to hold: across whole axes first, then in digits of them."""
+        """The thresholds of guards: on whole axes first, then on digits."""
         found: list[Cut] = []
         for node, read in self.finder.met(Read(self.value, index)):
             if isinstance(op_of(node).form, View):
@@ -259,7 +259,7 @@ class _Search:
         return step is not None and hint(step) == 1 and held <= VECTOR_BYTES
 
     def _is_worth_storing(self, part: Index, whole: Index) -> bool:
-        """Whether neighbours in memory are enough, or no fewer than before the cut."""
+        """Whether contiguous runs are long enough, or no shorter than before the cut."""
         run = _run(offset_of(part, self.strides))
         enough = run * self.value.dtype.info.bytes >= LEAST_RUN_BYTES
         return enough or run >= _run(offset_of(whole, self.strides))
@@ -271,7 +271,7 @@ def _are_alike(boxes: list[Box]) -> bool:
 
 
 def _run(offset: Affine) -> int:
-    """Positions that are neighbours in memory, in this run."""
+    """Contiguous positions in memory, at the sizes of this run."""
     run = 1
     for item, step in sorted(offset.terms, key=lambda term: hint(term[1])):
         if hint(step) != run or not isinstance(item.base, Axis):
@@ -281,7 +281,7 @@ def _run(offset: Affine) -> int:
 
 
 def _even(points: tuple[int, ...], whole: int) -> tuple[int, ...]:
-    """The ends of equal parts of an axis, where those between the points can be cut into a few."""
+    """The ends of equal parts of an axis that contain all cut points, where these are few."""
     ends = (0, *points, whole)
     if any(is_size(end) for end in ends):
         return ends

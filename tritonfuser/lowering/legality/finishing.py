@@ -57,7 +57,7 @@ def why_not_in_last_programs(
 def _late(
     segments: Sequence[Segment], first: int, other: Segment, meets: bool = False
 ) -> str | None:
-    """What it reads that is not there when the first kernel starts.
+    """Values that a segment reads and that do not exist when the first kernel starts.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _late(
 
 
 def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
-    """Whether it reads results at the axes at which they are made."""
+    """The reason where a segment reads results at other indices than they are stored at."""
     stores = {store.value: store for store in one.stores}
     for read in reads:
         store = stores.get(read.value)

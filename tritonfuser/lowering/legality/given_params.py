@@ -14,7 +14,7 @@ from .params import why_not_params
 
 
 def are_of(params: Sequence[HeuristicParams], segmented: SegmentedFusion) -> bool:
-    """Whether params are of the schedulers of segments, one a segment."""
+    """Whether there is one params object a segment, of the segment's scheduler."""
     return [p.scheduler for p in params] == [s.scheduler for s in segmented.segments]
 
 

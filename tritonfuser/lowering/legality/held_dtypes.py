@@ -9,12 +9,12 @@ from ..segments import Segment
 
 
 def holds(dtype: DataType) -> bool:
-    """Whether kernels compute with elements of a type: with real ones of 8 bits and more."""
+    """Whether kernels compute with a dtype: real numbers of 8 bits and more."""
     return dtype.info.category is not Category.COMPLEX and dtype not in PACKED
 
 
 def why_not_held(node: Node) -> str | None:
-    """None, or the type that a node reads or makes and no kernel computes with."""
+    """None, or a dtype of a node with which kernels do not compute."""
     for value in (*node.operands(), *node.outs):
         if not holds(value.dtype):
             return f"{node.op}: expected real numbers of 8 bits and more, got {value.dtype}"

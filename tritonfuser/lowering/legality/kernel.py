@@ -79,7 +79,7 @@ def why_not_one_kernel(
 def _read_elsewhere(
     anchor: Anchor, group: FusionGroup, nesting: Nesting, homes: Mapping[Value, Index]
 ) -> list[str]:
-    """Results of the kernel that the anchor reads, but not where the kernel computes them.
+    """Results of the group that an anchor reads at other indices than the group computes them.
 
     The footprint of an anchor in its own axes compares with ``homes``. The group may compute a
     result elsewhere, where it was moved to the group's axes.
@@ -92,6 +92,6 @@ def _read_elsewhere(
 
 
 def _written_here(anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> list[str]:
-    """The scattered values which the anchor reads or writes over, and the group writes."""
+    """Scattered values that the group writes and the anchor reads or overwrites."""
     mine = {v for v in anchor.footprint.results if graph.owner.get(v) == group.number}
     return sorted(v.name for v in mine - group.places.keys())

@@ -64,7 +64,7 @@ def nesting_of(
 
 
 def _alike(share: Share | None, group: FusionGroup) -> bool:
-    """Whether a group's reductions over rows share them out the same way."""
+    """Whether the group's reductions over rows divide the rows among programs in the same way."""
     ways = [None if m.share is None else m.share.way for m in group.outer[:1]]
     return ways in ([], [None if share is None else share.way])
 
@@ -127,7 +127,7 @@ def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
 
 
 def _around_core(anchor: Anchor, group: FusionGroup) -> Nesting | None:
-    """Over the axes of the op that a kernel is built around."""
+    """The nesting of an anchor over the axes of a core op."""
     if anchor.is_core or anchor.is_scan or group.core is None:
         return None
     return Nesting.SAME_AXES if core_row(group.core).joins(anchor, group) else None

@@ -64,7 +64,7 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
 
 
 def _why_not_parts(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
-    """Rows that programs share: each has a part of them, and their sums can be published."""
+    """The refusal of ``parts``: programs must each have a part, and publish their sums."""
     name = f"segment {segment.name} ({segment.scheduler})"
     row, parts, held = segment.reduced_extent, params.row_parts, tiling.block + sum(tiling.tails)
     if is_size(row) or is_size(segment.parallel_extent):
@@ -94,7 +94,7 @@ def _why_not_parts(segment: Segment, params: HeuristicParams, tiling: RowTiling)
 
 
 def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
-    """Tiles hold the rows that they have to: those reduced together, and those in registers."""
+    """The refusal of ``tails`` that do not hold the rest of a row, or of tiles that are too short."""
     name = f"segment {segment.name} ({segment.scheduler})"
     co_reduced = prod(axis.extent for axis in segment.co_reduced)
     rows = "block_m" if params.loops_over_rows else "block_x"
@@ -118,7 +118,7 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
 def _why_not_at_vectors(
     segment: Segment, params: HeuristicParams, tiling: RowTiling
 ) -> Refusal | None:
-    """Tiles begin at vectors though rows do not."""
+    """The refusal of ``align``, where tiles cannot begin at vectors."""
     reason = why_not_aligned(segment, tiling, params.loops_over_rows, params.row_parts)
     if reason is None:
         return None
@@ -128,7 +128,7 @@ def _why_not_at_vectors(
 
 
 def _why_not_held(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
-    """Tails hold what whole blocks leave of a row, and a row in registers fits its tiles."""
+    """The refusal of ``tails`` that do not hold the rest of a row, or of too short tiles."""
     name = f"segment {segment.name} ({segment.scheduler})"
     row, block, tails = segment.reduced_extent, tiling.block, tiling.tails
     # Whole blocks leave less than one: of a row that varies nothing is asked where tails hold that.

@@ -64,7 +64,7 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> d
 
 
 def _largest_under(fusion: Fusion) -> dict[Value, int]:
-    """For each value the bytes of the largest tensor in memory that it is computed from."""
+    """For each value, the bytes of the largest tensor that it is computed from."""
     found = {v: _held_bytes(v) for v in fusion.inputs if v.is_tensor}
     for node in fusion.nodes:
         under = max((found.get(v, 0) for v in node.operands()), default=0)
@@ -96,7 +96,7 @@ def _waists(fusion: Fusion) -> Iterator[Value]:
 
 
 def _narrowest(fusion: Fusion, value: Value) -> Value:
-    """The one of least bytes of a value and those that it is computed of alone, in its shape."""
+    """The value of least bytes on the chain of single operands in the shape of ``value``."""
     best = value
     while (operand := _only_operand(fusion.producers.get(value), value)) is not None:
         value = operand
@@ -106,7 +106,7 @@ def _narrowest(fusion: Fusion, value: Value) -> Value:
 
 
 def _only_operand(node: Node | None, value: Value) -> Value | None:
-    """What a value is computed of element by element, if that is one tensor that is computed."""
+    """The only computed tensor among the operands of a pointwise value; None for several."""
     if node is None or not isinstance(as_call(node).op.form, Pointwise):
         return None
     tensors = [v for v in node.operands() if v.is_tensor and hint(v.tensor.numel) > 1]

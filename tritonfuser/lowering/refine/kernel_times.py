@@ -94,7 +94,7 @@ def _access(time: KernelTime) -> float:
 def _least(
     piece: Segment, shared: Mapping[Value, float], time: KernelTime, device: DeviceProperties
 ) -> float:
-    """Seconds of a kernel's share of all bytes, or of what its programs wait if that is more.
+    """Seconds of a kernel's share of all bytes, or its latency where that is longer.
 
     What several kernels read could be read once. Programs wait as long for other bytes.
     """
@@ -105,7 +105,7 @@ def _least(
 
 
 def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:
-    """Of what several kernels read, the bytes beyond the share of one of them."""
+    """For each value read by several kernels, the bytes of a read that one kernel would save."""
     readers = Counter(v for piece in segmented.segments for v in piece.inputs if v.is_tensor)
     return {
         value: hint(held_bytes(segmented.fusion, value)) * (1 - 1 / count)

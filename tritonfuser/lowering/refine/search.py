@@ -70,7 +70,7 @@ def refined(
 
 
 def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
-    """Choices by which rows are reduced elsewhere: in the kernel that uses them, or before it."""
+    """Choices that move row reductions into the kernel that uses them, or into one before it."""
     if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
     if reads_rows_twice(first):
@@ -78,7 +78,7 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
 
 
 def _is_slow(now: TimedKernels) -> bool:
-    """Whether there is much to gain."""
+    """Whether kernels take so much longer than their bytes that a change may pay."""
     return now.excess > max(WORTH_S, (1 - 1 / SLOW) * now.seconds)
 
 
@@ -89,7 +89,7 @@ def _changed(
     now: TimedKernels,
     choice: Choice,
 ) -> tuple[TimedKernels, Choice] | None:
-    """The change that saves most; None if none saves enough.
+    """The change with the largest predicted saving; None where none saves enough.
 
     What may save most is tried first, and nothing that may save no more than was saved. Parts of
     neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
