@@ -15,6 +15,10 @@ from functools import cache
 
 from ...device import LAUNCH_S, MEMORY_LATENCY_S, DeviceProperties
 
+FITTED_L2_BYTES = 60 << 20
+"""Bytes of the L2 cache of the H200 that the constants are fitted on: shares of the cache scale by
+a device's own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
@@ -33,7 +37,7 @@ class Constants:
     latency_s : float
         Seconds that a step of a loop waits for memory, beyond what other warps hide.
     second_latency : float
-        The same of a later pass over a row, which finds it in caches, as a share.
+        ``latency_s`` of a later pass over a row, which hits caches, as a share of the first.
     bandwidth : float
         Share of ``bandwidth_bytes_per_s`` that kernels reach.
     sm_bytes : float

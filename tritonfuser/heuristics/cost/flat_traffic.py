@@ -17,7 +17,7 @@ from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_B
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream, StrideTerm
-from .constants import H200_CONSTANTS
+from .constants import FITTED_L2_BYTES, H200_CONSTANTS
 from .footprint import (
     TensorStrides,
     Tile,
@@ -30,8 +30,6 @@ from .footprint import (
 
 FETCHED_BYTES = 2 * SECTOR_BYTES
 """Bytes that the L2 cache fetches from memory at a time."""
-
-_H200_L2_BYTES = 60 << 20
 
 
 class Side(NamedTuple):
@@ -206,7 +204,7 @@ class FlatStreams:
         They are for programs as far away as the axis that goes on where the tile ends.
         """
         problem = self._problem
-        room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / _H200_L2_BYTES)
+        room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
         apart = 1.0
         ends = [term for term in stream.stride_terms if tile[term.axis] < term.div * term.extent]
         if ends:

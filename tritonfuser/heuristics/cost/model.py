@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import NVIDIA_WARP_SIZE, DeviceProperties
-from .constants import Constants, constants_of
+from .constants import FITTED_L2_BYTES, Constants, constants_of
 from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
 
@@ -31,8 +31,6 @@ MAX_UNROLLED = 4.0
 
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
-
-_H200_L2_BYTES = 60 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ def _memory_bytes(
 ) -> Number:
     """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
     flight = m.minimum(n.programs, resident * device.sm_count) * n.fetched_bytes * n.steps
-    room = c.l2_share_bytes * (device.l2_bytes / _H200_L2_BYTES)
+    room = c.l2_share_bytes * (device.l2_bytes / FITTED_L2_BYTES)
     lost = _share_lost(flight, room)
     read = m.minimum(n.fetched_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)

@@ -94,7 +94,7 @@ def _why_not_parts(segment: Segment, params: HeuristicParams, tiling: RowTiling)
 
 
 def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:
-    """The refusal of ``tails`` that do not hold the rest of a row, or of tiles that are too short."""
+    """The refusal of ``tails`` that do not hold the rest of a row, or of tiles too short for it."""
     name = f"segment {segment.name} ({segment.scheduler})"
     co_reduced = prod(axis.extent for axis in segment.co_reduced)
     rows = "block_m" if params.loops_over_rows else "block_x"
