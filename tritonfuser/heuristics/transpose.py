@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import log2
+from typing import Literal
 
+from .cost.flat_traffic import FlatStreams, flat_streams
 from .cost.kernels import Times
 from .cost.model import KernelTime
+from .cost.tiles import tile_of
 from .integers import next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .one_wave import spread_items
@@ -73,18 +76,41 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     if not problem.axes:
         return tiles[0]
     times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
-    seconds = {tile: _seconds(times(tile)) for tile in tiles}
+    found = {tile: times(tile) for tile in tiles}
+    seconds = {tile: _seconds(time) for tile, time in found.items()}
+    best = _squarest(seconds)
     # Along y where tiles that share sectors are then near one another.
-    turned = [replace(tile, first="y") for tile in tiles]
-    along_y = {tile: _seconds(times(tile)) for tile in turned}
-    best, other = _squarest(seconds), _squarest(along_y)
-    return other if along_y[other] < SHORTER * seconds[best] else best
+    streams = flat_streams(problem)
+    along_y = {
+        tile: time.with_more_bytes(more, problem.device)
+        for tile, time in found.items()
+        if time is not None and (more := _more_along_y(problem, streams, tile)) < 0
+    }
+    if not along_y:
+        return best
+    turned = {tile: _seconds(time) for tile, time in along_y.items()}
+    other = _squarest(turned)
+    return replace(other, first="y") if turned[other] < SHORTER * seconds[best] else best
+
+
+def _more_along_y(problem: Problem, streams: FlatStreams, tile: TransposeParams) -> float:
+    """Bytes by which a kernel fetches more in vain if programs run along y first: by nothing else
+    do the two differ."""
+    programs = tile_of(problem, tile).programs
+    turned = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
+    return streams.vain_bytes(turned, programs) - streams.vain_bytes(tile, programs)
 
 
 def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:
     """The first of those of the least time, as far as the model tells them apart."""
     least = min(seconds.values())
     return next(tile for tile, time in seconds.items() if time <= SAME * least)
+
+
+@lru_cache(maxsize=1024)
+def _tile(block_x: int, block_y: int, warps: int, first: Literal["", "y"] = "") -> TransposeParams:
+    """Params, made and checked once: problems have tiles of the same sizes."""
+    return TransposeParams(block_x=block_x, block_y=block_y, num_warps=warps, first=first)
 
 
 def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:
@@ -96,7 +122,7 @@ def _tiles(problem: Problem, x: int, y: int) -> list[TransposeParams]:
         while block_y > 1:
             block_x = min(x, elements // block_y)
             warps = warps_for(block_x * block_y, each, most)
-            found[TransposeParams(block_x=block_x, block_y=block_y, num_warps=warps)] = None
+            found[_tile(block_x, block_y, warps)] = None
             block_y //= 2
     return [*found]
 

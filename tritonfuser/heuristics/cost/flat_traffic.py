@@ -16,8 +16,7 @@ from typing import NamedTuple
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
-from ..streams import Stream, StrideTerm
-from .constants import FITTED_L2_BYTES, H200_CONSTANTS
+from ..streams import Stream
 from .footprint import (
     TensorStrides,
     Tile,
@@ -27,16 +26,10 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
+from .vain import Lost, Side, Vain
 
 FETCHED_BYTES = 2 * SECTOR_BYTES
 """Bytes that the L2 cache fetches from memory at a time."""
-
-
-class Side(NamedTuple):
-    """A side of a tile: its axes, outermost first, and its positions."""
-
-    places: tuple[int, ...]
-    block: int
 
 
 class FlatTraffic(NamedTuple):
@@ -60,6 +53,18 @@ class _Tensor(NamedTuple):
     stride_terms: TensorStrides
     lane: float
     axes: frozenset[int]
+    fresh: float
+    most_between: float
+
+
+class _TileTraffic(NamedTuple):
+    """What a program loads and stores, in whichever order programs run."""
+
+    loaded: float
+    new: float
+    stored: float
+    sectors: float
+    vain: list[Vain]
 
 
 class _Access(NamedTuple):
@@ -100,55 +105,68 @@ class FlatStreams:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._axes = problem, Axes(problem)
-        self._total = problem.moved_bytes
+        self._lost = Lost(problem)
         self._tensors = [
-            _Tensor(stream, times, TensorStrides(stream), _lane(problem, stream), _axes(stream))
-            for stream, times in Counter(problem.streams).items()
+            _tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
-        self._tiles: dict[tuple[object, ...], tuple[float, ...]] = {}
+        self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
         self._accesses: dict[tuple[int, ...], list[_Access]] = {}
-        self._warps: dict[tuple[object, ...], tuple[float, float]] = {}
+        self._lines: dict[tuple[float, ...], float] = {}
 
     def traffic(self, params: KernelParams, programs: int, threads: int) -> FlatTraffic:
         """Loads and stores of a program under params."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
-        y_first = getattr(params, "first", "") == "y"
-        key = (sides, y_first, programs)
-        if key not in self._tiles:
-            self._tiles[key] = self._touched(sides, y_first, programs)
-        loaded, new, stored, sectors, vain = self._tiles[key]
+        tile = self._of_tile(sides)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = accesses = addresses = 0.0
         for number, access in enumerate(self._loads(sides, limit, threads)):
-            tensor, (warps, touched) = self._tensors[number], self._of_warps(number, sides, access)
-            count = max(warps / access.width, 1.0)
+            tensor = self._tensors[number]
+            count = max(_warps(tensor, sides) / access.width, 1.0)
             accesses += count * tensor.times
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
-            lines += count * touched * tensor.times
-        return FlatTraffic(loaded, new, stored, sectors, lines, accesses, addresses, vain)
+            lines += count * self._lines_of_warp(number, sides, access) * tensor.times
+        vain = self.vain_bytes(params, programs)
+        return FlatTraffic(
+            tile.loaded, tile.new, tile.stored, tile.sectors, lines, accesses, addresses, vain
+        )
 
-    def _touched(self, sides: tuple[Side, ...], y_first: bool, programs: int) -> tuple[float, ...]:
-        """Bytes of a program: loaded, those that the L1 cache does not have, stored, of sectors;
-        and those that all fetch in vain."""
+    def vain_bytes(self, params: KernelParams, programs: int) -> float:
+        """Bytes that all programs fetch in vain: the L2 cache loses them before their use.
+
+        Nothing else depends on the side that programs run along first.
+        """
+        sides = self._axes.sides(params)
+        order = sides[::-1] if getattr(params, "first", "") == "y" else sides
+        return self._lost.bytes_of(self._of_tile(sides).vain, order) * programs
+
+    def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
+        if sides not in self._tiles:
+            self._tiles[sides] = self._touched(sides)
+        return self._tiles[sides]
+
+    def _touched(self, sides: tuple[Side, ...]) -> _TileTraffic:
         tile = tile_over(self._problem.axes, sides)
-        order = sides[::-1] if y_first else sides
-        loaded = new = stored = sectors = vain = 0.0
-        for stream, times, stride_terms, _, _ in self._tensors:
-            found = stride_terms.footprint(tile)
+        loaded = new = stored = sectors = 0.0
+        vain = []
+        for tensor in self._tensors:
+            stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
+            found = terms.footprint(tile)
             moved = found.elements * stream.item_bytes * times
             if stream.is_store:
                 stored += moved
             else:
                 loaded += moved
-                new += moved * stream.fresh_share
-            sectors += touched_bytes(stream, found) * times * stream.fresh_share
-            pairs = stride_terms.footprint(tile, FETCHED_BYTES)
+                new += moved * tensor.fresh
+            sectors += touched_bytes(stream, found) * times * tensor.fresh
+            pairs = terms.footprint(tile, FETCHED_BYTES)
             fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
             if fetched > 0:
-                lost = self._share_lost(stream, order, tile)
-                vain += fetched * lost * programs * (2 if stream.is_store else 1)
-        return loaded, new, stored, sectors, vain
+                # What is stored in part is read too.
+                fetched *= 2 if stream.is_store else 1
+                axis, div = terms.end_of(tile) or (-1, 1)
+                vain.append(Vain(fetched, axis, div, tensor.most_between))
+        return _TileTraffic(loaded, new, stored, sectors, vain)
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""
@@ -173,45 +191,26 @@ class FlatStreams:
             found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
         return found
 
-    def _of_warps(
-        self, number: int, sides: tuple[Side, ...], access: _Access
-    ) -> tuple[float, float]:
-        """Warps that a program has for an element each, and the lines that a load of one touches.
+    def _lines_of_warp(self, number: int, sides: tuple[Side, ...], access: _Access) -> float:
+        """Lines that a load of a warp touches.
 
         Threads with more neighbours than the load is wide load them one after another, so that
         those of a load are apart.
         """
-        key = (number, sides, access.place, access.wide)
-        if key not in self._warps:
-            tensor, along = self._tensors[number], NVIDIA_WARP_SIZE * access.wide
-            rest = max(along / sides[access.place].block, 1.0)
+        along, block = NVIDIA_WARP_SIZE * access.wide, sides[access.place].block
+        key = number, len(sides), access.place, along, min(along, block)
+        if key not in self._lines:
+            tensor, rest = self._tensors[number], max(along / block, 1.0)
             warp = [
-                (side.places, min(along, side.block) if p == access.place else rest)
-                for p, side in enumerate(sides)
+                (side.places, min(along, block) if place == access.place else rest)
+                for place, side in enumerate(sides)
             ]
             found = tensor.stride_terms.footprint(
                 tile_over(self._problem.axes, warp), CACHE_LINE_BYTES
             )
             lines = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
-            blocks = prod(side.block for side in sides if not tensor.axes.isdisjoint(side.places))
-            warps = blocks / tensor.lane / NVIDIA_WARP_SIZE
-            self._warps[key] = warps, min(lines, NVIDIA_WARP_SIZE)
-        return self._warps[key]
-
-    def _share_lost(self, stream: Stream, sides: tuple[Side, ...], tile: Tile) -> float:
-        """Share of the other elements of fetched sectors that the L2 cache loses before their use.
-
-        They are for programs as far away as the axis that goes on where the tile ends.
-        """
-        problem = self._problem
-        room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
-        apart = 1.0
-        ends = [term for term in stream.stride_terms if tile[term.axis] < term.div * term.extent]
-        if ends:
-            apart = _between(problem, sides, min(ends, key=lambda term: abs(term.step)))
-        between = min(apart / max(problem.parallel, 1), 1.0) * self._total
-        full = (min(between, stream.total_bytes * SECTOR_BYTES / stream.item_bytes) / room) ** 2
-        return full / (1 + full)
+            self._lines[key] = min(lines, NVIDIA_WARP_SIZE)
+        return self._lines[key]
 
 
 @lru_cache(maxsize=64)
@@ -229,6 +228,27 @@ def _widths(
     return [0 if run == 1 else vector_elements(stream, run, most) for run in runs]
 
 
+def _tensor(problem: Problem, stream: Stream, times: int) -> _Tensor:
+    return _Tensor(
+        stream,
+        times,
+        TensorStrides(stream),
+        _lane(problem, stream),
+        _axes(stream),
+        stream.fresh_share,
+        stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
+    )
+
+
+def _warps(tensor: _Tensor, sides: tuple[Side, ...]) -> float:
+    """Warps that a program has for an element each."""
+    blocks = 1
+    for side in sides:
+        if not tensor.axes.isdisjoint(side.places):
+            blocks *= side.block
+    return blocks / tensor.lane / NVIDIA_WARP_SIZE
+
+
 def _axes(stream: Stream) -> frozenset[int]:
     return frozenset(term.axis for term in stream.stride_terms)
 
@@ -240,18 +260,3 @@ def _lane(problem: Problem, stream: Stream) -> float:
     inner = max(stream.stride_terms, key=lambda term: term.axis)
     same = inner.div * prod(problem.axes[inner.axis + 1 :])
     return float(same & -same) if same > 1 else 1.0
-
-
-def _between(problem: Problem, sides: tuple[Side, ...], term: StrideTerm) -> float:
-    """Positions of the grid between a tile and the one that goes on along a term.
-
-    Programs go along the first of the sides first: all of it, before the next tile of the others.
-    """
-    found = 1.0
-    for place, side in enumerate(sides):
-        if term.axis in side.places:
-            behind = side.places[side.places.index(term.axis) + 1 :]
-            step = term.div * prod(problem.axes[axis] for axis in behind)
-            return found * max(step, side.block) * prod(other.block for other in sides[place + 1 :])
-        found *= prod(problem.axes[axis] for axis in side.places)
-    return found

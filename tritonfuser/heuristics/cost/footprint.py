@@ -67,7 +67,7 @@ class TensorStrides:
         The tensor.
     """
 
-    __slots__ = ("_axes", "_item", "_terms")
+    __slots__ = ("_axes", "_even", "_item", "_terms")
 
     def __init__(self, stream: Stream) -> None:
         stride_terms = sorted(stream.stride_terms, key=_step)
@@ -76,6 +76,7 @@ class TensorStrides:
             (term.axis, term.div, float(term.extent), abs(term.step)) for term in stride_terms
         ]
         self._axes = tuple({term.axis for term in stream.stride_terms})
+        self._even: dict[int, bool] = {}
 
     def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
         """What a tile touches of the tensor.
@@ -110,7 +111,17 @@ class TensorStrides:
 
     def _is_even(self, gap: int) -> bool:
         """Whether all steps that are not smaller than pieces of memory are whole pieces."""
-        return not any(step >= gap and step % gap for *_, step in self._terms)
+        if gap not in self._even:
+            self._even[gap] = not any(step >= gap and step % gap for *_, step in self._terms)
+        return self._even[gap]
+
+    def end_of(self, tile: Tile) -> tuple[int, int] | None:
+        """(axis, div) of the term that goes on where a tile ends, the nearest in memory of several.
+        None where the tile has all of the tensor."""
+        for axis, div, extent, _ in self._terms:
+            if tile[axis] < div * extent:
+                return axis, div
+        return None
 
 
 def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:

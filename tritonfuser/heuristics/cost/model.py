@@ -67,6 +67,18 @@ class KernelTime:
         """Whether it may spill registers: their number is an estimate."""
         return may_exceed(self.registers, self.register_limit)
 
+    def with_more_bytes(self, moved: Number, device: DeviceProperties) -> KernelTime:
+        """The time of a kernel that moves more bytes, or fewer, and is the same otherwise."""
+        more = moved / memory_rate(device, constants_of(device))
+        resources = self.resources | {"memory": self.resources["memory"] + more}
+        seconds = self.seconds - self.busy + busy_seconds(resources)
+        return KernelTime(resources, seconds, self.registers, self.register_limit)
+
+
+def memory_rate(device: DeviceProperties, c: Constants) -> float:
+    """Bytes that memory moves in a second."""
+    return device.bandwidth_bytes_per_s * c.bandwidth
+
 
 def may_exceed(registers: Number, limit: Number) -> bool:
     """Whether an estimated number of registers may exceed the limit."""
@@ -147,7 +159,7 @@ def kernel_time(
     special = device.rates.sfu / NVIDIA_WARP_SIZE
     elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
     resources = {
-        "memory": memory_bytes / (device.bandwidth_bytes_per_s * c.bandwidth),
+        "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L1 cache": on_sm * n.lines * visits * c.line_clocks / clock,
         "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
