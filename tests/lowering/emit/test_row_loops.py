@@ -9,6 +9,7 @@ import torch
 
 from tests.lowering.graphs import layer_norm, noise, softmax
 from tests.lowering.harness import check, lowered, planned, small, texts
+from tritonfuser import IndexRangeError
 
 BACK = "for r_back in range(0,"
 
@@ -122,3 +123,36 @@ def test_a_mask_that_no_loop_moves_is_written_before_it():
     (text, *_) = texts(found)
     assert "inner_outer_persistent" in text and " in tl.range(" in text
     assert text.index("mask0 = ") < text.index("mask=mask0")
+
+
+def picked_and_shifted(fd, first, second, index):
+    """Rows of one of two tensors, which a number tells, shifted by a pad."""
+    picked = fd.ops.select(fd.ops.cat([first, second], dim=1), index, dim=1)
+    return fd.ops.sum(fd.ops.pad(picked, [3, 2]), [1])
+
+
+@pytest.mark.parametrize("index", [0, 4, -2])
+def test_an_index_that_no_loop_moves_is_read_before_it(index):
+    """It is checked under the guard of the pad, which the loop moves."""
+    given = noise(3, 2, 300), noise(3, 3, 300, seed=1), index
+    found = check(picked_and_shifted, *given, **WALKED)
+    (text,) = texts(found)
+    before, loop = text.split("for r_start in ")
+    assert "i0 = wrapped_index(c0, 5, False)" in before
+    assert re.search(r"^ +wrapped_index\(c0, 5, mask\d\)$", loop, re.MULTILINE)
+    with pytest.raises(IndexRangeError, match="select: index 5 is out of range"):
+        planned(found, given).run([*given[:2], 5])
+
+
+def half_of_the_picked(fd, first, second, index):
+    """The place along a merged dim is divided by what is read."""
+    rows, columns = 3, 300
+    joined = fd.ops.reshape(fd.ops.cat([first, second], dim=1), [rows, 6, columns // 2, 2])
+    merged = fd.ops.reshape(fd.ops.permute(joined, [0, 2, 1, 3]), [rows, columns // 2, 12])
+    return fd.ops.sum(fd.ops.pad(fd.ops.select(merged, index, dim=2), [3, 2]), [1])
+
+
+@pytest.mark.parametrize("index", [0, 7, -1])
+def test_digits_of_such_an_index_are_known_in_the_loop(index):
+    given = noise(3, 2, 300), noise(3, 4, 300, seed=1), index
+    check(half_of_the_picked, *given, **{**WALKED, "block_r": 16})

@@ -235,14 +235,17 @@ class IndexWriter:
         guards = loaded.key.guards
         dims = found.dims | self.guard_dims(guards)
         where = self.mask_name(dims, guards) or "True"
-        scope = self.writer.scope_for(dims)
+        scope, guarded = self.writer.scope_for(found.dims), self.writer.scope_for(dims)
         if self.check_bounds:
-            scope.lines.append(_bounds_assertion(found.text, dim, where, loaded.loc))
+            guarded.lines.append(_bounds_assertion(found.text, dim, where, loaded.loc))
         name = self.writer.numbered("i")
         short, long = _FUNCTIONS[dim.outside]
         is_short = is_known_less(dim.extent, INT32_LIMIT)
-        text = f"{name} = {short if is_short else long}({found.text}, {dim.extent}, {where})"
-        scope.lines.append(Line(text, loaded.loc, op=dim.op))
+        call = f"{short if is_short else long}({found.text}, {dim.extent}, "
+        if guarded is not scope:  # the mask is not known yet where the index is
+            guarded.lines.append(Line(f"{call}{where})", loaded.loc, op=dim.op))
+            where = "False"
+        scope.lines.append(Line(f"{name} = {call}{where})", loaded.loc, op=dim.op))
         cut = is_short and dim.outside is not Outside.GUARDED
         dtype = DataType.Int32 if cut else found.dtype
         scope.names[loaded] = made = Name(name, dtype, found.dims)
