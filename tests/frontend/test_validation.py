@@ -9,7 +9,7 @@ import torch
 
 from tests.e2e.test_index_bounds import OPS, X, definition
 from tritonfuser import DataType, FusionDefinition, ValidationError, get_val_tolerances
-from tritonfuser.errors import IndexRangeError
+from tritonfuser.errors import IndexRangeError, InputError
 from tritonfuser.frontend.inspect.expectation import Check, expected
 from tritonfuser.frontend.inspect.tolerances import tolerances
 
@@ -225,6 +225,19 @@ def test_tolerances_that_are_given(monkeypatch):
         off.validate([x], atol=0.25)
     assert not off.audit([x], rtol=0.06).ok
     assert off.audit([x], rtol=0.0625).ok
+
+
+@pytest.mark.parametrize("name", ["atol", "rtol"])
+def test_a_tolerance_may_be_any_number_that_a_float_holds(name):
+    """torch takes integers of 64 bits."""
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor([-1], contiguity=True)))
+    x = torch.full((4,), 8.0)
+    for large in (2**100, 1e300, float("inf")):
+        fd.validate([x], **{name: large})
+        assert fd.audit([x], **{name: large}).ok
+    with pytest.raises(InputError, match=f"{name} must be a number that a float can hold"):
+        fd.validate([x], **{name: 10**400})
 
 
 def test_outputs_that_are_given_may_be_off_by_nvfusers_tolerance():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,8 @@ class Check:
                 raise ArgumentError(f"validate: {name} must be a number, got {given!r}")
             if not given >= 0:
                 raise InputError(f"validate: {name} must be 0 or more, got {given}")
+            if isinstance(given, int) and given > sys.float_info.max:
+                raise InputError(f"validate: {name} must be a number that a float can hold")
 
 
 def expected(fusion: Fusion, inputs: Sequence[Any], how: Check) -> Expected:
@@ -90,7 +93,7 @@ def _narrow(fusion: Fusion, inputs: Sequence[Any]) -> Evaluation | None:
 def _limit(dtype: DataType, wide: Evaluation, place: int, bound: torch.Tensor, how: Check) -> Limit:
     wanted = wide.outputs[place]
     if how.atol is not None or how.rtol is not None:
-        asked = Tolerance(how.atol or 0.0, how.rtol or 0.0, "")
+        asked = Tolerance(float(how.atol or 0), float(how.rtol or 0), "")
         source = f"atol={asked.atol:g} and rtol={asked.rtol:g} were given"
         return Limit(_or_undecided(asked.limit(wanted), bound), source)
     if how.outputs is None:
