@@ -44,7 +44,7 @@ def test_the_order_of_programs_changes_nothing_but_bytes_in_vain(rows: int, colu
     for tile in TILES:
         turned = replace(tile, first="y")
         programs = tile_of(problem, tile).programs
-        more = streams.vain_bytes(turned, programs) - streams.vain_bytes(tile, programs)
+        more = streams.refetched_bytes(turned, programs) - streams.refetched_bytes(tile, programs)
         along_x, along_y = (predicted(problem, each, WORK) for each in (tile, turned))
         assert along_x is not None and along_y is not None
         found = along_x.with_more_bytes(more, problem.device)

@@ -94,11 +94,10 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
 
 
 def _more_along_y(problem: Problem, streams: FlatStreams, tile: TransposeParams) -> float:
-    """Bytes by which a kernel fetches more in vain if programs run along y first: by nothing else
-    do the two differ."""
+    """Bytes that a kernel fetches more if programs run along y first, by which alone they differ."""
     programs = tile_of(problem, tile).programs
-    turned = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
-    return streams.vain_bytes(turned, programs) - streams.vain_bytes(tile, programs)
+    along_y = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
+    return streams.refetched_bytes(along_y, programs) - streams.refetched_bytes(tile, programs)
 
 
 def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:

@@ -1,7 +1,7 @@
 """The facts of a kernel with its axes in the order that its params give.
 
 Which axis neighbours lie along says how many sectors a tile touches of each tensor, and which
-programs are near to one another, of the sectors that are fetched in vain how many are still in the
+programs are near to one another, of the sectors that are fetched only in part how many are still in the
 L2 cache when they are wanted.
 """
 

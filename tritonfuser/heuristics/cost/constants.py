@@ -86,7 +86,7 @@ class Constants:
     drift : float
         Share of a row by which programs that loop over rows are apart.
     refetched : float
-        Share of the rest of a 64-byte pair of sectors that is read in vain.
+        Share of the rest of a 64-byte pair of sectors that is fetched and not used.
     spill_traffic : float
         Times that a spilled register is written and read in a step.
     registers : float

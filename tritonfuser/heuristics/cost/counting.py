@@ -82,7 +82,7 @@ class Counting:
         """What the kernel of these params counts."""
         work, tile = self._work, self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
-        traffic, vain = self._traffic(params, tile, threads)
+        traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
         lanes, results, row_lanes, row_values = self._spread(tile, threads, traffic.neighbours)
         return Counts(
@@ -94,7 +94,7 @@ class Counting:
             stages=float(params.num_stages if tile.loops else 1),
             elements=max(size / threads, 1.0),
             valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
-            moved_bytes=self._moved + vain,
+            moved_bytes=self._moved + refetched,
             loaded_bytes=traffic.loaded_bytes,
             fetched_bytes=traffic.fetched_bytes,
             stored_bytes=traffic.stored_bytes,
@@ -146,7 +146,7 @@ class Counting:
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
-        """Loads and stores of a step of a program, and bytes that the kernel fetches in vain."""
+        """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
             return self._streams.traffic(params, tile, threads), 0.0
         found = self._flat_streams.traffic(params, tile.programs, threads)
@@ -159,7 +159,7 @@ class Counting:
             accesses=found.accesses,
             addresses=found.addresses,
         )
-        return touched, found.vain_bytes
+        return touched, found.refetched_bytes
 
     def _spread(
         self, tile: KernelTile, threads: int, neighbours: float

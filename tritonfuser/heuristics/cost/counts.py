@@ -29,7 +29,7 @@ class Counts(NamedTuple):
     valid : float
         Share of the elements of all tiles that exist.
     moved_bytes : float
-        Bytes of the tensors, each element once, and of flat kernels those fetched in vain.
+        Bytes of the tensors, each element once, and of flat kernels those fetched more than once.
     loaded_bytes, stored_bytes : float
         Bytes of a tile of a program, in a step.
     fetched_bytes : float

@@ -26,14 +26,14 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .vain import Lost, Side, Vain
+from .refetched import LostSectors, SectorRest, Side
 
 FETCHED_BYTES = 2 * SECTOR_BYTES
 """Bytes that the L2 cache fetches from memory at a time."""
 
 
 class FlatTraffic(NamedTuple):
-    """What a program loads and stores, see ``Counts``; ``vain_bytes`` is of the whole kernel."""
+    """What a program loads and stores, see ``Counts``. ``refetched_bytes``: of all programs."""
 
     loaded_bytes: float = 0.0
     fetched_bytes: float = 0.0
@@ -42,7 +42,7 @@ class FlatTraffic(NamedTuple):
     lines: float = 0.0
     accesses: float = 0.0
     addresses: float = 0.0
-    vain_bytes: float = 0.0
+    refetched_bytes: float = 0.0
 
 
 class _Tensor(NamedTuple):
@@ -64,7 +64,7 @@ class _TileTraffic(NamedTuple):
     new: float
     stored: float
     sectors: float
-    vain: list[Vain]
+    rests: list[SectorRest]
 
 
 class _Access(NamedTuple):
@@ -105,7 +105,7 @@ class FlatStreams:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._axes = problem, Axes(problem)
-        self._lost = Lost(problem)
+        self._lost = LostSectors(problem)
         self._tensors = [
             _tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
@@ -126,19 +126,19 @@ class FlatStreams:
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
             lines += count * self._lines_of_warp(number, sides, access) * tensor.times
-        vain = self.vain_bytes(params, programs)
+        refetched = self.refetched_bytes(params, programs)
         return FlatTraffic(
-            tile.loaded, tile.new, tile.stored, tile.sectors, lines, accesses, addresses, vain
+            tile.loaded, tile.new, tile.stored, tile.sectors, lines, accesses, addresses, refetched
         )
 
-    def vain_bytes(self, params: KernelParams, programs: int) -> float:
-        """Bytes that all programs fetch in vain: the L2 cache loses them before their use.
+    def refetched_bytes(self, params: KernelParams, programs: int) -> float:
+        """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
 
         Nothing else depends on the side that programs run along first.
         """
         sides = self._axes.sides(params)
         order = sides[::-1] if getattr(params, "first", "") == "y" else sides
-        return self._lost.bytes_of(self._of_tile(sides).vain, order) * programs
+        return self._lost.bytes_of(self._of_tile(sides).rests, order) * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
         if sides not in self._tiles:
@@ -148,7 +148,7 @@ class FlatStreams:
     def _touched(self, sides: tuple[Side, ...]) -> _TileTraffic:
         tile = tile_over(self._problem.axes, sides)
         loaded = new = stored = sectors = 0.0
-        vain = []
+        rests = []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
             found = terms.footprint(tile)
@@ -165,8 +165,8 @@ class FlatStreams:
                 # What is stored in part is read too.
                 fetched *= 2 if stream.is_store else 1
                 axis, div = terms.end_of(tile) or (-1, 1)
-                vain.append(Vain(fetched, axis, div, tensor.most_between))
-        return _TileTraffic(loaded, new, stored, sectors, vain)
+                rests.append(SectorRest(fetched, axis, div, tensor.most_between))
+        return _TileTraffic(loaded, new, stored, sectors, rests)
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""

@@ -195,8 +195,8 @@ def _memory_bytes(
     lost = _share_lost(flight, room)
     read = m.minimum(n.fetched_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
-    vain = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
-    return n.moved_bytes + lost * (n.passes - 1) * read + vain
+    refetched = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
+    return n.moved_bytes + lost * (n.passes - 1) * read + refetched
 
 
 def _share_lost(flight: Number, room: Number) -> Number:

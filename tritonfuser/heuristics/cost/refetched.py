@@ -1,7 +1,7 @@
-"""Bytes that programs of a flat kernel fetch beside their tiles and lose before their use.
+"""Sectors of a flat kernel that are fetched once more, since the L2 cache lost their rest.
 
-Memory is read in pieces, and the rest of a piece is for other programs. Where these run soon they
-find it in the L2 cache, which is a matter of the order in which programs run.
+Memory is read in pairs of sectors. The rest of a pair, beside a program's tile, is used by another
+program. Whether it is still in the L2 cache then depends on the order of programs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ class Side(NamedTuple):
     block: int
 
 
-class Vain(NamedTuple):
-    """Bytes that a program fetches of a tensor beside those of its tile.
+class SectorRest(NamedTuple):
+    """The bytes that a program fetches of a tensor beside those of its tile.
 
     Attributes
     ----------
+    fetched : float
+        These bytes.
     axis, div : int
-        Of the stride term of the tensor that goes on where the tile ends.
+        Of the stride term by which the tensor goes on behind the tile.
     most_between : float
-        Bytes that are fetched at most until the program runs that has the elements there.
+        Upper bound of the bytes fetched by all programs until the one runs that uses these.
     """
 
     fetched: float
@@ -37,16 +39,16 @@ class Vain(NamedTuple):
     most_between: float
 
 
-class Lost:
-    """Those of them that the L2 cache loses before their use, by the order of programs."""
+class LostSectors:
+    """How much of the rests the L2 cache loses before their use, by the order of programs."""
 
     def __init__(self, problem: Problem) -> None:
         self._axes, self._positions = problem.axes, max(problem.parallel, 1)
         self._total = problem.moved_bytes
         self._room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
 
-    def bytes_of(self, beside: Iterable[Vain], order: tuple[Side, ...]) -> float:
-        """Bytes of a program.
+    def bytes_of(self, rests: Iterable[SectorRest], order: tuple[Side, ...]) -> float:
+        """The bytes that are lost for each program.
 
         Parameters
         ----------
@@ -54,11 +56,11 @@ class Lost:
             The side that programs run along first, before the others.
         """
         lost = 0.0
-        for vain in beside:
-            apart = _between(self._axes, order, vain.axis, vain.div)
+        for rest in rests:
+            apart = _between(self._axes, order, rest.axis, rest.div)
             between = min(apart / self._positions, 1.0) * self._total
-            full = (min(between, vain.most_between) / self._room) ** 2
-            lost += vain.fetched * full / (1 + full)
+            full = (min(between, rest.most_between) / self._room) ** 2
+            lost += rest.fetched * full / (1 + full)
         return lost
 
 
