@@ -94,7 +94,7 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
 
 
 def _more_along_y(problem: Problem, streams: FlatStreams, tile: TransposeParams) -> float:
-    """Bytes that a kernel fetches more if programs run along y first, by which alone they differ."""
+    """Bytes that a kernel fetches more if programs run along y first; nothing else differs."""
     programs = tile_of(problem, tile).programs
     along_y = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
     return streams.refetched_bytes(along_y, programs) - streams.refetched_bytes(tile, programs)

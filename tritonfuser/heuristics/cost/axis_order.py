@@ -1,8 +1,7 @@
 """The facts of a kernel with its axes in the order that its params give.
 
-Which axis neighbours lie along says how many sectors a tile touches of each tensor, and which
-programs are near to one another, of the sectors that are fetched only in part how many are still in the
-L2 cache when they are wanted.
+The order of axes decides how many sectors a tile touches of each tensor, which programs run soon
+after one another, and so how many half used sectors are still in the L2 cache.
 """
 
 from __future__ import annotations

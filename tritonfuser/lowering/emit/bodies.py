@@ -40,5 +40,5 @@ _BODIES: dict[type[Nest], Callable[[KernelFacts, Any], Body]] = {
 
 
 def body_of(facts: KernelFacts, nest: Nest) -> Body:
-    """The writer of a kernel over such axes."""
+    """The writer of a kernel body, by the class of its axes."""
     return _BODIES[type(nest)](facts, nest)

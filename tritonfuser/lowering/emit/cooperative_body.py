@@ -130,7 +130,7 @@ class CooperativeBody:
         return f"for m in range({steps}):"
 
     def _peek(self, number: int, member: Member) -> Name:
-        """Load what is published by now, before it is needed: that takes as long as any load."""
+        """Load what is published so far, early, to hide the latency of the load."""
         where = self._address(self.nest.late, number, "parts")
         text = f"peek({where}, n_mask{' & parts_mask' * self._has_gaps})"
         return self.writer.define(member.node.out, text, frozenset("n"), self._word, None, "_seen")
@@ -144,7 +144,7 @@ class CooperativeBody:
         self.writer.line(f"publish({where}, {total.text}, m_mask)", member.node.loc)
 
     def _wait_for(self, number: int, member: Member, seen: Name) -> None:
-        """Join the results of all parts of row ``n``, and wait for those not seen before."""
+        """Combine the results of all parts of row ``n``; wait for those not published yet."""
         form = as_call(member.node).op.form
         assert isinstance(form, Reduction)
         where = self._address(self.nest.late, number, "parts")

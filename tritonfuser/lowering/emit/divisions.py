@@ -36,7 +36,7 @@ def inverses_in(text: str) -> tuple[InverseArg, ...]:
 
 
 class Divisions:
-    """Writes what is divided along the tiles of a kernel.
+    """Writes quotients and remainders of positions, each once.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ fewer than 2**31 elements, and of any number."""
 
 
 def signed(number: int) -> tuple[str, int]:
-    """A term's sign and what comes behind it; a size of whatever sign is added."""
+    """The sign of a coefficient and its magnitude; a size of unknown sign is added."""
     return ("-", -number) if is_known_less(number, 0) else ("+", number)
 
 
@@ -95,7 +95,7 @@ class IndexWriter:
         return 1 + max(places, default=-1)
 
     def met(self, expr: Affine) -> tuple[Tile, ...]:
-        """The tiles, of those that share a row the one that an expression runs over."""
+        """The kernel's tiles; of the tiles of one row, only that which the expression runs over."""
         names = {axis.name for axis in expr.axes()}
         row = [tile for tile in self.tiles.values() if tile.is_behind or tile.stop is not None]
         return tuple(t for t in self.tiles.values() if t not in row or t.name in names)
@@ -145,7 +145,7 @@ class IndexWriter:
         return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
 
     def program_text(self, number: int) -> str:
-        """The program's place along an axis of the grid, or that of the tile that it is given."""
+        """The program id along an axis of the grid, or the tile number given to the function."""
         if not self.program:
             return f"tl.program_id({number}){self.widened}"
         return f"tl.cast({self.program}, tl.int64)" if self.wide else self.program
@@ -261,7 +261,7 @@ class IndexWriter:
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)
 
     def conditions(self, guards: tuple[Guard, ...]) -> list[str]:
-        """Each guard as a condition, in parentheses; none for what always holds."""
+        """Each guard as a condition, in parentheses, but those that always hold."""
         texts: list[str] = []
         for guard in guards:
             expr = unbound(guard.expr)
@@ -274,7 +274,7 @@ class IndexWriter:
         return list(dict.fromkeys(texts))
 
     def inside(self, guards: tuple[Guard, ...]) -> str:
-        """All guards as one condition with a name, written once; nothing for what always holds."""
+        """All guards as one named condition, written once; empty where they always hold."""
         found = self.conditions(guards)
         return self._named(found, self.guard_dims(guards), "inside") if found else ""
 
@@ -353,5 +353,5 @@ class IndexWriter:
 
     @property
     def widened(self) -> str:
-        """What is put behind a position to make it 64 bits wide, where positions are."""
+        """The suffix that makes a position 64 bits wide, where positions need that."""
         return ".to(tl.int64)" if self.wide else ""

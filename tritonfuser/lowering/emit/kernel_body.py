@@ -120,7 +120,7 @@ class KernelBody:
             at_end = not backwards
 
     def _loop(self, step: Pass, loop: Tile, backwards: bool) -> None:
-        """One loop; along a row, its peeled tiles are finished behind it."""
+        """One loop; the peeled tiles of its rows are computed after it."""
         along_row = loop.name == "r"
         tiles = {store: self.nest.maps.of(store.index, store.guards) for store in step.stores}
         self.writer.open_loop(loop.name)
@@ -156,7 +156,7 @@ class KernelBody:
         return self.nest.backwards and not (counts and loop.masked)
 
     def _fetch(self, members: Sequence[Member]) -> None:
-        """Read what is reduced first: all loads are under way before a sum waits for some."""
+        """Load the operands of all reductions before the first of them is computed."""
         fusion, stored = self.facts.fusion, self.facts.stored
         places = {out: m.index for m in self.segment.members for out in m.node.outs}
         for member in members:
@@ -168,7 +168,7 @@ class KernelBody:
 
 
 def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> str:
-    """The ``for`` line of a loop over a tile's positions; without stages those of the launch."""
+    """The ``for`` line of a loop over a tile's positions; ``num_stages`` where it has its own."""
     moving = f"{loop.name}_back" if backwards else f"{loop.name}_start"
     name, step = (loop.name, "1") if loop.block is None else (moving, loop.block)
     if stages is not None:

@@ -66,7 +66,7 @@ class KernelFacts:
     launch_stages: int = 1
 
     def index_writer(self, nest: Nest) -> IndexWriter:
-        """An empty text, and what writes positions into it.
+        """A writer of positions, with an empty text.
 
         Places of the grid are for columns alone. What lies along rows of memory is loaded by
         vectors for all rows of a tile, and for one row by other threads, which have to hand it on.
@@ -126,11 +126,11 @@ class KernelWriters:
         self._members = {out: m for m in facts.segment.members for out in m.node.outs}
 
     def reduce(self, member: Member, maps: RowMaps) -> Finish:
-        """Write a reduction or scan; returns what to write behind its loop."""
+        """Write a reduction or scan; returns a function that writes the lines after its loop."""
         return reduce_member(self.reductions, member, maps)
 
     def fetch(self, member: Member, tiles: Sequence[AxisMap]) -> None:
-        """Write what a member reduces, at some tiles of its rows."""
+        """Write the operand of a reduction, at some tiles of its rows."""
         start = member.reads[0]
         for at in tiles:
             self.values.read(Read(start.value, at.index(start.index)))

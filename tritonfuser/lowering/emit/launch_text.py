@@ -117,7 +117,7 @@ def launch_lines(
 
 
 def _inverses(args: tuple[Argument, ...]) -> list[str]:
-    """The lines that compute what a kernel divides with: ``inverse_of`` gives two arguments."""
+    """The lines that compute the inverses and shifts of divisors (``inverse_of``)."""
     found = [arg for arg in args if isinstance(arg, InverseArg)]
     return [
         f"{inverse.name}, {shift.name} = {INVERSE}({inverse.size}, {inverse.dtype.info.bits})"
@@ -126,7 +126,7 @@ def _inverses(args: tuple[Argument, ...]) -> list[str]:
 
 
 def _given(arg: Argument) -> str:
-    """What an argument is called outside the kernel."""
+    """The name of an argument in ``launch``."""
     return arg.name.removesuffix("_ptr") if arg.is_tensor else arg.name
 
 

@@ -28,7 +28,7 @@ def assigned_names(line: Line) -> list[str]:
 
 
 def without_unused(lines: Sequence[Line]) -> list[Line]:
-    """Leave out what is computed for nothing, and then what that alone has read.
+    """Dead code elimination: lines whose names nobody reads are dropped, repeatedly.
 
     A line that checks an index stays.
     """
@@ -106,7 +106,7 @@ def _place(loc: SourceLoc) -> str:
 
 
 def _first_line_for(lines: Sequence[Line], number: int, readers: Mapping[str, int]) -> int:
-    """The first of the lines right before one that prepare it: loads, and what it alone reads."""
+    """The first of the lines directly before a line that only prepare it, such as its loads."""
     needed = Counter(set(words_in(lines[number])))
     first = number
     while first > 0:

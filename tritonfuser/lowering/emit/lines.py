@@ -49,7 +49,7 @@ class Line:
 
     @property
     def code(self) -> str:
-        """The line without what is quoted in it: a message has words that are no names."""
+        """The line with empty string literals: words in messages are no names."""
         return re.sub('"[^"]*"', '""', self.text)
 
     @property
@@ -59,7 +59,7 @@ class Line:
 
 
 class Beyond(Enum):
-    """What a value is where a mask does not hold, by what its loads give there."""
+    """What a value is where a mask is off, in terms of what its loads give there."""
 
     LOADED = "what its one load gives"
     SCALED = "zero or an infinity where its one load gives that"
@@ -70,7 +70,7 @@ class Beyond(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MaskedOut:
-    """What a value is where masks do not hold.
+    """What is known of a value where masks are off.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ def _epilogue(segment: Segment, nest: Nest) -> list[Store]:
 
 
 class _Levels:
-    """The pass that each member belongs to: behind those of the reductions it reads.
+    """The pass of each reduction: after the passes of the reductions that it reads.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class _Levels:
         return same_pass
 
     def _behind(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
-        """The first pass that has all that these reads are computed from."""
+        """The first pass in which all operands of these reads are known."""
         footprint = walk(self.fusion, starts, self._places, self.stored)
         return max((levels[v] + self._ends_pass(v) for v in footprint.at_own_index), default=0)
 

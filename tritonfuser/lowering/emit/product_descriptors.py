@@ -72,7 +72,7 @@ class DescriptorWriter:
         down: str,
         along: str,
     ) -> Described | None:
-        """The tile of a buffer as a descriptor takes it; None where none can be made."""
+        """The tile of a buffer as a tensor descriptor describes it; None where it cannot."""
         if not self.nest.descriptors or value in self.facts.misaligned:
             return None
         offset = offset_of(index, strides[value])

@@ -35,7 +35,7 @@ def argument_name(value: Value) -> str:
 
 
 def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
-    """The numbers that the kernel is given, in their types; what a run draws with is fetched."""
+    """The scalar arguments in their dtypes; seeds that lie in memory are loaded."""
     drawn = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
     fetched = {value for pair in seeds for value in pair}
     given = [v for v in segment.inputs if not v.is_tensor and v not in fetched]
@@ -57,7 +57,7 @@ def assertable(segment: Segment, check_bounds: bool) -> Segment:
 
 
 def telling_ops(segment: Segment) -> list[str]:
-    """The first few ops that say what a segment computes."""
+    """The first few characteristic ops of a segment, for the kernel's name."""
     ops = [n.op for n in segment.nodes if not isinstance(op_of(n).form, View)]
     return list(dict.fromkeys(op for op in ops if op != "cast"))[:4]
 

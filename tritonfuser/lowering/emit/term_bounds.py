@@ -40,7 +40,7 @@ class TermBounds:
             self._sizes[bound] = None
 
     def add_tile(self, tile: Tile, before: int = 0) -> None:
-        """The positions of a tile, also those behind its end, and where a loop over it ends.
+        """Add the positions of a tile, also those past its end, and the end of a loop over it.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class TermBounds:
         self.add_number(expr.const)
 
     def add_sum(self, expr: Affine, beyond: int = 0) -> None:
-        """The terms of an index, and what they are while they are summed up in any order.
+        """Add the terms of an index, and their partial sums in any order.
 
         Parameters
         ----------

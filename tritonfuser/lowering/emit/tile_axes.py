@@ -46,7 +46,7 @@ class AxesWriter:
                 self._mask(tile)
 
     def rest(self, tile: Tile) -> tuple[str, list[str]]:
-        """The ``if`` line of what the last program alone has, and what comes first then."""
+        """The ``if`` line of the lines that only the last program runs, and their first lines."""
         ((_, programs),) = self.nest.grid
         header = f"if {self.index.program_text(0)} == {programs - 1}:"
         positions = f"{tile.name} = {self._start(tile)}{self.index.range(tile)}"

@@ -44,7 +44,7 @@ class Writer:
     # -- names ---------------------------------------------------------------
 
     def fresh(self, wanted: str) -> str:
-        """``wanted``, with a number behind it where it is taken."""
+        """``wanted``, with a numeric suffix where the name is taken."""
         count = self._used.get(wanted, 0)
         self._used[wanted] = count + 1
         return wanted if count == 0 else self.fresh(f"{wanted}_{count}")
@@ -139,7 +139,7 @@ class Writer:
         self.scopes.append(Scope(frozenset(axes)))
 
     def close_loop(self, header: str, *first: str) -> None:
-        """End the innermost loop: its lines go behind what its parent has by now.
+        """End the innermost loop: append its lines to those of its parent.
 
         Parameters
         ----------

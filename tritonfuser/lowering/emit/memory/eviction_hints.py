@@ -29,7 +29,7 @@ def with_evictions(lines: Sequence[Line], read_by_all: frozenset[str]) -> list[L
 
 
 def kept_until(lines: Sequence[Line], late: int) -> list[Line]:
-    """Keep what a step of a loop loads twice in the cache, from its first load to its second.
+    """Eviction policies for a tensor that a step loads twice: kept until its second load.
 
     Parameters
     ----------

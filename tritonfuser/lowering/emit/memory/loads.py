@@ -19,7 +19,7 @@ from .transposed_blocks import is_transposed, transposed
 
 
 class LoadWriter:
-    """Loads values that are in memory; what a load's index reads at run time is bound before.
+    """Writes loads of values that are in memory. Indices that are loaded themselves come first.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class MaskedLoads:
         self._loads: dict[str, _Load] = {}
 
     def add(self, name: Name, lines: list[Line], masks: frozenset[str]) -> Name:
-        """The name of a load that was written last, with what it is outside of masks.
+        """Record the load that was written last; its name, with what it is where the mask is off.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ def _give(load: _Load, other: str) -> bool:
 
 
 def after_cast(name: Name, dtype: DataType) -> MaskedOut | None:
-    """What a value is outside of masks when it is cast: zero, or of floats what it was."""
+    """What a cast value is where masks are off: unchanged for wide floats, else zero of zero."""
     outside = name.outside
     if outside is None or name.dtype is dtype:
         return outside

@@ -31,7 +31,7 @@ class _Access:
 
 
 class PairWriter:
-    """Joins what loads and stores both elements of pairs, when all of a kernel is written."""
+    """Merges loads and stores of both elements of pairs, after the whole kernel is written."""
 
     def __init__(self, index: IndexWriter, nest: Nest) -> None:
         self._index, self._writer = index, index.writer
@@ -120,7 +120,7 @@ def _loaded(halves: Sequence[_Access], run: str, pointer: str, mask: str) -> lis
 
 
 def _stored(halves: Sequence[_Access], pointer: str, mask: str) -> list[Line]:
-    """The store of a run of both results in turn."""
+    """The store of both results, interleaved, as one contiguous run."""
     both = ", ".join(access.text for access in halves)
     rest = f", mask={mask}" if mask else ""
     last = halves[1].line

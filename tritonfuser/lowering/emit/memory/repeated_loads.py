@@ -56,7 +56,7 @@ def repeat_of(
 
 
 def without_division(position: Affine, tiles: tuple[Tile, ...]) -> tuple[Affine, Affine]:
-    """A position as a sum: of what has no division, and of what may be the same for neighbours.
+    """A position as a sum of terms without a division and of terms that neighbours may share.
 
     ``r % 4096`` is ``r`` plus ``r // 4096 * -4096``. A division costs several instructions.
     """

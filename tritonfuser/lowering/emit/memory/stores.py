@@ -66,7 +66,7 @@ class StoreWriter:
             self.loads.pairs.add(store.value, offset, line, text, is_store=True)
 
     def _stored(self, store: Store) -> Name:
-        """What is stored: the value, or what stands for it."""
+        """The text of the value to store, in the dtype of the buffer."""
         if store.source is None:
             return self.values.read(store.read)
         name = self.values.operand(store.source, store.value.dtype, store.read)

@@ -95,7 +95,7 @@ class MemberTile:
 
     @property
     def joins_steps(self) -> bool:
-        """Whether the rows of a step are reduced before they join those of the steps before it."""
+        """Whether each step is reduced by itself, and combined with the earlier steps."""
         tile = self.tile
         return self.context.nest.rows_of_threads and self.in_loop and tile.block is not None
 
@@ -181,7 +181,7 @@ class MemberTile:
         return self.keep_dim(f"tl.sum({text}, {self.dim})")
 
     def define(self, out: Value, text: str, dims: frozenset[str], mark: str = "") -> Name:
-        """Write a result, or what leads to one, in the dtype that it is computed in."""
+        """Define a variable of a result, or of a partial one, in the dtype of the computation."""
         return self.writer.define(out, text, dims, self.dtype, self.loc, mark)
 
     def bind(self, out: Value, name: Name) -> None:
@@ -206,7 +206,7 @@ class MemberTile:
         return name
 
     def clear(self, name: str, identity: str, dims: frozenset[str], width: int = 1) -> None:
-        """Write such a block under a given name."""
+        """Assign a block of identities to a given name."""
         shape, loop = self.index.shape(dims), self.context.nest.loop_tile
         if width > 1:
             assert loop is not None
