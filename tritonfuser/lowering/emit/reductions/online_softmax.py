@@ -42,7 +42,7 @@ class OnlineSoftmax:
         return Read(self._top, self.maximum.at.index(self.maximum.member.index))
 
     def write(self, member: Member) -> Finish:
-        """Write the maximum, or a sum of exponentials; returns what writes the lines after the loop."""
+        """Write the maximum, or a sum of exponentials; returns what writes the lines behind it."""
         return self._maximum() if member is self.maximum.member else self._sum(member)
 
     def _maximum(self) -> Finish:
