@@ -121,7 +121,7 @@ ROOMS = {
         {"nvfuser"},
     ),
     "cli": (
-        {"error_text", "op_examples"},
+        {"error_text", "op_examples", "sizes"},
         {"user_file"},
         {"calibrate", "doctor", "explain", "ops", "params", "schema", "tune"},
         {"main"},

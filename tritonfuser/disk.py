@@ -75,7 +75,8 @@ def replace_text(path: Path, text: str) -> None:
         else:
             _replace(Path(os.path.realpath(path)), text)  # a link stays one
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
+        error.filename = str(path)
+        del error.filename2  # None is shown as a name
         raise
 
 

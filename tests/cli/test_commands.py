@@ -115,12 +115,12 @@ from tritonfuser import FusionDefinition
 if __name__ == "__main__":
     raise SystemExit("run as a script")
 
-def softmax():
+def softmax(rows=8, columns=SIZE):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
         e = fd.ops.exp(x)
         fd.add_output(fd.ops.div(e, fd.ops.sum(e, [1], keepdim=True)))
-    return fd, [torch.randn(8, SIZE)]
+    return fd, [torch.randn(rows, columns)]
 
 def unfit():
     return softmax()[0], [torch.randn(8)]
@@ -164,6 +164,18 @@ def test_explain_shows_what_explain_says(file):
     result = run("explain", f"{file}:softmax")
     assert result.exit_code == 0, result.output
     assert "inner_persistent" in result.output
+
+
+def test_explain_at_given_sizes(file):
+    result = run("explain", f"{file}:softmax", "--sizes", "4x300")
+    assert result.exit_code == 0, result.output
+    assert " ops over 4 x 300, " in result.output
+    assert result.output == run("explain", f"{file}:softmax", "--sizes", "4x300").output
+    result = run("explain", f"{file}:softmax", "--sizes", "4x300", "--sizes", "5")
+    parts = result.output.split("softmax(5)\n")
+    assert parts[0].startswith("softmax(4, 300)\n") and " ops over 5 x 32, " in parts[1]
+    result = run("explain", f"{file}:softmax", "--sizes", "1x2x3")
+    assert result.exit_code == 1 and "softmax(1, 2, 3) failed: TypeError" in result.output
 
 
 def test_explain_for_another_gpu(file):

@@ -122,6 +122,18 @@ def test_tune_at_several_sizes(file, asked, tmp_path):
     assert reports[0]["trials"][0]["seconds"] == 2e-5
 
 
+def test_reports_that_cannot_be_written_are_refused_before_the_search(file, asked, tmp_path):
+    result = run("tune", f"{file}:rows", "--json", tmp_path / "nowhere" / "reports.json")
+    assert result.exit_code == 2 and not asked
+    assert "no file can be made in" in " ".join(result.output.split())
+
+
+def test_an_export_that_cannot_be_written_names_the_file(tmp_path):
+    out = tmp_path / "nowhere" / "tuned.json"
+    result = run("params", "export", "-o", out)
+    assert result.output == f"Error: [Errno 2] No such file or directory: '{out}'\n"
+
+
 def test_tune_ends_where_it_is_interrupted(file, asked):
     result = run("tune", f"{file}:rows", "--sizes", "99", "--sizes", "4")
     assert result.exit_code == 130 and len(asked) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -13,28 +13,20 @@ import click
 from .. import disk
 from ..frontend.run.tunable import LEVELS
 from ..frontend.tune.report import TuneReport
+from .sizes import call_text, sizes_option
 from .user_file import called, load_function, made_by
 
-_SIZES = re.compile(r"[0-9]{1,18}(x[0-9]{1,18})*")
 
-
-def _sizes(ctx: object, param: object, given: tuple[str, ...]) -> list[tuple[int, ...]]:
-    """``8192x4096``: arguments of the function."""
-    for text in given:
-        if not _SIZES.fullmatch(text):
-            raise click.BadParameter(f"{text!r} is not of the form 8192x4096")
-    return [tuple(map(int, text.split("x"))) for text in given]
+def _writable(ctx: object, param: object, path: Path | None) -> Path | None:
+    """A file that cannot be written is refused before anything is tuned for it."""
+    if path is not None and not path.exists() and not os.access(path.parent, os.W_OK):
+        raise click.BadParameter(f"no file can be made in '{path.parent}'")
+    return path
 
 
 @click.command(short_help="Tune a definition in a file on the GPU, and store its schedules.")
 @click.argument("function", metavar="FILE.py:FUNCTION")
-@click.option(
-    "--sizes",
-    multiple=True,
-    callback=_sizes,
-    metavar="AxB",
-    help="Call FUNCTION(A, B) in place of FUNCTION(); give it again for more sizes.",
-)
+@sizes_option
 @click.option("--budget", default=5.0, metavar="SECONDS", help="For each of the sizes; default 5.")
 @click.option("--level", type=click.Choice(LEVELS), default="params", help="What may be changed.")
 @click.option(
@@ -45,7 +37,8 @@ def _sizes(ctx: object, param: object, given: tuple[str, ...]) -> list[tuple[int
 @click.option(
     "--json",
     "written",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_writable,
     metavar="FILE",
     help="Write the reports, with all that was tried.",
 )
@@ -67,8 +60,8 @@ def tune(
     """
     made = load_function(function)
     reports: list[dict[str, Any]] = []
-    for given in sizes or [()]:
-        name = f"{function.rpartition(':')[2]}({', '.join(map(str, given))})"
+    for given in sizes:
+        name = call_text(function, given)
         report = _tuned(made, name, given, budget, level, arch, seed, store)
         click.echo(f"{name}: {report}\n")
         if report.stored:
