@@ -34,7 +34,7 @@ _OF_PARAMS = re.compile(r"segments\[\d+\]\.params")
 """How refusals begin of schedules whose kernels can be, under other params."""
 
 CONTIGUOUS = "about so many parts of neighbouring elements, as the extents have divisors"
-IN_TURN = "about so many parts, to which elements go in turn, as the extents have divisors"
+INTERLEAVED = "about so many parts, to which elements go in turn, as the extents have divisors"
 WITH_REMAINDER = "so many equal parts of one dim, and what is left behind them"
 PADDED = "so many parts of one dim, which is padded to a multiple of them"
 
@@ -134,4 +134,4 @@ def _meaning(split: ReductionSplit) -> str:
         return WITH_REMAINDER
     if split.padded != -1:
         return PADDED
-    return IN_TURN if split.interleave else CONTIGUOUS
+    return INTERLEAVED if split.interleave else CONTIGUOUS

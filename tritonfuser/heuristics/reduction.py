@@ -113,7 +113,7 @@ def _elements_fetched(problem: Problem) -> int:
 
 
 def interleave(problem: Problem) -> int:
-    """What the parts should be a multiple of where they take rows in turn. 0 where they do not."""
+    """What interleaved parts should be a multiple of; 0 where parts have neighbouring rows."""
     return 0 if problem.inner or problem.on_cpu else interleaved_parts(problem)
 
 

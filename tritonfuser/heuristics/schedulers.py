@@ -163,7 +163,7 @@ def propose(problem: Problem) -> HeuristicParams:
 
 
 def interleave(problem: Problem) -> int:
-    """What the parts should be a multiple of where rows go to them in turn, or 0."""
+    """What interleaved parts should be a multiple of; 0 where parts have neighbouring rows."""
     scheduler, _ = _first(problem)
     return 0 if scheduler is None else scheduler.interleave(problem)
 

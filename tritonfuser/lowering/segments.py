@@ -32,7 +32,7 @@ class Share:
         Positions of all parts but the last, which may have fewer.
     inside : tuple of Axis
         The further axes that are reduced, which each part has as a whole.
-    in_turn : bool
+    interleaved : bool
         Part ``i`` of ``n`` has the positions ``i``, ``i + n``, ... instead. The last parts may have
         one fewer than ``length``.
     """
@@ -42,12 +42,12 @@ class Share:
     rows: Axis
     length: int
     inside: tuple[Axis, ...] = ()
-    in_turn: bool = False
+    interleaved: bool = False
 
     @property
-    def way(self) -> tuple[Axis, int, int, bool]:
-        """What reductions in one kernel have in common."""
-        return self.rows, self.part.extent, self.length, self.in_turn
+    def partition(self) -> tuple[Axis, int, int, bool]:
+        """What all reductions over rows in one kernel must have in common."""
+        return self.rows, self.part.extent, self.length, self.interleaved
 
     @property
     def places(self) -> dict[Axis, Affine]:
@@ -56,7 +56,7 @@ class Share:
 
     def place(self, part: Affine, within: Affine) -> Affine:
         """Where along ``rows`` a position of a part is."""
-        if self.in_turn:
+        if self.interleaved:
             return digit(Bounded(within * self.part.extent + part, self.rows.extent))
         return digit(Bounded(part * self.length + within, self.rows.extent))
 

@@ -217,5 +217,5 @@ def test_uneven_shares_of_rows_that_begin_inside_vectors(batch):
     torch.manual_seed(0)
     found = check(body, *(torch.randn(s) for s in shapes), facts=small(4), tolerance=2e-3)
     first = found.segmented.segments[0]
-    assert all(share.in_turn for share in first.shares) and first.shares
+    assert all(share.interleaved for share in first.shares) and first.shares
     assert first.params.align == 8

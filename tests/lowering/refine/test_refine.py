@@ -197,7 +197,7 @@ def test_parts_have_neighbouring_rows_where_a_tensor_lies_along_columns(monkeypa
 
 
 def test_values_of_parts_of_neighbouring_rows(monkeypatch):
-    choice = Choice(in_turn=False)
+    choice = Choice(interleaved=False)
     monkeypatch.setattr(pipeline, "refined", lambda fusion, device, make: make(choice))
     inputs = [noise(4096, 98), crossed(4096, 98), noise(4096, 98, seed=2)]
     found = check(sums_of_columns, *inputs, facts=small(4), tolerance=1e-4)

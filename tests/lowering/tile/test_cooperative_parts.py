@@ -73,7 +73,7 @@ def test_shares_of_rows_may_be_uneven(delay, stages):
         delay=delay,
         num_stages=stages,
     )
-    assert found.shares and not found.shares[0].in_turn
+    assert found.shares and not found.shares[0].interleaved
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_parts_begin_at_vectors_where_rows_do_not(
         num_stages=stages,
     )
     assert bool(found.shares) == (rows != 16)
-    assert all(share.in_turn for share in found.shares)
+    assert all(share.interleaved for share in found.shares)
 
 
 def test_what_no_program_publishes_changes_no_maximum():

@@ -148,7 +148,7 @@ def partial_lines_reason(problem: Problem) -> str | None:
 def parts_in_registers(problem: Problem) -> int:
     """In how many parts to split the columns of a softmax that do not fit in registers.
 
-    Only where rows begin inside cache lines. The parts take rows in turn and keep them in
+    Only where rows begin inside cache lines. The rows of parts are interleaved, and kept in
     registers, so maxima and sums are read once, by vectorized loads, and a pointwise kernel reads
     once more. In a loop a thread would load one element of a row at a time.
     """

@@ -200,7 +200,7 @@ def _step(problem: Problem, facts: ColumnFacts) -> int:
 def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
     low, high = ONE_WAVE_BYTES
-    interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts that take rows in turn
+    interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts with interleaved rows
     few = are_few(problem, ceil_div(problem.parallel, 2 * facts.line))
     if problem.full_outputs and rows_cross_lines(problem):
         return False
@@ -240,9 +240,10 @@ def interleaved_parts(problem: Problem) -> int:
     """What the number of interleaved parts should be a multiple of. 0 for parts of neighbouring
     rows.
 
-    Interleaved parts take rows in turn. All parts together then read whole rows in a step. Parts of
-    neighbouring rows lie apart, and begin inside vectors where rows do. Where a row has less than a
-    line, the rows of a step lie together, and interleaved parts would be many, each of one number.
+    The rows of interleaved parts alternate. All parts together then read whole rows in a step.
+    Parts of neighbouring rows lie apart, and begin inside vectors where rows do. Where a row has
+    less than a line, the rows of a step lie together, and interleaved parts would be many, each of
+    one number.
     """
     if problem.parallel < column_facts(problem).line:
         return 0

@@ -115,9 +115,9 @@ class AxesWriter:
 
     def _stop(self, tile: Tile, part: Affine) -> None:
         """Where the program's part of an axis ends: the last part may be shorter."""
-        if tile.turns:
-            left = self.index.text(Affine((), tile.whole + tile.turns - 1) - part)
-            self._line(f"{tile.stop_text} = ({left}) // {tile.turns}")
+        if tile.interleave:
+            left = self.index.text(Affine((), tile.whole + tile.interleave - 1) - part)
+            self._line(f"{tile.stop_text} = ({left}) // {tile.interleave}")
             return
         left = self.index.text(Affine((), tile.whole) - part * tile.axis.extent)
         self._line(f"{tile.stop_text} = tl.minimum({left}, {tile.axis.extent})")

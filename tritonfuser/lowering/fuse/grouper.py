@@ -49,7 +49,7 @@ class Rules:
         Inputs that do not start at a multiple of 16 bytes.
     over_rows : bool
         Whether reductions over rows may join kernels along these.
-    twice : bool
+    rereads_rows : bool
         Whether a kernel may read its rows twice.
     """
 
@@ -57,7 +57,7 @@ class Rules:
     fuse_all: bool = False
     misaligned: frozenset[Value] = frozenset()
     over_rows: bool = True
-    twice: bool = True
+    rereads_rows: bool = True
 
 
 class Grouper(Placement):
@@ -75,7 +75,7 @@ class Grouper(Placement):
         facts = CoreFacts(found.fusion, rules.device, rules.fuse_all, rules.misaligned)
         super().__init__(AnchorMaker(found.fusion), facts, rules.device, found.partial)
         self.joining = Joining(
-            self.maker, self.problem, co_reduced, rules.device, rules.over_rows, rules.twice
+            self.maker, self.problem, co_reduced, rules.device, rules.over_rows, rules.rereads_rows
         )
         self.place_all()
 

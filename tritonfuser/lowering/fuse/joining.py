@@ -46,7 +46,7 @@ class Joining:
         The device to schedule for.
     over_rows : bool
         Whether reductions over rows may join kernels along these.
-    twice : bool
+    rereads_rows : bool
         Whether a kernel may read its rows twice: to reduce them, and for what follows.
     """
 
@@ -55,7 +55,7 @@ class Joining:
     co_reduced: frozenset[Value]
     device: DeviceProperties
     over_rows: bool = True
-    twice: bool = True
+    rereads_rows: bool = True
 
     def joined(self, anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> FusionGroup | str:
         """The group with the anchor in it, or why the anchor stays out.
@@ -129,7 +129,7 @@ class Joining:
             if problem.may_split and not shares_rows(problem, anchor.member):
                 rows = reduced_extents(anchor.member.node)
                 return f"{rows} rows cannot be shared out over programs"
-        if refused is None and not self.twice and reads_rows_twice(problem):
+        if refused is None and not self.rereads_rows and reads_rows_twice(problem):
             return "its rows would be read twice"
         return refused
 

@@ -50,17 +50,17 @@ class Choice:
         Whether reductions are split to share the rows of other kernels.
     over_rows : bool
         Whether reductions over rows may join kernels along these.
-    in_turn : bool
-        Whether parts of columns may take rows in turn. Else each has neighbouring rows.
-    twice : bool
+    interleaved : bool
+        Whether parts of columns may have interleaved rows, and not only neighbouring ones.
+    rereads_rows : bool
         Whether a kernel may read its rows twice: to reduce them, and for what follows.
     """
 
     kept: tuple[str, ...] | None = None
     rows: CommonRows | None = None
     over_rows: bool = True
-    in_turn: bool = True
-    twice: bool = True
+    interleaved: bool = True
+    rereads_rows: bool = True
 
 
 HEURISTIC = Choice()
@@ -100,7 +100,7 @@ def segment(
         What is decided before kernels are grouped.
     """
     every = products is not ProductPolicy.AUTO
-    rules = Rules(device, every, misaligned, choice.over_rows, choice.twice)
+    rules = Rules(device, every, misaligned, choice.over_rows, choice.rereads_rows)
     kept = in_memory(fusion, device, choice.kept)
     whole = with_product_kernels(kept, products, rules, two_steps)
     ways = _ways(whole.groups, choice) if two_steps else (Splits(),)
@@ -111,11 +111,11 @@ def segment(
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
     """Which reductions to do in two steps: in two ways where time decides between these."""
     if choice.rows is not None:
-        return (choose_splits(groups, choice.rows, choice.in_turn),)
-    cut = choose_splits(groups, CommonRows.CUT, choice.in_turn)
+        return (choose_splits(groups, choice.rows, choice.interleaved),)
+    cut = choose_splits(groups, CommonRows.CUT, choice.interleaved)
     if not cut.cuts_rows:
         return (cut,)
-    return choose_splits(groups, CommonRows.WHOLE, choice.in_turn), cut
+    return choose_splits(groups, CommonRows.WHOLE, choice.interleaved), cut
 
 
 def _scheduled(whole: Grouped, splits: Splits, rules: Rules) -> SegmentedFusion:

@@ -19,7 +19,7 @@ def over_existing_rows(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member |
 
     ``sum(reshape(pad(x, [0, 3]), [8, 128]), [1])`` is, for a program that has the rows of one part,
     the sum of those rows of ``x``. So it fits beside results that run over the rows of ``x``. Of
-    parts that take rows in turn the same is ``sum(reshape(pad(x, [0, 3]), [128, 8]), [0])``.
+    parts with interleaved rows the same is ``sum(reshape(pad(x, [0, 3]), [128, 8]), [0])``.
     """
     call = as_call(node)
     view = fusion.producers.get(call.value("arg")) if isinstance(call.op.form, Reduction) else None
@@ -36,15 +36,15 @@ def over_existing_rows(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member |
     dim = next((d for d, (end, size) in enumerate(ends) if not is_known_equal(end, size)), -1)
     if not dim <= inner <= dim + 1:
         return None
-    in_turn = inner == dim
-    length, count = (parts[dim + (not in_turn)], parts[dim + in_turn])
+    interleaved = inner == dim
+    length, count = (parts[dim + (not interleaved)], parts[dim + interleaved])
     whole = (*sizes[:dim], length * count, *sizes[dim + 1 :])
     cut = (*sizes[:dim], *parts[dim : dim + 2], *sizes[dim + 1 :])
     if not _are_equal(pad.out.tensor.sizes, whole) or not _are_equal(parts, cut):
         return None
     # Rows of the last part, where each but the last of them, or of the parts, is whole. Where sizes
     # vary it may have none at some of them.
-    left = sizes[dim] - (count * (length - 1) if in_turn else length * (count - 1))
+    left = sizes[dim] - (count * (length - 1) if interleaved else length * (count - 1))
     if not is_size(left) and left <= 0:
         return None
     if not _is_neutral(node, pad, len(sizes) - 1 - dim):
@@ -54,9 +54,9 @@ def over_existing_rows(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member |
         return None
     along = axes.axis(rows[0])
     inside = tuple(axes.axis(atom) for d in others for atom in axes.atoms(source)[d - 1])
-    if in_turn and inside:
+    if interleaved and inside:
         return None
-    share = Share(source, axes.axis(part[0]), along, length, inside, in_turn)
+    share = Share(source, axes.axis(part[0]), along, length, inside, interleaved)
     return Member(node, axes.index(node.out), axes.index(source), (along, *inside), share=share)
 
 

@@ -65,8 +65,8 @@ def nesting_of(
 
 def _alike(share: Share | None, group: FusionGroup) -> bool:
     """Whether the group's reductions over rows divide the rows among programs in the same way."""
-    ways = [None if m.share is None else m.share.way for m in group.outer[:1]]
-    return ways in ([], [None if share is None else share.way])
+    partitions = [None if m.share is None else m.share.partition for m in group.outer[:1]]
+    return partitions in ([], [None if share is None else share.partition])
 
 
 def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> Nesting | None:

@@ -74,7 +74,7 @@ def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
     if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
     if reads_rows_twice(first):
-        yield replace(choice, twice=False)
+        yield replace(choice, rereads_rows=False)
 
 
 def _is_slow(now: TimedKernels) -> bool:
@@ -97,7 +97,7 @@ def _changed(
     best, saved = None, 0.0
     possible = _possible(base, device, now, choice)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
-    for each in sorted(tried, key=lambda each: choice.in_turn and not each.in_turn):
+    for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         least = max(saved, _least_saved(now, choice, each))
         if possible[each] > least:
             found = timed_kernels(make(each), device)
@@ -123,8 +123,8 @@ def _possible(
         others = (CommonRows.APART, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in others)
     # A tensor that lies along columns has its neighbours in rows that follow one another.
-    if choice.in_turn and any(split.interleave for split in now.segmented.rewrites.splits):
-        found[replace(choice, in_turn=False)] = now.excess
+    if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
+        found[replace(choice, interleaved=False)] = now.excess
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess

@@ -167,8 +167,8 @@ def _part_of_rows(
     share, part = shares[0], programs[shares[0].part]
     m, axes = tile_over("m", (rows := Axis("rows", share.length), *share.inside), block)
     whole = share.rows.extent * prod(axis.extent for axis in share.inside)
-    turns = share.part.extent if share.in_turn else 0
-    m = replace(m, masked=block is not None, part=part, whole=whole, turns=turns)
+    interleave = share.part.extent if share.interleaved else 0
+    m = replace(m, masked=block is not None, part=part, whole=whole, interleave=interleave)
     axes[share.rows] = share.place(part, axes.pop(rows))
     return m, {**axes, **{other.part: part for other in shares}}
 

@@ -36,8 +36,8 @@ class Tile:
         axis is as long as the other parts.
     whole : int
         The extent that all parts have together.
-    turns : int
-        The number of parts, where they take positions in turn; 0 where each has neighbouring ones.
+    interleave : int
+        The number of parts, where their positions are interleaved; 0 where each has neighbours.
     neighbours : int
         The most consecutive elements that one thread may have; 0 for any number.
     limit : int or None
@@ -54,7 +54,7 @@ class Tile:
     scattered: bool = False
     part: Affine | None = None
     whole: int = 0
-    turns: int = 0
+    interleave: int = 0
     neighbours: int = 0
     limit: int | None = None
 

@@ -24,7 +24,7 @@ from .uneven_shares import (
     UNEVEN_LOSS,
     equal_shares,
     programs_of_shares,
-    rows_in_turn,
+    sequential_rows,
     shared_rows,
     shares_at,
     uneven_shares,
@@ -104,7 +104,7 @@ def shares_of(rows: Rows, count: int, of: int) -> Parts:
     if found is None:
         return even
     times = (
-        rows_in_turn(problem, exact, prod(extents) // exact, count),
+        sequential_rows(problem, exact, prod(extents) // exact, count),
         shared_rows(problem, extents, found, count),
     )
     alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)

@@ -19,7 +19,7 @@ UNALIGNED_LOSS = 3 / 2
 tiles cannot begin at vectors then."""
 
 
-def rows_in_turn(problem: Problem, parts: int, rows: int, count: int) -> float:
+def sequential_rows(problem: Problem, parts: int, rows: int, count: int) -> float:
     """Rows that a program processes one after another, relative to a grid of ``count`` programs.
 
     ``count`` programs hide one another's latency. With fewer, each is as slow as with ``count``.
@@ -53,7 +53,7 @@ def uneven_shares(
         The shares wanted.
     of : int
         Where it is above 1, rows begin at the same place of a vector every so many rows. Shares
-        then take rows in turn if there are so many shares.
+        then have interleaved rows if there are so many shares.
     varies : bool
         Whether the number of shares is an argument of the kernel. There are more rows than whole
         shares have then, or the last shares have none: the rows of a share are the same expression
@@ -68,9 +68,9 @@ def uneven_shares(
 
 
 def shared_rows(problem: Problem, extents: Sequence[int], way: Padded, count: int) -> float:
-    """As ``rows_in_turn`` of uneven shares."""
+    """As ``sequential_rows`` of uneven shares."""
     parts, length = programs_of_shares(extents, way), ceil_div(extents[way.place], way.count)
-    return rows_in_turn(problem, parts, length * prod(extents[way.place + 1 :]), count)
+    return sequential_rows(problem, parts, length * prod(extents[way.place + 1 :]), count)
 
 
 def programs_of_shares(extents: Sequence[int], way: Padded) -> int:
@@ -89,9 +89,9 @@ def _ways(extents: Sequence[int], count: int, of: int) -> Iterator[Padded]:
         parts = ceil_div(size, ceil_div(size, wanted))
         if size % parts:
             yield Padded(place, parts, apart=place > 0)
-        in_turn = wanted // max(of, 1) * of
-        if of > 1 and place == last and in_turn and size % in_turn:
-            yield Padded(place, in_turn, interleaved=True, apart=place > 0)
+        interleaved_parts = wanted // max(of, 1) * of
+        if of > 1 and place == last and interleaved_parts and size % interleaved_parts:
+            yield Padded(place, interleaved_parts, interleaved=True, apart=place > 0)
         before *= size
 
 
@@ -101,8 +101,8 @@ def _ways_of_any(extents: Sequence[int], count: int, of: int) -> Iterator[Padded
         wanted = min(count // prod(extents[:place]), size)
         if wanted < 2:
             return
-        for in_turn in (False, *[True] * (place == len(extents) - 1 and 1 < of <= wanted)):
-            way = Padded(place, 0, interleaved=in_turn, apart=place > 0)
+        for interleaved in (False, *[True] * (place == len(extents) - 1 and 1 < of <= wanted)):
+            way = Padded(place, 0, interleaved=interleaved, apart=place > 0)
             yield replace(way, count=shares_at(extents, way, count, of))
 
 

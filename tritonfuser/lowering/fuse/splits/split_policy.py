@@ -35,7 +35,7 @@ class CommonRows(Enum):
     CUT = auto()
 
 
-def choose_splits(grouper: Grouper, rows: CommonRows, in_turn: bool = True) -> Splits:
+def choose_splits(grouper: Grouper, rows: CommonRows, interleaved: bool = True) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
     Parameters
@@ -44,8 +44,8 @@ def choose_splits(grouper: Grouper, rows: CommonRows, in_turn: bool = True) -> S
         Of the fusion before they are split.
     rows : CommonRows
         Whether reductions of other groups share the first step of a kernel's.
-    in_turn : bool
-        Whether parts of columns may take rows in turn.
+    interleaved : bool
+        Whether parts of columns may have interleaved rows.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -57,17 +57,17 @@ def choose_splits(grouper: Grouper, rows: CommonRows, in_turn: bool = True) -> S
         if rows is not CommonRows.APART:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
-            splits = Splits(_over_programs(grouper, group, in_turn))
+            splits = Splits(_over_programs(grouper, group, interleaved))
         found = found.joined(splits)
     return found
 
 
-def _over_programs(grouper: Grouper, group: FusionGroup, in_turn: bool) -> dict[Value, Parts]:
+def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
     members = group.members[:1] if group.core else group.outer or group.members
     wanted = split_over(problem, members, whole=bool(group.outer))
-    if not in_turn and not group.outer:
+    if not interleaved and not group.outer:
         wanted = _of_neighbours(wanted)
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
