@@ -74,7 +74,7 @@ def _content(about: dict[str, Any], found: Sequence[Trial]) -> dict[str, Any]:
 def main() -> None:
     """Time first runs, print each result when it is known, then print the table."""
     options = _parse()
-    limits = Limits(options.timeout, time.time() + options.deadline)
+    limits = Limits(options.timeout, time.monotonic() + options.deadline)
     on_gpu = torch.cuda.is_available()
     device, peers = ("cuda", (OURS, TORCH)) if on_gpu else ("meta", (OURS,))
     if not on_gpu:

@@ -53,7 +53,7 @@ class Limits:
     child : float
         Seconds that one process may take.
     deadline : float
-        ``time.time()`` after which no further process is started.
+        ``time.monotonic()`` after which no further process is started.
     """
 
     child: float = float("inf")
@@ -78,7 +78,7 @@ def trials(
             for peer in peers:
                 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                     for again in (False, True)[: 1 + warm]:
-                        if time.time() > limits.deadline:
+                        if time.monotonic() > limits.deadline:
                             return
                         found, error = _child(case, peer, device, folder, limits.child)
                         yield Trial(case.name, peer, number, again, found, error)

@@ -27,7 +27,8 @@ class JobContext:
     gpu_lock : context manager
         Lock for exclusive use of the GPU, held by autotuning while it times kernels.
     deadline : float
-        ``time.time()`` after which optional preparation is skipped.
+        ``time.monotonic()`` after which optional preparation is skipped. On Linux all processes of a
+        machine have that clock in common, and nobody sets it.
     """
 
     gpu_lock: AbstractContextManager[Any]
@@ -36,7 +37,7 @@ class JobContext:
     @property
     def is_late(self) -> bool:
         """Whether the deadline has passed, so that optional work is skipped."""
-        return time.time() > self.deadline
+        return time.monotonic() > self.deadline
 
 
 class Job(Protocol):

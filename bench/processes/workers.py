@@ -118,7 +118,7 @@ class _WorkerPool:
     ) -> None:
         self._jobs = list(jobs)
         self._context = multiprocessing.get_context("spawn")
-        begun = time.time()
+        begun = time.monotonic()
         self._end = begun + limits.total
         self._shared = Shared(
             str(Path(folder, "gpu.lock")),
@@ -143,8 +143,8 @@ class _WorkerPool:
 
     def outcomes(self, keep: Keep) -> list[Outcome]:
         open_pipes = dict(self._workers)
-        progress, kept = Progress(2 * len(self._jobs), "step"), time.time()
-        while open_pipes and (left := self._end - time.time()) > 0:
+        progress, kept = Progress(2 * len(self._jobs), "step"), time.monotonic()
+        while open_pipes and (left := self._end - time.monotonic()) > 0:
             for pipe in wait(list(open_pipes), min(left, _PROGRESS_SECONDS)):
                 assert isinstance(pipe, Connection)
                 if not self._receive(pipe, open_pipes[pipe]):
@@ -154,9 +154,9 @@ class _WorkerPool:
             progress.show(
                 len(self._prepared) + done, f"prepared {len(self._prepared)}, done {done}"
             )
-            if self._found and time.time() - kept > _SAVE_SECONDS:
+            if self._found and time.monotonic() - kept > _SAVE_SECONDS:
                 keep(self._found)
-                kept = time.time()
+                kept = time.monotonic()
         progress.say(f"done {len(self._found)}, {self._of}")
         unfinished = Outcome(error="not done in time")
         return [self._found.get(place, unfinished) for place in range(len(self._jobs))]

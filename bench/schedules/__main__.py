@@ -42,7 +42,7 @@ def main() -> None:
     if options.show:
         print(summary(options.out))
         return
-    begun = time.time()
+    begun = time.monotonic()
     about = {**described(None), "bandwidth": copy_bandwidth(), "seed": options.seed}
     problems = random_problems(options.problems, options.seed)
     jobs = [Trial(problem, options.candidates, options.seed) for problem in problems]
@@ -58,7 +58,7 @@ def main() -> None:
         print(f"{name}: {error}")
     measured = sum(len(o.result["candidates"]) for o in outcomes if o.error is None)
     print(f"{measured} schedules of {len(outcomes) - len(failed)} problems, {len(failed)} failed")
-    print(f"{time.time() - begun:.0f} s")
+    print(f"{time.monotonic() - begun:.0f} s")
 
 
 def store(path: Path, about: object, known: Mapping[int, Outcome]) -> None:
