@@ -16,7 +16,7 @@ from triton.runtime.errors import OutOfResources
 from ...device import DeviceProperties, of
 from ...errors import LoweringError
 from ..kernel_source import KernelSource
-from .triton_cache import directory_error
+from .triton_cache import begun_again, directory_error
 
 
 class Prepared(NamedTuple):
@@ -112,7 +112,7 @@ def load(source: KernelSource, binary: Any, device_index: int) -> Launcher:
     binary = copy.copy(binary)
     with torch.cuda.device(device_index):
         try:
-            binary._init_handles()
+            begun_again(binary._init_handles)
         except OutOfResources as error:
             raise LoweringError(f"kernel {source.name}: {error}") from error
         except OSError as error:

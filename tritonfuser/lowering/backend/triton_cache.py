@@ -64,6 +64,33 @@ def found_or_made(compile_kernel: Callable[[], Any], kinds: Sequence[str]) -> An
         return compile_kernel()
 
 
+def begun_again(build: Callable[[], None]) -> None:
+    """Call what builds a launcher: once more where the directory is removed while it is written to,
+    or before what was written is read.
+
+    Parameters
+    ----------
+    build : callable
+        ``_init_handles`` of Triton's: it makes the directory, and keeps nothing of a failed call.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return build()
+        except (FileNotFoundError, ImportError) as error:
+            if not _is_gone(error):
+                raise
+            options.log("compile", f"a launcher of {directory()} is gone and built anew")
+    return build()
+
+
+def _is_gone(error: FileNotFoundError | ImportError) -> bool:
+    """Whether an error is about a file of the directory that is not there any more."""
+    path = error.path if isinstance(error, ImportError) else error.filename
+    if not isinstance(path, str | os.PathLike) or os.path.exists(path):
+        return False
+    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(directory()))
+
+
 @contextmanager
 def _without_entries() -> Iterator[None]:
     """A block in which Triton reads no cached entry, and overwrites them."""
