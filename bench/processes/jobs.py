@@ -27,8 +27,8 @@ class JobContext:
     gpu_lock : context manager
         Lock for exclusive use of the GPU, held by autotuning while it times kernels.
     deadline : float
-        ``time.monotonic()`` after which optional preparation is skipped. On Linux all processes of a
-        machine have that clock in common, and nobody sets it.
+        ``time.monotonic()`` after which optional preparation is skipped. On Linux all processes
+        of a machine have that clock in common, and nobody sets it.
     """
 
     gpu_lock: AbstractContextManager[Any]

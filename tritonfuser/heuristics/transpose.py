@@ -8,7 +8,6 @@ time by the cost model, the squarest of several.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from math import log2
 from typing import Literal
@@ -44,11 +43,6 @@ HEAVY_THREAD_ELEMENTS = 8
 tiles of 64 x 64 and 64 x 32 by 8 warps: with 16 elements a thread they took 0.9 to 1.8 times as
 long, 1.2 times in the mean, and 48 to 242 registers."""
 
-SHORTER = 0.99
-"""Share of the time of programs that run along x first, from which on they run along y. H200: a
-transpose of 196 x 24 x 32 x 196 in bfloat16 with rows of 784 bytes took 59 us along y, where rows
-are read whole by programs that run at a time, and 85 along x."""
-
 SAME = 1.001
 """Factor within which predicted times are the same."""
 
@@ -77,27 +71,25 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
         return tiles[0]
     times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
     found = {tile: times(tile) for tile in tiles}
-    seconds = {tile: _seconds(time) for tile, time in found.items()}
-    best = _squarest(seconds)
-    # Along y where tiles that share sectors are then near one another.
+    # Along y where tiles that share sectors are then near one another. H200: a transpose of
+    # 196 x 24 x 32 x 196 in bfloat16 with rows of 784 bytes took 59 us along y, 85 along x.
     streams = flat_streams(problem)
-    along_y = {
-        tile: time.with_more_bytes(more, problem.device)
-        for tile, time in found.items()
-        if time is not None and (more := _more_along_y(problem, streams, tile)) < 0
-    }
-    if not along_y:
-        return best
-    turned = {tile: _seconds(time) for tile, time in along_y.items()}
-    other = _squarest(turned)
-    return replace(other, first="y") if turned[other] < SHORTER * seconds[best] else best
+    for tile, time in tuple(found.items()):
+        turned, more = _along_y(problem, streams, tile)
+        if time is not None and more < 0:
+            found[turned] = time.with_more_bytes(more, problem.device)
+    return _squarest({tile: _seconds(time) for tile, time in found.items()})
 
 
-def _more_along_y(problem: Problem, streams: FlatStreams, tile: TransposeParams) -> float:
-    """Bytes that a kernel fetches more if programs run along y first; nothing else differs."""
+def _along_y(
+    problem: Problem, streams: FlatStreams, tile: TransposeParams
+) -> tuple[TransposeParams, float]:
+    """The same tile by programs that run along y first, and the bytes that these fetch more;
+    nothing else differs."""
     programs = tile_of(problem, tile).programs
-    along_y = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
-    return streams.refetched_bytes(along_y, programs) - streams.refetched_bytes(tile, programs)
+    turned = _tile(tile.block_x, tile.block_y, tile.num_warps, "y")
+    more = streams.refetched_bytes(turned, programs) - streams.refetched_bytes(tile, programs)
+    return turned, more
 
 
 def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:
