@@ -92,6 +92,21 @@ def spread(x, count: tl.constexpr):
 
 
 @triton.jit
+def _either(a, b):
+    return a
+
+
+@triton.jit
+def flat_column(x):
+    """A block of one column as a block with one dim: ``[X, 1] -> [X]``.
+
+    A reduction, since Triton does not carry the layout of a store back through one, as it does
+    through a reshape.
+    """
+    return tl.reduce(x, 1, _either)
+
+
+@triton.jit
 def split_pairs(x):
     """Interleaved pairs apart, first and second elements: ``[2 * X] -> [X], [X]``."""
     return tl.split(tl.reshape(x, [x.shape[0] // 2, 2]))

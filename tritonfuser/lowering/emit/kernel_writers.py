@@ -121,7 +121,8 @@ class KernelWriters:
         self.values = ValueWriter(
             facts.fusion, facts.stored, repeats, self._load, self._reduce_again
         )
-        self.stores = StoreWriter(self.values, self.loads, facts.outputs)
+        pipelined = bool(nest.loop) and facts.segment.kernel_params.num_stages > 1
+        self.stores = StoreWriter(self.values, self.loads, facts.outputs, pipelined)
         self.reductions = ReductionContext(facts.segment, nest, self.values)
         self._members = {out: m for m in facts.segment.members for out in m.node.outs}
 

@@ -23,6 +23,12 @@ class StoreWriter:
     ----------
     outputs : mapping
         The results, with the strides of their buffers in elements.
+    is_pipelined : bool
+        Whether the kernel has a loop whose loads are begun some steps ahead. What these have
+        fetched is in shared memory and is read in any layout, so that Triton reads it in that of a
+        stored column: one element a thread, with bank conflicts. Columns are stored as blocks with
+        one dim then, whose layout stays their own. H200, sums and variances of 297216 rows of 64:
+        129 us with ``[X, 1]`` stored, 40 without a pipeline.
     """
 
     def __init__(
@@ -30,12 +36,14 @@ class StoreWriter:
         values: ValueWriter,
         loads: LoadWriter,
         outputs: Mapping[Value, tuple[int, ...]],
+        is_pipelined: bool = False,
     ) -> None:
         self.values = values
         self.loads = loads
         self.index = values.index
         self.writer = values.writer
         self.outputs = outputs
+        self.is_pipelined = is_pipelined
 
     def write(self, store: Store, at: AxisMap) -> None:
         """Store one tile of a result."""
@@ -58,6 +66,9 @@ class StoreWriter:
             pointer = transposed(self.index, pointer, dims)
             text = transposed(self.index, text, name.dims)
             named = transposed(self.index, named, self.index.mask_dims(masked, guards))
+        if self.is_pipelined and self._is_column(dims) and dims == masked == name.dims:
+            pointer = f"{store.value.name}_ptr + flat_column({self.index.apart(offset)})"
+            text, named = f"flat_column({text})", named and f"flat_column({named})"
         mask = f", mask={named}" if named else ""
         loc = None if store.scatter is None else store.scatter.loc
         line = Line(f"tl.store({pointer}, {text}{mask})", loc)
@@ -71,6 +82,11 @@ class StoreWriter:
             return self.values.read(store.read)
         name = self.values.operand(store.source, store.value.dtype, store.read)
         return replace(name, text=typed(name)) if name.literal else name
+
+    def _is_column(self, dims: frozenset[str]) -> bool:
+        """Whether a block over these axes is ``[X, 1]``."""
+        blocked = self.index.blocked(dims)
+        return self.index.rank == 2 and [self.index.tiles[d].place for d in blocked] == [0]
 
     def _needs_block(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
         """Whether an address without axes must become a block, to go with a block of values."""
