@@ -76,11 +76,25 @@ def test_loads_come_first_or_where_they_are_needed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "sums"])
-def test_programs_that_loop_load_nothing_first(name: str) -> None:
+def test_loads_of_a_step_come_first_in_a_loop(name: str) -> None:
     fd, inputs, data = made(name)
-    with pytest.raises(ParamsError, match=r"segments\[0\]\.params: .*loop over rows of 300"):
-        fd.run(inputs, schedule=changed(data, **LOOP, loads_first=True))
-    check(fd, inputs, changed(data, **LOOP, loads_first=False))
+    texts = {}
+    for value in (None, False, True):
+        given = changed(data, **LOOP, loads_first=value)
+        check(fd, inputs, given)
+        texts[value] = text(fd, inputs, given)
+    assert texts[None] == texts[True] != texts[False]
+    for value in (True, False):
+        body = texts[value].rpartition("    for r_start in ")[2]
+        exp = "exp_nonpositive(" if name == "softmax" else "exp("
+        assert (body.rindex("evict_first") < body.index(exp)) == value
+
+
+def test_loads_that_are_begun_steps_ahead_cannot_come_first() -> None:
+    fd, inputs, data = made("sums")
+    with pytest.raises(ParamsError, match=r"segments\[0\]\.params: .*begun steps ahead"):
+        fd.run(inputs, schedule=changed(data, **LOOP, num_stages=2, loads_first=True))
+    check(fd, inputs, changed(data, **LOOP, num_stages=2, loads_first=False))
 
 
 @pytest.mark.parametrize("name", ["softmax", "sums", "scan"])

@@ -12,7 +12,7 @@ from tests.lowering.harness import H200, check, lowered, small, texts
 from tests.lowering.sass import disassembled
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
-from tritonfuser.lowering.emit.line_passes import loads_first
+from tritonfuser.lowering.emit.line_passes import loads_first, loads_first_in_steps
 from tritonfuser.lowering.emit.lines import Line
 
 BESIDES = ("x = ", "r = ", "x_mask = ", "r_mask = ", "x0 = ", "x1 = ")
@@ -108,3 +108,28 @@ def test_loops_and_what_depends_on_them_stay():
     found = [line.text for line in loads_first(given)]
     others = [line.text for line in given if line.text[0] not in "xe"]
     assert found == ["x = tl.program_id(0)", "e = tl.load(e_ptr + x)", *others]
+
+
+STEPS = """
+acc = tl.full([4], 0.0, tl.float32)
+for r_start in range(0, 8, 4):
+|r = r_start + x
+|a = tl.load(a_ptr + r)
+|b = tl.div_rn(a, acc)
+|r0 = r // 2
+|c = tl.load(c_ptr + r0)
+|d = tl.load(d_ptr + c)
+|e = tl.load(e_ptr + acc)
+|acc = acc + b * c * d * e
+z = tl.load(z_ptr + x)
+"""
+
+
+def test_loads_of_each_step_come_before_what_it_computes():
+    """But not those whose places are loaded, or known when the step before has ended."""
+    given = [
+        Line(text.lstrip("|"), depth=text.startswith("|")) for text in STEPS.split("\n") if text
+    ]
+    found = [line.text.split(" = ")[0] for line in loads_first_in_steps(given)]
+    loop = "for r_start in range(0, 8, 4):"
+    assert found == ["acc", loop, "r", "a", "r0", "c", "b", "d", "e", "acc", "z"]

@@ -38,7 +38,8 @@ class _RowParams(KernelParams):
         among those that are kept; dims that are split count once for each piece. Axes that are left
         out come first, in the order of the rules.
     loads_first : bool or None
-        As in ``PointwiseParams``. Programs that loop over a row cannot.
+        As in ``PointwiseParams``; in a loop over a row the loads of each step, which ``num_stages``
+        above 1 begins ahead anyhow. None: in all such loops.
     evict_hints : bool
         Loads in a loop over rows ask the L2 cache to drop what is read for the last time, and to
         keep what is read again.

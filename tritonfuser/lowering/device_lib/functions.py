@@ -92,7 +92,8 @@ def spread(x, count: tl.constexpr):
 
 
 @triton.jit
-def _either(a, b):
+def left(a, b):
+    """The first of two elements."""
     return a
 
 
@@ -103,7 +104,7 @@ def flat_column(x):
     A reduction, since Triton does not carry the layout of a store back through one, as it does
     through a reshape.
     """
-    return tl.reduce(x, 1, _either)
+    return tl.reduce(x, 1, left)
 
 
 @triton.jit

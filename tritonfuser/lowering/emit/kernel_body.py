@@ -17,7 +17,7 @@ from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
 from .kernel_writers import KernelFacts, KernelWriters
-from .line_passes import loads_first
+from .line_passes import loads_first, loads_first_in_steps
 from .lines import Line, Name
 from .memory.eviction_hints import with_evictions
 from .memory.prefetch import is_prefetched, prefetch
@@ -66,7 +66,9 @@ class KernelBody:
         lines = self.writers.pairs.joined(self.writer.scopes[0].lines, top)
         if self.nest.loop == "r" and self.nest.evict_hints:
             lines = with_evictions(lines, self._read_by_all())
-        return loads_first(lines) if self.nest.loads_first else lines
+        if not self.nest.loads_first:
+            return lines
+        return loads_first_in_steps(lines) if self.nest.loop else loads_first(lines)
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from ...errors import SourceLoc
 from .lines import Line, place_text
@@ -46,14 +47,27 @@ def without_unused(lines: Sequence[Line]) -> list[Line]:
             reads.subtract(words[n])
 
 
+def loads_first_in_steps(lines: Sequence[Line]) -> list[Line]:
+    """Move the loads of each loop's body before what the body computes, as ``loads_first`` does.
+
+    Lines outside of loops stay where they are.
+    """
+    found: list[Line] = []
+    for in_loop, group in groupby(lines, key=lambda line: line.depth > 0):
+        body = list(group)
+        found += loads_first(body) if in_loop else body
+    return found
+
+
 def loads_first(lines: Sequence[Line]) -> list[Line]:
     """Move loads, with the arithmetic of their places, before all else: ``a = tl.load(...)``,
     ``b = exp(a)``, ``c = tl.load(...)`` -> both loads, then ``b``.
 
     A thread then waits for memory once. Behind a reduction, whose barrier no compiler moves loads
-    across, or behind a function with branches, it would wait again. Loads in loops stay, and those
-    whose places are loaded or computed of what is loaded.
+    across, or behind a function with branches, it would wait again. Loads in loops stay, unless all
+    lines are in one, and those whose places are loaded, computed of what is loaded, or known later.
     """
+    depth = min((line.depth for line in lines), default=0)
     parts = [_ALL_ASSIGNED.fullmatch(line.text) for line in lines]
     targets = [part[1].split(", ") if part else [] for part in parts]
     assigned = Counter(name for names in targets for name in names)
@@ -67,7 +81,8 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
         words = _WORD.findall(part[2])
         needs[n] = {written[word] for word in words if word in written}
         once = all(assigned[word] <= 1 for word in (*names, *words))
-        stays = line.depth > 0 or bool(line.op) or len(names) > 1 or not once
+        once = once and all(word in written for word in words if assigned[word])
+        stays = line.depth > depth or bool(line.op) or len(names) > 1 or not once
         waits[n] = stays or any(waits[need] for need in needs[n])
         if part[2].startswith(_LOADS):
             first |= set() if waits[n] else {n}

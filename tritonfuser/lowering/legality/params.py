@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ...heuristics.params import HeuristicParams, RowTiling
+from ...heuristics.params import HeuristicParams, KernelParams, RowTiling
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 from ..axis_order import why_not_order
@@ -104,11 +104,12 @@ def _why_not_rows(segment: Segment, params: HeuristicParams, tiling: RowTiling) 
             f"Use a {rows} of at least that many rows.",
         )
     loops = not tiling.in_registers and getattr(params, "loads_first", None)
-    if loops and assume_less(tiling.block, segment.reduced_extent):
+    stages = params.num_stages if isinstance(params, KernelParams) else 1
+    if loops and stages > 1 and assume_less(tiling.block, segment.reduced_extent):
         return Refusal(
-            f"{name} has programs that loop over rows of {segment.reduced_extent} elements, "
-            "loads_first would hold what they load all through the loop",
-            "Use loads_first=None, or a block_r of at least the row.",
+            f"{name} has loops whose loads are begun steps ahead (num_stages={stages}), "
+            "loads_first would change nothing",
+            "Use loads_first=None, or num_stages=1.",
         )
     if tiling.align > 1:
         return _why_not_at_vectors(segment, params, tiling)
