@@ -68,9 +68,10 @@ def test_programs_that_compute_most_of_the_time_stay_as_many():
 
 def test_what_moments_carry_is_counted():
     """Threads carry two numbers of each element."""
-    moments = replace(WORK, carried=0)
-    assert limit(columns(264), work=moments) == limit(columns(264)) == 128
-    assert limit(columns(660)) == 48 and limit(columns(660), work=moments) == 0
+    sums = replace(WORK, before=2)
+    moments = replace(sums, carried=0)
+    assert limit(columns(264), work=moments) == limit(columns(264), work=sums) == 128
+    assert limit(columns(660), work=sums) == 48 and limit(columns(660), work=moments) == 0
 
 
 def test_addresses_of_single_elements_are_counted():

@@ -118,12 +118,12 @@ class Problem:
         Neighbouring rows whose results are reduced once more, so that one program must hold them
         all. 1 for none.
     order : tuple of tuple of int
-        The numbers of the axes of rows by which params name them, outermost first, in groups whose
+        The numbers of the axes of x by which params name them, outermost first, in groups whose
         order is free. Empty where something else says the order.
-    rows : tuple of int
-        The extents of these axes of a kernel with rows.
     axes : tuple of int
-        The extents of the axes of a flat kernel, outermost first. Empty of others.
+        The extents of the axes of a kernel, outermost first: those of x, then those of a row.
+    row_axes : int
+        How many of them, the last ones, are those of a row. 0 of a flat kernel.
     across : tuple of int
         The places among ``axes`` of those that are the second side of a flat kernel's tiles, in the
         order of memory of the tensors that lie along them (a transpose). Empty for none.
@@ -169,8 +169,8 @@ class Problem:
     may_split: bool = True
     co_reduced: int = 1
     order: tuple[tuple[int, ...], ...] = ()
-    rows: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()
+    row_axes: int = 0
     across: tuple[int, ...] = ()
     crossing: int = 1
     streams: tuple[Stream, ...] = ()
@@ -189,7 +189,7 @@ class Problem:
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         found = [self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing]
-        found += self.axes + self.rows
+        found += self.axes
         for stream in self.streams:
             found += stream.sizes()
         if self.core is not None:
@@ -200,6 +200,17 @@ class Problem:
     def on_cpu(self) -> bool:
         """The kernel runs in Triton's interpreter."""
         return self.device.is_cpu
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the kernel has axes, and none of a row."""
+        return bool(self.axes) and not self.row_axes
+
+    @property
+    def places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The places among ``axes`` of those of x, and of those of a row."""
+        first = len(self.axes) - self.row_axes
+        return tuple(range(first)), tuple(range(first, len(self.axes)))
 
     @property
     def inner(self) -> bool:

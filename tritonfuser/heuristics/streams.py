@@ -56,10 +56,8 @@ class Stream:
     known_bytes : int
         Those of them that another load of the kernel has, at places so near that the L1 cache
         still has them.
-    x_steps : tuple of int or None
-        Of a kernel with rows, ``x_stride`` for each axis of ``Problem.order``.
     stride_terms : tuple of StrideTerm
-        Its offset in a flat kernel: the sum of these terms. What is read at an index of another
+        Its offset: the sum of these terms. What is read at an index of another
         tensor may be anywhere: the steps of its terms are so large that no two elements share a
         sector. Where a sum of axes is divided, the terms are approximate.
     """
@@ -75,7 +73,6 @@ class Stream:
     r_same: int = 1
     total_bytes: int = 1
     known_bytes: int = 0
-    x_steps: tuple[int | None, ...] = ()
     stride_terms: tuple[StrideTerm, ...] = ()
 
     @property
@@ -90,9 +87,8 @@ class Stream:
 
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
-        steps = (self.x_stride, self.r_stride, *self.x_steps)
         found = [self.contiguous_run, self.x_same, self.r_same, self.total_bytes, self.known_bytes]
-        found += [n for n in steps if n is not None]
+        found += [n for n in (self.x_stride, self.r_stride) if n is not None]
         for term in self.stride_terms:
             found += term.div, term.extent, term.step
         return found

@@ -67,7 +67,7 @@ def propose(problem: Problem) -> HeuristicParams:
 def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     """The tile of the least time, at most as long as the sides of the problem."""
     tiles = sorted(_tiles(problem, x, y), key=_off_square)
-    if not problem.axes:
+    if not problem.is_flat:
         return tiles[0]
     times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
     found = {tile: times(tile) for tile in tiles}

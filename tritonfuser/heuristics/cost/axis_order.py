@@ -36,46 +36,29 @@ def in_order(problem: Problem, params: HeuristicParams) -> Problem:
 
 @lru_cache(maxsize=256)
 def _changed(problem: Problem, order: Numbers, across: Numbers) -> Problem:
-    """The problem with its axes in another order, and other axes along the second side."""
+    """The problem with its axes of x in another order, and others along the second side."""
     own = tuple(number for group in problem.order for number in group)
-    places = [own.index(number) for number in order]
-    extents = problem.axes or problem.rows
-    if len(extents) != len(own):
+    along_x, along_r = problem.places
+    if len(along_x) != len(own):
         return problem
-    made = tuple(extents[place] for place in places)
+    places = [*(own.index(number) for number in order), *along_r]
     second = tuple(order.index(number) for number in across)
-    flat = bool(problem.axes)
-    moved = _flat_stream if flat else _row_stream
+    made = replace(problem, order=(order,), axes=tuple(problem.axes[place] for place in places))
     return replace(
-        problem,
-        order=(order,),
-        rows=() if flat else made,
-        axes=made if flat else (),
-        streams=tuple(moved(stream, places, made) for stream in problem.streams),
+        made,
+        streams=tuple(_moved(stream, places, made) for stream in problem.streams),
         across=second,
-        crossing=prod(made[place] for place in second),
+        crossing=prod(made.axes[place] for place in second),
     )
 
 
-def _flat_stream(stream: Stream, places: Sequence[int], extents: Numbers) -> Stream:
-    """``places`` are those of the axes before, ``extents`` in the new order."""
+def _moved(stream: Stream, places: Sequence[int], made: Problem) -> Stream:
+    """A tensor in the problem ``made``, whose axes had these places before."""
     stride_terms = tuple(
         replace(term, axis=places.index(term.axis)) for term in stream.stride_terms
     )
-    made = replace(stream, stride_terms=stride_terms)
-    last = [term for term in stride_terms if term.axis == len(extents) - 1]
+    found, (along_x, _) = replace(stream, stride_terms=stride_terms), made.places
+    last = [term for term in stride_terms if along_x and term.axis == along_x[-1]]
     step = last[0].step if len(last) == 1 and last[0].div == 1 else None
-    run = run_along(made, extents, range(len(extents)))
-    return replace(made, x_stride=step if last else 0, contiguous_run=run)
-
-
-def _row_stream(stream: Stream, places: Sequence[int], extents: Numbers) -> Stream:
-    steps = tuple(stream.x_steps[place] for place in places)
-    run = 1
-    for step, extent in zip(reversed(steps), reversed(extents), strict=True):
-        if step != run:
-            break
-        run *= extent
-    else:
-        run = 0
-    return replace(stream, x_steps=steps, x_stride=steps[-1], contiguous_run=run)
+    run = run_along(found, made.axes, along_x)
+    return replace(found, x_stride=step if last else 0, contiguous_run=run)

@@ -20,8 +20,10 @@ from ..problem import ElementWork, Problem
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
 from .registers import LoadedAtOnce, registers_left
+from .row_traffic import RowStreams
+from .strided import with_axes
 from .tiles import KernelTile, tile_of
-from .traffic import Streams, Traffic
+from .traffic import Traffic
 
 
 class Counting:
@@ -31,6 +33,7 @@ class Counting:
     """
 
     def __init__(self, problem: Problem, work: ElementWork) -> None:
+        problem = with_axes(problem)
         columns, reduced = problem.outer_members, max(problem.reduced, 1)
         self._problem, self._work = problem, work
         self._columns = columns
@@ -45,8 +48,8 @@ class Counting:
         self._last: tuple[KernelParams, KernelTile] | None = None
 
     @cached_property
-    def _streams(self) -> Streams:
-        return Streams(self._problem)
+    def _streams(self) -> RowStreams:
+        return RowStreams(self._problem)
 
     @cached_property
     def _loaded(self) -> LoadedAtOnce:
@@ -131,7 +134,7 @@ class Counting:
 
     def _is_flat_tile(self, params: KernelParams) -> bool:
         """Whether tiles run over the axes of a problem without rows."""
-        return bool(self._problem.axes) and isinstance(params, PointwiseParams | TransposeParams)
+        return self._problem.is_flat and isinstance(params, PointwiseParams | TransposeParams)
 
     def _instructions(self, tile: KernelTile) -> float:
         """Instructions of an element in all passes."""

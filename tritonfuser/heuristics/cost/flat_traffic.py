@@ -18,6 +18,7 @@ from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import (
+    Side,
     TensorStrides,
     Tile,
     run_along,
@@ -26,10 +27,8 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .refetched import LostSectors, SectorRest, Side
-
-FETCHED_BYTES = 2 * SECTOR_BYTES
-"""Bytes that the L2 cache fetches from memory at a time."""
+from .refetched import LostSectors, SectorRest
+from .traffic import FETCHED_BYTES
 
 
 class FlatTraffic(NamedTuple):

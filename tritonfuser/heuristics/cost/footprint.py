@@ -13,6 +13,13 @@ Tile = tuple[float, ...]
 """Positions along each axis of a problem that a tile has; at least 1 each."""
 
 
+class Side(NamedTuple):
+    """A side of a tile: its axes, outermost first, and its positions."""
+
+    places: tuple[int, ...]
+    block: int
+
+
 class Footprint(NamedTuple):
     """Memory of a tensor that a tile touches.
 
@@ -187,7 +194,7 @@ def warp_bytes(
     place : int
         Of the side among them.
     """
-    along = min(NVIDIA_WARP_SIZE, prod(extents[axis] for axis in sides[place]))
+    along = max(min(NVIDIA_WARP_SIZE, prod(extents[axis] for axis in sides[place])), 1)
     counts = [along if n == place else NVIDIA_WARP_SIZE / along for n in range(len(sides))]
     found = footprint(stream, tile_over(extents, zip(sides, counts, strict=True)))
     return touched_bytes(stream, found)

@@ -11,13 +11,7 @@ from typing import NamedTuple
 
 from ..problem import Problem
 from .constants import FITTED_L2_BYTES, H200_CONSTANTS
-
-
-class Side(NamedTuple):
-    """A side of a tile: its axes, outermost first, and its positions."""
-
-    places: tuple[int, ...]
-    block: int
+from .footprint import Side
 
 
 class SectorRest(NamedTuple):

@@ -35,8 +35,8 @@ MOST_SIDES = 4
 
 
 def with_second_side(problem: Problem) -> Problem:
-    """The facts of a flat kernel, with the axes of the second side of its tiles in ``across``."""
-    if not problem.axes:
+    """The same, with the axes of the second side of its tiles."""
+    if not problem.is_flat:
         return problem
     across = choose(env_of(problem), second_side, problem)
     return _across(problem, across) if across else problem
@@ -90,7 +90,7 @@ def is_slower_joined(kernels: JoinedKernels) -> bool:
 
 def _flat_seconds(problem: Problem) -> float:
     """Busy seconds of the kernel that takes a flat problem."""
-    if not problem.parallel or not problem.axes:
+    if not problem.parallel or not problem.is_flat:
         return 0.0
     made = transpose if problem.across else pointwise
     return float(_time(problem, made.propose(problem)).busy)

@@ -49,7 +49,8 @@ def problem_of(
     reduced = order_axes(group.reduced, traffic)
     known = known_bytes(maker.fusion, traffic, device)
     groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
-    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else ()
+    rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
+    axes = (*rows, *reduced)
     found = Problem(
         parallel=extent(parallel),
         reduced=extent(reduced),
@@ -63,9 +64,9 @@ def problem_of(
         may_split=partial is None,
         co_reduced=extent(group.co_reduced),
         order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
-        rows=tuple(axis.extent for axis in rows),
-        axes=() if reduced else tuple(axis.extent for axis in parallel),
-        streams=_streams(traffic, known, parallel, reduced, rows),
+        axes=tuple(axis.extent for axis in axes),
+        row_axes=len(reduced),
+        streams=_streams(traffic, known, parallel, reduced, axes),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -144,7 +145,7 @@ def _streams(
     known: list[int],
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
-    rows: tuple[Axis, ...],
+    axes: tuple[Axis, ...],
 ) -> tuple[Stream, ...]:
     """The facts of loads and stores. Flat kernels load and store both elements of a pair as one."""
     found: list[Stream] = []
@@ -152,10 +153,10 @@ def _streams(
     for item, again in zip(traffic, known, strict=True):
         half = seconds.get(item)
         if half is None:
-            found.append(_stream(item, again, parallel, reduced, rows))
+            found.append(_stream(item, again, parallel, reduced, axes))
         elif not half.is_second:
             one = replace(item, offset=half.in_pairs)
-            made = _stream(one, again, parallel, reduced, rows)
+            made = _stream(one, again, parallel, reduced, axes)
             both = replace(made, item_bytes=2 * made.item_bytes, total_bytes=2 * made.total_bytes)
             found.append(both)
     return tuple(found)
@@ -166,7 +167,7 @@ def _stream(
     known: int,
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
-    rows: tuple[Axis, ...],
+    axes: tuple[Axis, ...],
 ) -> Stream:
     return Stream(
         item_bytes=item.item_bytes,
@@ -180,8 +181,7 @@ def _stream(
         r_same=_same(item, reduced),
         total_bytes=item.open_bytes,
         known_bytes=known,
-        x_steps=tuple(item.steps.get(axis) for axis in rows),
-        stride_terms=() if reduced else stride_terms_of(item.offset, parallel),
+        stride_terms=stride_terms_of(item.offset, axes),
     )
 
 
