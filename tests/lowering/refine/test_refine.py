@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
+from tritonfuser.lowering.refine import search
 from tritonfuser.lowering.refine.kernel_times import TimedKernels, shared_bytes, timed_kernels
 from tritonfuser.lowering.refine.search import _least_saved
 from tritonfuser.lowering.run_options import RunOptions
@@ -258,3 +259,33 @@ def test_less_in_memory_need_not_save_what_the_model_errs_by(kept, share):
     now = TimedKernels(None, 1e-3, ())
     before = Choice(kept=("tv1", "tv2"))
     assert _least_saved(now, before, Choice(kept=kept)) == share * now.seconds
+
+
+@dataclass(eq=False)
+class Timed:
+    """Kernels of which nothing but the time is asked."""
+
+    seconds: float
+
+
+def test_two_changes_that_save_together_are_found(monkeypatch):
+    """Of kernels that no single change makes faster, the fastest others are changed once more."""
+    choices = {}
+
+    def make(choice):
+        choices[choice] = len(choices)
+        return choice
+
+    slow, other = Choice(kept=()), Choice(kept=("a",))
+    both = Choice(kept=("a", "b"))
+    seconds_of = {slow: 1.0, other: 1.1, both: 0.5}
+    monkeypatch.setattr(search, "timed_kernels", lambda made, device: Timed(seconds_of[made]))
+    reached = {slow: {other: 1.0}, other: {both: 1.0}, both: {}}
+    monkeypatch.setattr(search, "_possible", lambda base, device, now, choice: reached[choice])
+    times = search._Times(H200, make, {slow: Timed(1.0)})
+    assert search._changed(None, times, times(slow), slow) is None
+    found = search._changed_twice(None, times, times(slow))
+    assert found is not None and found[1] == both
+    seconds_of[both] = 0.99
+    again = search._Times(H200, make, {slow: Timed(1.0), other: Timed(1.1)})
+    assert search._changed_twice(None, again, again(slow)) is None

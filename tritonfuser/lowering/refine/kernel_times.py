@@ -15,13 +15,17 @@ from ..access.bytes_moved import held_bytes
 from ..cost import segment_time
 from ..segments import Segment, SegmentedFusion
 
+CUT_RESOURCES = ("memory", "L2 cache", "L1 cache", "instructions")
+"""Resources that another cut may leave less to do: sectors that are read for a few of their bytes,
+values that are computed for each of their uses."""
+
 SLOW = 1.5
 """A kernel is looked at where it takes at least this many times the time of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The time of a kernel whose loads and stores take longer than its share of all bytes.
+    """The time of a kernel that keeps a resource busy for longer than its share of all bytes takes.
 
     Attributes
     ----------
@@ -78,17 +82,16 @@ def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> Timed
     for piece in segmented.segments:
         time = segment_time(piece)
         if time is not None:
-            seconds, least = _access(time), _least(piece, shared, time, device)
+            seconds, least = _throughput(time), _least(piece, shared, time, device)
             total += float(time.seconds)
             if seconds > SLOW * least:
                 found.append(Excess(piece, max(float(time.seconds), seconds) - least))
     return TimedKernels(segmented, total, tuple(found))
 
 
-def _access(time: KernelTime) -> float:
-    """Seconds that loads and stores take, in memory or in a cache; 0 for those of a product."""
-    found = (time.resources.get(name, 0.0) for name in ("memory", "L2 cache", "L1 cache"))
-    return float(max(found))
+def _throughput(time: KernelTime) -> float:
+    """Seconds of the busiest of the resources that a cut changes; 0 for a product."""
+    return float(max(time.resources.get(name, 0.0) for name in CUT_RESOURCES))
 
 
 def _least(

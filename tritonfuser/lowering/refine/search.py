@@ -5,12 +5,14 @@ another axis than the rest, a sector for each element, or computes a value again
 uses. Where the model says that kernels take much longer than their bytes, other ways to cut are
 tried: with one more value in memory, or one less, and with reductions split in another way. The one
 of the least time is taken, and changed further, as long as a change saves more than the model errs.
+Where no change saves that, a second one is tried on top of the best: of two tensors that lie across
+the rest, the second has to be copied too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
 from ...ir import Fusion
@@ -56,17 +58,34 @@ def refined(
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(kept=first.rewrites.invariants)
+    times = _Times(device, make, {choice: best})
     for other in _apart(first, choice):
-        apart = timed_kernels(make(other), device)
+        apart = times(other)
         if apart.seconds < APART * best.seconds:
             best, choice = apart, other
     base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
     for _ in range(MOST_CHANGES):
-        found = _changed(base, device, make, best, choice) if _is_slow(best) else None
+        if not _is_slow(best):
+            break
+        found = _changed(base, times, best, choice) or _changed_twice(base, times, best)
         if found is None:
             break
         best, choice = found
     return best.segmented
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The kernels of choices and their times, each found once."""
+
+    device: DeviceProperties
+    make: Callable[[Choice], SegmentedFusion]
+    known: dict[Choice, TimedKernels]
+
+    def __call__(self, choice: Choice) -> TimedKernels:
+        if choice not in self.known:
+            self.known[choice] = timed_kernels(self.make(choice), self.device)
+        return self.known[choice]
 
 
 def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
@@ -82,12 +101,21 @@ def _is_slow(now: TimedKernels) -> bool:
     return now.excess > max(WORTH_S, (1 - 1 / SLOW) * now.seconds)
 
 
+def _changed_twice(
+    base: Fusion, times: _Times, now: TimedKernels
+) -> tuple[TimedKernels, Choice] | None:
+    """The best change of the fastest other kernels, if both together save enough."""
+    others = {choice: found for choice, found in times.known.items() if found is not now}
+    if not others:
+        return None
+    first = min(others, key=lambda choice: others[choice].seconds)
+    found = _changed(base, times, others[first], first)
+    enough = found is not None and found[0].seconds < (1 - ERROR) * now.seconds
+    return found if enough else None
+
+
 def _changed(
-    base: Fusion,
-    device: DeviceProperties,
-    make: Callable[[Choice], SegmentedFusion],
-    now: TimedKernels,
-    choice: Choice,
+    base: Fusion, times: _Times, now: TimedKernels, choice: Choice
 ) -> tuple[TimedKernels, Choice] | None:
     """The change with the largest predicted saving; None where none saves enough.
 
@@ -95,12 +123,12 @@ def _changed(
     neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
     """
     best, saved = None, 0.0
-    possible = _possible(base, device, now, choice)
+    possible = _possible(base, times.device, now, choice)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         least = max(saved, _least_saved(now, choice, each))
         if possible[each] > least:
-            found = timed_kernels(make(each), device)
+            found = times(each)
             if now.seconds - found.seconds > least:
                 best, saved = (found, each), now.seconds - found.seconds
     return best
