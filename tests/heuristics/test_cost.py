@@ -9,7 +9,7 @@ from timeit import timeit
 import pytest
 
 from tests.heuristics.test_schedulers import COLUMN, FLAT, H200, KINDS, ROW, norm
-from tritonfuser.device import known
+from tritonfuser.device import CACHE_LINE_BYTES, known
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.counting import Counting
@@ -27,7 +27,7 @@ from tritonfuser.heuristics.params import (
 )
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.product import Product
-from tritonfuser.heuristics.streams import Stream
+from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 WORK = ElementWork(before=4, after=4, reducing=2, reductions=2, carried=1)
 ROW_KEPT = InnerPersistentParams(block_x=1, block_r=4096, persistent=True, num_warps=8)
@@ -121,6 +121,45 @@ def test_short_runs_of_columns_cost():
     wide = OuterPersistentParams(block_x=32, block_r=64, persistent=False, num_warps=8)
     narrow = replace(wide, block_x=2, block_r=1024)
     assert seconds(problem, narrow) > 1.5 * seconds(problem, wide)
+
+
+def test_a_row_of_several_axes_is_as_many_runs_of_memory():
+    """Rows of 6400 x 4 whose neighbours lie between: each run of 4 is in a line of its own."""
+    apart = StrideTerm(1, 1, 6400, 2464), StrideTerm(2, 1, 4, 1), StrideTerm(0, 1, 385, 4)
+    whole = StrideTerm(0, 1, 385, 25600), StrideTerm(1, 1, 6400, 4), StrideTerm(2, 1, 4, 1)
+    stream = Stream(item_bytes=2, x_stride=4, total_bytes=2 * 385 * 25600)
+    problems = [
+        Problem(
+            parallel=385,
+            reduced=25600,
+            reduction_depth=1,
+            axes=(385, 6400, 4),
+            row_axes=2,
+            streams=(replace(stream, stride_terms=terms),),
+            device=H200,
+        )
+        for terms in (apart, whole)
+    ]
+    one = ReductionParams(block_x=1, block_r=2048, persistent=False, num_warps=16)
+    several = replace(one, block_x=32, block_r=64)
+    lines = [
+        [Counting(p, WORK).counts(params).lines for params in (one, several)] for p in problems
+    ]
+    # A warp has vectors of 4 elements, or of 8 where a row is one run; steps are of 2048 elements.
+    assert lines[0][0] == pytest.approx(2048 / 4, rel=0.1)
+    assert lines[1][0] < 2048 * 2 / CACHE_LINE_BYTES * 1.5
+    # Two rows a warp: their runs are neighbours.
+    assert lines[0][1] < 0.6 * lines[0][0]
+
+
+def test_pipelined_loads_pass_through_shared_memory():
+    problem = rows(1 << 14, 4096)
+    loop = ReductionParams(block_x=1, block_r=1024, persistent=False, num_warps=8)
+    plain, ahead = (Counting(problem, WORK).counts(replace(loop, num_stages=n)) for n in (1, 3))
+    assert ahead.accesses > plain.accesses and ahead.lines > plain.lines
+    once = replace(loop, block_r=4096, persistent=True)
+    whole = [Counting(problem, WORK).counts(replace(once, num_stages=n)) for n in (1, 3)]
+    assert whole[0].accesses == whole[1].accesses and whole[0].lines == whole[1].lines
 
 
 def test_idle_multiprocessors_cost():

@@ -151,7 +151,9 @@ class Counting:
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
-            return self._streams.traffic(params, tile, threads), 0.0
+            of_rows = self._streams.traffic(params, tile, threads)
+            is_pipelined = tile.loops and params.num_stages > 1
+            return of_rows.through_shared_memory() if is_pipelined else of_rows, 0.0
         found = self._flat_streams.traffic(params, tile.programs, threads)
         touched = Traffic(
             loaded_bytes=found.loaded_bytes,

@@ -100,12 +100,13 @@ class RowStreams:
         if tile not in self._tiles:
             self._tiles[tile] = self._touched(tile)
         at_once = self._tiles[tile]
-        lines = accesses = addresses = 0.0
+        lines = accesses = addresses = only_loads = 0.0
         neighbours = 1
         for number, (tensor, count, sides, valid) in enumerate(at_once.touched):
             side, width = _access(tensor, tile, align, max(count // threads, 1))
             loads = tensor.times * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
+            only_loads += 0.0 if tensor.stream.is_store else loads
             lines += loads * valid * self._lines_of(number, tensor, sides, side, width)
             if tensor.linear_vector:
                 each = max(count / min(width, tensor.linear_vector) / threads, 1.0)
@@ -114,7 +115,7 @@ class RowStreams:
                 neighbours = width
         loaded, fetched, stored, sectors, extra, _ = at_once
         found = loaded, fetched, stored, sectors, lines, accesses, extra, addresses
-        return Traffic(*found, float(neighbours))
+        return Traffic(*found, float(neighbours), only_loads)
 
     def _touched(self, tile: KernelTile) -> _TileTraffic:
         problem = self._problem

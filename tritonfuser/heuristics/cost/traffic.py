@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...device import SECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, SECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 
@@ -24,6 +24,13 @@ class Traffic(NamedTuple):
     extra_bytes: float = 0.0
     addresses: float = 0.0
     neighbours: float = 1.0
+    loads: float = 0.0
+
+    def through_shared_memory(self) -> Traffic:
+        """The same where loads are pipelined: what they load is written to shared memory and read
+        from there, by instructions of its own and through the data path of the L1 cache."""
+        lines = self.lines + 2 * self.loaded_bytes / CACHE_LINE_BYTES
+        return self._replace(lines=lines, accesses=self.accesses + self.loads)
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:
