@@ -136,7 +136,7 @@ def test_printing(capsys):
     fusion.print_kernel()
     assert "@triton.jit" in capsys.readouterr().out
     fusion.print_kernel([torch.ones(2, 4)])
-    assert "8 x 1" in capsys.readouterr().out
+    assert "over 8 elements" in capsys.readouterr().out
 
 
 def test_print_kernel_makes_inputs_of_any_layout(capsys):

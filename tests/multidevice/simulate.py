@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from tritonfuser import FusionDefinition
-from tritonfuser.frontend.multidevice import sharded_executor as sharded
 from tritonfuser.frontend.multidevice.communicator import _JOIN, ADDED, Communicator, join
 from tritonfuser.frontend.multidevice.exchanges import hops
+from tritonfuser.frontend.multidevice.local_programs import LocalPrograms
 from tritonfuser.frontend.multidevice.mesh_program import Exchange, Program
 from tritonfuser.frontend.record.cuts import Cut, Shards
 from tritonfuser.frontend.record.device_mesh import DeviceMesh
@@ -109,8 +109,8 @@ class Simulation:
 
     def _program(self, device: int) -> Any:
         self._be(device)
-        core = sharded.ShardedExecutor(self.fd.fusion.ir, self.fd.fusion.shardings)
-        return core._bound(self._given(device), torch.device("cpu"))
+        programs = LocalPrograms(self.fd.fusion.ir, self.fd.fusion.shardings, max_programs=1)
+        return programs.get(self._given(device), torch.device("cpu"))
 
     def run(self) -> list[torch.Tensor]:
         """The whole outputs."""
