@@ -38,6 +38,7 @@ class GpuLock:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._lock.release()
-        if not self._lock.is_locked:
+        # Before another thread has the lock, and its time.
+        if self._lock.lock_counter == 1:
             self.held += time.perf_counter() - self._since
+        self._lock.release()

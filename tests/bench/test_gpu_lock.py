@@ -45,7 +45,18 @@ def test_the_holder_enters_again(tmp_path):
         pass
 
 
-def test_one_thread_at_a_time(tmp_path):
+def let_others_run_at_release(monkeypatch, lock):
+    """Another thread has the lock, and runs, before the one that let it go does."""
+    release = lock._lock.release
+
+    def slowly():
+        release()
+        time.sleep(0.04)
+
+    monkeypatch.setattr(lock._lock, "release", slowly)
+
+
+def test_one_thread_at_a_time(tmp_path, monkeypatch):
     lock = GpuLock(str(tmp_path / "lock"))
     inside = []
 
@@ -53,15 +64,16 @@ def test_one_thread_at_a_time(tmp_path):
         with lock:
             inside.append(1)
             assert len(inside) == 1
-            time.sleep(0.02)
+            time.sleep(0.1)
             inside.pop()
 
+    let_others_run_at_release(monkeypatch, lock)
     threads = [threading.Thread(target=enter) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert lock.held >= 0.08
+    assert 0.4 <= lock.held < 0.6
 
 
 def test_an_error_lets_go(tmp_path):
