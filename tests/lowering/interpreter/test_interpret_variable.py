@@ -25,3 +25,25 @@ for one, true in zip(found, wanted, strict=True):
 def test_functions_of_the_library_are_found():
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
+
+
+COMPILED = """
+import torch
+from tritonfuser import FusionDefinition
+from tritonfuser.errors import OptionError
+x = torch.empty(64, 1 << 20, device="meta")
+with FusionDefinition() as fd:
+    t = fd.from_pytorch(x)
+    fd.add_output(fd.ops.sum(fd.ops.div(t, t), [1]))
+try:
+    fd.compile_for("sm_90", [x])
+except OptionError as error:
+    assert "TRITON_INTERPRET" in str(error), error
+else:
+    raise AssertionError("nothing was refused")
+"""
+
+
+def test_what_cannot_be_compiled_then_says_why():
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", COMPILED], env=environment, check=True)

@@ -59,15 +59,12 @@ class _Touched(NamedTuple):
     ----------
     elements : int
         Those that the threads of a program load, those that neighbours share once.
-    sides : tuple of Side
-        The tile.
     valid : float
         Share of the elements of all tiles that exist.
     """
 
     tensor: _Tensor
     elements: int
-    sides: tuple[Side, Side]
     valid: float
 
 
@@ -79,6 +76,7 @@ class _TileTraffic(NamedTuple):
     stored_bytes: float
     sector_bytes: float
     extra_bytes: float
+    sides: tuple[Side, Side]
     touched: list[_Touched]
 
 
@@ -94,7 +92,7 @@ class RowStreams:
         self._lines: dict[tuple[object, ...], float] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
-        """Those of a step."""
+        """Loads and stores of a step under params."""
         tiling = params.row_tiling
         align = 1 if tiling is None else tiling.align
         if tile not in self._tiles:
@@ -102,18 +100,18 @@ class RowStreams:
         at_once = self._tiles[tile]
         lines = accesses = addresses = only_loads = 0.0
         neighbours = 1
-        for number, (tensor, count, sides, valid) in enumerate(at_once.touched):
+        for number, (tensor, count, valid) in enumerate(at_once.touched):
             side, width = _access(tensor, tile, align, max(count // threads, 1))
             loads = tensor.times * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             only_loads += 0.0 if tensor.stream.is_store else loads
-            lines += loads * valid * self._lines_of(number, tensor, sides, side, width)
+            lines += loads * valid * self._lines_of(number, tensor, at_once.sides, side, width)
             if tensor.linear_vector:
                 each = max(count / min(width, tensor.linear_vector) / threads, 1.0)
                 addresses += each * tensor.times
             if width > neighbours and tensor.is_full and not tensor.stream.is_store:
                 neighbours = width
-        loaded, fetched, stored, sectors, extra, _ = at_once
+        loaded, fetched, stored, sectors, extra, *_ = at_once
         found = loaded, fetched, stored, sectors, lines, accesses, extra, addresses
         return Traffic(*found, float(neighbours), only_loads)
 
@@ -145,8 +143,8 @@ class RowStreams:
             if tensor.is_full:
                 extra += found.extra * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
-            touched.append(_Touched(tensor, count // (same & -same), sides, share))
-        return _TileTraffic(loaded, fetched, stored, sectors, extra, touched)
+            touched.append(_Touched(tensor, count // (same & -same), share))
+        return _TileTraffic(loaded, fetched, stored, sectors, extra, sides, touched)
 
     def _lines_of(
         self, number: int, tensor: _Tensor, sides: tuple[Side, Side], side: int, width: int

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Union
 
 import triton
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler.errors import CompilationError
@@ -18,7 +19,7 @@ from triton.runtime import cache as triton_cache
 from ... import options
 from ...device import AMD_WAVEFRONT_SIZE, NVIDIA_WARP_SIZE
 from ...dtypes import Category
-from ...errors import LoweringError, UnsupportedDeviceError
+from ...errors import LoweringError, OptionError, UnsupportedDeviceError
 from ...forks import Lock
 from ..kernel_source import Argument, KernelSource
 from .launch import Launcher, load
@@ -131,6 +132,8 @@ def compile_kernel(
     ------
     LoweringError
         Triton refuses the kernel; with the kernel's line and the user's.
+    OptionError
+        The same where TRITON_INTERPRET is set.
     CacheDirectoryError
         Compiled kernels cannot be written to Triton's cache.
     """
@@ -168,6 +171,8 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
                 _WHOLE[gpu.backend],
             )
         except Exception as error:
+            if knobs.runtime.interpret:
+                raise _interpreted(source, gpu) from error
             raise directory_error(error) or _refused(source, gpu, error) from error
     took = time.perf_counter() - started
     options.log("compile", f"{source.name} for {gpu.backend} {gpu.arch} in {took:.2f} s")
@@ -235,6 +240,15 @@ def _options(source: KernelSource) -> dict[str, Any]:
         # As torch's own kernels: log of 1e-40 is -92, not minus infinity. Costs no instructions.
         "enable_reflect_ftz": False,
     }
+
+
+def _interpreted(source: KernelSource, gpu: GPUTarget) -> OptionError:
+    """With TRITON_INTERPRET set, the functions that kernels call have no code to compile."""
+    return OptionError(
+        f"kernel {source.name} cannot be compiled for {gpu.backend} {gpu.arch}: "
+        "TRITON_INTERPRET is set, and Triton interprets all functions of this process",
+        hint="Unset TRITON_INTERPRET: kernels on CPU tensors are interpreted without it.",
+    )
 
 
 def _refused(source: KernelSource, gpu: GPUTarget, error: Exception) -> LoweringError:
