@@ -154,6 +154,14 @@ def data_type(given: object) -> DataType | None:
     return given if isinstance(given, DataType) else None
 
 
+def dtype_advice(given: object) -> str:
+    """The hint for a torch dtype that ``data_type`` gives None for; nothing for other objects."""
+    if not isinstance(given, torch.dtype):
+        return ""
+    known = ", ".join(str(dtype).removeprefix("torch.") for dtype in _FROM_TORCH)
+    return f"Of torch's dtypes there are {known}: convert to one of these."
+
+
 def of_python(value: bool | int | float | complex) -> DataType:
     """The DataType of a Python number: Bool, Int, Double or ComplexDouble."""
     if isinstance(value, bool):

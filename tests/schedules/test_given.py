@@ -158,8 +158,12 @@ BAD = {
     "version: expected 1 to 1, got 2": lambda d: d.update(version=2),
     "version: expected 1 to 1, got None": lambda d: d.pop("version"),
     "segments: expected a list of dicts, got None": lambda d: d.pop("segments"),
-    "colour: unknown field": lambda d: d.update(colour=1),
-    "segments[0]: unknown key 'colour'": lambda d: first(d).update(colour=1),
+    "unknown key 'colour', expected version, segments,": lambda d: d.update(colour=1),
+    "segments[0]: unknown key 'colour', expected scheduler, params, computes,": lambda d: first(
+        d
+    ).update(colour=1),
+    "segments[0]: missing key 'scheduler'": lambda d: first(d).pop("scheduler"),
+    "segments[0]: missing key 'params'": lambda d: first(d).pop("params"),
     "segments[0].scheduler: expected one of": lambda d: first(d).update(scheduler="x"),
     "segments[0].params.block_r: expected a power of two, 1 to 1048576, got 96": lambda d: first(d)[
         "params"

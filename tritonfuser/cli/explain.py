@@ -33,5 +33,5 @@ def explain(function: str, sizes: list[tuple[int, ...]], arch: str | None, measu
 def _explained(
     made: Callable[..., Any], name: str, given: tuple[int, ...], arch: str | None, measure: bool
 ) -> Any:
-    fd, inputs = made_by(lambda: made(*given), name)
+    fd, inputs = made_by(made, given, name)
     return called(lambda: fd.explain(inputs, measure, arch=arch), "fd.explain(inputs) failed")

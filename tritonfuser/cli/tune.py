@@ -83,7 +83,7 @@ def _tuned(
     seed: int,
     store: bool,
 ) -> TuneReport:
-    fd, inputs = made_by(lambda: made(*given), name)
+    fd, inputs = made_by(made, given, name)
     report: TuneReport = called(
         lambda: fd.autotune(inputs, budget, level, arch=arch, seed=seed, store=store),
         "fd.autotune(inputs) failed",

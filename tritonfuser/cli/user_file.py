@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable
@@ -65,15 +66,18 @@ def _loaded(path: Path) -> ModuleType:
     return module
 
 
-def made_by(function: Callable[[], Any], name: str) -> tuple[FusionDefinition, Any]:
-    """The definition and the inputs that a function of the user's returns.
+def made_by(
+    function: Callable[..., Any], sizes: tuple[int, ...], name: str
+) -> tuple[FusionDefinition, Any]:
+    """The definition and the inputs that a function of the user's returns for given sizes.
 
     Raises
     ------
     click.ClickException
-        It raises, or returns something else.
+        It cannot be called with them, raises, or returns something else.
     """
-    made = called(function, f"{name} failed")
+    _check_arguments(function, sizes, name)
+    made = called(lambda: function(*sizes), f"{name} failed")
     if not isinstance(made, tuple) or len(made) != 2:
         raise click.ClickException(f"{name} returned {type(made).__name__}: {CONTRACT}")
     fd, inputs = made
@@ -83,6 +87,21 @@ def made_by(function: Callable[[], Any], name: str) -> tuple[FusionDefinition, A
         got = type(inputs).__name__
         raise click.ClickException(f"{name} returned a {got} second: {CONTRACT}")
     return fd, inputs
+
+
+def _check_arguments(function: Callable[..., Any], sizes: tuple[int, ...], name: str) -> None:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a function that is not written in Python
+        return
+    try:
+        signature.bind(*sizes)
+    except TypeError as error:
+        took = "the sizes" if sizes else "no arguments: --sizes gives some"
+        raise click.ClickException(
+            f"{name} cannot be called: its parameters are {signature}, and it is given {took}. "
+            f"It makes the definition itself; {CONTRACT}"
+        ) from error
 
 
 def called(function: Callable[[], Any], what: str) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from .. import options
+from ..cache.keys.storage_problems import form_problem
 from ..cache.plan.copies import copied
-from ..dtypes import DataType, from_torch
+from ..dtypes import DataType, data_type, dtype_advice
 from ..errors import ArgumentError, DefinitionError, ExecutionModeError, UnsupportedDeviceError
 from ..ops.arguments import shown
 from .inspect.printer import print_definition
@@ -184,6 +185,8 @@ class FusionDefinition(DefinesTensors, Travelling):
 
         Raises
         ------
+        DefinitionError
+            The tensor is sparse, nested or quantized, or there is no DataType for its dtype.
         UnsupportedDeviceError
             A ValueError: a CPU tensor that is no scalar beside GPU ones; through
             ``compat.nvfuser_direct`` any such tensor.
@@ -199,13 +202,8 @@ class FusionDefinition(DefinesTensors, Travelling):
                 "from_pytorch(): incompatible function arguments: static_sizes must be True or "
                 f"False, got {shown(static_sizes)}"
             )
+        dtype = _dtype_of_example(tensor)
         self._check_device(tensor)
-        try:
-            dtype = from_torch(tensor.dtype)
-        except KeyError:
-            raise DefinitionError(
-                f"from_pytorch: there is no DataType for {tensor.dtype}", loc=user_line()
-            ) from None
         return self.define_tensor(
             sizes=list(tensor.shape),
             strides=list(tensor.stride()),
@@ -221,7 +219,9 @@ class FusionDefinition(DefinesTensors, Travelling):
             raise UnsupportedDeviceError(
                 CPU_TEXT,
                 loc=user_line(),
-                hint="All tensors but scalars must be on one device.",
+                hint="NVF_CPU_AS_CUDA=1 lets CPU tensors in."
+                if strict
+                else "All tensors but scalars must be on one device.",
             )
         self._devices |= kinds
 
@@ -336,3 +336,20 @@ def _report(error: object, recorded: str) -> None:
     shown = lines if len(lines) <= REPORTED else ["...", *lines[-REPORTED:]]
     if hasattr(error, "add_note"):
         error.add_note("\n  ".join(["Recorded so far:", first, *shown]))
+
+
+def _dtype_of_example(tensor: torch.Tensor) -> DataType:
+    """The dtype of an input like ``tensor``, whose elements kernels have to be able to read."""
+    problem = form_problem(tensor)
+    if problem is not None:
+        message, hint = problem
+        text = message.replace("INPUT", "from_pytorch: expected the tensor")
+        raise DefinitionError(text, loc=user_line(), hint=hint)
+    dtype = data_type(tensor.dtype)
+    if dtype is None:
+        raise DefinitionError(
+            f"from_pytorch: there is no DataType for {tensor.dtype}",
+            loc=user_line(),
+            hint=dtype_advice(tensor.dtype),
+        )
+    return dtype

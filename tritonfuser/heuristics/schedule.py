@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from ..errors import ParamsError
 from .params import PARAMS, HeuristicParams, without_retired
-from .plain_data.codec import decode, encode, normalized
+from .plain_data.codec import decode, encode, normalized, refuse_unknown_keys
 from .plain_data.limits import Within
 from .plain_data.schema import DRAFT, object_of
 
@@ -218,7 +218,7 @@ class Schedule:
         segments = data.get("segments")
         if not isinstance(segments, list | tuple):
             raise ParamsError(f"segments: expected a list of dicts, got {segments!r}")
-        _refuse_unknown(rest, [row.name for row in fields(Rewrites)], ("version", "segments"))
+        refuse_unknown_keys(data, _keys(Rewrites, "version", "segments"), "")
         rewrites = decode(Rewrites, rest, "")
         found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
         return cls(rewrites=rewrites, segments=tuple(found))
@@ -272,10 +272,9 @@ def _check_version(version: object) -> None:
         raise ParamsError(f"version: expected 1 to {VERSION}, got {version!r}")
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: list[str], also: tuple[str, ...]) -> None:
-    for key in given:
-        if key not in known:
-            raise ParamsError(f"{key}: unknown field, expected {', '.join((*also, *known))}")
+def _keys(kind: type[Any], *also: str) -> list[str]:
+    """The keys that a dict for a class may have; its fields may be among ``also``."""
+    return list(dict.fromkeys((*also, *(row.name for row in fields(kind)))))
 
 
 def _segment(data: Any, where: str) -> SegmentSchedule:
@@ -284,6 +283,10 @@ def _segment(data: Any, where: str) -> SegmentSchedule:
     if not isinstance(data, Mapping):
         raise ParamsError(f"{where}: expected a dict, got {data!r}")
     scheduler = data.get("scheduler")
+    refuse_unknown_keys(data, _keys(SegmentSchedule, "scheduler", "params"), where)
+    for key in ("scheduler", "params"):
+        if key not in data:
+            raise ParamsError(f"{where}: missing key {key!r}")
     if not isinstance(scheduler, str) or scheduler not in PARAMS:
         raise ParamsError(
             f"{where}.scheduler: expected one of {', '.join(PARAMS)}, got {scheduler!r}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..dtypes import DataType, data_type
+from ..dtypes import DataType, data_type, dtype_advice
 from ..errors import ArgumentError
 from ..ir import Arg, Attr, Const, ScalarType, Value
 from ..symbolic.sizes import is_integer
@@ -123,9 +123,16 @@ def _convert(op: Op, name: str, kind: Kind, value: Any) -> Any:
         raise ArgumentError(
             f"{op.name}(): incompatible function arguments: {name!r} must be {kind.value}, "
             f"got {shown(value)} of type {type(value).__name__}",
-            hint=f"Signature: {signature_text(op)}",
+            hint=" ".join(filter(None, (_advice(value), f"Signature: {signature_text(op)}"))),
         )
     return converted
+
+
+def _advice(value: object) -> str:
+    """What to do about an argument that no op takes; nothing where only its place is wrong."""
+    if hasattr(value, "__array__"):
+        return "Data becomes an operand as an input: fd.from_pytorch(tensor)."
+    return dtype_advice(value)
 
 
 def shown(value: object) -> str:

@@ -152,8 +152,8 @@ def check_packed(call: Call, types: Sequence[Type] = ()) -> None:
     found = next((dtype for dtype in dtypes if dtype in PACKED), None)
     if found is not None:
         raise DefinitionError(
-            f"{call.op.name}: expected real numbers of 8 bits and more, got {found}",
-            hint="Kernels do not compute with this type: do that part in torch.",
+            f"{call.op.name}: expected a type that kernels compute with, got {found}",
+            hint="Kernels only move elements of this type: do that part in torch.",
         )
 
 

@@ -81,7 +81,7 @@ def storage_problem(tensor: torch.Tensor) -> Problem | None:
     """Why kernels cannot read a tensor that is neither fake nor meta; None where they can."""
     if is_abstract(tensor):
         return None
-    found = _transform_problem(tensor) or _class_problem(tensor)
+    found = _transform_problem(tensor) or form_problem(tensor) or _class_problem(tensor)
     if found is not None:
         return found
     if tensor.device.type not in DEVICE_TYPES:
@@ -125,7 +125,8 @@ def _transform_problem(tensor: torch.Tensor) -> Problem | None:
     return None
 
 
-def _class_problem(tensor: torch.Tensor) -> Problem | None:
+def form_problem(tensor: torch.Tensor) -> Problem | None:
+    """What is wrong with a tensor that is nested, sparse or quantized."""
     name = type(tensor).__name__
     if tensor.is_nested:
         return (
@@ -137,6 +138,17 @@ def _class_problem(tensor: torch.Tensor) -> Problem | None:
             f"INPUT to be a strided tensor, but got a {name} of layout {tensor.layout}",
             "Pass t.to_dense().",
         )
+    if tensor.is_quantized:
+        return (
+            f"INPUT to be a tensor of plain numbers, but got a quantized {name} of dtype "
+            f"{tensor.dtype}",
+            "Pass t.dequantize().",
+        )
+    return None
+
+
+def _class_problem(tensor: torch.Tensor) -> Problem | None:
+    name = type(tensor).__name__
     if not is_trusted(type(tensor)):
         return (
             f"INPUT to be a torch.Tensor, but got a {name}, a subclass that computes by "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import DTYPE_TEXT, DataType, data_type
+from ...dtypes import DTYPE_TEXT, DataType, data_type, dtype_advice
 from ...errors import ArgumentError, DefinitionError
 from ...ir import DYNAMIC, Dim, Layout, TensorType
 from ...symbolic.extents import SymbolicExtent
@@ -112,7 +112,7 @@ def _incompatible(what: str, hint: str = "") -> ArgumentError:
 def _dtype(given: Any) -> DataType:
     found = data_type(given)
     if found is None:
-        raise _incompatible(f"dtype must be {DTYPE_TEXT}, got {given!r}")
+        raise _incompatible(f"dtype must be {DTYPE_TEXT}, got {given!r}", dtype_advice(given))
     return found
 
 

@@ -168,6 +168,20 @@ class RecordedOperators(ABC):
     def __iter__(self) -> NoReturn:
         self._has_no_number("iteration", "Use fd.ops.select(t, i, dim) or fd.ops.slice(t, ...).")
 
+    def __index__(self) -> int:
+        self._has_no_number(
+            "an index or a range",
+            "Ops take sizes as they are; a loop in Python needs a number, as of a torch tensor's "
+            "shape.",
+        )
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise ArgumentError(
+            f"indexing of {self!r}: a value of a definition has no [...]",
+            loc=user_line(),
+            hint="Use fd.ops.select(t, i, dim) or fd.ops.slice(t, ...); t.size(dim) is a size.",
+        )
+
     def __contains__(self, item: object) -> bool:
         self._has_no_number("`in`", "Compare by ==, and reduce: fd.ops.max(t == value).")
 

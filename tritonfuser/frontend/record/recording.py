@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, int_range, of_python
+from ...dtypes import DTYPE_TEXT, Category, DataType, data_type, dtype_advice, int_range, of_python
 from ...errors import ArgumentError, DefinitionError, SourceLoc, TritonFuserError
 from ...ir import Attr, Const, Fusion, Number, Operand, Output, ScalarType, Value
 from ...ops import registry
@@ -151,7 +151,8 @@ class Recording:
                 value, dtype = None, value
             asked, dtype = dtype, None if dtype is None else data_type(dtype)
             if asked is not None and dtype is None:
-                raise _incompatible("define_scalar", f"dtype must be {DTYPE_TEXT}, got {asked!r}")
+                wrong = f"dtype must be {DTYPE_TEXT}, got {asked!r}"
+                raise _incompatible("define_scalar", wrong, dtype_advice(asked))
             if dtype is DataType.Null:
                 raise DefinitionError("define_scalar: a scalar cannot be of DataType.Null")
             if value is not None:
@@ -304,8 +305,8 @@ def outside(what: str, line: SourceLoc) -> DefinitionError:
     )
 
 
-def _incompatible(name: str, what: str) -> ArgumentError:
-    return ArgumentError(f"{name}(): incompatible function arguments: {what}")
+def _incompatible(name: str, what: str, hint: str = "") -> ArgumentError:
+    return ArgumentError(f"{name}(): incompatible function arguments: {what}", hint=hint)
 
 
 def _is_cast(out: Value, source: Value) -> bool:

@@ -5,7 +5,7 @@ Limits stand beside a type, ``Annotated[int, Within(1, 16)]``, and are checked w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from types import NoneType, UnionType
@@ -113,17 +113,28 @@ def _dataclass(hint: type[Any], value: Any, where: str) -> Any:
     hints = types_of(hint)
     names = [row.name for row in fields(hint)]
     needed = [r.name for r in fields(hint) if r.default is MISSING and r.default_factory is MISSING]
-    for key in value:
-        if key not in names:
-            raise ParamsError(
-                f"{where}: unknown key {key!r}, expected {', '.join(names) or 'no keys'}"
-            )
+    refuse_unknown_keys(value, names, where)
     for name in needed:
         if name not in value:
             raise ParamsError(f"{where}: missing key {name!r}, expected {type_text(hints[name])}")
     return hint(
         **{n: decode(hints[n], given, f"{where}.{n}" if where else n) for n, given in value.items()}
     )
+
+
+def refuse_unknown_keys(given: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Raise for a key that a dict may not have.
+
+    Raises
+    ------
+    ParamsError
+        It names the key, the path of the dict and the keys that are known.
+    """
+    for key in given:
+        if key not in known:
+            place = f"{where}: " if where else ""
+            expected = ", ".join(known) or "no keys"
+            raise ParamsError(f"{place}unknown key {key!r}, expected {expected}")
 
 
 def _union(choices: tuple[Any, ...], value: Any, where: str) -> Any:

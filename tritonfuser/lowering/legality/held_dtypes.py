@@ -9,7 +9,7 @@ from ..segments import Segment
 
 
 def holds(dtype: DataType) -> bool:
-    """Whether kernels compute with a dtype: real numbers of 8 bits and more."""
+    """Whether kernels compute with a dtype: real, and one number an element."""
     return dtype.info.category is not Category.COMPLEX and dtype not in PACKED
 
 
@@ -17,7 +17,7 @@ def why_not_held(node: Node) -> str | None:
     """None, or a dtype of a node with which kernels do not compute."""
     for value in (*node.operands(), *node.outs):
         if not holds(value.dtype):
-            return f"{node.op}: expected real numbers of 8 bits and more, got {value.dtype}"
+            return f"{node.op}: expected a type that kernels compute with, got {value.dtype}"
     return None
 
 
@@ -35,5 +35,5 @@ def refuse_unheld(segment: Segment) -> None:
             raise DefinitionError(
                 reason,
                 loc=node.loc,
-                hint="Kernels do not compute with this type: do that part in torch.",
+                hint="Do that part in torch.",
             )
