@@ -8,14 +8,15 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...heuristics.integers import ceil_div
 from ...ir import Value
-from ...shapes import INT32_LIMIT, Guard
+from ...shapes import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, unbound
 from ...symbolic.loaded_index import Indexed, Loaded, Outside
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
-from ..access.read_footprint import Read
+from ..access.read_footprint import Guards, Read
 from ..tile.tile import Tile
 from .divisions import Divisions
+from .guard_ranges import GuardRanges
 from .lines import Line, Name, place_text
 from .term_bounds import TermBounds
 from .writer import Writer
@@ -83,6 +84,7 @@ class IndexWriter:
         self.wide = wide
         self.check_bounds = check_bounds
         self.tiles = {tile.name: tile for tile in tiles}
+        self.ranges = GuardRanges(self.tiles)
         self.divisions = Divisions(writer, self.tiles, wide)
         self.grid = grid or {}
         self.program = program
@@ -260,25 +262,27 @@ class IndexWriter:
     def _masked(self, dims: frozenset[str]) -> frozenset[str]:
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)
 
-    def conditions(self, guards: tuple[Guard, ...]) -> list[str]:
-        """Each guard as a condition, in parentheses, but those that always hold."""
+    def conditions(self, guards: Guards, given: Guards = ()) -> list[str]:
+        """What is left to check of guards, each condition in parentheses.
+
+        Parameters
+        ----------
+        given : tuple of Guard
+            Nobody uses a value where these do not hold.
+        """
         texts: list[str] = []
-        for guard in guards:
-            expr = unbound(guard.expr)
-            place = self.text(expr - expr.const)
-            bounds = expr.range
-            if bounds is None or not is_known_less(guard.low - 1, bounds[0]):
-                texts.append(f"({place} >= {guard.low - expr.const})")
-            if bounds is None or not is_known_less(bounds[1], guard.high):
-                texts.append(f"({place} < {guard.high - expr.const})")
+        for place, low, high in self.ranges.left(guards, given):
+            text = self.text(place)
+            texts += [f"({text} >= {low})"] if low is not None else []
+            texts += [f"({text} < {high})"] if high is not None else []
         return list(dict.fromkeys(texts))
 
-    def inside(self, guards: tuple[Guard, ...]) -> str:
+    def inside(self, guards: Guards, given: Guards = ()) -> str:
         """All guards as one named condition, written once; empty where they always hold."""
-        found = self.conditions(guards)
-        return self._named(found, self.guard_dims(guards), "inside") if found else ""
+        found = self.conditions(guards, given)
+        return self._named(found, self.guard_dims(guards, given), "inside") if found else ""
 
-    def mask_name(self, dims: frozenset[str], guards: tuple[Guard, ...] = ()) -> str:
+    def mask_name(self, dims: frozenset[str], guards: Guards = ()) -> str:
         """Tiles' masks and guards as one mask with a name, written once; nothing without any."""
         masks, inside = self.mask(dims), self.inside(guards)
         known = self._masked(dims)  # an axis without a mask moves no mask into its loop
@@ -286,7 +290,7 @@ class IndexWriter:
             return self._named(masks, known, "") if masks else ""
         return self._named([*masks, inside], known | self.guard_dims(guards), "mask")
 
-    def mask_dims(self, dims: frozenset[str], guards: tuple[Guard, ...] = ()) -> frozenset[str]:
+    def mask_dims(self, dims: frozenset[str], guards: Guards = ()) -> frozenset[str]:
         """The axes that the mask of the same name runs over."""
         return self._masked(dims) | self.guard_dims(guards)
 
@@ -306,9 +310,10 @@ class IndexWriter:
             writer.bind(key, found)
         return found.text
 
-    def guard_dims(self, guards: tuple[Guard, ...]) -> frozenset[str]:
-        """The tile axes that guards depend on."""
-        return frozenset[str]().union(*(self.dims(guard.expr) for guard in guards))
+    def guard_dims(self, guards: Guards, given: Guards = ()) -> frozenset[str]:
+        """The tile axes that the conditions of guards depend on."""
+        left = self.ranges.left(guards, given)
+        return frozenset[str]().union(*(self.dims(place) for place, _, _ in left))
 
     # -- blocks ----------------------------------------------------------------
 

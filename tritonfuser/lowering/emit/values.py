@@ -90,7 +90,8 @@ class ValueWriter:
         node = self.fusion.producers.get(read.value)
         if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
-        return map(self._needed, reads(node, read))
+        needed = (r for r in reads(node, read) if not self.index.ranges.never(r.guards))
+        return map(self._needed, needed)
 
     def _needed(self, read: Read) -> Read:
         """A read without the guards that it does not need.
@@ -189,23 +190,27 @@ class ValueWriter:
         return number(const, dtype, DataType.Int if self.index.wide else DataType.Int32)
 
     def _view(self, node: Node, read: Read) -> Name:
-        sources = sources_of(node, read)
+        sources = [s for s in sources_of(node, read) if self._is_met(s, read)]
         if not sources:
             return self._spelled(node, zero(node.out.dtype))
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
             self.read_indices(*(guard.expr for guard in source.guards))
-            inside = self.index.inside(source.guards)
+            inside = self.index.inside(source.guards, read.guards)
             if not inside:  # of the axes as they are here, the guards say nothing
                 result = chosen
                 continue
             if chosen.literal and result.literal:
                 result = self._spelled(node, result)
-            dims = chosen.dims | result.dims | self.index.guard_dims(source.guards)
+            dims = chosen.dims | result.dims | self.index.guard_dims(source.guards, read.guards)
             text = f"tl.where({inside}, {chosen.text}, {result.text})"
             result = self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._spelled(node, result) if result.literal else result
+
+    def _is_met(self, source: Source, read: Read) -> bool:
+        """Whether some position of the tiles may take its element from a source."""
+        return not self.index.ranges.never(merge_guards(read.guards, source.guards))
 
     def _spelled(self, node: Node, number: Name) -> Name:
         """A number as a tensor of its dtype, which functions and casts take."""
