@@ -281,3 +281,9 @@ def test_other_errors_are_not_the_caches(tmp_path, monkeypatch):
     assert f"to {tmp_path}: Permission denied" in str(directory_error(wrapped))
     assert write_problem(tmp_path / "new") == ""
     assert write_problem(Path(__file__) / "new") == "Not a directory"
+
+
+def test_a_misspelled_name_is_warned_of(environ):
+    with pytest.warns(UserWarning, match="did you mean TRITONFUSER_DYNAMIC_SIZES") as caught:
+        environ(TRITONFUSER_DYNAMC_SIZES="0", TRITONFUSER_OF_ANOTHER_PROGRAM="0")
+    assert len(caught) == 1

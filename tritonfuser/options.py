@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from math import inf, nan
 from typing import Any
 
@@ -227,6 +229,14 @@ def table() -> tuple[Option, ...]:
     return tuple(Option(name=row.name, **row.metadata) for row in fields(Settings))
 
 
+def misspelled(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that are no option and read much like one: each with the option that is like it."""
+    known = [row.env for row in table()]
+    others = (name for name in environ if name.startswith("TRITONFUSER_") and name not in known)
+    near = {name: get_close_matches(name, known, n=1, cutoff=0.85) for name in others}
+    return {name: found[0] for name, found in near.items() if found}
+
+
 def read(environ: Mapping[str, str]) -> Settings:
     """The settings that ``environ`` asks for.
 
@@ -256,9 +266,11 @@ def current() -> Settings:
 
 
 def refresh() -> Settings:
-    """Read the environment again."""
+    """Read the environment again. A name that is likely misspelled is warned of."""
     global _settings
     _settings = read(os.environ)
+    for name, meant in misspelled(os.environ).items():
+        warnings.warn(f"{name} is set and is no option; did you mean {meant}?", stacklevel=2)
     return _settings
 
 
