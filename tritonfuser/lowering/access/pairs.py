@@ -38,8 +38,9 @@ class Half(NamedTuple):
         """The offset of the elements of all pairs along an axis, where each position is two."""
         total = Affine((), self.pair.const)
         for item, step in self.pair.terms:
-            assert item.base == axis
-            total = total + digit(doubled, 2 * item.div, item.mod) * step
+            along = item.base == axis
+            kept = digit(doubled, 2 * item.div, item.mod) if along else Affine(((item, 1),))
+            total = total + kept * step
         return total + digit(doubled, 1, 2)
 
 

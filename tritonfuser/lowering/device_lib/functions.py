@@ -113,6 +113,25 @@ def split_pairs(x):
     return tl.split(tl.reshape(x, [x.shape[0] // 2, 2]))
 
 
+@triton.jit
+def split_row_pairs(x):
+    """Interleaved pairs of rows apart: ``[Y, 2 * X] -> [Y, X], [Y, X]``."""
+    return tl.split(tl.reshape(x, [x.shape[0], x.shape[1] // 2, 2]))
+
+
+@triton.jit
+def split_column_pairs(x):
+    """Interleaved pairs of columns apart: ``[2 * X, Y] -> [X, Y], [X, Y]``."""
+    first, second = split_row_pairs(tl.trans(x))
+    return tl.trans(first), tl.trans(second)
+
+
+@triton.jit
+def interleave_columns(first, second):
+    """Pairs of columns: ``[X, Y], [X, Y] -> [2 * X, Y]``."""
+    return tl.trans(tl.interleave(tl.trans(first), tl.trans(second)))
+
+
 # --- reductions and scans along one axis of a tile ----------------------------------------------
 
 

@@ -257,7 +257,11 @@ class IndexWriter:
 
     def mask(self, dims: frozenset[str]) -> list[str]:
         """The names of the masks that a tile over these axes needs."""
-        return [f"{d}_mask" for d in sorted(self._masked(dims))]
+        return [f"{d}_mask" for d in self.masked(dims)]
+
+    def masked(self, dims: frozenset[str]) -> tuple[str, ...]:
+        """The axes among ``dims`` whose tiles need masks."""
+        return tuple(sorted(self._masked(dims)))
 
     def _masked(self, dims: frozenset[str]) -> frozenset[str]:
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)

@@ -13,7 +13,7 @@ from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name
 from ..index_text import IndexWriter
 from ..lines import Name
-from .pairs import PairWriter
+from .pairs import Access, PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
 from .transposed_blocks import is_transposed, transposed
 
@@ -94,15 +94,16 @@ class LoadWriter:
         form = "_transposed" if transposes else ""
         name = self.writer.define(value, text, dims, value.dtype, None, form, known)
         lines = self.writer.scope_for(dims).lines
-        if known and not read.guards:
-            self.pairs.add(value, offset, lines[-1], name.text, is_store=False)
+        access = Access(lines[-1], name.text, self.index.masked(dims))
         if mask:
-            tiles = frozenset(m.removesuffix("_mask") for m in self.index.mask(dims))
-            name = self.writer.masked_loads.add(name, lines, tiles)
-        if not transposes:
-            return name
-        block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
-        return replace(block, outside=name.outside)
+            name = self.writer.masked_loads.add(name, lines, frozenset(access.masks))
+        if transposes:
+            block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
+            access = replace(access, text=block.text, turned=lines[-1])
+            name = replace(block, outside=name.outside)
+        if known and not read.guards:
+            self.pairs.add(value, offset, access, is_store=False)
+        return name
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
         """The address of a load; with a mask it is a block as that is."""

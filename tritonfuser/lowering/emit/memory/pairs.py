@@ -1,7 +1,8 @@
 """Merges loads and stores of interleaved pairs into contiguous ones of twice as many elements.
 
 ``tl.load(p + x * 2)`` and ``tl.load(p + x * 2 + 1)`` are a load for each element: no two that a
-thread has are neighbours. Of the run ``tl.load(p + x_pair)`` threads load vectors.
+thread has are neighbours. Of the run ``tl.load(p + x_pair)`` threads load vectors. So it is where
+``x`` is one side of a tile: ``tl.load(p + y * 40 + x_pair)``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,36 @@ from ..lines import Line, Name
 
 
 @dataclass(eq=False)
-class _Access:
-    """A load or store that is written: its line, and the variable that it loads or stores."""
+class Access:
+    """A load or store that is written.
 
-    half: Half
+    Attributes
+    ----------
+    line : Line
+        It.
+    text : str
+        The block that it loads or stores, as its tiles lie in registers.
+    masks : tuple of str
+        The tiles whose masks it has.
+    turned : Line or None
+        The line that transposes what was loaded as the transposed block.
+    """
+
     line: Line
     text: str
+    masks: tuple[str, ...] = ()
+    turned: Line | None = None
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What both elements of pairs have in common."""
+
+    value: Value
+    pair: Affine
+    tile: Tile
+    masks: tuple[str, ...]
+    is_store: bool
 
 
 class PairWriter:
@@ -35,18 +60,19 @@ class PairWriter:
 
     def __init__(self, index: IndexWriter, nest: Nest) -> None:
         self._index, self._writer = index, index.writer
-        self._tile = _tile_of(nest)
-        self._found: dict[tuple[object, ...], list[_Access]] = {}
+        self._tiles = _tiles_of(nest)
+        self._grid = [tile for tile, _ in nest.grid]
+        self._found: dict[_Pair, list[tuple[Half, Access]]] = {}
 
-    def add(self, value: Value, offset: Affine, line: Line, text: str, is_store: bool) -> None:
-        """Take a note of a load or store that was written."""
-        if self._tile is None:
+    def add(self, value: Value, offset: Affine, access: Access, is_store: bool) -> None:
+        """Take a note of a load or store that was written, without guards."""
+        if offset.loaded():
             return
-        half = half_of(offset, self._tile.axis)
-        if half is not None and offset.axes() == {self._tile.axis} and not offset.loaded():
-            rest = line.text.partition(", mask=")[2].rstrip(")")
-            key = (value, half.pair, rest, is_store)
-            self._found.setdefault(key, []).append(_Access(half, line, text))
+        for tile in self._tiles:
+            half = half_of(offset, tile.axis)
+            if half is not None:
+                pair = _Pair(value, half.pair, tile, access.masks, is_store)
+                self._found.setdefault(pair, []).append((half, access))
 
     def joined(self, lines: list[Line], top: int) -> list[Line]:
         """The lines of a kernel, with both elements of pairs loaded and stored as runs.
@@ -60,31 +86,39 @@ class PairWriter:
         """
         count, place = len(lines), {id(line): n for n, line in enumerate(lines)}
         instead: dict[int, list[Line]] = {}
-        for (value, _, _, is_store), accesses in self._found.items():
-            halves = [a for wanted in (False, True) for a in accesses if a.half.is_second is wanted]
-            if [a.half.is_second for a in halves] != [False, True]:
+        for pair, found in self._found.items():
+            both = sorted(found, key=lambda each: each[0].is_second)
+            if [half.is_second for half, _ in both] != [False, True]:
                 continue
-            assert isinstance(value, Value) and self._tile is not None
-            run = halves[0].half.run(self._tile.axis, self._positions(self._tile))
-            pointer = self._index.address(value, run)
-            mask = self._mask(self._tile) if ", mask=" in halves[0].line.text else ""
-            first, last = sorted(place[id(access.line)] for access in halves)
-            if is_store:
-                instead |= {first: [], last: _stored(halves, pointer, mask)}
+            accesses = [access for _, access in both]
+            run = both[0][0].run(pair.tile.axis, self._positions(pair.tile))
+            pointer = self._index.address(pair.value, run)
+            mask = self._mask(pair)
+            first, last = sorted(place[id(access.line)] for access in accesses)
+            instead |= {place[id(a.turned)]: [] for a in accesses if a.turned is not None}
+            form = self._form(pair.tile)
+            if pair.is_store:
+                instead |= {first: [], last: _stored(accesses, pointer, mask, form)}
             else:
-                run_name = self._writer.fresh(f"{value.name}_pair")
-                instead |= {first: _loaded(halves, run_name, pointer, mask), last: []}
+                run_name = self._writer.fresh(f"{pair.value.name}_pair")
+                instead |= {first: _loaded(accesses, run_name, pointer, mask, form), last: []}
         if not instead:
             return lines
         kept = (instead.get(n, [lines[n]]) for n in range(top, count))
         return [*lines[:top], *lines[count:], *chain.from_iterable(kept)]
+
+    def _form(self, tile: Tile) -> str:
+        """Where the runs of pairs are in a block: all of it, its rows or its columns."""
+        if self._index.rank == 1:
+            return ""
+        return "row_" if tile.place == 1 else "column_"
 
     def _positions(self, tile: Tile) -> Axis:
         """The positions of both elements of all pairs of a tile, as an axis; written once."""
         axis = Axis(f"{tile.name}_pair", 2 * tile.axis.extent)
         if self._writer.find(axis) is None:
             wide = replace(tile, block=f"{tile.block} * 2")
-            start = f"{self._index.program_text(0)} * ({wide.block})"
+            start = f"{self._index.program_text(self._grid.index(tile))} * ({wide.block})"
             self._writer.scopes[0].lines.append(
                 Line(f"{axis.name} = {start} + {self._index.range(wide)}")
             )
@@ -92,7 +126,15 @@ class PairWriter:
             self._index.terms.add(2 * (tile.end + tile.width))
         return axis
 
-    def _mask(self, tile: Tile) -> str:
+    def _mask(self, pair: _Pair) -> str:
+        """The mask of the runs: that of a pair's tile is of both elements."""
+        names = (
+            self._pair_mask(pair.tile) if name == pair.tile.name else f"{name}_mask"
+            for name in pair.masks
+        )
+        return " & ".join(names)
+
+    def _pair_mask(self, tile: Tile) -> str:
         name = f"{tile.name}_pair_mask"
         if self._writer.find(name) is None:
             end = 2 * tile.mask_end
@@ -102,26 +144,26 @@ class PairWriter:
         return name
 
 
-def _tile_of(nest: Nest) -> Tile | None:
-    """The tile of a flat kernel whose positions may be of pairs; None of any other kernel."""
+def _tiles_of(nest: Nest) -> tuple[Tile, ...]:
+    """The tiles of a flat kernel whose positions may be of pairs; none of any other kernel."""
     first = [tile for tile in nest.tiles if tile != nest.rest]
-    if len(first) != 1 or nest.loop or [tile for tile, _ in nest.grid] != first:
-        return None
-    (tile,) = first
-    return tile if tile.block is not None and not tile.is_behind and tile.part is None else None
+    if nest.loop or {tile for tile, _ in nest.grid} != set(first):
+        return ()
+    plain = (t.block is not None and not t.is_behind and t.part is None for t in first)
+    return tuple(first) if all(plain) else ()
 
 
-def _loaded(halves: Sequence[_Access], run: str, pointer: str, mask: str) -> list[Line]:
+def _loaded(accesses: Sequence[Access], run: str, pointer: str, mask: str, form: str) -> list[Line]:
     """The load of a run, and its elements by their places in pairs."""
-    line = halves[0].line
-    names = ", ".join(access.text for access in halves)
+    line = accesses[0].line
+    names = ", ".join(access.text for access in accesses)
     load = replace(line, text=f"{run} = {load_text(pointer, mask)}")
-    return [load, replace(line, text=f"{names} = split_pairs({run})", loads="")]
+    return [load, replace(line, text=f"{names} = split_{form}pairs({run})", loads="")]
 
 
-def _stored(halves: Sequence[_Access], pointer: str, mask: str) -> list[Line]:
+def _stored(accesses: Sequence[Access], pointer: str, mask: str, form: str) -> list[Line]:
     """The store of both results, interleaved, as one contiguous run."""
-    both = ", ".join(access.text for access in halves)
+    both = ", ".join(access.text for access in accesses)
     rest = f", mask={mask}" if mask else ""
-    last = halves[1].line
-    return [replace(last, text=f"tl.store({pointer}, tl.interleave({both}){rest})")]
+    joined = "interleave_columns" if form == "column_" else "tl.interleave"
+    return [replace(accesses[1].line, text=f"tl.store({pointer}, {joined}({both}){rest})")]

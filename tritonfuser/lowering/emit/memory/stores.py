@@ -13,6 +13,7 @@ from ..expressions import cast_text, typed
 from ..lines import Line, Name
 from ..values import ValueWriter
 from .loads import LoadWriter
+from .pairs import Access
 from .transposed_blocks import is_transposed, transposed
 
 
@@ -61,7 +62,7 @@ class StoreWriter:
         if self._needs_block(dims, masked):
             pointer = self.index.spread(pointer, masked, always=True)
         named = self.index.mask_name(masked, guards)
-        text = cast_text(name.text, name.dtype, store.value.dtype)
+        text = plain = cast_text(name.text, name.dtype, store.value.dtype)
         if is_transposed(self.index, store.value, offset):
             pointer = transposed(self.index, pointer, dims)
             text = transposed(self.index, text, name.dims)
@@ -74,7 +75,8 @@ class StoreWriter:
         line = Line(f"tl.store({pointer}, {text}{mask})", loc)
         self.writer.scope_for(masked).lines.append(line)
         if not guards and name.dims == dims:
-            self.loads.pairs.add(store.value, offset, line, text, is_store=True)
+            access = Access(line, plain, self.index.masked(masked))
+            self.loads.pairs.add(store.value, offset, access, is_store=True)
 
     def _stored(self, store: Store) -> Name:
         """The text of the value to store, in the dtype of the buffer."""
