@@ -186,6 +186,11 @@ class Problem:
     core: Core | None = None
     device: DeviceProperties
 
+    def __hash__(self) -> int:
+        # What nearly all problems differ in: they are keys, with many facts of many tensors.
+        tensors = tuple(stream.total_bytes for stream in self.streams)
+        return hash((self.axes, self.parallel, self.reduced, self.across, self.order, tensors))
+
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         found = [self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing]

@@ -13,7 +13,6 @@ from ..heuristics.problem import ElementWork
 from ..heuristics.schedulers import kernel_seconds
 from ..symbolic.choices import hinted
 from ..symbolic.sizes import hint
-from .access.element_work import kernel_work
 from .problem_sizes import env_of
 from .segments import Segment, SegmentedFusion
 
@@ -92,5 +91,4 @@ def segment_element_work(piece: Segment) -> ElementWork:
     sizes of this run. None of what torch runs."""
     if piece.problem is None:
         return ElementWork()
-    work = kernel_work(piece.nodes)
-    return element_work(*hinted(env_of(piece.problem), (work, piece.problem)))
+    return element_work(*hinted(env_of(piece.problem), (piece.work, piece.problem)))

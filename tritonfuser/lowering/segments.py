@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
+from ..heuristics.cost.work import KernelWork
 from ..heuristics.params import HeuristicParams, KernelParams
 from ..heuristics.problem import Problem
 from ..heuristics.schedule import Rewrites
@@ -214,6 +215,8 @@ class Segment:
         not.
     cut : str
         Why the kernels before it did not take it in. Empty where there were none.
+    work : KernelWork
+        The instructions of its nodes, as the cost model counts them. None of what torch runs.
     bytes_read, bytes_written : int
         Bytes of tensors that it has to move, each element once.
     depth : int
@@ -256,6 +259,7 @@ class Segment:
     refusals: tuple[str, ...] = ()
     overruled: str = ""
     cut: str = ""
+    work: KernelWork = field(default=KernelWork())
     bytes_read: int = 0
     bytes_written: int = 0
     depth: int = 0

@@ -187,12 +187,15 @@ class Affine:
     def _split(
         self, n: int, divide: Callable[[int, int], tuple[int, int]]
     ) -> tuple[Affine, Affine]:
-        whole: dict[Digit, int] = {}
-        rest: dict[Digit, int] = {}
-        for digit, coefficient in self.terms:
-            whole[digit], rest[digit] = divide(coefficient, n)
-        consts = divide(self.const, n)
-        return _normal(whole, consts[0]), _normal(rest, consts[1])
+        const, left = divide(self.const, n)
+        parts = [(digit, *divide(coefficient, n)) for digit, coefficient in self.terms]
+        # All terms often go to one side, where they are in normal form as they are here.
+        if all(type(over) is int and not over for _, _, over in parts):
+            return Affine(tuple((digit, whole) for digit, whole, _ in parts), const), constant(left)
+        if all(type(whole) is int and not whole for _, whole, _ in parts):
+            return constant(const), Affine(self.terms, left)
+        whole = {digit: whole for digit, whole, _ in parts}
+        return _normal(whole, const), _normal({digit: over for digit, _, over in parts}, left)
 
     def floored(self, n: int) -> tuple[Affine, Affine]:
         """``split``, where ``rest`` must not be negative."""
@@ -452,6 +455,8 @@ def unbound(expr: Affine) -> Affine:
 
     ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
     """
+    if not any(isinstance(item.base, Bounded) for item, _ in expr.terms):
+        return expr
     total = Affine((), expr.const)
     for item, coefficient in expr.terms:
         base = item.base

@@ -58,6 +58,8 @@ def known_divisor(value: int) -> int:
 
 def common_factor(a: int, b: int) -> int:
     """What divides both for all sizes: the gcd of numbers, the factors that sizes share."""
+    if type(a) is int and type(b) is int:
+        return gcd(a, b)
     sizes = sizes_among(a, b)
     if not sizes:
         return gcd(a, b)
@@ -69,6 +71,8 @@ def common_factor(a: int, b: int) -> int:
 
 def known_divmod(a: int, n: int) -> tuple[int, int]:
     """``(whole, rest)`` with ``a == n * whole + rest``; ``divmod`` where that is known."""
+    if type(a) is int and type(n) is int:
+        return divmod(a, n)
     sizes = sizes_among(a, n)
     if not sizes:
         return divmod(a, n)

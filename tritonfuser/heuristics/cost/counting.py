@@ -154,17 +154,8 @@ class Counting:
             of_rows = self._streams.traffic(params, tile, threads)
             is_pipelined = tile.loops and params.num_stages > 1
             return of_rows.through_shared_memory() if is_pipelined else of_rows, 0.0
-        found = self._flat_streams.traffic(params, tile.programs, threads)
-        touched = Traffic(
-            loaded_bytes=found.loaded_bytes,
-            fetched_bytes=found.fetched_bytes,
-            stored_bytes=found.stored_bytes,
-            sector_bytes=found.sector_bytes,
-            lines=found.lines,
-            accesses=found.accesses,
-            addresses=found.addresses,
-        )
-        return touched, found.refetched_bytes
+        streams = self._flat_streams
+        return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
 
     def _spread(
         self, tile: KernelTile, threads: int, neighbours: float

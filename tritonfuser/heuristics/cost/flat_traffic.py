@@ -28,20 +28,7 @@ from .footprint import (
     warp_bytes,
 )
 from .refetched import LostSectors, SectorRest
-from .traffic import FETCHED_BYTES
-
-
-class FlatTraffic(NamedTuple):
-    """What a program loads and stores, see ``Counts``. ``refetched_bytes``: of all programs."""
-
-    loaded_bytes: float = 0.0
-    fetched_bytes: float = 0.0
-    stored_bytes: float = 0.0
-    sector_bytes: float = 0.0
-    lines: float = 0.0
-    accesses: float = 0.0
-    addresses: float = 0.0
-    refetched_bytes: float = 0.0
+from .traffic import FETCHED_BYTES, Traffic
 
 
 class _Tensor(NamedTuple):
@@ -112,7 +99,7 @@ class FlatStreams:
         self._accesses: dict[tuple[int, ...], list[_Access]] = {}
         self._lines: dict[tuple[float, ...], float] = {}
 
-    def traffic(self, params: KernelParams, programs: int, threads: int) -> FlatTraffic:
+    def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """Loads and stores of a program under params."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         tile = self._of_tile(sides)
@@ -125,10 +112,8 @@ class FlatStreams:
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
             lines += count * self._lines_of_warp(number, sides, access) * tensor.times
-        refetched = self.refetched_bytes(params, programs)
-        return FlatTraffic(
-            tile.loaded, tile.new, tile.stored, tile.sectors, lines, accesses, addresses, refetched
-        )
+        at_once = tile.loaded, tile.new, tile.stored, tile.sectors
+        return Traffic(*at_once, lines, accesses, addresses=addresses)
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch once more, since the L2 cache lost them before their use.

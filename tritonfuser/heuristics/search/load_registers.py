@@ -58,8 +58,11 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
         return 0
     if not problem.device.limits_registers:
         return 0
-    tile, time = tile_of(problem, params), kernel_seconds(problem, params, work)
-    if time is None or not tile.loops or tile.steps == 1:
+    tile = tile_of(problem, params)
+    if not tile.loops or tile.steps == 1:
+        return 0
+    time = kernel_seconds(problem, params, work)
+    if time is None:
         return 0
     threads = params.num_warps * problem.device.warp_size
     wanted = float(time.registers) + _carried_by_moments(problem, work, tile, threads)

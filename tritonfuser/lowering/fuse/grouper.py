@@ -14,7 +14,6 @@ from ...ir import Value
 from ...symbolic.queries import known_divisor
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
-from ..access.element_work import kernel_work
 from ..axis_order import explicit
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
@@ -130,7 +129,7 @@ class Grouper(Placement):
         if piece.problem is None or not piece.params.has_kernel:
             return piece
         params = piece.kernel_params
-        found = limit_for_loads(piece.problem, kernel_work(piece.nodes), params)
+        found = limit_for_loads(piece.problem, piece.work, params)
         return replace(piece, params=replace(params, max_registers=found)) if found else piece
 
     def _place_reducer(self, anchor: Anchor) -> None:

@@ -185,7 +185,8 @@ def _segment(
     wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
     stores = (*group.stores, *wanted)
     nodes = _nodes(placed, footprint, members, stores)
-    found = placed.scheduled(group, problem, kernel_work(nodes))
+    work = kernel_work(nodes)
+    found = placed.scheduled(group, problem, work)
     traffic = placed.maker.traffic(footprint.loads, stores)
     moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
@@ -210,6 +211,7 @@ def _segment(
         reason=reason_of(group, len(nodes), stores),
         refusals=found.refusals,
         overruled=found.overruled,
+        work=work,
         depth=group.depth,
         overlap=placed.overlaps_previous(group),
         row_start=row_start(traffic, group.parallel, reduced),
