@@ -16,7 +16,7 @@ from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.kernel_module import emit
 from .emit.term_bounds import TermBounds
-from .fuse.segmentation import HEURISTIC, Choice, segment, segment_as
+from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
 from .kernel_source import KernelSource
 from .legality.given_params import are_of, with_params
 from .legality.held_dtypes import refuse_unheld
@@ -207,10 +207,7 @@ def _chosen(
     env: ShapeEnv | None,
 ) -> SegmentedFusion:
     """A simplified fusion as kernels. What would hold for one size alone is not tried."""
-
-    def make(choice: Choice) -> SegmentedFusion:
-        return segment(fusion, device, options.two_steps, options.products, misaligned, choice)
-
+    make = Segmenter(fusion, device, options.two_steps, options.products, misaligned)
     return refined(fusion, device, make) if env is None else make(HEURISTIC)
 
 

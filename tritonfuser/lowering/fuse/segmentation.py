@@ -1,6 +1,6 @@
-"""``segment``: which nodes share a kernel, under which params, and why; all stages in order.
+"""``Segmenter``: which nodes share a kernel, under which params, and why; all stages in order.
 
-``segment`` chooses a schedule and makes the segments of it on the way. The stages, each from the
+``Segmenter`` chooses a schedule and makes the segments of it on the way. The stages, each from the
 result of the one before:
 
 1. Memory: which values kernels read rather than compute (``rewritten.py``).
@@ -12,7 +12,7 @@ result of the one before:
 4. Schedule: each group becomes a segment with params (``scheduling.py``), which is then emitted.
 
 ``segment_as`` makes the segments of a given schedule by the same stages. It chooses nothing, so
-that it needs one grouping. ``segment`` does not make its segments that way: it has the groups
+that it needs one grouping. ``Segmenter`` does not make its segments that way: it has the groups
 already, and where sizes vary it has splits whose parts are chosen anew at each size, which a
 schedule has not.
 """
@@ -66,15 +66,8 @@ class Choice:
 HEURISTIC = Choice()
 
 
-def segment(
-    fusion: Fusion,
-    device: DeviceProperties,
-    two_steps: bool = True,
-    products: ProductPolicy = ProductPolicy.AUTO,
-    misaligned: frozenset[Value] = frozenset(),
-    choice: Choice = HEURISTIC,
-) -> SegmentedFusion:
-    """Cut a simplified, concrete fusion into kernels for a device.
+class Segmenter:
+    """Cuts a simplified, concrete fusion into kernels for a device, by one choice or by several.
 
     Matrix products become kernels where that is worth it. The fusion is grouped with all that may
     be kernels, and again without those that torch is expected to compute faster.
@@ -83,6 +76,9 @@ def segment(
     ``sum(sum(reshape(t)))``. Reductions of other axes of the same data may be split too, so that
     they share a kernel. Where that splits the rows of a kernel, the fusion is scheduled both ways,
     and ``faster_cut`` takes one.
+
+    Choices that differ in splits alone share the groups before these, and the kernels of equal
+    splits.
 
     Parameters
     ----------
@@ -96,16 +92,61 @@ def segment(
         Who computes matrix products.
     misaligned : frozenset of Value
         Inputs that do not start at a multiple of 16 bytes.
-    choice : Choice, optional
-        What is decided before kernels are grouped.
     """
-    every = products is not ProductPolicy.AUTO
-    rules = Rules(device, every, misaligned, choice.over_rows, choice.rereads_rows)
-    kept = in_memory(fusion, device, choice.kept)
-    whole = with_product_kernels(kept, products, rules, two_steps)
-    ways = _ways(whole.groups, choice) if two_steps else (Splits(),)
-    first, *others = (_scheduled(whole, splits, rules) for splits in ways)
-    return faster_cut(first, others[0], device) if others else first
+
+    def __init__(
+        self,
+        fusion: Fusion,
+        device: DeviceProperties,
+        two_steps: bool = True,
+        products: ProductPolicy = ProductPolicy.AUTO,
+        misaligned: frozenset[Value] = frozenset(),
+    ) -> None:
+        self._fusion, self._device, self._products = fusion, device, products
+        self._two_steps, self._misaligned = two_steps, misaligned
+        self._wholes: dict[tuple[tuple[str, ...], bool, bool], _Whole] = {}
+
+    def __call__(self, choice: Choice = HEURISTIC) -> SegmentedFusion:
+        """The kernels of a choice."""
+        whole = self._whole(choice)
+        ways = _ways(whole.grouped.groups, choice) if self._two_steps else (Splits(),)
+        first, *others = (whole.scheduled(splits) for splits in ways)
+        return faster_cut(first, others[0], self._device) if others else first
+
+    def _whole(self, choice: Choice) -> _Whole:
+        kept = in_memory(self._fusion, self._device, choice.kept)
+        key = kept.rewrites.invariants, choice.over_rows, choice.rereads_rows
+        if key not in self._wholes:
+            every = self._products is not ProductPolicy.AUTO
+            rules = Rules(self._device, every, self._misaligned, *key[1:])
+            grouped = with_product_kernels(kept, self._products, rules, self._two_steps)
+            self._wholes[key] = _Whole(grouped, rules)
+        return self._wholes[key]
+
+
+class _Whole:
+    """The groups of a fusion before reductions are split, and its kernels by the splits."""
+
+    def __init__(self, grouped: Grouped, rules: Rules) -> None:
+        self.grouped, self._rules = grouped, rules
+        self._made: list[tuple[Splits, SegmentedFusion]] = []
+
+    def scheduled(self, splits: Splits) -> SegmentedFusion:
+        """The segments of the fusion whose reductions are split, if any are."""
+        for known, made in self._made:
+            if known == splits:
+                return made
+        made = self._schedule(splits)
+        self._made.append((splits, made))
+        return made
+
+    def _schedule(self, splits: Splits) -> SegmentedFusion:
+        whole = self.grouped
+        if not splits.parts:
+            return schedule(whole.groups, whole.found.rewrites)
+        found = in_two_steps(whole.found, splits.parts)
+        groups = Grouper(found, self._rules, last_steps(found.fusion, splits.co_reduced))
+        return schedule(groups, found.rewrites, split_reasons(whole.groups, groups, splits.parts))
 
 
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
@@ -116,15 +157,6 @@ def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
     if not cut.cuts_rows:
         return (cut,)
     return choose_splits(groups, CommonRows.WHOLE, choice.interleaved), cut
-
-
-def _scheduled(whole: Grouped, splits: Splits, rules: Rules) -> SegmentedFusion:
-    """The segments of a fusion whose reductions are split, if any are."""
-    if not splits.parts:
-        return schedule(whole.groups, whole.found.rewrites)
-    found = in_two_steps(whole.found, splits.parts)
-    groups = Grouper(found, rules, last_steps(found.fusion, splits.co_reduced))
-    return schedule(groups, found.rewrites, split_reasons(whole.groups, groups, splits.parts))
 
 
 def segment_as(
