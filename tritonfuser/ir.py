@@ -160,7 +160,7 @@ class Value:
     @property
     def tensor(self) -> TensorType:
         """The type of a tensor value."""
-        if not isinstance(self.type, TensorType):
+        if type(self.type) is not TensorType:
             raise TypeError(f"{self.name} is a scalar")
         return self.type
 

@@ -258,7 +258,7 @@ def is_size(value: object) -> bool:
 
 def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number: an int, or a size."""
-    return isinstance(value, int) or type(value) is Size
+    return type(value) is int or type(value) is Size or isinstance(value, int)
 
 
 def integer(value: Any) -> int:

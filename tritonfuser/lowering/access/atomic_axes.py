@@ -263,10 +263,10 @@ def _unchanged_dims(call: Call, operand: Value, out: Value) -> dict[int, int]:
     sources = form.pull(call, Pull(marks, lambda value, index, dim: digit(Loaded((value, index)))))
     if not sources or sources[0].operand != operand:
         return {}
+    dims = {mark: dim for dim, mark in enumerate(marks) if mark.terms}
+    found = ((dims[item], place) for place, item in enumerate(sources[0].index) if item in dims)
     return {
         dim: place
-        for place, item in enumerate(sources[0].index)
-        for dim, mark in enumerate(marks)
-        if item == mark and mark.terms
+        for dim, place in found
         if same(out.tensor.sizes[dim], operand.tensor.sizes[place])
     }

@@ -50,7 +50,7 @@ class Line:
     @property
     def code(self) -> str:
         """The line with empty string literals: words in messages are no names."""
-        return re.sub('"[^"]*"', '""', self.text)
+        return re.sub('"[^"]*"', '""', self.text) if '"' in self.text else self.text
 
     @property
     def asserts(self) -> bool:
