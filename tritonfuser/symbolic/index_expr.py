@@ -142,10 +142,10 @@ class Affine:
             if bounds is None:
                 return None
             ends = (bounds[0] * coefficient, bounds[1] * coefficient)
-            if is_known_less(coefficient, 0):
+            if not is_known_less(-1, coefficient):
+                if not is_known_less(coefficient, 0):
+                    return None
                 ends = ends[::-1]
-            elif not is_known_less(-1, coefficient):
-                return None
             low, high = low + ends[0], high + ends[1]
         return low, high
 
@@ -257,8 +257,8 @@ def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
 
 def linear(index: tuple[Affine, ...], sizes: tuple[int, ...]) -> Affine:
     """The row-major position of ``index`` in a shape."""
-    total = Affine()
-    for item, size in zip(index, sizes, strict=True):
+    total = index[0] if index else Affine()
+    for item, size in zip(index[1:], sizes[1:], strict=True):
         total = total * size + item
     return total
 

@@ -83,6 +83,8 @@ def known_divmod(a: int, n: int) -> tuple[int, int]:
 
 def lesser(a: int, b: int) -> int:
     """The lesser of two numbers; where it is not known which, the one that is less in this run."""
+    if type(a) is int and type(b) is int:
+        return a if a < b else b
     if is_known_less(a, b):
         return a
     return b if is_known_less(b - 1, a) or hint(b) < hint(a) else a

@@ -263,7 +263,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 def integer(value: Any) -> int:
     """``int(value)``, but a size stays one."""
-    return cast(int, value) if is_size(value) else int(value)
+    return value if type(value) is int else cast(int, value) if is_size(value) else int(value)
 
 
 def sizes_among(*values: int) -> list[Size]:

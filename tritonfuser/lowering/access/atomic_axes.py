@@ -65,7 +65,7 @@ class AtomicAxes:
 
     def domain(self, value: Value) -> Atoms:
         """All atoms of a value, dims in order."""
-        return tuple(atom for dim in self.atoms(value) for atom in dim)
+        return self._resolve([atom for dim in self._dims[value] for atom in dim])
 
     def extent(self, atom: int) -> int:
         return self._extent[atom]
@@ -102,9 +102,11 @@ class AtomicAxes:
     def _resolve(self, atoms: Sequence[int]) -> Atoms:
         done: list[int] = []
         for atom in atoms:
-            root = self._find(atom)
-            parts = self._parts.get(root)
-            done.extend(self._resolve(parts) if parts else (root,))
+            root = atom if self._parent[atom] == atom else self._find(atom)
+            if root in self._parts:
+                done += self._resolve(self._parts[root])
+            else:
+                done.append(root)
         return tuple(done)
 
     def _place(self, value: Value, dims: Sequence[Atoms]) -> None:

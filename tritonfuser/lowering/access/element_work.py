@@ -17,7 +17,7 @@ def kernel_work(nodes: Iterable[Node]) -> KernelWork:
     found = _Total()
     for node in nodes:
         form = op_of(node).form
-        depends = any(value in after for value in node.operands())
+        depends = not after.isdisjoint(node.operands())
         if isinstance(form, Moments | Reduction | Scan):
             found.reducing += instructions_of(node).issued
             found.reductions += 1

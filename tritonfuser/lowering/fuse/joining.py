@@ -93,14 +93,17 @@ class Joining:
         kernel by less than a launch takes.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
-        if anchor.part is None:
-            fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
-            count = sum(rough_instructions(node) for node in fresh)
-        else:
-            count = self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
-        if idle * count >= self.device.launch_s * self.device.instructions_per_s:
+        hidden = self.device.launch_s * self.device.instructions_per_s
+        if idle > 0 and idle * self._fresh_instructions(anchor, group) >= hidden:
             return 0
         return RIDER_BYTES if anchor.part is None else None
+
+    def _fresh_instructions(self, anchor: Anchor, group: FusionGroup) -> int:
+        """Instructions for an element of an anchor that a group's kernel has not, about."""
+        if anchor.part is None:
+            fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
+            return sum(rough_instructions(node) for node in fresh)
+        return self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
