@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import lru_cache
-from math import log2
+from math import inf, log2
 
 from ..cost.constants import constants_of
 from ..cost.model import KernelTime
@@ -172,12 +172,13 @@ def _first(
     kernels: Kernels, params: Iterator[HeuristicParams], found: dict[HeuristicParams, KernelTime]
 ) -> HeuristicParams | None:
     """The params with the least predicted time; times are added to ``found``."""
-    best: HeuristicParams | None = None
+    best, least = None, inf
     for each in params:
         time = _time(kernels, each)
         if time is not None:
             found[each] = time
-            best = each if best is None or time.seconds < found[best].seconds else best
+            if best is None or time.seconds < least:
+                best, least = each, time.seconds
     return best
 
 

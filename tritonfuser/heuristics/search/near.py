@@ -33,8 +33,7 @@ def _near(
     space: SearchSpace, params: HeuristicParams, fields: Collection[str]
 ) -> Iterator[HeuristicParams]:
     for alternative in space.alternatives:
-        names = [name for choice in alternative.choices for name in choice.fields]
-        now = {name: getattr(params, name) for name in names}
+        now = {name: getattr(params, name) for name in alternative.fields}
         if any(getattr(params, name) != value for name, value in alternative.fixed.items()):
             # Other axes along the sides of a tile are one step too.
             if "across" in alternative.fixed and not fields and alternative.has(now):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from ...errors import ParamsError
@@ -91,26 +91,28 @@ class Alternative:
         """Whether the conditions hold."""
         return all(condition.holds(values) for condition in self.conditions)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that are chosen."""
+        return tuple(name for choice in self.choices for name in choice.fields)
+
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """All values for which the conditions hold."""
+        fields = self.fields
         for chosen in product(*(choice.values for choice in self.choices)):
-            values = self._values(chosen)
+            values = {**self.fixed, **dict(zip(fields, chain.from_iterable(chosen), strict=True))}
             if self.has(values):
                 yield values
 
     def draw(self, rng: random.Random, tries: int = 64) -> dict[str, Any] | None:
         """Random values for which the conditions hold. None where no try finds some."""
         for _ in range(tries):
-            values = self._values([rng.choice(choice.values) for choice in self.choices])
+            chosen = [rng.choice(choice.values) for choice in self.choices]
+            drawn = zip(self.fields, chain.from_iterable(chosen), strict=True)
+            values = {**self.fixed, **dict(drawn)}
             if self.has(values):
                 return values
         return None
-
-    def _values(self, chosen: Any) -> dict[str, Any]:
-        found = dict(self.fixed)
-        for choice, picked in zip(self.choices, chosen, strict=True):
-            found.update(zip(choice.fields, picked, strict=True))
-        return found
 
 
 def _made(scheduler: str, values: Values) -> HeuristicParams | None:
