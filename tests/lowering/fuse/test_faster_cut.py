@@ -127,3 +127,23 @@ def test_of_two_that_take_as_much_the_first_is_taken(monkeypatch):
     _, cut, _ = ways(monkeypatch, sums, [LARGE])
     same = replace(cut)
     assert faster_cut(cut, same, H200) is cut and faster_cut(same, cut, H200) is same
+
+
+def test_choices_that_differ_in_splits_share_groups_and_kernels(monkeypatch):
+    """A fusion is grouped once for all splits of it, and scheduled once for equal ones."""
+    grouped, found = [], []
+    plain = segmentation.with_product_kernels
+    monkeypatch.setattr(
+        segmentation, "with_product_kernels", lambda *a: grouped.append(a) or plain(*a)
+    )
+
+    def tried(fusion, device, make):
+        rows = (CommonRows.WHOLE, CommonRows.CUT, CommonRows.WHOLE)
+        found.extend(make(Choice(rows=each, over_rows=False)) for each in rows)
+        make(Choice())
+        return found[0]
+
+    monkeypatch.setattr(pipeline, "refined", tried)
+    lowered(sums, [LARGE])
+    assert len(grouped) == 2
+    assert found[2] is found[0] and found[1].rewrites != found[0].rewrites
