@@ -45,7 +45,7 @@ class AnchorMaker:
         The values that are computed at one index only, such as results of reductions, and that
         index.
     counts : mapping
-        How many boxes values have, as for ``RegionFinder``.
+        The number of boxes that a given schedule has of values, as for ``RegionFinder``.
     """
 
     def __init__(self, fusion: Fusion, counts: Mapping[str, int] = NONE_GIVEN) -> None:

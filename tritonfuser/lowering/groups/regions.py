@@ -72,8 +72,8 @@ class RegionFinder:
     operands : callable
         ``read_footprint.reads``, or a cached version of it.
     counts : mapping
-        By the name of a value, how many boxes it is to have, where that is given: as many as at
-        other sizes, of which these were worth it.
+        For the names of some values, the number of boxes that a given schedule has of them. They
+        get so many at any sizes, whether or not the heuristics would cut them there.
     """
 
     def __init__(
