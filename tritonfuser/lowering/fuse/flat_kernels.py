@@ -35,7 +35,7 @@ MOST_SIDES = 4
 
 
 def with_second_side(problem: Problem) -> Problem:
-    """The same, with the axes of the second side of its tiles."""
+    """A flat problem with ``across`` set: the axes of its tiles' second side, where that pays."""
     if not problem.is_flat:
         return problem
     across = choose(env_of(problem), second_side, problem)
@@ -43,13 +43,16 @@ def with_second_side(problem: Problem) -> Problem:
 
 
 def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """The axes of the second side, of the axes that the problem was made of."""
+    """``problem.across`` as axes: ``axes`` are those that the places of the problem refer to."""
     return tuple(axes[place] for place in problem.across)
 
 
 @lru_cache(maxsize=256)
 def second_side(problem: Problem) -> tuple[int, ...]:
-    """The places of the axes of the second side, outermost first. Empty for tiles of one side."""
+    """Where the tiles' second side runs, by the cost model: places of axes, outermost first.
+
+    Empty where tiles of one side are faster.
+    """
     if not problem.parallel:
         return ()
     if problem.on_cpu:  # as on a GPU: the interpreter runs the same kernels
@@ -71,7 +74,17 @@ def second_side(problem: Problem) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class JoinedKernels:
-    """Facts of one flat kernel over the axes of another, of that other, and of one of its own."""
+    """Two ways to compute a value beside a flat kernel: fused into it, or in a kernel of its own.
+
+    Attributes
+    ----------
+    joined : Problem
+        The flat kernel with the value fused into it.
+    first : Problem
+        The flat kernel without the value.
+    second : Problem
+        The value's own kernel.
+    """
 
     joined: Problem
     first: Problem
@@ -79,10 +92,10 @@ class JoinedKernels:
 
 
 def is_slower_joined(kernels: JoinedKernels) -> bool:
-    """Whether one kernel takes longer than two and a launch.
+    """Whether the fused kernel takes longer than both kernels and a second launch.
 
-    Positions of other axes correspond by their numbers alone, so that tensors may be read and
-    written in an order that is none of memory.
+    The value's axes may differ from those of the flat kernel. Its elements are then matched with
+    the kernel's positions by their row-major number, so its tensors may be accessed out of order.
     """
     apart = _flat_seconds(kernels.first) + _flat_seconds(kernels.second)
     return _flat_seconds(kernels.joined) > apart + kernels.joined.device.launch_s

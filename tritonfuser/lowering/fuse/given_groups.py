@@ -73,7 +73,7 @@ class GivenGroups(Placement):
         return Scheduled(params)
 
     def refuse_unfit(self, made: Iterable[Segment]) -> None:
-        """Refuse what the segments of the schedule cannot be, or are not though it says so.
+        """Refuse fields of the schedule that segments cannot have or that would have no effect.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class GivenGroups(Placement):
             self._refuse_idle(piece, where)
 
     def _refuse_idle(self, piece: Segment, where: str) -> None:
-        """Refuse names, and a launch to share, that change nothing."""
+        """Refuse ``beside``, ``loads`` and ``co_reduced`` where they would have no effect."""
         given = self.segments[self._places[_name_of(piece)][0]]
         if given.beside and not piece.beside:
             why = f"{piece.finishes} finishes it" if piece.finishes else "it has no kernel"
@@ -122,11 +122,11 @@ class GivenGroups(Placement):
         return self._segment_of(self.groups[number])
 
     def overlaps_previous(self, group: FusionGroup) -> bool:
-        """As the given schedule has it."""
+        """The field ``overlap`` of the group's segment."""
         return self.segments[self._segment_of(group)].overlap
 
     def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
-        """As the schedule says.
+        """The segment in the last programs of ``first`` where its field ``finishes`` says so.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class GivenGroups(Placement):
     def in_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
-        """As the schedule says.
+        """The segment in the launch of an earlier one where its field ``beside`` says so.
 
         Raises
         ------
@@ -246,13 +246,13 @@ class GivenGroups(Placement):
 
 
 def _boxes(names: Iterable[str]) -> Mapping[str, int]:
-    """How many boxes values are stored in: ``tv3[0]`` and ``tv3[1]`` are two."""
+    """The number of boxes of each value: ``tv3[0]`` and ``tv3[1]`` are two of ``tv3``."""
     found = (_BOX.fullmatch(name) for name in names)
     return Counter(box[1] for box in found if box is not None)
 
 
 def _name_of(piece: Segment) -> str:
-    """A name that the schedule has for a segment."""
+    """A name by which the schedule refers to a segment: a value that it computes or stores."""
     if piece.members:
         return piece.members[0].node.out.name
     return piece.stores[0].name if piece.stores else piece.nodes[0].out.name

@@ -149,9 +149,10 @@ class Grouper(Placement):
         self._start(self._empty(loading, roots), loading, self.graph.writing(roots))
 
     def _is_stored_before(self, value: Value) -> bool:
-        """Whether a value that is stored is rather loaded than computed by what reduces it.
+        """Whether a stored value is computed box by box first, so that its reduction loads it.
 
-        A kernel that reduces it could store it as a whole, and would load nothing more.
+        The alternative is one kernel that computes it as a whole, reduces it and stores it. That
+        loads the value from nowhere, but computes every element by all of its expressions.
         """
         if value in self.graph.owner:
             stores = (store for group in self.groups for store in group.stores)
@@ -184,12 +185,12 @@ class Grouper(Placement):
             self.graph, self.cuts = placed
 
     def _is_quick(self, whole: Anchor) -> bool:
-        """Whether boxes of a value save nothing: all of its elements are computed at once."""
+        """Whether there is a thread for each element of a value, so that boxes save no time."""
         at_once = hint(whole.loops.row_extent) <= threads_at_once(self.device)
         return at_once and not whole.footprint.reducers
 
     def _tried(self, anchors: Sequence[Anchor]) -> StoreWork:
-        """Place anchors of one value in a copy of the graph; what kernels do for them."""
+        """Place anchors of a value in a copy of the graph, and keep it; the work of storing it."""
         known = len(self.graph)
         self.graph, self.cuts = self.graph.copy(), {**self.cuts}
         for anchor in anchors:

@@ -87,10 +87,10 @@ class Joining:
         return reason or grown
 
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
-        """Bytes of the largest result of fewer positions that may join a flat kernel; None for any.
+        """The most bytes that a result with fewer positions than a flat kernel may have to join it.
 
-        All programs compute it, at positions that it does not have too. That should delay the
-        kernel by less than a launch takes.
+        None for any number, 0 for not at all. All programs compute the result, also at positions
+        that it does not have. This must take less time than the launch that is saved.
         """
         idle = hint(group.loops.row_extent) - hint(anchor.loops.row_extent)
         hidden = self.device.launch_s * self.device.instructions_per_s

@@ -102,7 +102,7 @@ def _vector(
 
 
 def _is_run(axes: tuple[Axis, ...], item: Traffic) -> bool:
-    """Whether a tensor runs along axes as along one, if it does along any."""
+    """Whether axes are contiguous with one another in a tensor, or it runs along none of them."""
     steps = [hint(item.steps.get(axis, 0)) for axis in axes]
     inner = [step * hint(axis.extent) for step, axis in zip(steps, axes, strict=True)]
     return not item.runs_along(axes) or steps[:-1] == inner[1:]
@@ -126,7 +126,7 @@ def _accumulators(member: Member) -> int:
 
 
 def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], ...]:
-    """The axes of rows in the order of the rules, in groups whose order params may change."""
+    """The axes of rows, outermost first. Params may reorder axes within one of the tuples."""
     batch, together = group.batch_axes, group.co_reduced
     if batch:
         return batch, tuple(axis for axis in parallel if axis not in batch)

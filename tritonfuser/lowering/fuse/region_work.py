@@ -29,16 +29,16 @@ def threads_at_once(device: DeviceProperties) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWork:
-    """What kernels do to store a value, beside what they do anyway.
+    """The extra work of kernels for storing a value, beyond what they compute anyway.
 
     Attributes
     ----------
     nests : tuple of (int, int)
-        Of each kernel its positions, and the instructions at each of them.
+        For each kernel its number of positions, and the extra instructions at each of them.
     total_bytes : int
-        Bytes that are read and written.
+        Extra bytes that are read and written.
     kernels : int
-        Kernels that are there for nothing else.
+        Kernels that only store this value.
     """
 
     nests: tuple[tuple[int, int], ...]
@@ -46,15 +46,15 @@ class StoreWork:
     kernels: int
 
     def instructions(self, device: DeviceProperties) -> int:
-        """Instructions in the time of all: a kernel of few positions takes as long as one of more.
+        """Instructions of all threads. A kernel with idle threads counts as if these worked too.
 
-        That many threads are resident at once; each then waits for its own instructions.
+        Its time is that of one thread's instructions, however few positions it has.
         """
         full = threads_at_once(device)
         return sum(max(positions, full) * count for positions, count in self.nests)
 
     def seconds(self, device: DeviceProperties) -> float:
-        """How long that takes: instructions or bytes, whichever takes longer, and launches."""
+        """Time of the work: of instructions or of bytes, whichever is longer, plus the launches."""
         computing = self.instructions(device) / device.instructions_per_s
         moving = self.total_bytes / device.bandwidth_bytes_per_s
         return max(computing, moving) + device.launch_s * self.kernels
@@ -83,7 +83,7 @@ def pays(facts: tuple[StoreWork, StoreWork, DeviceProperties]) -> bool:
 
 
 def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int) -> StoreWork:
-    """What groups do to store a value, as a whole or box by box, beside what else they do.
+    """The work that groups have for storing a value, as a whole or box by box.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
 
 
 def whole_work(value: Value, maker: AnchorMaker) -> StoreWork:
-    """What a kernel that is there anyway does to compute a value as a whole, and to store it."""
+    """The work of storing a value as a whole in a kernel that exists anyway."""
     whole = maker.store(value)
     needed = maker.regions.needed(whole.starts)
     traffic = maker.traffic(whole.footprint.loads | whole.footprint.reducers, [whole.store])

@@ -177,11 +177,12 @@ class AnchorMaker:
         return found if anchor.scatter is None else found.needing(anchor.value)
 
     def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor | None:
-        """The anchor over a group's axes. Positions correspond in row-major order; in a flat kernel
-        in that of memory, so that a program's neighbours are neighbours there too.
+        """The anchor in the loop nest of a group; None where it has no place there.
 
-        A value of fewer elements is computed at the first positions. One over the rows of a
-        reduction that was moved and along them goes where that is; None where there is none.
+        Positions of both nests are matched by their row-major number. In a flat kernel they are
+        matched in memory order, so that neighbours of a tile are neighbours in memory. A value
+        with fewer elements takes the first positions. A value over both the rows of a reduction
+        and the elements along them follows that reduction, if the group has it.
         """
         if anchor.member is None and group.reduced:
             rows = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
@@ -189,7 +190,7 @@ class AnchorMaker:
         return self._along_rows(anchor, group)
 
     def _in_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor | None:
-        """A value over the rows of a moved reduction and along them, moved as that was."""
+        """A value over the rows and along the elements of a reduction, matched as that one was."""
         homes = (self.reducer(member.node) for member in group.members)
         home = next((h for h in homes if {*h.parallel, *h.reduced} == {*anchor.parallel}), None)
         if home is None:
@@ -202,7 +203,7 @@ class AnchorMaker:
         return replace(found, footprint=self._footprint(found, {**self.places, **group.places}))
 
     def _along_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor:
-        """An anchor whose rows, or positions, correspond to a group's in order."""
+        """The anchor with its rows, or positions, matched with those of a group by number."""
         position = _position(self._flat_axes(group))
         index = self._at(anchor, position)
         guard = Guard(position, 0, extent(anchor.parallel))

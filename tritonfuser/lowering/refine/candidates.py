@@ -75,8 +75,11 @@ def _largest_under(fusion: Fusion) -> dict[Value, int]:
 
 
 def _out_of_order(fusion: Fusion) -> Iterator[Value]:
-    """The inputs that do not lie in the order of their dims: small ones too, of which each element
-    may take a line of the L1 cache, as often as there are rows that share it."""
+    """The inputs whose memory order is not that of their dims.
+
+    Small ones are among them: each element that is read may take a line of the L1 cache, and the
+    rows that share an element read it again and again.
+    """
     for value in fusion.inputs:
         if value.is_tensor and value in fusion.consumers:
             strides = buffer_strides(fusion, value)

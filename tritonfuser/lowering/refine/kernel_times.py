@@ -25,14 +25,14 @@ SLOW = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The time of a kernel that keeps a resource busy for longer than its share of all bytes takes.
+    """A kernel that takes longer than its bytes need, and how much a change could save.
 
     Attributes
     ----------
     piece : Segment
         Its segment.
     seconds : float
-        All its time beyond that of these bytes: what a change may save here at most.
+        Its time beyond that of its bytes. A change can save this much at most.
     """
 
     piece: Segment
@@ -71,7 +71,7 @@ class TimedKernels:
 
     @property
     def excess(self) -> float:
-        """Seconds beyond the time of all bytes, each read once, of those kernels."""
+        """Seconds that changes could save in all kernels, at most."""
         return sum(each.seconds for each in self.excesses)
 
 
@@ -97,9 +97,10 @@ def _throughput(time: KernelTime) -> float:
 def _least(
     piece: Segment, shared: Mapping[Value, float], time: KernelTime, device: DeviceProperties
 ) -> float:
-    """Seconds of a kernel's share of all bytes, or its latency where that is longer.
+    """The least time of a kernel after any change: that of its bytes, or its latency.
 
-    What several kernels read could be read once. Programs wait as long for other bytes.
+    Its reads of values that other kernels read too do not count: one kernel could read them once.
+    Latency does, since programs would wait as long for other bytes.
     """
     again = sum(shared[value] for value in piece.inputs if value in shared)
     moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
