@@ -19,7 +19,7 @@ Stages = Mapping[str, tuple[tuple[ModuleType, str], ...]]
 STAGES: Stages = {
     "concretize": ((pipeline, "concretize"),),
     "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "add_seeds")),
-    "segment": ((pipeline, "segment"),),
+    "segment": ((pipeline, "choose"),),
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
     "tile": ((pipeline, "tile"),),
     "emit": ((pipeline, "emit_kernel"),),

@@ -36,7 +36,7 @@ PASSES = (
     "concatenate_choices",
     "reduce_strength",
     "reduce_precision",
-    "segment",
+    "choose",
     "tile",
     "emit_kernel",
 )

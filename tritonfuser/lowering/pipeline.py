@@ -182,12 +182,12 @@ def _segmented(
     if options.schedule is not None:
         segmented = segment_as(simplified.fusion, device, options.schedule, misaligned)
     else:
-        segmented = _chosen(simplified.fusion, device, options, misaligned, env)
+        segmented = choose(simplified.fusion, device, options, misaligned, env)
         if options.params is not None and not are_of(options.params, segmented):
             # Params of a kernel with open sizes, which does not unroll reductions.
             rolled = simplified.rolled
             plain = _unrolled(rolled, {out.name for node in rolled.nodes for out in node.outs})
-            other = _chosen(plain, device, options, misaligned, env)
+            other = choose(plain, device, options, misaligned, env)
             segmented = other if are_of(options.params, other) else segmented
     segmented = replace(segmented, results=simplified.split.rejoined(segmented.results))
     if options.params is not None:
@@ -199,7 +199,7 @@ def _segmented(
     return segmented
 
 
-def _chosen(
+def choose(
     fusion: Fusion,
     device: DeviceProperties,
     options: RunOptions,
