@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,10 @@ from tritonfuser.symbolic.sizes import UndecidedSizeError
 
 # Schedules that somebody tuned on this machine are no part of what is tested.
 os.environ["TRITONFUSER_TUNED"] = "0"
+
+# Nor is what its user's caches have; and tests leave nothing there.
+_CACHES = tempfile.TemporaryDirectory(prefix="tritonfuser-tests-")
+os.environ["TRITONFUSER_CACHE_DIR"] = _CACHES.name
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -256,9 +256,11 @@ def test_the_first_frontends_cache_has_what_arrives():
     fd = gelu(nvfuser.FusionDefinition())
     data = pickle.dumps(fd)
     nvfuser.FusionCache.reset()
+    cache = nvfuser.FusionCache.get(load_from_default_workspace=False)
     first, second = pickle.loads(data), pickle.loads(data)
-    assert nvfuser.FusionCache.get().num_fusions() == 1
-    assert "Cache Hits: 1" in nvfuser.FusionCache.get().stats()
+    assert nvfuser.FusionCache.get() is cache
+    assert cache.num_fusions() == 1
+    assert "Cache Hits: 1" in cache.stats()
     x = noise(3, 5)
     first.execute([x])
     second.execute([x])
