@@ -1,14 +1,15 @@
-"""Loads before all else, where all programs of a kernel run at once."""
+"""Loads before all else, where a thread loads little."""
 
 from __future__ import annotations
 
 import re
+from functools import reduce
 
 import pytest
 import torch
 
 from tests.lowering.graphs import layer_norm, noise
-from tests.lowering.harness import H200, check, lowered, small, texts
+from tests.lowering.harness import H200, check, lowered, texts
 from tests.lowering.sass import disassembled
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
@@ -23,6 +24,14 @@ def body(text):
     inside = text.split("@triton.jit")[1].split("\ndef launch")[0]
     lines = [line.strip() for line in inside.splitlines() if line.startswith("    ")]
     return [line for line in lines if " = " in line]
+
+
+def loads_and_others(text):
+    """The lines of all loads, and those before the last of them that need not come before it."""
+    lines = body(text)
+    last = max(n for n, line in enumerate(lines) if "tl.load" in line)
+    loads = [line for line in lines if "tl.load" in line]
+    return loads, [s for s in lines[:last] if s not in loads and not s.startswith(BESIDES)]
 
 
 def branching(fd, x, y):
@@ -40,21 +49,32 @@ def norm_inputs(rows):
 
 
 @pytest.mark.parametrize("norm", [True, False])
-def test_loads_come_first_where_all_programs_run_at_once(norm):
+def test_loads_come_first_where_a_thread_has_few_elements(norm):
     inputs = norm_inputs(6) if norm else (noise(6, 192).abs(), noise(6, 192, seed=1))
     (text,) = texts(check(layer_norm if norm else branching, *inputs, tolerance=1e-5))
-    loads = [n for n, line in enumerate(body(text)) if "tl.load" in line]
-    before = [line for line in body(text)[: loads[-1]] if "tl.load" not in line]
+    loads, others = loads_and_others(text)
     assert len(loads) == len(inputs)
-    assert all(line.startswith(BESIDES) for line in before), before
+    assert others == []
 
 
-def test_more_programs_than_run_at_once_load_what_they_need_when_they_need_it():
-    (text,) = texts(lowered(layer_norm, norm_inputs(300), small(1)))
-    lines = body(text)
-    assert max(n for n, s in enumerate(lines) if "tl.load" in s) > min(
-        n for n, s in enumerate(lines) if "tl.sum" in s
-    )
+def test_many_programs_load_first_too():
+    given = [torch.empty(8192, 4096, device="meta") for _ in range(2)]
+    (text,) = texts(lowered(branching, given, H200))
+    assert loads_and_others(text)[1] == []
+
+
+def summed(fd, *given):
+    """Exponentials, so that no load is moved before what it follows."""
+    return reduce(fd.ops.add, map(fd.ops.exp, given))
+
+
+@pytest.mark.parametrize(("count", "first"), [(4, True), (30, False)])
+def test_loads_that_would_fill_the_registers_wait(count, first):
+    inputs = [torch.empty(4096, 4096, device="meta") for _ in range(count)]
+    (text,) = texts(lowered(summed, inputs, H200))
+    loads, others = loads_and_others(text)
+    assert len(loads) == count
+    assert (not others) == first
 
 
 def test_what_is_behind_a_loop_is_not_held_through_it():
