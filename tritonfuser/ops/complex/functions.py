@@ -1,6 +1,7 @@
-"""Rules of the functions of complex numbers: exponentials, powers, and their inverses.
+"""Rules of the functions of complex numbers: exponentials, logarithms, powers, circular functions.
 
-Branch cuts are C's. Infinite results keep the parts that are exactly zero.
+Branch cuts are C's, as are results of infinities (Annex G). Infinite results keep the parts that
+are exactly zero.
 """
 
 from __future__ import annotations
@@ -66,8 +67,19 @@ def at_i_times(function: Rule) -> Rule:
 # --- exponentials and logarithms -----------------------------------------------------------------
 
 
+def _undirected(x: Pair) -> Any:
+    """Whether the real part is infinite and the imaginary part is no angle.
+
+    Annex G of C gives the parts of such results whose sine and cosine cannot be computed.
+    """
+    return x.re.isinf().logical_and(x.im.isfinite().logical_not())
+
+
 def _exp(x: Pair) -> Pair:
-    return _from_polar(x.re.exp(), x.im)
+    """Without a direction (0, 0) at minus infinity, and (inf, nan) at infinity."""
+    size, undirected = x.re.exp(), _undirected(x)
+    known = _from_polar(size, x.im)
+    return Pair(undirected.where(size, known.re), undirected.where(size - size, known.im))
 
 
 def _log(x: Pair) -> Pair:
@@ -110,7 +122,7 @@ silu = formula(lambda x: multiply(x, _sigmoid(x)))
 # --- powers --------------------------------------------------------------------------------------
 
 
-def _sqrt(x: Pair) -> Pair:
+def square_root(x: Pair) -> Pair:
     """The half sum of the sizes under a real root is never a difference: no digits are lost."""
     root = (x.re.abs() * 0.5 + _size(x) * 0.5).sqrt()
     rest = root.eq(0.0).where(x.im.abs(), x.im.abs() / (root * 2.0))
@@ -137,17 +149,17 @@ def _pow(x: Pair, y: Pair) -> Pair:
 
 _EXPONENTS: dict[float, Rule] = {
     0.0: lambda x: Pair(1.0, 0.0),
-    0.5: _sqrt,
+    0.5: square_root,
     1.0: lambda x: x,
     2.0: lambda x: multiply(x, x),
     3.0: lambda x: multiply(x, multiply(x, x)),
-    -0.5: lambda x: invert(_sqrt(x)),
+    -0.5: lambda x: invert(square_root(x)),
     -1.0: invert,
     -2.0: lambda x: invert(multiply(x, x)),
 }
 
-sqrt = formula(_sqrt)
-rsqrt = formula(lambda x: invert(_sqrt(x)))
+sqrt = formula(square_root)
+rsqrt = formula(lambda x: invert(square_root(x)))
 power = formula(_pow)
 
 
@@ -155,11 +167,15 @@ power = formula(_pow)
 
 
 def _sinh(x: Pair) -> Pair:
-    return Pair(times(x.re.sinh(), x.im.cos()), times(x.im.sin(), x.re.cosh()))
+    size = x.re.sinh()
+    re = _undirected(x).where(size, times(size, x.im.cos()))
+    return Pair(re, times(x.im.sin(), x.re.cosh()))
 
 
 def _cosh(x: Pair) -> Pair:
-    return Pair(x.re.cosh() * x.im.cos(), times(x.im.sin(), x.re.sinh()))
+    size, slope = x.re.cosh(), x.re.sinh()
+    re = _undirected(x).where(size, size * x.im.cos())
+    return Pair(re, slope.eq(0.0).where(slope, times(x.im.sin(), slope)))
 
 
 def _tanh(x: Pair) -> Pair:
@@ -167,10 +183,12 @@ def _tanh(x: Pair) -> Pair:
     tangent, sine = x.im.tan(), x.re.sinh()
     beta = tangent * tangent + 1.0
     below = beta * sine * sine + 1.0
-    near = Pair(beta * (sine * sine + 1.0).sqrt() * sine / below, tangent / below)
+    re = times(sine, beta * (sine * sine + 1.0).sqrt() / below)
+    near = Pair(re, tangent.eq(0.0).where(tangent, tangent / below))
     size = x.re.abs()
     tail = x.im.sin() * x.im.cos() * (size * -2.0).exp() * 4.0
-    return _choose(size.gt(_FAR), Pair(x.re.sign(), tail), near)
+    far = Pair(x.re.sign(), _undirected(x).where(0.0, tail))
+    return _choose(size.gt(_FAR), far, near)
 
 
 sinh = formula(_sinh)
@@ -179,47 +197,3 @@ tanh = formula(_tanh)
 sin = formula(at_i_times(_sinh))
 cos = formula(lambda x: _cosh(_times_i(x)))
 tan = formula(at_i_times(_tanh))
-
-
-# --- their inverses, after Kahan -----------------------------------------------------------------
-
-
-def _asin(x: Pair) -> Pair:
-    minus, plus = _sqrt(Pair(1.0 - x.re, -x.im)), _sqrt(Pair(x.re + 1.0, x.im))
-    return Pair(
-        x.re.atan2(minus.re * plus.re - minus.im * plus.im),
-        (minus.re * plus.im - minus.im * plus.re).asinh(),
-    )
-
-
-def _acos(x: Pair) -> Pair:
-    minus, plus = _sqrt(Pair(1.0 - x.re, -x.im)), _sqrt(Pair(x.re + 1.0, x.im))
-    return Pair(
-        minus.re.atan2(plus.re) * 2.0,
-        (plus.re * minus.im - plus.im * minus.re).asinh(),
-    )
-
-
-def _acosh(x: Pair) -> Pair:
-    minus, plus = _sqrt(Pair(x.re - 1.0, x.im)), _sqrt(Pair(x.re + 1.0, x.im))
-    return Pair(
-        (minus.re * plus.re + minus.im * plus.im).asinh(),
-        minus.im.atan2(plus.re) * 2.0,
-    )
-
-
-def _atanh(x: Pair) -> Pair:
-    """Half of log((1 + x) / (1 - x)), on the right side, where log1p is of what is positive."""
-    size, square = x.re.abs(), x.im * x.im
-    away = 1.0 - size
-    re = (size * 4.0 / (away * away + square)).log1p() * 0.25
-    im = (x.im * 2.0).atan2(away * (size + 1.0) - square) * 0.5
-    return Pair(x.re.lt(0.0).where(-re, re), im)
-
-
-asin = formula(_asin)
-acos = formula(_acos)
-acosh = formula(_acosh)
-atanh = formula(_atanh)
-asinh = formula(at_i_times(_asin))
-atan = formula(at_i_times(_atanh))

@@ -10,7 +10,7 @@ from ...dtypes import DataType
 from ...errors import DefinitionError
 from ...ir import Type
 from .. import typing_rules as rules
-from ..complex import functions, pairs
+from ..complex import functions, inverses, pairs
 from ..table import COARSE, EXACT, Accuracy, Call, Kind, Op, Param, Samples
 from . import oracles
 from .constructors import as_tensor, per, pointwise, to_dtype, unary
@@ -26,17 +26,17 @@ _UNIT = Samples(-0.99, 0.99)
 
 FLOAT_FUNCTIONS: tuple[Op, ...] = (
     unary("acos", _float, "libdevice.acos({x})", torch.acos, "Arc cosine.", _UNIT,
-          complex=functions.acos, accuracy=Accuracy(2), instructions=19),
+          complex=inverses.acos, accuracy=Accuracy(2), instructions=19),
     unary("acosh", _float, "libdevice.acosh({x})", torch.acosh, "Inverse hyperbolic cosine.",
-          Samples(1.0, 99.0), complex=functions.acosh, accuracy=Accuracy(4), instructions=36),
+          Samples(1.0, 99.0), complex=inverses.acosh, accuracy=Accuracy(4), instructions=36),
     unary("asin", _float, "libdevice.asin({x})", torch.asin, "Arc sine.", _UNIT,
-          complex=functions.asin, accuracy=Accuracy(2), instructions=20),
+          complex=inverses.asin, accuracy=Accuracy(2), instructions=20),
     unary("asinh", _float, "libdevice.asinh({x})", torch.asinh, "Inverse hyperbolic sine.",
-          complex=functions.asinh, accuracy=Accuracy(4), instructions=51),
+          complex=inverses.asinh, accuracy=Accuracy(4), instructions=51),
     unary("atan", _float, "libdevice.atan({x})", torch.atan, "Arc tangent.",
-          complex=functions.atan, accuracy=Accuracy(2), instructions=39),
+          complex=inverses.atan, accuracy=Accuracy(2), instructions=39),
     unary("atanh", _float, "libdevice.atanh({x})", torch.atanh, "Inverse hyperbolic tangent.",
-          _UNIT, complex=functions.atanh, accuracy=Accuracy(4), instructions=36),
+          _UNIT, complex=inverses.atanh, accuracy=Accuracy(4), instructions=36),
     unary("cos", _float, "libdevice.cos({x})", torch.cos, "Cosine of an angle in radians.",
           complex=functions.cos, accuracy=Accuracy(2), instructions=27),
     unary("cosh", _float, "libdevice.cosh({x})", torch.cosh, "Hyperbolic cosine.",
