@@ -42,11 +42,14 @@ class SourceLoc:
         The place.
     here : bool
         Whether the file may be read; not that of a definition that came from elsewhere.
+    called : str
+        The method that the line calls, which records other ops where it is made of them.
     """
 
     file: str
     line: int
     here: bool = field(default=True, compare=False)
+    called: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -116,10 +119,15 @@ class TritonFuserError(Exception):
         return restored_error, (type(self), self.args), vars(self)
 
     def located(self, loc: SourceLoc | None) -> TritonFuserError:
-        """This error with the line ``loc``; itself where it has a line: the innermost one wins."""
+        """This error with the line ``loc``; itself where it has a line: the innermost one wins.
+
+        The message names what the line calls, also where an op that this records refused.
+        """
         if self.loc is not None or loc is None:
             return self
-        return type(self)(self.message, loc=loc, hint=self.hint)
+        named = loc.called in self.message
+        message = self.message if named else f"{loc.called}: {self.message}"
+        return type(self)(message, loc=loc, hint=self.hint)
 
 
 def restored_error(cls: type[TritonFuserError], args: tuple[Any, ...]) -> TritonFuserError:

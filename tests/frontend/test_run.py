@@ -440,3 +440,13 @@ def test_errors_of_later_calls_name_the_callers_line(way, x):
     with pytest.raises(InputError, match="Expected 2 inputs but got 1") as error:
         call([x])
     assert f"at {__file__}:" in str(error.value)
+
+
+def test_an_error_of_a_run_names_what_the_line_calls():
+    """``broadcast_in_dim`` is recorded as two ops; that one of them refused is said behind it."""
+    with FusionDefinition() as fd:
+        t = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.broadcast_in_dim(t, [3, 5, 8], [1, 2]))
+    with pytest.raises(InputShapeError, match=r"^broadcast_in_dim: expand: expected") as error:
+        fd.run([torch.ones(4, 8)])
+    assert f"at {__file__}:" in str(error.value)

@@ -172,7 +172,12 @@ BAD = {
     "segments[0].params.num_warps: expected int": lambda d: first(d)["params"].update(num_warps=""),
     "segments[0].stores[0]: expected str, got 3": lambda d: first(d).update(stores=[3]),
     " is in none of them": lambda d: d["segments"].pop(),
-    "segments[0].stores[1]: tv99 is nothing": lambda d: first(d)["stores"].append("tv99"),
+    "segments[0].stores[1]: this definition computes no tv99": lambda d: first(d)["stores"].append(
+        "tv99"
+    ),
+    "segments[0].computes[0]: this definition computes no sums": lambda d: first(d).update(
+        computes=["sums"]
+    ),
     "is in segments[0].computes[0] already": lambda d: d["segments"].append(first(d)),
     "segments[0].loads: expected values that kernels compute, got 'tv0'": lambda d: first(d).update(
         loads=["tv0"]

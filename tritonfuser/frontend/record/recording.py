@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,7 @@ class Recording:
     @contextmanager
     def _step(self, what: str) -> Iterator[GraphBuilder]:
         """One call of the user's: refused outside ``with``, undone where it fails."""
-        line = user_line()
+        line = replace(user_line(), called=what.rpartition(".")[2])
         if not self.open:
             raise outside(what, line)
         builder = self._builder
@@ -249,9 +250,6 @@ class Recording:
         except TritonFuserError as error:
             builder.rollback(mark)
             self._symbols = symbols
-            name = what.rpartition(".")[2]
-            if name not in error.message:
-                error = type(error)(f"{name}: {error.message}", loc=error.loc, hint=error.hint)
             raise error.located(line) from error.__cause__
         except BaseException:
             builder.rollback(mark)

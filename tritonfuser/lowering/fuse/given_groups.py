@@ -12,7 +12,7 @@ from ...errors import ParamsError
 from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.schedule import SegmentSchedule
-from ...ir import Node, Value
+from ...ir import Fusion, Node, Value
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
@@ -50,6 +50,7 @@ class GivenGroups(Placement):
     ) -> None:
         self.segments = segments
         self._places = _places(segments)
+        self._refuse_unknown(found.fusion)
         self._left = set(self._places)
         self._numbers: dict[int, int] = {}
         loads = {name: piece.loads for piece in segments for name in piece.computes}
@@ -222,6 +223,24 @@ class GivenGroups(Placement):
             )
         self._left.discard(name)
         return self._places[name]
+
+    def _refuse_unknown(self, fusion: Fusion) -> None:
+        """Refuse names that no value has before saying what is in no segment: it may be misnamed.
+
+        Raises
+        ------
+        ParamsError
+            A name under computes or stores.
+        """
+        known = {value.name for node in fusion.nodes for value in node.outs}
+        for name, (_, field) in self._places.items():
+            if name.partition("[")[0].partition(".")[0] not in known:
+                raise ParamsError(
+                    f"{field}: this definition computes no {name}",
+                    hint="Names are those of the definition that the schedule is given to: "
+                    "fd.schedule(inputs) has them. A printed definition numbers its values "
+                    "anew where it is run.",
+                )
 
     def _refuse_left(self) -> None:
         for name in sorted(self._left):
