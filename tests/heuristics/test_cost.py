@@ -162,6 +162,49 @@ def test_pipelined_loads_pass_through_shared_memory():
     assert whole[0].accesses == whole[1].accesses and whole[0].lines == whole[1].lines
 
 
+def test_a_small_tensor_that_all_programs_read_past_the_l1_cache_is_slow():
+    """Its bytes are in few slices of the L2 cache."""
+    shared = Stream(item_bytes=2, along_x=False, x_stride=0, total_bytes=2 * 1024)
+    loop = ReductionParams(block_x=1, block_r=512, persistent=False, num_warps=1)
+    found = {}
+    for stages in (1, 3):
+        for name, more in (("alone", ()), ("shared", (shared,))):
+            problem = rows(1 << 18, 1024)
+            problem = replace(problem, streams=(*problem.streams, *more))
+            found[stages, name] = predicted(problem, replace(loop, num_stages=stages), WORK)
+    assert found[3, "shared"].limit == "L2 slice"
+    assert found[3, "shared"].seconds > 1.5 * found[3, "alone"].seconds
+    assert found[1, "shared"].resources["L2 slice"] == 0
+    # 2 bytes of each of 1024 elements, of which every 256 are in one slice, 64 bytes a clock.
+    clocks = (1 << 18) * 512 / 64
+    wanted = pytest.approx(clocks / H200.clock_hz)
+    assert found[3, "shared"].resources["L2 slice"] == wanted
+
+
+def test_what_all_rows_share_is_loaded_once_before_a_loop_over_rows():
+    shared = Stream(item_bytes=4, along_x=False, x_stride=0, total_bytes=4 * 2048)
+    alone = rows(1 << 14, 2048, outer_members=1, outer_batch=128)
+    problem = replace(alone, streams=(*alone.streams, shared))
+    loop = InnerOuterPersistentParams(block_m=2, block_r=2048, num_warps=8, num_stages=1)
+    more, less = (Counting(p, WORK).counts(loop) for p in (problem, alone))
+    assert more.steps == 64
+    each = 2048 / more.steps
+    assert more.loaded_bytes - less.loaded_bytes == pytest.approx(4 * each)
+    assert (more.loaded - less.loaded) * 2 * 2048 == pytest.approx(each)
+
+
+def test_narrow_loads_are_as_far_apart_as_the_widest_of_their_tile():
+    """Triton lays all loads of a tile out alike: those of single elements leave gaps."""
+    wide = Stream(item_bytes=2, x_stride=4096, total_bytes=2 * 4096 * 4096)
+    narrow = replace(wide, x_stride=4097, total_bytes=2 * 4096 * 4097)
+    kept = InnerPersistentParams(block_x=1, block_r=4096, persistent=True, num_warps=4)
+    lines = [
+        Counting(replace(rows(4096, 4096), streams=streams), WORK).counts(kept).lines
+        for streams in ((wide,), (narrow,), (wide, narrow))
+    ]
+    assert lines[2] > 2 * (lines[0] + lines[1])
+
+
 def test_idle_multiprocessors_cost():
     problem = rows(1 << 12, 1024)
     many = InnerPersistentParams(block_x=1, block_r=1024, persistent=True, num_warps=4)

@@ -104,8 +104,10 @@ class Counting:
             sector_bytes=traffic.sector_bytes,
             lines=traffic.lines,
             accesses=traffic.accesses,
+            slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
             loads=self._loads,
+            loaded=traffic.loaded_elements / size,
             instructions=self._instructions(tile),
             special=work.special_before * tile.passes + work.special_after,
             draws=float(work.draws),
@@ -151,9 +153,7 @@ class Counting:
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
-            of_rows = self._streams.traffic(params, tile, threads)
-            is_pipelined = tile.loops and params.num_stages > 1
-            return of_rows.through_shared_memory() if is_pipelined else of_rows, 0.0
+            return self._streams.traffic(params, tile, threads), 0.0
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
 

@@ -40,10 +40,15 @@ class Counts(NamedTuple):
         Lines of the L1 cache that loads and stores of a step touch.
     accesses : float
         Loads and stores of all warps in a step.
+    slice_bytes : float
+        Bytes of a step that come from the one slice of the L2 cache that gives most of a tensor,
+        where loads pass by the L1 cache.
     extra_bytes : float
         Bytes of a step beside runs that are shorter than a pair of sectors.
     loads : float
         Tensors that are loaded.
+    loaded : float
+        Elements of all tensors that a step loads for each of its own.
     instructions, special : float
         Of an element in all passes: all of them, those of the pipe of special functions.
     draws : float
@@ -95,8 +100,10 @@ class Counts(NamedTuple):
     sector_bytes: Number
     lines: Number
     accesses: Number
+    slice_bytes: Number
     extra_bytes: Number
     loads: Number
+    loaded: Number
     instructions: Number
     special: Number
     draws: Number

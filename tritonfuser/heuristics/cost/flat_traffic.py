@@ -50,6 +50,7 @@ class _TileTraffic(NamedTuple):
     new: float
     stored: float
     sectors: float
+    elements: float
     rests: list[SectorRest]
 
 
@@ -113,7 +114,8 @@ class FlatStreams:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
             lines += count * self._lines_of_warp(number, sides, access) * tensor.times
         at_once = tile.loaded, tile.new, tile.stored, tile.sectors
-        return Traffic(*at_once, lines, accesses, addresses=addresses)
+        elements = tile.elements
+        return Traffic(*at_once, lines, accesses, addresses=addresses, loaded_elements=elements)
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
@@ -131,7 +133,8 @@ class FlatStreams:
 
     def _touched(self, sides: tuple[Side, ...]) -> _TileTraffic:
         tile = tile_over(self._problem.axes, sides)
-        loaded = new = stored = sectors = 0.0
+        loaded = new = stored = sectors = elements = 0.0
+        positions = prod(side.block for side in sides)
         rests = []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
@@ -141,6 +144,7 @@ class FlatStreams:
                 stored += moved
             else:
                 loaded += moved
+                elements += times * positions
                 new += moved * tensor.fresh
             sectors += touched_bytes(stream, found) * times * tensor.fresh
             pairs = terms.footprint(tile, FETCHED_BYTES)
@@ -150,7 +154,7 @@ class FlatStreams:
                 fetched *= 2 if stream.is_store else 1
                 axis, div = terms.end_of(tile) or (-1, 1)
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
-        return _TileTraffic(loaded, new, stored, sectors, rests)
+        return _TileTraffic(loaded, new, stored, sectors, elements, rests)
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""

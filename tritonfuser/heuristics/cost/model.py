@@ -29,6 +29,9 @@ CODE_INSTRUCTIONS = 4000
 MAX_UNROLLED = 4.0
 """Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
 
+L2_SLICE_BYTES = 64
+"""Bytes that one slice of the L2 cache gives in a clock."""
+
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
 
@@ -161,6 +164,7 @@ def kernel_time(
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
+        "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
         "L1 cache": on_sm * n.lines * visits * c.line_clocks / clock,
         "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
         "special functions": elements * n.special * c.sfu_clocks / special / clock,
@@ -175,7 +179,7 @@ def _instructions(n: Counts, c: Constants, spilled: Number, m: Numbers) -> Numbe
     """Instructions of one warp, from its start to its end."""
     apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
     element = (
-        n.instructions * c.element_instructions + c.load_instructions * n.loads * n.passes + apart
+        n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
     )
     accesses = n.accesses / n.warps * c.access_instructions
     there = n.valid + c.masked * (1 - n.valid)

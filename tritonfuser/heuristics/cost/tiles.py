@@ -34,6 +34,8 @@ class KernelTile(NamedTuple):
         Whether rows are whole in registers.
     kept : int
         Elements of the end of a row that stay in registers while a loop reads the rest.
+    over_rows : bool
+        Whether the loop is over rows: what all rows share is loaded once, before it.
     """
 
     programs: int
@@ -44,6 +46,7 @@ class KernelTile(NamedTuple):
     loops: bool = False
     keeps_rows: bool = False
     kept: int = 0
+    over_rows: bool = False
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -69,7 +72,8 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     steps = max(ceil_div(ceil_div(problem.parallel, batch), params.block_m), 1)
     row = params.block_r + sum(params.tails)
     passes = 1 if params.parts == 1 else 2
-    return KernelTile(batch * params.parts, steps, passes, params.block_m, row, loops=True)
+    programs = batch * params.parts
+    return KernelTile(programs, steps, passes, params.block_m, row, loops=True, over_rows=True)
 
 
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:

@@ -13,7 +13,17 @@ FETCHED_BYTES = 2 * SECTOR_BYTES
 
 
 class Traffic(NamedTuple):
-    """What a step of a program loads and stores, addresses of a thread: see ``Counts``."""
+    """What a step of a program loads and stores, addresses of a thread: see ``Counts``.
+
+    Attributes
+    ----------
+    neighbours : float
+        Elements of the widest vector among the loads of all positions.
+    loads : float
+        Those of ``accesses`` that load.
+    loaded_elements : float
+        Of all tensors together.
+    """
 
     loaded_bytes: float = 0.0
     fetched_bytes: float = 0.0
@@ -25,12 +35,18 @@ class Traffic(NamedTuple):
     addresses: float = 0.0
     neighbours: float = 1.0
     loads: float = 0.0
+    loaded_elements: float = 0.0
+    slice_bytes: float = 0.0
 
-    def through_shared_memory(self) -> Traffic:
+    def through_shared_memory(self, slice_bytes: float) -> Traffic:
         """The same where loads are pipelined: what they load is written to shared memory and read
-        from there, by instructions of its own and through the data path of the L1 cache."""
+        from there, by instructions of its own and through the data path of the L1 cache.
+
+        Loads of whole vectors pass by that cache: all that they load comes from the L2 cache.
+        """
         lines = self.lines + 2 * self.loaded_bytes / CACHE_LINE_BYTES
-        return self._replace(lines=lines, accesses=self.accesses + self.loads)
+        accesses = self.accesses + self.loads
+        return self._replace(lines=lines, accesses=accesses, slice_bytes=slice_bytes)
 
 
 def is_linear(problem: Problem, stream: Stream) -> bool:

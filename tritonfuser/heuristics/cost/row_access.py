@@ -1,0 +1,146 @@
+"""How threads load and store the tensors of a tile of rows: along which side, how many elements.
+
+What a tensor is, which no params change; what a tile has of it; what each thread loads of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import NamedTuple
+
+from ...device import VECTOR_BYTES
+from ..problem import Problem
+from ..streams import Stream
+from .footprint import TensorStrides, run_along, warp_bytes
+from .tiles import KernelTile
+from .traffic import is_linear
+
+X, R = 0, 1
+"""The sides of a tile."""
+
+L2_SLICE_RUN_BYTES = 512
+"""Bytes of a run of memory that are in one slice of the L2 cache, as measured on an H200: reads of
+one tensor of 5 to 20 KiB by all programs take as long as if every 512 bytes of it had 64 bytes a
+clock."""
+
+
+class RowTensor(NamedTuple):
+    """A tensor, as far as no params change it.
+
+    Attributes
+    ----------
+    times : int
+        Loads or stores that are alike.
+    is_full : bool
+        It runs over both axes, where there are two.
+    vectors : tuple of int
+        Elements of the widest vector along each side, wherever tiles begin.
+    nearer : int
+        The side whose neighbours are nearer in memory.
+    linear_vector : int
+        Elements of a vector that its size is a multiple of, if its elements have addresses of their
+        own: it is no linear function of the positions. 0 if they are offsets from one another.
+    """
+
+    stream: Stream
+    times: int
+    strides: TensorStrides
+    is_full: bool
+    vectors: tuple[int, int]
+    nearer: int
+    linear_vector: int
+
+
+class TileTensor(NamedTuple):
+    """What a tile touches of a tensor.
+
+    Attributes
+    ----------
+    elements : int
+        Those that the threads of a program load, those that neighbours share once.
+    valid : float
+        Share of the elements of all tiles that exist.
+    often : float
+        Loads or stores of the same elements in a step: a share of 1 where they are before the loop.
+    has_layout : bool
+        Whether threads load it in the layout of all loads of the tile's shape. Stores are converted
+        to a layout of their own.
+    """
+
+    tensor: RowTensor
+    elements: int
+    valid: float
+    often: float
+    has_layout: bool
+
+
+def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
+    """The facts of a tensor that no params change."""
+    vectors = tuple(_vector(problem, stream, places) for places in problem.places)
+    sides, nearer = problem.places, X
+    if all(sides):
+        near = [warp_bytes(stream, problem.axes, sides, side) for side in (X, R)]
+        nearer = X if near[X] < near[R] else R
+    own = 0
+    if not stream.is_store and not is_linear(problem, stream):
+        own = max(gcd(stream.total_bytes, VECTOR_BYTES) // stream.item_bytes, 1)
+    full = stream.along_x and (stream.along_r or problem.reduced <= 1)
+    return RowTensor(
+        stream, times, TensorStrides(stream), full, (vectors[X], vectors[R]), nearer, own
+    )
+
+
+def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
+    """Elements of a vectorized load along a side. 1 where neighbours are not contiguous.
+
+    Where a tile ends inside a vector, its last part is loaded without vectors.
+    """
+    run = run_along(stream, problem.axes, places)
+    if run == 1:
+        return 1
+    most = VECTOR_BYTES // stream.item_bytes
+    found = gcd(most, run)
+    length = run or prod(problem.axes[place] for place in places)
+    for term in stream.stride_terms:
+        is_inside = term.axis in places and term.div == 1 and 0 < term.step < length
+        found = found if is_inside else gcd(found, term.step)
+    return max(found, 1)
+
+
+def access(touched: TileTensor, tile: KernelTile, align: int, threads: int) -> tuple[int, int]:
+    """The side that the threads of a load are neighbours along, and the elements of each.
+
+    Tiles of rows that begin inside vectors begin at the first vector of each row (``align``); what
+    all rows share is shifted against them.
+    """
+    tensor, each = touched.tensor, max(touched.elements // threads, 1)
+    stream, along_x, along_r = tensor.stream, *tensor.vectors
+    if align > 1 and stream.along_r:
+        along_r = align if stream.along_x and stream.r_stride == 1 else 1
+    widths = [min(along_x, tile.x), min(along_r, tile.r)]
+    side = tensor.nearer if widths[X] == widths[R] else (X if widths[X] > widths[R] else R)
+    width = min(widths[side], each, VECTOR_BYTES // stream.item_bytes)
+    return side, 1 << max(width, 1).bit_length() - 1
+
+
+def layout(touched: Sequence[TileTensor], ways: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Neighbours of a thread along each side, in the layout of loads of the tile's shape.
+
+    Triton lays threads out by the widest vector among them. A tensor whose vectors are narrower is
+    loaded one vector after another, so that those of a load are apart.
+    """
+    widest = [1, 1]
+    for one, (side, width) in zip(touched, ways, strict=True):
+        if one.has_layout:
+            widest[side] = max(widest[side], width)
+    return widest[X], widest[R]
+
+
+def slice_bytes(stream: Stream, requested: float) -> float:
+    """Bytes that one slice of the L2 cache gives of those that a step requests of a tensor.
+
+    Neighbouring parts of a tensor are in other slices. A tensor of few parts is in few slices,
+    however many programs read it.
+    """
+    return requested * stream.item_bytes / max(stream.total_bytes / L2_SLICE_RUN_BYTES, 1.0)
