@@ -235,7 +235,8 @@ class FusionDefinition(DefinesTensors, Travelling):
         alias_input : TensorView, optional
             An input that the output is written into when all reads of it are done. Then it is
             returned only if ``add_output(output)`` is called too, and it is the input's buffer
-            that is returned.
+            that is returned. Inputs are written in the order of these calls, after all reads of
+            all inputs: where two of them share memory, it holds what is written last.
         """
         self._recording("add_output").add_output(output, alias_input)
 

@@ -244,6 +244,36 @@ def test_two_inputs_written_crosswise(crossed):
     compare([x, y], wanted, 1e-6)
 
 
+@pytest.mark.parametrize("way", ["run", "plan"])
+def test_inputs_that_share_memory_are_read_before_any_is_written(way):
+    """In the order of ``add_output``: what two outputs write holds the later one."""
+
+    def outcome(body, *places):
+        memory = torch.arange(12.0)
+        inputs = [memory[place] for place in places]
+        fd = record(body, inputs)
+        call = fd.run if way == "run" else fd.plan(inputs)
+        call(inputs)
+        return memory.tolist()
+
+    def shifted(fd, x, y):
+        fd.add_output(fd.ops.slice(x, [1], [5]), y)
+
+    def both(fd, x, y):
+        fd.add_output(fd.ops.neg(x), x)
+        fd.add_output(fd.ops.mul(y, 2.0), y)
+
+    def written_before_its_view_is_stored(fd, x, y, z):
+        fd.add_output(fd.ops.neg(z), y)
+        fd.add_output(fd.ops.slice(x, [1], [5]), z)
+
+    whole, rest = slice(0, 6), [6.0, 7, 8, 9, 10, 11]
+    assert outcome(shifted, whole, slice(2, 6)) == [0, 1, 1, 2, 3, 4, *rest]
+    assert outcome(both, slice(0, 4), slice(2, 6)) == [0, -1, 4, 6, 8, 10, *rest]
+    found = outcome(written_before_its_view_is_stored, whole, slice(0, 4), slice(6, 10))
+    assert found == [-6, -7, -8, -9, 4, 5, 1, 2, 3, 4, 10, 11]
+
+
 def test_an_input_is_written_by_its_own_transpose():
     """copy_() between overlapping memory would fail, or worse."""
     x = noise(5, 5)

@@ -14,10 +14,10 @@ from ...lowering.passes.concretize import shape_scalars
 from ..keys.signature import is_aligned
 from ..keys.storage_problems import storage_problem
 from ..plan.execution_plan import ExecutionPlan
+from ..plan.memory_overlap import OverlapCheck, extent_bytes, has_distinct_elements
 from ..plan.results import Layout
 from .diagnosis import InputMismatch, explain_mismatch
 from .guarded_calls import GuardedCall, GuardedCallInto
-from .memory_overlap import OverlapCheck, extent_bytes, has_distinct_elements
 
 _OTHERS = "fd.run(inputs) takes inputs of any size; fd.plan(inputs) makes a plan for these."
 _ALLOCATE = "plan.allocate() makes tensors that fit; None leaves an output to the plan."

@@ -11,8 +11,8 @@ import torch
 from ...errors import CaptureError, InputError
 from ...pickling import Unpicklable
 from ..plan.copies import copied, memory_of
+from ..plan.memory_overlap import tensors_overlap
 from .binding import Binding
-from .memory_overlap import tensors_overlap
 
 Outs = Sequence["torch.Tensor | None"]
 Check = Callable[[Sequence[Any]], Sequence[Any]]

@@ -20,8 +20,8 @@ from ..plan.copies import put
 from ..plan.execution_plan import ExecutionPlan
 from ..plan.function_text import guarded_into_text, guarded_text
 from ..plan.heat import Heat
+from ..plan.memory_overlap import OverlapCheck
 from .gradient_warning import warn_detached
-from .memory_overlap import OverlapCheck
 from .profiling import register_call
 from .tensor_guards import Guard, guard_for, guard_of_memory, plain_guard
 

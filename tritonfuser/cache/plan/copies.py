@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from .memory_overlap import tensors_overlap
+
 
 def copied(inputs: Sequence[Any]) -> list[Any]:
     """Inputs with tensors copied to new memory, with the same strides."""
@@ -32,3 +34,8 @@ def memory_of(tensor: torch.Tensor) -> torch.Tensor:
     """A view of a tensor with extent 1 in dims of stride 0, so that it can be copied into."""
     sizes = [1 if not s and n else n for n, s in zip(tensor.shape, tensor.stride(), strict=True)]
     return tensor.as_strided(sizes, tensor.stride(), tensor.storage_offset())
+
+
+def apart(view: torch.Tensor, *written: torch.Tensor) -> torch.Tensor:
+    """A view of an input; a copy where it shares memory with tensors that are written."""
+    return view.clone() if any(tensors_overlap(view, other) for other in written) else view

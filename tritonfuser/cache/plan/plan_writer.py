@@ -24,7 +24,7 @@ from ...symbolic.substitution import varies
 from ..kernels import Loaded, interpreted, loaded
 from ..keys.signature import is_aligned
 from .capture import to_cpu, to_device
-from .copies import put
+from .copies import apart, put
 from .counters import counters_on
 from .function_text import Body
 from .kernel_operands import detached, may_be_negated, resolve_neg, rounded, view_as_real
@@ -339,6 +339,7 @@ def _scope(device: torch.device) -> dict[str, Any]:
         "device": device,
         "to_cpu": to_cpu,
         "put": put,
+        "apart": apart,
         "detached": detached,
         "dispatch": _python_dispatch,
         **(gpu_functions() if device.type != "cpu" else {}),

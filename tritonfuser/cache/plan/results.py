@@ -92,6 +92,8 @@ def results_of(
     """
     segmented = lowered.segmented
     given = segmented.fusion.given
+    written = [out.alias_of for out in segmented.fusion.outputs if out.alias_of is not None]
+    targets = ", ".join(map(name, dict.fromkeys(written)))
     taken: set[Value] = set()
     results: list[Result] = []
     for output, lies in zip(segmented.fusion.outputs, segmented.results, strict=True):
@@ -103,6 +105,8 @@ def results_of(
         if target is not None:
             own = name(target)
             into = _detached(target, own)
+            if lies.root in given and lies.root != target:
+                view = f"apart({view}, {targets})"
             copies = on_gpu and target.tensor.is_cpu
             writing = f"to_cpu({into}, {{}})" if copies else f"{into}.copy_({{}})"
             results.append(Result(view, layout, output.hidden, target, writing, own))
