@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -113,13 +114,19 @@ class Shared:
         return self.places[number] if number < len(self.places) else None
 
 
-def work(jobs: Sequence[Job], shared: Shared, pipe: Connection) -> None:
-    """The loop of a worker: prepare jobs until none is left, then measure its jobs."""
+def work(jobs: Sequence[Job], shared: Shared, pipe: Connection, first: Sequence[int] = ()) -> None:
+    """The loop of a worker: prepare jobs until none is left, then measure its jobs.
+
+    Parameters
+    ----------
+    first : sequence of int
+        Indices of jobs that a worker had prepared which was ended.
+    """
     _exit_with_parent()
     gpu_lock = GpuLock(shared.lock)
     context = JobContext(gpu_lock, shared.deadline)
     prepared: list[int] = []
-    while (place := shared.take()) is not None:
+    for place in chain(first, iter(shared.take, None)):
         pipe.send(Message(place))
         outcome = _attempt(partial(jobs[place].prepare, context))
         _freeze_garbage()

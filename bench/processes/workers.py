@@ -49,10 +49,14 @@ class Limits:
         Seconds from the start after which optional preparation is skipped.
     total : float
         Seconds from the start after which workers are terminated.
+    each : float
+        Seconds that one job may take to be prepared. A compiler that is stuck would keep all jobs
+        from being measured: its worker is replaced by one that prepares the others again.
     """
 
     prepare: float = float("inf")
     total: float = float("inf")
+    each: float = 240.0
 
 
 def run_jobs(
@@ -103,11 +107,18 @@ def fresh_caches(folder: str) -> Iterator[None]:
 
 @dataclass
 class _Worker:
-    """A worker process, and the indices of the jobs that it took and has not finished."""
+    """A worker process, and the indices of the jobs that it took and has not finished.
+
+    Attributes
+    ----------
+    preparing : (int, float), optional
+        The job that it prepares, and since when.
+    """
 
     process: BaseProcess
     taken: set[int] = field(default_factory=set)
     ready: bool = False
+    preparing: tuple[int, float] | None = None
 
 
 class _WorkerPool:
@@ -120,6 +131,7 @@ class _WorkerPool:
         self._context = multiprocessing.get_context("spawn")
         begun = time.monotonic()
         self._end = begun + limits.total
+        self._each = limits.each
         self._shared = Shared(
             str(Path(folder, "gpu.lock")),
             begun + limits.prepare,
@@ -128,27 +140,32 @@ class _WorkerPool:
             self._context.Event(),
         )
         self._workers: dict[Connection, _Worker] = {}
+        self._open: set[Connection] = set()
         self._prepared: set[int] = set()
         self._found: dict[int, Outcome] = {}
         self._held = self._waited = 0.0
 
     def start(self, processes: int) -> None:
         for _ in range(processes):
-            parent_end, worker_end = self._context.Pipe(duplex=False)
-            target = partial(work, self._jobs, self._shared, worker_end)
-            process = self._context.Process(target=target, daemon=True)
-            process.start()
-            worker_end.close()  # so that the pipe reaches its end when the worker exits
-            self._workers[parent_end] = _Worker(process)
+            self._start_worker()
+
+    def _start_worker(self, first: Sequence[int] = ()) -> None:
+        parent_end, worker_end = self._context.Pipe(duplex=False)
+        target = partial(work, self._jobs, self._shared, worker_end, tuple(first))
+        process = self._context.Process(target=target, daemon=True)
+        process.start()
+        worker_end.close()  # so that the pipe reaches its end when the worker exits
+        self._workers[parent_end] = _Worker(process)
+        self._open.add(parent_end)
 
     def outcomes(self, keep: Keep) -> list[Outcome]:
-        open_pipes = dict(self._workers)
         progress, kept = Progress(2 * len(self._jobs), "step"), time.monotonic()
-        while open_pipes and (left := self._end - time.monotonic()) > 0:
-            for pipe in wait(list(open_pipes), min(left, _PROGRESS_SECONDS)):
+        while self._open and (left := self._end - time.monotonic()) > 0:
+            for pipe in wait(list(self._open), min(left, _PROGRESS_SECONDS)):
                 assert isinstance(pipe, Connection)
-                if not self._receive(pipe, open_pipes[pipe]):
-                    del open_pipes[pipe]
+                if not self._receive(pipe, self._workers[pipe]):
+                    self._open.remove(pipe)
+            self._replace_stuck()
             self._start_measuring(progress)
             done = len(self._found)
             progress.show(
@@ -160,6 +177,24 @@ class _WorkerPool:
         progress.say(f"done {len(self._found)}, {self._of}")
         unfinished = Outcome(error="not done in time")
         return [self._found.get(place, unfinished) for place in range(len(self._jobs))]
+
+    def _replace_stuck(self) -> None:
+        """End workers whose job takes too long, and have what they had prepared done by others."""
+        for pipe in list(self._open):
+            worker = self._workers[pipe]
+            # A message that waits may be that the job is prepared.
+            if worker.preparing is None or pipe.poll():
+                continue
+            place, begun = worker.preparing
+            if time.monotonic() - begun < self._each:
+                continue
+            worker.process.kill()
+            self._open.remove(pipe)
+            del self._workers[pipe]
+            self._found[place] = Outcome(error=f"did not compile in {self._each:.0f} s")
+            again = sorted(worker.taken - {place})
+            self._prepared.difference_update(again)
+            self._start_worker(again)
 
     @property
     def _of(self) -> str:
@@ -195,9 +230,11 @@ class _WorkerPool:
             self._waited += message.waited
         elif message.outcome is not None:
             worker.taken.discard(message.place)
+            worker.preparing = None
             self._found[message.place] = message.outcome
         else:
             worker.taken.add(message.place)
+            worker.preparing = None if message.prepared else (message.place, time.monotonic())
             if message.prepared:
                 self._prepared.add(message.place)
         return True

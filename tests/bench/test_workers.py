@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from bench.processes import workers
 from bench.processes.workers import Limits, run_jobs
 from tests.bench.test_child_process import gone
@@ -103,6 +105,20 @@ def test_limits_end_the_run():
     assert time.time() - begun < 20
     assert late.result is None or late.result[4]
     assert hung.error == "not done in time"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_job_that_does_not_compile_keeps_no_other_from_being_measured(processes):
+    """What its worker had prepared is prepared again."""
+    jobs = [Failing(""), Failing("hang in prepare"), Failing(""), Failing("")]
+    found = run_jobs(jobs, processes, Limits(each=2, total=40))
+    assert [o.result for o in found] == ["done", None, "done", "done"]
+    assert found[1].error == "did not compile in 2 s"
+
+
+def test_a_limit_of_one_job_is_not_one_of_all():
+    found = run_jobs([Timed(i) for i in range(8)], 1, Limits(each=1))
+    assert all(o.error is None for o in found)
 
 
 def test_no_jobs_no_outcomes():
