@@ -6,9 +6,10 @@ overwritten before each call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import median
 from typing import Any
 
 import torch
@@ -64,23 +65,14 @@ def all_kernel_times(
 def by_turns(
     names: Sequence[str], found: Iterable[Ran], clearing: Collection[str], calls: int
 ) -> dict[str, KernelTimes]:
-    """Kernels by whose turn they ran in; a kernel that overwrites the cache begins a turn.
+    """Kernels by whose turn they ran in.
 
     Raises
     ------
     RuntimeError
         There are not as many turns as calls: some of the profiler's records are lost.
     """
-    turns: list[list[Ran]] = []
-    for ran in sorted(found, key=lambda ran: ran.start):
-        if ran.name in clearing:
-            turns.append([])
-        elif turns and not ran.name.startswith(_FROM_HOST):
-            turns[-1].append(ran)
-    if len(turns) != calls * len(names):
-        raise RuntimeError(
-            f"expected {calls * len(names)} turns in the profiler's records, got {len(turns)}"
-        )
+    turns = _turns(found, clearing, calls * len(names))
     return {
         name: KernelTimes(
             sum(len(turn) for turn in turns[place :: len(names)]) / calls,
@@ -89,6 +81,67 @@ def by_turns(
         )
         for place, name in enumerate(names)
     }
+
+
+def single_kernel_times(
+    runs: Sequence[Callable[[], Any]], calls: int = 7
+) -> list[list[tuple[str, float]]]:
+    """(name, seconds) of each kernel of several functions: the median over calls, in launch order.
+
+    The calls take turns. A kernel that starts before the one before it has ended counts from that
+    end on.
+
+    Raises
+    ------
+    RuntimeError
+        Records of the profiler are lost.
+    """
+    overwritten = _cache()
+
+    def turn() -> None:
+        for run in runs:
+            overwritten.zero_()
+            run()
+
+    turns = _turns(ran_kernels(turn, calls), _clearing(), calls * len(runs))
+    return [medians(turns[place :: len(runs)]) for place in range(len(runs))]
+
+
+def medians(turns: Sequence[Sequence[Ran]]) -> list[tuple[str, float]]:
+    """Name and median seconds of each kernel of a function, by the kernels of each call.
+
+    Raises
+    ------
+    RuntimeError
+        Calls differ in their number of kernels.
+    """
+    if len({len(turn) for turn in turns}) != 1:
+        raise RuntimeError("calls of one function differ in their number of kernels")
+    times = [list(_apart(turn)) for turn in turns]
+    return [
+        (ran.name, median(found[place] for found in times)) for place, ran in enumerate(turns[0])
+    ]
+
+
+def _apart(turn: Sequence[Ran]) -> Iterator[float]:
+    """The seconds of each kernel behind the end of those before it."""
+    until = float("-inf")
+    for ran in turn:
+        yield max(0.0, ran.end - max(ran.start, until))
+        until = max(until, ran.end)
+
+
+def _turns(found: Iterable[Ran], clearing: Collection[str], count: int) -> list[list[Ran]]:
+    """The kernels of each turn, in order; a kernel that overwrites the cache begins one."""
+    turns: list[list[Ran]] = []
+    for ran in sorted(found, key=lambda ran: ran.start):
+        if ran.name in clearing:
+            turns.append([])
+        elif turns and not ran.name.startswith(_FROM_HOST):
+            turns[-1].append(ran)
+    if len(turns) != count:
+        raise RuntimeError(f"expected {count} turns in the profiler's records, got {len(turns)}")
+    return turns
 
 
 def warm_up() -> None:

@@ -1,7 +1,7 @@
 """``python -m bench.schedules --out FILE``: time random schedules of random problems on a GPU.
 
-With ``--show`` a file is summed up: the time of the heuristics' schedule over that of the fastest.
-With ``--fit`` the constants of the cost model are fitted to it; that needs no GPU.
+``--show FILE ...`` sums files up: the time of the heuristics' schedule over that of the fastest.
+``--fit FILE ...`` fits the constants of the cost model to them; that needs no GPU.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,8 @@ from ..processes.jobs import Outcome
 from ..processes.workers import PROCESSES, Limits, run_jobs
 from ..tables.provenance import described
 from .fit import fit
-from .problems import random_problems
+from .graphs import GraphProblem, graph_problems
+from .problems import Problem, random_problems
 from .summary import summary
 from .trial import Trial
 
@@ -26,25 +28,31 @@ from .trial import Trial
 def main() -> None:
     """Parse the command line, measure, store."""
     parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="JSON lines, gzipped")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=Path, help="measure, and write JSON lines, gzipped")
+    what.add_argument("--show", type=Path, nargs="+", metavar="FILE", help="sum files up")
+    what.add_argument("--fit", type=Path, nargs="+", metavar="FILE", help="fit the cost model")
     parser.add_argument("--problems", type=int, default=120)
+    parser.add_argument("--graphs", type=int, default=120, help="random definitions beside them")
     parser.add_argument("--candidates", type=int, default=48, help="schedules of a problem")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--limit", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--prepare", type=float, default=400.0, help="seconds to compile for")
-    parser.add_argument("--show", action="store_true", help="measure nothing: sum up the file")
-    parser.add_argument("--fit", action="store_true", help="measure nothing: fit the cost model")
     options = parser.parse_args()
     if options.fit:
-        print(fit(options.out))
+        print(fit(options.fit))
         return
     if options.show:
-        print(summary(options.out))
+        print(summary(options.show))
         return
     begun = time.monotonic()
     about = {**described(None), "bandwidth": copy_bandwidth(), "seed": options.seed}
-    problems = random_problems(options.problems, options.seed)
+    problems: list[Problem | GraphProblem] = [
+        *random_problems(options.problems, options.seed),
+        *graph_problems(options.graphs, options.seed),
+    ]
+    random.Random(options.seed).shuffle(problems)  # a run that ends early has some of each family
     jobs = [Trial(problem, options.candidates, options.seed) for problem in problems]
 
     def keep(known: Mapping[int, Outcome]) -> None:

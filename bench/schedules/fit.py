@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ def seconds(data: Measured, c: Constants) -> torch.Tensor:
     """The time of each schedule by the model."""
     kernels = kernel_time(data.counts, H200, c, Tensors()).seconds
     total = torch.zeros(len(data.names), dtype=torch.float64)
-    return total.index_add(0, data.schedule, kernels) + c.launch_s
+    return total.index_add(0, data.schedule, kernels) + c.launch_s * data.launched
 
 
 def _soft(error: torch.Tensor) -> torch.Tensor:
@@ -162,9 +163,9 @@ def fitted(data: Measured, used: torch.Tensor) -> Constants:
     return Constants(**{n: float(f"{getattr(constants_at(logs), n):.3g}") for n in NAMES})
 
 
-def fit(path: Path) -> str:
-    """Fit to two thirds of the problems of a file, and judge by the others; as text."""
-    data = measured(list(problems(path)))
+def fit(paths: Sequence[Path]) -> str:
+    """Fit to two thirds of the problems of files, and judge by the others; as text."""
+    data = measured([problem for path in paths for problem in problems(path)])
     held = data.held_out
     found = fitted(data, ~held)
     lines = [f"    {name}: float = {getattr(found, name)!r}" for name in NAMES]

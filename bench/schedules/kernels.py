@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
@@ -16,15 +17,18 @@ from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.params import HeuristicParams, KernelParams
+from tritonfuser.heuristics.plain_data.codec import decode
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.problem import Problem as Facts
-from tritonfuser.heuristics.streams import Stream
 from tritonfuser.lowering.cost import segment_element_work
 from tritonfuser.lowering.segments import Segment
 
 from .problems import Problem
 
 H200 = known("sm_90")
+
+FEWEST = 4
+"""Params of one kernel from which on their order says something."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class Measured:
         The schedule of each kernel.
     registers, spilled : Tensor
         Registers of a thread, and spilled bytes, of each kernel; nan where they were not recorded.
+    launched : Tensor
+        1 where the time has the launch of the plan too, 0 where it is that of kernels alone.
     """
 
     names: list[str]
@@ -57,6 +63,7 @@ class Measured:
     schedule: torch.Tensor
     registers: torch.Tensor
     spilled: torch.Tensor
+    launched: torch.Tensor
 
     @property
     def held_out(self) -> torch.Tensor:
@@ -69,34 +76,55 @@ def is_held_out(name: str) -> bool:
     return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 3 == 0
 
 
+@dataclass(frozen=True)
+class _Schedule:
+    """A measured schedule: its time, and (counts, registers, spilled bytes) of its kernels."""
+
+    seconds: float
+    kernels: list[tuple[Counts, float, float]]
+    has_launch: bool
+
+
 def measured(found: list[dict[str, Any]]) -> Measured:
-    """The kernels of the schedules of measured problems."""
+    """The kernels of the schedules of measured problems.
+
+    Where each kernel has a time, those of equal facts are a problem of their own.
+
+    Raises
+    ------
+    ValueError
+        There is no kernel with several params.
+    """
     names: list[str] = []
-    rows: list[tuple[int, float, bool]] = []
-    counts: list[Counts] = []
+    rows: list[tuple[int, float, bool, bool]] = []
     kernels: list[tuple[int, float, float]] = []
-    for number, problem in enumerate(found):
-        works = _works(problem)
-        for place, candidate in enumerate(problem["candidates"]):
-            if candidate["seconds"] is None:
-                continue
-            for made, registers, spilled in _kernels(candidate, works):
-                counts.append(made)
-                kernels.append((len(rows), registers, spilled))
-            rows.append((number, candidate["seconds"], place == 0))
-            names.append(problem["name"])
+    counts: list[Counts] = []
+    number = 0
+    for problem in found:
+        by_kernel = "kernels" in problem["candidates"][0]
+        for schedules in single_kernels(problem) if by_kernel else [_whole(problem)]:
+            for place, schedule in enumerate(schedules):
+                for made, registers, spilled in schedule.kernels:
+                    counts.append(made)
+                    kernels.append((len(rows), registers, spilled))
+                rows.append((number, schedule.seconds, place == 0, schedule.has_launch))
+                names.append(problem["name"])
+            number += 1
+    if not kernels:
+        raise ValueError("no kernel was measured with several params")
     columns = {n: _tensor([getattr(c, n) for c in counts]) for n in Counts._fields}
-    schedule, registers_of, spills = zip(*kernels, strict=True)
-    numbers, seconds, first = zip(*rows, strict=True)
+    schedule_of, registers_of, spills = zip(*kernels, strict=True)
+    numbers, seconds, first, launched = zip(*rows, strict=True)
     return Measured(
         names=names,
         problem=torch.tensor(numbers),
         seconds=_tensor(seconds),
         heuristic=torch.tensor(first),
         counts=Counts(**columns),
-        schedule=torch.tensor(schedule),
+        schedule=torch.tensor(schedule_of),
         registers=_tensor(registers_of),
         spilled=_tensor(spills),
+        launched=_tensor(launched),
     )
 
 
@@ -104,29 +132,71 @@ def _tensor(values: Any) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
+def _whole(problem: dict[str, Any]) -> Iterator[_Schedule]:
+    """The schedules of a problem, whose time is that of a call."""
+    works = _works(problem)
+    for candidate in problem["candidates"]:
+        if candidate["seconds"] is not None:
+            yield _Schedule(candidate["seconds"], list(_kernels(candidate, works)), True)
+
+
 def _kernels(
     candidate: dict[str, Any], works: list[ElementWork]
 ) -> Iterator[tuple[Counts, float, float]]:
     """(counts, registers, spilled bytes) of each kernel of a schedule."""
-    segments = candidate["schedule"]["segments"]
-    nothing = [None] * len(segments)
-    recorded = candidate.get("registers") or nothing
-    for place, (facts, segment) in enumerate(zip(candidate["facts"], segments, strict=True)):
-        if facts is None:
-            continue
-        given = {"scheduler": segment["scheduler"], **segment["params"]}
-        params = HeuristicParams.from_dict(given)
-        if isinstance(params, KernelParams):
+    recorded = candidate.get("registers") or [None] * len(candidate["facts"])
+    for place, facts in enumerate(candidate["facts"]):
+        params = _params(candidate, place)
+        if params is not None:
             work = works[place] if place < len(works) else ElementWork()
             registers, spilled = recorded[place] or (float("nan"), float("nan"))
             yield Counting(facts_of(facts), work).counts(params), registers, spilled
 
 
+def single_kernels(problem: dict[str, Any]) -> Iterator[list[_Schedule]]:
+    """The kernels of each segment, by what they compute: one schedule for each of their params.
+
+    The first is that of the heuristics, and only segments that it has count.
+    """
+    candidates = problem["candidates"]
+    chosen = candidates[0]
+    for place, facts in enumerate(chosen["facts"]):
+        if chosen["kernels"][place] is None:
+            continue
+        times: dict[KernelParams, list[float]] = {}
+        registers: dict[KernelParams, tuple[float, float]] = {}
+        for candidate in candidates:
+            is_timed = candidate["kernels"] and place < len(candidate["facts"])
+            if not is_timed or candidate["kernels"][place] is None:
+                continue
+            params = _params(candidate, place) if candidate["facts"][place] == facts else None
+            if params is not None:
+                times.setdefault(params, []).append(candidate["kernels"][place])
+                registers[params] = candidate["registers"][place]
+        if len(times) < FEWEST:
+            continue
+        work = decode(ElementWork, chosen["works"][place], "works")
+        counting = Counting(facts_of(facts), work)
+        yield [
+            _Schedule(median(seconds), [(counting.counts(params), *registers[params])], False)
+            for params, seconds in times.items()
+        ]
+
+
+def _params(candidate: dict[str, Any], place: int) -> KernelParams | None:
+    """The params of a kernel; None where torch or a matrix product computes the segment."""
+    if candidate["facts"][place] is None:
+        return None
+    segment = candidate["schedule"]["segments"][place]
+    params = HeuristicParams.from_dict({"scheduler": segment["scheduler"], **segment["params"]})
+    return params if isinstance(params, KernelParams) else None
+
+
 def facts_of(data: dict[str, Any]) -> Facts:
     """The facts that a line of the file has, on an H200."""
-    streams = tuple(Stream(**stream) for stream in data["streams"])
-    rest = {k: v for k, v in data.items() if k not in ("streams", "device", "product")}
-    return Facts(**rest, streams=streams, device=H200)
+    given = {name: value for name, value in data.items() if name != "product"}
+    found: Facts = decode(Facts, {**given, "device": H200}, "facts")
+    return found
 
 
 def _works(problem: dict[str, Any]) -> list[ElementWork]:

@@ -58,6 +58,15 @@ class Problem:
             FAMILIES[self.family](body)
         return fd, body.inputs
 
+    def recorded(self) -> FusionDefinition:
+        """The definition."""
+        return self.definition()[0]
+
+    @property
+    def is_random(self) -> bool:
+        """Whether results differ from call to call."""
+        return self.family == "dropout"
+
     def tensors(self, device: str) -> list[torch.Tensor]:
         """Random inputs."""
         torch.manual_seed(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ def regret(problem: Problem) -> float:
     return float(times[0] / min(times))
 
 
-def summary(path: Path) -> str:
+def summary(paths: Sequence[Path]) -> str:
     """A row for each family, and one for all: the median, the 90th percentile, the worst."""
     found: dict[str, list[float]] = {}
-    for problem in problems(path):
+    for problem in (problem for path in paths for problem in problems(path)):
         family = problem["name"].split("/")[0]
         found.setdefault(family, []).append(regret(problem))
     found["all"] = [value for values in found.values() for value in values]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.measure.kernel_times import KernelTimes, Ran, busy, by_turns, kernel_times
+from bench.measure.kernel_times import (
+    KernelTimes,
+    Ran,
+    busy,
+    by_turns,
+    kernel_times,
+    medians,
+    single_kernel_times,
+)
 
 
 def test_several_calls():
@@ -26,6 +34,25 @@ def test_kernels_belong_to_the_turn_they_ran_in():
     assert times == {"one": KernelTimes(1, 0.5), "other": KernelTimes(1.5, 0.75)}
     with pytest.raises(RuntimeError, match="expected 4 turns in the profiler's records, got 3"):
         by_turns(["one", "other"], found[:-2], {fill}, 2)
+
+
+def test_each_kernel_has_its_median_and_counts_from_the_end_of_the_one_before():
+    turns = [
+        [Ran("a", 0, 2), Ran("b", 1, 5)],
+        [Ran("a", 10, 14), Ran("b", 13, 15)],
+        [Ran("a", 20, 23), Ran("b", 23, 24)],
+    ]
+    assert medians(turns) == [("a", 3), ("b", 1)]
+    with pytest.raises(RuntimeError, match="differ in their number of kernels"):
+        medians([turns[0], turns[1][:1]])
+
+
+@pytest.mark.gpu
+def test_times_of_single_kernels_on_the_gpu():
+    x = torch.randn(1 << 22, device="cuda")
+    small, large = single_kernel_times([lambda: x[: 1 << 12] + 1, lambda: (x + x, x.exp())])
+    assert [len(small), len(large)] == [1, 2]
+    assert small[0][1] < large[0][1]
 
 
 @pytest.mark.gpu
