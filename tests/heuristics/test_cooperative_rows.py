@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from bench.cases import BY_NAME
 from tests.lowering.harness import lowered
+from tritonfuser.cache import dry_run
 from tritonfuser.device import known
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.cooperative_rows import (
@@ -19,6 +21,7 @@ from tritonfuser.heuristics.cooperative_rows import (
 from tritonfuser.heuristics.params import InnerOuterPersistentParams
 from tritonfuser.heuristics.problem import Problem
 from tritonfuser.heuristics.streams import Stream
+from tritonfuser.lowering.run_options import RunOptions
 
 H200 = known("sm_90")
 ROW = Stream(item_bytes=2, x_stride=None, r_stride=1)
@@ -138,3 +141,14 @@ def outer_product(fd, u, v):
 def test_long_rows_that_are_computed_of_columns_alone(rows, columns):
     inputs = [torch.empty(rows, device="meta"), torch.empty(columns, device="meta")]
     assert lowered(outer_product, inputs).sources
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(700, 10240), (700, 14336), (130, 32768)])
+def test_rows_that_are_shared_out_would_be_read_a_third_time(rows, columns):
+    """One kernel keeps them, beside the one that joins the partial results."""
+    case, size = BY_NAME["layernorm_bwd"], (rows, columns)
+    fusion = case.record(size, torch.bfloat16).fusion.ir
+    found = dry_run.lower_for(
+        fusion, case.inputs(size, torch.bfloat16, "meta"), RunOptions(arch="sm_90")
+    )
+    assert len(found[0].segmented.segments) == 2

@@ -64,9 +64,6 @@ READ_SHARE = 0.75
 """Share of the device's bandwidth that kernels reach which read long rows twice. H200, in float32
 and bfloat16, 55 to 972 rows of 16176 to 256600: 0.64 to 0.97, with a median of 0.74."""
 
-KEEP_SPLIT = 1.25
-"""Rows that are split already stay cooperative up to this factor over the time of two reads."""
-
 EDGE_ELEMENTS = 16
 """Elements of the tile of what lies beside whole vectors, at least."""
 
@@ -103,7 +100,7 @@ class CooperativeSplit:
 
 def cooperative_split(problem: Problem) -> CooperativeSplit | None:
     """The split that takes the least time. None where none is possible, or none takes less time
-    than to read the rows twice."""
+    than kernels that read the rows again."""
     if problem.row_varies or problem.rows_vary:
         return None
     if not problem.published_sums or not problem.device.arch.startswith("sm_"):
@@ -122,8 +119,7 @@ def _chosen(problem: Problem) -> CooperativeSplit | None:
     # were shared out for a kernel which is then refused would be read a third time.
     loads = tuple(s for s in problem.streams if not s.is_store)
     first = replace(problem, streams=loads, outer_members=1)
-    limit = _seconds_of_two_reads(first) * (KEEP_SPLIT if problem.rows_split else 1)
-    return found if _seconds(first, found) < limit else None
+    return found if _seconds(first, found) < _seconds_of_rereading(first) else None
 
 
 # --- what is possible ----------------------------------------------------------------------------
@@ -221,11 +217,11 @@ def _seconds(problem: Problem, split: CooperativeSplit) -> float:
     return steps * step + partial / device.bandwidth_bytes_per_s + 2 * device.launch_s
 
 
-def _seconds_of_two_reads(problem: Problem) -> float:
+def _seconds_of_rereading(problem: Problem) -> float:
     """Seconds of a kernel along the rows, and of those over them, which read all of it again.
 
-    The first one reads a row twice that it does not keep in registers. What the L2 cache still has
-    is read at its speed.
+    The first one reads a row twice that it does not keep in registers. Rows that are split already
+    would be read a third time. What the L2 cache still has is read at its speed.
     """
     device = problem.device
     loaded, stored = _element_bytes(problem)
@@ -233,6 +229,8 @@ def _seconds_of_two_reads(problem: Problem) -> float:
     moved = (loaded + stored) * elements + _read_again(problem, problem.parallel)
     if not fits_registers(problem.reduced * _words(problem)):
         moved += _read_again(problem, PROGRAMS_PER_SM * device.sm_count)
+    if problem.rows_split:
+        moved += _read_again(problem, problem.parallel)
     return moved / (READ_SHARE * device.bandwidth_bytes_per_s) + 3 * device.launch_s
 
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 from .cooperative_rows import cooperative_params, cooperative_split, vector_period
 from .integers import next_power_of_2
 from .interpreter_tiles import INTERPRETER_ELEMENTS
-from .looped_rows.steps import programs_for, step_of
+from .looped_rows.steps import fits_row, programs_for, step_of
 from .params import HeuristicParams, InnerOuterPersistentParams
 from .params.fields import Power
 from .problem import Problem
 from .programs import idle_reason, leaves_idle
 from .requirements import NO_SCAN, ROWS_ALONG_MEMORY, ROWS_APART, first_reason
 from .row_tiling import row_alignment, tile_row
-
-REGISTER_ELEMENTS = 36 * 1024
-"""Elements of a program's row and of its partial results together that stay in registers."""
 
 MIN_ROWS_PER_PROGRAM = 2
 """Rows that a program should have at least. With fewer, partial results cost more than they
@@ -117,5 +114,4 @@ def propose(problem: Problem) -> HeuristicParams:
 
 def _fits(problem: Problem) -> bool:
     """Whether one program's registers hold a row and the partial results of all columns."""
-    block, tails = tile_row(problem, row_alignment(problem))
-    return (block + sum(tails)) * (problem.outer_members + 2) <= REGISTER_ELEMENTS
+    return fits_row(problem, *tile_row(problem, row_alignment(problem)))

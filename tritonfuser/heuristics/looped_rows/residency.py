@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import VECTOR_BYTES
+from ..cost.registers import registers_left
 from ..integers import TUNED_WARP_SIZE, ceil_div
 from ..problem import Problem
 
@@ -54,6 +55,12 @@ def resident(problem: Problem, step: Step, width: int) -> int:
     registers = ceil_div(int(_registers(problem, step, width)), 8) * 8
     by_registers = device.registers_per_sm // (registers * threads)
     return max(1, min(by_registers, device.max_threads_per_sm // threads))
+
+
+def fits(problem: Problem, step: Step, width: int) -> bool:
+    """Whether the registers of a multiprocessor hold one program, within the limit of a thread."""
+    threads = step.warps * problem.device.warp_size
+    return _registers(problem, step, width) <= registers_left(problem.device, threads)
 
 
 def bytes_in_flight(problem: Problem, step: Step, width: int, here: int) -> int:

@@ -18,6 +18,7 @@ from .residency import (
     Step,
     bytes_in_flight,
     elements_of,
+    fits,
     has_room,
     resident,
     vector_elements,
@@ -25,9 +26,6 @@ from .residency import (
 
 THREAD_ELEMENTS = 16
 """Elements of a step that a thread has where there are rows enough."""
-
-MOST_THREAD_ELEMENTS = 32
-"""Elements of a step of a thread, at most, where programs are few."""
 
 LANE_ELEMENTS = 8
 """Elements of a row that a lane has at least. With fewer, more warps wait for one another in each
@@ -70,7 +68,8 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
         elements = elements_of(larger, width)
         flying = bytes_in_flight(problem, found, width, here)
         enough = elements > THREAD_ELEMENTS and flying >= problem.device.flight_bytes_per_sm
-        if enough or elements > MOST_THREAD_ELEMENTS or resident(problem, larger, width) < here:
+        room = fits(problem, larger, width) and resident(problem, larger, width) >= here
+        if enough or not room:
             break
         found = larger
     few = bytes_in_flight(problem, found, width, here) < problem.device.flight_bytes_per_sm
@@ -78,6 +77,12 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
     while stages > 1 and not has_room(problem, found, width, here, stages):
         stages -= 1
     return Step(found.rows, warps, stages)
+
+
+def fits_row(problem: Problem, block: int, tails: tuple[int, ...]) -> bool:
+    """Whether registers hold a step of one row beside the partial results of all its columns."""
+    step = Step(1, _warps(problem, block, tails))
+    return fits(problem, step, block + sum(tails))
 
 
 def programs_for(problem: Problem, block: int, tails: tuple[int, ...]) -> int:
