@@ -89,6 +89,10 @@ def test_few_steps_leave_as_many_programs():
 
 def test_alike_numbers_of_programs_have_one_limit():
     assert len({limit(columns(count)) for count in range(270, 528, 10)}) == 1
+    narrow = replace(LOOP, block_r=16, num_warps=4)
+    counts = range(1060, 2100, 50)
+    assert limit(columns(1060), narrow) > 0
+    assert len({limit(columns(count), narrow) for count in counts}) == 1
 
 
 @pytest.mark.parametrize(

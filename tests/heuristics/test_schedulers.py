@@ -12,6 +12,7 @@ from tritonfuser.device import ARCHITECTURES, MAX_BLOCK_ELEMENTS, known
 from tritonfuser.errors import SchedulingError
 from tritonfuser.heuristics import inner_outer_persistent, schedulers
 from tritonfuser.heuristics.integers import ceil_div, next_power_of_2
+from tritonfuser.heuristics.one_wave import wave_efficiency
 from tritonfuser.heuristics.params import MAX_TAILS, PARAMS
 from tritonfuser.heuristics.problem import Problem
 from tritonfuser.heuristics.row_tiling import block_and_tails, max_tails
@@ -392,6 +393,14 @@ def test_parts_of_few_rows_give_each_sm_one_program_or_two(rows):
         problem = replace(KINDS["reduction"], parallel=rows, reduced=length)
         programs = schedulers.split(problem) * rows
         assert programs <= H200.sm_count or programs >= 2 * H200.sm_count
+
+
+@pytest.mark.parametrize("rows", [18, 24, 30, 35])
+def test_parts_of_more_rows_fill_the_last_wave(rows):
+    """18 parts of each of 30 rows are 540 programs: 528 begin together, and 12 behind them."""
+    problem = replace(KINDS["reduction"], parallel=rows, reduced=1 << 20)
+    programs = schedulers.split(problem) * rows
+    assert wave_efficiency(H200, programs) > 0.9
 
 
 def test_rows_of_elements_in_sectors_of_their_own_are_split():

@@ -30,8 +30,7 @@ ENOUGH = 1.25
 """A limit is set where it leaves at least this many times the predicted registers."""
 
 LEAST_OFF = 1.1
-"""``ENOUGH`` where one tensor is read and the resident programs leave no more registers: with fewer
-than that the compiler may spill."""
+"""``ENOUGH`` where one tensor is read: with fewer registers than that the compiler may spill."""
 
 BUSY = ("instructions", "special functions")
 """Resources that need warps more than loads on their way: with more registers there are fewer."""
@@ -79,12 +78,10 @@ def limit_for_loads(problem: Problem, work: ElementWork, params: HeuristicParams
         together = max(problem.device.registers_per_sm // (threads * taken), 1)
         left = registers_left(problem.device, together * threads)
         return left if waits or left >= most_registers(problem, params, wanted) else 0
-    # Powers of two, so that sizes which are alike have kernels that are.
+    # Powers of two first, so that sizes which are alike have kernels that are.
     fewer = registers_left(problem.device, next_power_of_2(share) * threads)
-    if fewer >= ENOUGH * wanted:
-        return fewer
-    known = len(problem.full_loads) == 1
-    return left if left >= (LEAST_OFF if known else ENOUGH) * wanted else 0
+    least = (LEAST_OFF if len(problem.full_loads) == 1 else ENOUGH) * wanted
+    return next((limit for limit in (fewer, left) if limit >= least), 0)
 
 
 def _carried_by_moments(
