@@ -75,6 +75,12 @@ def test_one_wave_has_lines_of_rows_or_two_where_rows_begin_inside_lines(
     assert cut.parallel // params["block_x"] <= wave < 2 * cut.parallel // params["block_x"]
 
 
+def test_one_wave_is_for_what_the_cache_does_not_hold():
+    problem = summed(8192, 8192)
+    larger = replace(H200, l2_bytes=2 * problem.streams[0].total_bytes)
+    assert schedulers.split(replace(problem, device=larger)) > schedulers.split(problem)
+
+
 def test_few_columns_of_a_large_tensor_fill_a_program_by_their_rows():
     _, params = proposed(summed(1 << 24, 4))
     assert params["block_x"] == 4 and params["block_r"] >= 256

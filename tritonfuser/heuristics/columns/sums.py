@@ -32,8 +32,9 @@ LONG_RUN_BYTES = 4096
 """Contiguous bytes of each row in a tile of long runs. H200, sums of the columns of 128 x 262144,
 three pipeline stages: 19 us by long runs, 26 by cache lines."""
 
-ONE_WAVE_BYTES = (64 << 20, 272 << 20)
-"""Bytes of tensors, least and most, that one wave of programs reads best.
+MAX_ONE_WAVE_BYTES = 272 << 20
+"""Bytes of tensors, at most, that one wave of programs reads best, where the L2 cache does not hold
+them.
 
 H200, sums of the columns of 8192 x 8192: 37 us by one wave of programs of 4 warps with a line each,
 42 by four waves. Where rows begin inside lines, tiles have two lines, and steps twice as long: the
@@ -199,12 +200,13 @@ def _step(problem: Problem, facts: ColumnFacts) -> int:
 
 def _is_one_wave(problem: Problem, facts: ColumnFacts) -> bool:
     """Whether columns, or parts of them, are read by as many programs as run at once."""
-    low, high = ONE_WAVE_BYTES
     interleaved = gcd(problem.reduced, VECTOR_BYTES)  # parts with interleaved rows
     few = are_few(problem, ceil_div(problem.parallel, 2 * facts.line))
     if problem.full_outputs and rows_cross_lines(problem):
         return False
-    return few and rows_start_at_vectors(problem, interleaved) and low <= facts.total_bytes <= high
+    if not few or not rows_start_at_vectors(problem, interleaved):
+        return False
+    return problem.device.l2_bytes < facts.total_bytes <= MAX_ONE_WAVE_BYTES
 
 
 # --- parts ---------------------------------------------------------------------------------------
