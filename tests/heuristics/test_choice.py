@@ -147,6 +147,24 @@ def test_near_the_bound_the_rules_choose(name):
     assert kept(KINDS[name])
 
 
+@pytest.mark.parametrize("ops", [1, 100])
+@pytest.mark.parametrize("name", ["pointwise", "reduction", "inner_persistent", "columns"])
+def test_no_params_take_less_than_the_bound_by_which_a_search_is_skipped(name, ops):
+    """And the bound is near the fastest: else nothing would be skipped."""
+    problem = COLUMNS if name == "columns" else KINDS[name]
+    streams = tuple(
+        replace(s, total_bytes=problem.parallel * problem.reduced * s.item_bytes)
+        for s in problem.streams
+    )
+    problem = replace(problem, streams=streams)
+    work = replace(WORK, before=ops, special_before=ops / 8)
+    rules = schedulers.propose(problem)
+    kernels = Kernels(problem, work)
+    times = (kernels.time(p) for p in SPACES[rules.scheduler](problem))
+    fastest = min(t.seconds for t in times if t is not None) + kernels.launch_s
+    assert choice._least(problem, work) <= fastest < 1.5 * choice._least(problem, work)
+
+
 @pytest.mark.parametrize("columns", [4096, 8192, 8200, 20480, 73728])
 def test_sums_that_were_measured_near_the_bound_are_the_rules(columns):
     work = ElementWork(before=1, reducing=1, reductions=1, carried=1)

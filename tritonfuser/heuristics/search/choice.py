@@ -13,8 +13,9 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from math import inf, log2
 
+from ...device import NVIDIA_WARP_SIZE
 from ..cost.constants import constants_of
-from ..cost.model import KernelTime
+from ..cost.model import KernelTime, busy_seconds, memory_rate
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -130,16 +131,24 @@ def _can_vary(problem: Problem, params: KernelParams) -> bool:
 
 
 def _least(problem: Problem, work: ElementWork) -> float:
-    """Seconds below which no params are predicted: bytes and instructions once, start and end."""
+    """Seconds below which no params are predicted: start and end, and between them all resources
+    busy at the same time, with each byte and each instruction once and warps enough."""
     c, device = constants_of(problem.device), problem.device
-    memory = problem.moved_bytes / (device.bandwidth_bytes_per_s * c.bandwidth)
+    clocks = device.sm_count * device.clock_hz
     elements = problem.parallel * max(problem.reduced, 1)
     instructions = (work.before + work.after + work.reducing) * c.element_instructions
-    issued = elements * instructions / (device.instructions_per_s * c.issue)
+    instructions += len(problem.full_loads) * c.load_instructions
+    issue = device.rates.issue / NVIDIA_WARP_SIZE
+    waits = 1 + c.latent_warps * device.warp_size / device.max_threads_per_sm
+    warps = elements / device.warp_size * waits
     special = elements * (work.special_before + work.special_after) * c.sfu_clocks
-    pipe = special / (device.rates.sfu * device.sm_count * device.clock_hz)
-    busy = max(memory, issued, pipe)
-    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + busy
+    resources = {
+        "memory": problem.moved_bytes / memory_rate(device, c),
+        "L2 cache": problem.moved_bytes / (clocks * c.sm_bytes),
+        "instructions": warps * instructions / (clocks * c.issue * issue),
+        "special functions": special / (clocks * device.rates.sfu),
+    }
+    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + float(busy_seconds(resources))
 
 
 def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, KernelTime] | None:
