@@ -156,3 +156,25 @@ def half_of_the_picked(fd, first, second, index):
 def test_digits_of_such_an_index_are_known_in_the_loop(index):
     given = noise(3, 2, 300), noise(3, 4, 300, seed=1), index
     check(half_of_the_picked, *given, **{**WALKED, "block_r": 16})
+
+
+@pytest.mark.parametrize("kind", ["counted", "drawn"])
+def test_a_value_that_runs_along_a_loop_over_single_rows_alone(kind):
+    """Its position is the variable of the loop, as it is."""
+
+    def body(fd, x, seed, offset):
+        if kind == "counted":
+            scale = fd.ops.iota(4)
+        else:
+            scale = fd.ops.uniform(0.0, 1.0, shape=[4], rng_seed=seed, rng_offset=offset)
+        scaled = fd.ops.mul(x, fd.ops.broadcast(scale, [True, False, True]))
+        rest = fd.ops.sub(scaled, fd.ops.sum(scaled, [2], keepdim=True))
+        return fd.ops.sum(rest, [0, 1]), scale
+
+    x, facts = noise(16, 4, 80), small(1)
+    found = lowered(body, [x, 7, 12], facts, block_m=1)
+    assert any("for m in" in text and "m * 80" in text for text in texts(found))
+    sums, scale = planned(found, [x, 7, 12], facts).run([x, 7, 12])
+    scaled = x * scale[:, None]
+    rest = scaled - scaled.sum(2, keepdim=True)
+    torch.testing.assert_close(sums, rest.sum((0, 1)), rtol=1e-4, atol=1e-3)

@@ -246,10 +246,12 @@ class ValueWriter:
         dims = self.index.dims(position)
         if isinstance(form, Factory):
             where = self.repeats.position(position)
-            where = where if where.isidentifier() else f"({where})"
             varies = "{i0}" in form.triton and bool(dims or position.loaded())
             if varies:
-                where = f"{where}.to({triton_name(work)})"
+                # In a loop over single rows it is a number where Triton alone interprets.
+                where = f"tl.cast({where}, {triton_name(work)})"
+            elif not where.isidentifier():
+                where = f"({where})"
             text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
             if work.info.category is Category.INT:  # 0.0 + -0.0 is another number
                 text = text.removeprefix("0 + ").removeprefix("1 * ")

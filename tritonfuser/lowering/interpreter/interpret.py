@@ -63,7 +63,9 @@ class StandIn(interpreter.InterpretedFunction):  # type: ignore[misc]
     """Triton's, whatever ``interpret_exported`` puts in its place."""
 
     def __init__(self, kernel: Callable[..., None]) -> None:
-        super().__init__(_overlaid(kernel))
+        function = _overlaid(kernel)
+        function.__globals__["range"] = language.positions
+        super().__init__(function)
         # An attribute of its own hides the class's, which keeps every kernel for ever.
         self.rewritten_fn: dict[Any, Any] = {}
 

@@ -8,6 +8,7 @@ for the time a kernel runs.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -80,6 +81,18 @@ def to_tensor(data: Array, dtype: tl.dtype, scalar: bool) -> tl.tensor:
     data = np.atleast_1d(np.asarray(data))
     type_ = dtype if scalar else tl.block_type(dtype, list(data.shape))
     return tl.tensor(TensorHandle(data, dtype), type_)
+
+
+def positions(*bounds: Any, **_: Any) -> Iterator[tl.tensor]:
+    """The positions of a loop as the compiler has them: scalars of 32 bits where these hold all.
+
+    The interpreter's own are numbers, which have no ``dtype`` and no ``to``.
+    """
+    found = range(*map(operator.index, bounds))
+    wide = any(isinstance(x, tl.tensor) and x.dtype is tl.int64 for x in bounds)
+    wide = wide or any(not -(2**31) <= x < 2**31 for x in (found.start, found.stop))
+    held, dtype = (np.int64, tl.int64) if wide else (np.int32, tl.int32)
+    return (to_tensor(held(position), dtype, True) for position in found)
 
 
 def elementwise(function: Callable[..., Array]) -> Callable[..., Any]:

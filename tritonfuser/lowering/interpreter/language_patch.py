@@ -13,6 +13,8 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
+from .language import positions
+
 _MISSING = object()
 _Change = tuple[Any, str, Any]
 
@@ -58,6 +60,7 @@ class Patch:
             changes = [(owner, name, vars(owner)[name]) for owner, name in places]
             # A program's number is an array of one, which int() takes no more.
             changes.append((tl.tensor, "__index__", lambda self: int(self.handle.data.item())))
+            changes.append((tl, "range", positions))
             self._language = Changes(changes)
         finally:
             scope.restore()
