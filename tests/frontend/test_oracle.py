@@ -248,3 +248,16 @@ def test_copies_have_the_layout_of_the_original():
         assert torch.equal(copy, tensor)
         assert copy.stride() == tensor.stride()
         assert not tensor.numel() or copy.data_ptr() != tensor.data_ptr()
+
+
+@pytest.mark.parametrize("widths", [[2, -1], [-1, 2], [3, -3], [-3, 4]])
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_dim_that_padding_alone_makes_long_enough_for_a_cut(size, widths):
+    """``torch.nn.functional.pad`` refuses it: it cuts before it pads."""
+    given = torch.arange(1.0, size + 1)
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.pad(fd.from_pytorch(given), widths))
+    whole = [0.0] * max(widths[0], 0) + given.tolist() + [0.0] * max(widths[1], 0)
+    kept = whole[max(-widths[0], 0) : len(whole) + min(widths[1], 0)]
+    assert fd.run([given])[0].tolist() == kept
+    fd.validate([given])

@@ -90,7 +90,9 @@ def _pad(arg: torch.Tensor, pad_widths: Sequence[int], value: float | None = Non
     if isinstance(fill, complex):  # which torch's pad does not take
         parts = zip((arg.real, arg.imag), (fill.real, fill.imag), strict=True)
         return torch.complex(*(_pad(part, pad_widths, number) for part, number in parts))
-    return torch.nn.functional.pad(arg, list(pad_widths), value=fill)
+    # torch cuts first, which it refuses where only the padding is long enough for it.
+    padded = torch.nn.functional.pad(arg, [max(width, 0) for width in pad_widths], value=fill)
+    return torch.nn.functional.pad(padded, [min(width, 0) for width in pad_widths])
 
 
 # --- cat ---------------------------------------------------------------------------------------
