@@ -126,6 +126,19 @@ def test_sizes_that_vary(tmp_path: Path) -> None:
     exports.launch()
 
 
+def test_functions_that_only_the_segments_of_a_shared_launch_call(tmp_path: Path) -> None:
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.max(fd.ops.tanh(x), [1]), fd.ops.sum(fd.ops.erf(y), [1])
+
+    exports = Exports(tmp_path)
+    inputs = [noise(3, 65), noise(5, 31)]
+    found = lowered(record(body, inputs), inputs, small(4))
+    (text,) = (source.text for source in found.sources if source is not None)
+    assert "_and_s1(" in text
+    exports.run(found, inputs, small(4))
+    exports.launch()
+
+
 def test_a_text_is_the_same_under_the_interpreter(tmp_path: Path) -> None:
     """What is exported where Triton interprets everything has the same imports."""
     program = (

@@ -41,13 +41,24 @@ def _run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
 
 
 def _imports_package(function: Any) -> bool:
-    """Whether a kernel's module imports this package, or what it uses from the library."""
+    """Whether a kernel's module imports this package, or what it uses from the library.
+
+    Also what the functions use that it calls, as a kernel does whose programs are divided among
+    several segments.
+    """
     library, names = vars(functions), function.__globals__
     package = sys.modules[__name__.partition(".")[0]]
-    return names.get(package.__name__) is package or any(
-        name in library and names.get(name) is library[name] and name not in ("tl", "triton")
-        for name in function.__code__.co_names
-    )
+    if names.get(package.__name__) is package:
+        return True
+    for name in function.__code__.co_names:
+        found = names.get(name)
+        if name in ("tl", "triton"):
+            continue
+        if name in library and found is library[name]:
+            return True
+        if isinstance(found, InterpretedFunction) and _imports_package(found.fn):
+            return True
+    return False
 
 
 def _typed(arg: Any, type_: Any) -> Any:

@@ -77,6 +77,8 @@ class Patch:
                 (interpreter, "interpreter_semantic", self.semantic),
                 (interpreter, "_patch_lang", lambda function: self._language.apply()),
                 (JITFunction, "__call__", call),
+                # With TRITON_INTERPRET set, what a kernel's text calls is of this class.
+                (interpreter.InterpretedFunction, "__call__", call),
             ]
         )
         hooks.apply()
