@@ -120,8 +120,8 @@ def _rows_of_program(problem: Problem, row: int) -> int:
 
 
 def _rows_across(problem: Problem) -> int:
-    """Rows that fill sectors of tensors that lie across them. 1 where there are none of these, or
-    where so many rows do not fit in registers.
+    """Rows that fill sectors of tensors that lie across them, or what of a sector lies together. 1
+    where there are none of these, or where so many rows do not fit in registers.
 
     Two sectors next to one another, which are fetched together, take no less time, since fewer
     programs have room: H200, 44 us by one and 50 by two, 104 and 115.
@@ -131,10 +131,9 @@ def _rows_across(problem: Problem) -> int:
     narrowest = min(s.item_bytes for s in problem.crossing_streams)
     run = next_power_of_2(column_facts(problem).run)
     row = next_power_of_2(problem.reduced)
-    rows = SECTOR_BYTES // narrowest
+    rows = min(SECTOR_BYTES // narrowest, run)
     warps = warps_for(rows * row, CROSSING_ELEMENTS_PER_THREAD, most=16)
-    fits = rows <= run and fits_two_programs_per_sm(problem, rows * row, warps)
-    return rows if fits else 1
+    return rows if fits_two_programs_per_sm(problem, rows * row, warps) else 1
 
 
 def _looped(problem: Problem) -> HeuristicParams:
