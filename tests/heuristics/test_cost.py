@@ -17,6 +17,7 @@ from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.model import resident_programs, wanted_registers
 from tritonfuser.heuristics.cost.numbers import PLAIN
 from tritonfuser.heuristics.cost.product_time import product_time
+from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
     InnerPersistentParams,
@@ -203,6 +204,15 @@ def test_narrow_loads_are_as_far_apart_as_the_widest_of_their_tile():
         for streams in ((wide,), (narrow,), (wide, narrow))
     ]
     assert lines[2] > 2 * (lines[0] + lines[1])
+
+
+def test_flat_kernels_compute_what_is_broadcast_at_each_position():
+    problem = replace(copied(1 << 20), axes=(1 << 20,))
+    few = KernelWork(nodes=(NodeWork(elements=1 << 10, before=3.0),))
+    assert element_work(few, problem).before == 3.0
+    assert element_work(few, rows(1 << 10, 1 << 10)).before == 3.0 / (1 << 10)
+    once = KernelWork(nodes=(NodeWork(elements=1, before=3.0),))
+    assert element_work(once, problem).before == 3.0 / (1 << 20)
 
 
 def test_idle_multiprocessors_cost():

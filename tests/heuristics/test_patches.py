@@ -97,6 +97,22 @@ def test_tensors_that_lie_across_give_a_second_side() -> None:
         assert [piece.scheduler for piece in cut.segments] == ["transpose"], body
 
 
+@pytest.mark.parametrize(("batch", "rows", "sides"), [(16, 1 << 13, 2), (16, 64, 1), (2, 64, 1)])
+def test_what_is_read_again_after_the_l2_cache_has_lost_it_gives_one_too(
+    batch: int, rows: int, sides: int
+) -> None:
+    """A mask for all of a batch: 64 MiB of it between each use, or less than 1 MiB."""
+
+    def masked(fd: Any, x: Any, mask: Any) -> Any:
+        return fd.ops.mul(x, fd.ops.broadcast(mask, [True, False, False]))
+
+    given = [torch.empty(batch, rows, 1024, device="meta"), torch.empty(rows, 1024, device="meta")]
+    (piece,) = record(masked, given).segments(given, arch="sm_90").segments
+    assert piece.scheduler == {1: "pointwise", 2: "transpose"}[sides]
+    if sides == 2:
+        assert piece.params.across == (0,)
+
+
 def test_tensors_along_one_axis_have_one_side() -> None:
     given = [torch.empty(16, 512, 300, device="meta") for _ in range(2)]
     cut = record(lambda fd, x, y: fd.ops.add(x, y), given).segments(given, arch="sm_90")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tritonfuser import FusionDefinition
+from tritonfuser.device import known
 from tritonfuser.heuristics import transpose
 from tritonfuser.heuristics.cost import kernels
 from tritonfuser.heuristics.cost.flat_traffic import flat_streams
@@ -15,6 +16,7 @@ from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.params import TransposeParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 TILES = [
     TransposeParams(block_x=x, block_y=y, num_warps=4)
@@ -52,6 +54,33 @@ def test_the_order_of_programs_changes_nothing_but_bytes_in_vain(rows: int, colu
         assert found.resources == pytest.approx(along_y.resources, rel=1e-9)
         differ += more != 0
     assert differ
+
+
+def test_rereads_are_those_that_the_l2_cache_has_lost() -> None:
+    """A tensor of 64 MiB for each of a batch of 8, of which one with all else is 192 MiB."""
+    elements = 1 << 24
+    batch, shared = StrideTerm(0, 1, 8, elements), StrideTerm(1, 1, elements, 1)
+    mask = Stream(item_bytes=4, total_bytes=4 * elements, stride_terms=(shared,))
+    whole = Stream(item_bytes=4, total_bytes=32 * elements, stride_terms=(batch, shared))
+    problem = Problem(
+        parallel=8 * elements,
+        axes=(8, elements),
+        streams=(mask, whole, replace(whole, is_store=True)),
+        across=(0,),
+        crossing=8,
+        device=known("sm_90"),
+    )
+    streams, one = flat_streams(problem), TransposeParams(block_x=512, block_y=1, num_warps=4)
+    found = {
+        (first, block_y): streams.refetched_bytes(params, tile_of(problem, params).programs)
+        for first in ("x", "y")
+        for block_y in (1, 8)
+        for params in [replace(one, first=first, block_y=block_y)]
+    }
+    # All but the first of the batch, and nearly all is lost: 140 MB between.
+    assert 0.85 * 7 * mask.total_bytes < found["x", 1] < 7 * mask.total_bytes
+    assert found["y", 1] < 0.01 * mask.total_bytes
+    assert found["x", 8] == found["y", 8] == 0
 
 
 def test_a_tile_is_costed_once_for_both_orders(monkeypatch: pytest.MonkeyPatch) -> None:

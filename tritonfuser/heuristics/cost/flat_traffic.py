@@ -1,4 +1,4 @@
-"""Memory traffic of a flat kernel's tile: sectors, cache lines, sectors fetched more than once.
+"""Memory traffic of a flat kernel's tile: sectors, cache lines, bytes fetched more than once.
 
 The tile has one side, or two. The threads of each load are neighbours along the side that the
 tensor is contiguous along, or nearest, with as many neighbours to a thread as the widest such load
@@ -27,7 +27,7 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .refetched import LostSectors, SectorRest
+from .refetched import LostBytes, Reread, SectorRest
 from .traffic import FETCHED_BYTES, Traffic
 
 
@@ -52,6 +52,7 @@ class _TileTraffic(NamedTuple):
     sectors: float
     elements: float
     rests: list[SectorRest]
+    rereads: list[Reread]
 
 
 class _Access(NamedTuple):
@@ -92,7 +93,7 @@ class FlatStreams:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._axes = problem, Axes(problem)
-        self._lost = LostSectors(problem)
+        self._lost = LostBytes(problem)
         self._tensors = [
             _tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
@@ -117,6 +118,19 @@ class FlatStreams:
         elements = tile.elements
         return Traffic(*at_once, lines, accesses, addresses=addresses, loaded_elements=elements)
 
+    def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
+        """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
+        sides = self._axes.sides(params)
+        tile = tile_over(self._problem.axes, sides)
+        found = {}
+        for tensor in self._tensors:
+            along = () if tensor.stream.is_store else self._tiles_beside(tensor, tile)
+            if along:
+                each = tensor.stride_terms.footprint(tile).elements * tensor.stream.item_bytes
+                reread = Reread(each * tensor.times * tensor.fresh, along)
+                found[tensor.stream] = self._lost.rereads([reread], sides) * programs
+        return found
+
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
 
@@ -124,7 +138,9 @@ class FlatStreams:
         """
         sides = self._axes.sides(params)
         order = sides[::-1] if getattr(params, "first", "") == "y" else sides
-        return self._lost.bytes_of(self._of_tile(sides).rests, order) * programs
+        tile = self._of_tile(sides)
+        lost = self._lost.rests(tile.rests, order) + self._lost.rereads(tile.rereads, order)
+        return lost * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
         if sides not in self._tiles:
@@ -135,7 +151,7 @@ class FlatStreams:
         tile = tile_over(self._problem.axes, sides)
         loaded = new = stored = sectors = elements = 0.0
         positions = prod(side.block for side in sides)
-        rests = []
+        rests, rereads = [], []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
             found = terms.footprint(tile)
@@ -146,6 +162,9 @@ class FlatStreams:
                 loaded += moved
                 elements += times * positions
                 new += moved * tensor.fresh
+                along = self._tiles_beside(tensor, tile)
+                if along:
+                    rereads.append(Reread(moved * tensor.fresh, along))
             sectors += touched_bytes(stream, found) * times * tensor.fresh
             pairs = terms.footprint(tile, FETCHED_BYTES)
             fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
@@ -154,7 +173,15 @@ class FlatStreams:
                 fetched *= 2 if stream.is_store else 1
                 axis, div = terms.end_of(tile) or (-1, 1)
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
-        return _TileTraffic(loaded, new, stored, sectors, elements, rests)
+        return _TileTraffic(loaded, new, stored, sectors, elements, rests, rereads)
+
+    def _tiles_beside(self, tensor: _Tensor, tile: Tile) -> tuple[tuple[int, float], ...]:
+        """The axes that a tensor does not run along, with the tiles along each of several."""
+        return tuple(
+            (axis, size / tile[axis])
+            for axis, size in enumerate(self._problem.axes)
+            if axis not in tensor.axes and size > tile[axis]
+        )
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""

@@ -1,7 +1,8 @@
-"""Sectors of a flat kernel that are fetched once more, since the L2 cache lost their rest.
+"""Bytes of a flat kernel that are fetched once more, since the L2 cache lost them before their use.
 
 Memory is read in pairs of sectors. The rest of a pair, beside a program's tile, is used by another
-program. Whether it is still in the L2 cache then depends on the order of programs.
+program. A tensor that does not run along an axis is loaded again by the programs along it. Whether
+these find it in the L2 cache depends on the order of programs.
 """
 
 from __future__ import annotations
@@ -33,16 +34,31 @@ class SectorRest(NamedTuple):
     most_between: float
 
 
-class LostSectors:
-    """How much of the rests the L2 cache loses before their use, by the order of programs."""
+class Reread(NamedTuple):
+    """A tensor that several programs load.
+
+    Attributes
+    ----------
+    fetched : float
+        Bytes that each of them loads.
+    along : tuple of (int, float)
+        The axes that the tensor does not run along, and the tiles along each of them.
+    """
+
+    fetched: float
+    along: tuple[tuple[int, float], ...]
+
+
+class LostBytes:
+    """How much the L2 cache loses before its next use, by the order of programs."""
 
     def __init__(self, problem: Problem) -> None:
         self._axes, self._positions = problem.axes, max(problem.parallel, 1)
         self._total = problem.moved_bytes
         self._room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
 
-    def bytes_of(self, rests: Iterable[SectorRest], order: tuple[Side, ...]) -> float:
-        """The bytes that are lost for each program.
+    def rests(self, rests: Iterable[SectorRest], order: tuple[Side, ...]) -> float:
+        """The bytes of rests of sectors that are lost for each program.
 
         Parameters
         ----------
@@ -51,11 +67,34 @@ class LostSectors:
         """
         lost = 0.0
         for rest in rests:
-            apart = _between(self._axes, order, rest.axis, rest.div)
-            between = min(apart / self._positions, 1.0) * self._total
-            full = (min(between, rest.most_between) / self._room) ** 2
-            lost += rest.fetched * full / (1 + full)
+            between = min(self._bytes_between(order, rest.axis, rest.div), rest.most_between)
+            lost += rest.fetched * self._share_lost(between)
         return lost
+
+    def rereads(self, rereads: Iterable[Reread], order: tuple[Side, ...]) -> float:
+        """The bytes that are lost for each program of tensors that others have loaded.
+
+        Programs along the axis whose neighbours run soonest find most, those along the others find
+        what was loaded by all of them.
+        """
+        lost = 0.0
+        for reread in rereads:
+            programs = 1.0
+            for between, count in sorted(
+                (self._bytes_between(order, axis, 1), count) for axis, count in reread.along
+            ):
+                programs *= count
+                lost += reread.fetched * (count - 1) / programs * self._share_lost(between)
+        return lost
+
+    def _bytes_between(self, order: tuple[Side, ...], axis: int, div: int) -> float:
+        """Bytes that all programs fetch from one to its neighbour along an axis."""
+        apart = _between(self._axes, order, axis, div)
+        return min(apart / self._positions, 1.0) * self._total
+
+    def _share_lost(self, between: float) -> float:
+        full = (between / self._room) ** 2
+        return full / (1 + full)
 
 
 def _between(axes: tuple[int, ...], order: tuple[Side, ...], axis: int, div: int) -> float:

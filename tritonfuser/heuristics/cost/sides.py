@@ -29,3 +29,14 @@ def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
             if prod(problem.axes[p] for p in side) * stream.item_bytes >= SIDE_BYTES:
                 break
     return list(dict.fromkeys(found))
+
+
+def sides_beside(problem: Problem, stream: Stream) -> tuple[int, ...]:
+    """The side along the axes that a tensor is broadcast along, outside of those that it has."""
+    has = {term.axis for term in stream.stride_terms}
+    innermost = max(has, default=0)
+    return tuple(
+        place
+        for place, size in enumerate(problem.axes)
+        if size > 1 and place < innermost and place not in has
+    )

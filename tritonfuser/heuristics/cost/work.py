@@ -58,7 +58,7 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
     positions = max(problem.parallel * max(problem.reduced, 1), 1)
     before = after = special_before = special_after = 0.0
     for node in work.nodes:
-        share = min(node.elements / positions, 1.0)
+        share = _share(problem, node.elements, positions)
         before += node.before * share
         after += node.after * share
         special_before += node.special_before * share
@@ -73,3 +73,16 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
         carried=work.carried,
         draws=work.draws,
     )
+
+
+def _share(problem: Problem, elements: int, positions: int) -> float:
+    """Elements that are computed of a node for each position of a kernel.
+
+    A flat kernel computes what is broadcast at each position of its tile. In a tile of two sides
+    all threads along a column compute what lies along its rows; only what lies along the second
+    side alone counts once.
+    """
+    share = min(elements / positions, 1.0)
+    if problem.is_flat and elements > 1 and elements != problem.crossing:
+        return 1.0
+    return share

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ...device import VECTOR_BYTES
-from ..cost.sides import sides_along
+from ..cost.sides import sides_along, sides_beside
 from ..integers import next_power_of_2
 from ..problem import Problem
 from .common import LOADS_FIRST, fits_threads, powers, warps
@@ -61,8 +61,11 @@ def _sides_of(problem: Problem, crossing: int, fixed: dict[str, Any]) -> Alterna
 
 
 def _other_sides(problem: Problem) -> list[tuple[int, ...]]:
-    """Places of the axes of other second sides: those along the memory of a tensor."""
+    """Places of the axes of other second sides: those along the memory of a tensor, and those that
+    one is broadcast along."""
     if not problem.order:
         return []
-    found = (side for stream in problem.streams for side in sides_along(problem, stream))
-    return [side for side in dict.fromkeys(found) if side != problem.across]
+    along = (side for stream in problem.streams for side in sides_along(problem, stream))
+    beside = (sides_beside(problem, stream) for stream in problem.streams)
+    found = dict.fromkeys((*along, *beside))
+    return [side for side in found if side and side != problem.across]

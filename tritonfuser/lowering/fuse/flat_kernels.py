@@ -2,8 +2,10 @@
 
 A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
 contiguous along others it touches a sector for each element. A second side runs along those: as
-many neighbours in memory as fill sectors. What is faster is the cost model's to say, which counts
-the sectors of each tensor in each tile, those of small tensors that are read again and again too.
+many neighbours in memory as fill sectors. A tensor that is broadcast along outer axes is read again
+long after, when the L2 cache has lost it: a second side runs along these axes. What is faster is
+the cost model's to say, which counts the sectors of each tensor in each tile, those of small
+tensors that are read again and again too.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ from math import prod
 
 from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
-from ...heuristics.cost.flat_traffic import flat_tile
+from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
 from ...heuristics.cost.footprint import footprint, run_along, touched_bytes
 from ...heuristics.cost.kernels import predicted
 from ...heuristics.cost.model import KernelTime
-from ...heuristics.cost.sides import sides_along
+from ...heuristics.cost.sides import sides_along, sides_beside
+from ...heuristics.cost.tiles import tile_of
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import ElementWork, Problem
 from ...symbolic.choices import choose
@@ -120,9 +123,11 @@ def _time(problem: Problem, params: HeuristicParams) -> KernelTime:
 
 
 def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...]]:
-    """The sides to compare, for each tensor that lies across tiles of one side."""
+    """The sides to compare: along each tensor that lies across tiles of one side, and along the
+    axes whose programs load a tensor again."""
     tile = flat_tile(problem, params)
     every = range(len(problem.axes))
+    programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
     for stream, times in Counter(problem.streams).items():
         if run_along(stream, problem.axes, every) != 1:
@@ -131,4 +136,8 @@ def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...
         touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
             wasted[side] = wasted.get(side, 0.0) + touched * times
+    for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
+        side = sides_beside(problem, stream)
+        if side and lost > (1 - GAIN) * problem.moved_bytes:
+            wasted[side] = wasted.get(side, 0.0) + lost / programs
     return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
