@@ -7,12 +7,14 @@ from math import prod
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.lowering.harness import H200, check, lowered, record, small
 from tritonfuser import DataType
 from tritonfuser.errors import ParamsError
+from tritonfuser.heuristics import schedulers
+from tritonfuser.lowering.cost import segment_time
 from tritonfuser.lowering.pipeline import tile
 
 SUBSTANCE = 1 << 20
@@ -125,6 +127,7 @@ SHAPES = st.tuples(st.integers(1, 64), st.integers(77, 4096), st.integers(384, 4
 
 
 @settings(max_examples=60, deadline=None)
+@example("gate_backward", (8, 263, 552), torch.float32)
 @given(
     st.sampled_from(sorted(BODIES)),
     SHAPES.filter(lambda s: prod(s) < 1 << 28),
@@ -136,7 +139,13 @@ def test_kernels_of_substance_fill_the_device(name, shape, dtype):
     for piece, count in programs(found):
         if piece.bytes_read + piece.bytes_written >= SUBSTANCE:
             wanted = min(H200.sm_count, piece.bytes_read // PROGRAM_BYTES)
-            assert 4 * count >= 3 * wanted, (piece, count)
+            assert 4 * count >= 3 * wanted or is_searched(piece), (piece, count)
+
+
+def is_searched(piece):
+    """Whether its params take less time by the model, which counts idle SMs, than the rules' do."""
+    by_rules = schedulers.propose(piece.problem)
+    return segment_time(piece).seconds < segment_time(piece, by_rules).seconds
 
 
 @pytest.mark.parametrize(("batch", "parts"), [(1, 256), (4, 128), (16, 32), (64, 8)])
