@@ -17,6 +17,7 @@ from ..params import (
     TransposeParams,
 )
 from ..problem import ElementWork, Problem
+from ..streams import Stream
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
 from .registers import LoadedAtOnce, registers_left
@@ -80,6 +81,10 @@ class Counting:
         """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``."""
         threads = params.num_warps * self._problem.device.warp_size
         return self._loaded.most(self._tile(params), threads, wanted)
+
+    def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
+        """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
+        return {} if self._is_flat_tile(params) else self._streams.reread_bytes(self._tile(params))
 
     def counts(self, params: KernelParams) -> Counts:
         """What the kernel of these params counts."""
@@ -153,7 +158,8 @@ class Counting:
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
-            return self._streams.traffic(params, tile, threads), 0.0
+            rereads = self.reread_bytes(params)
+            return self._streams.traffic(params, tile, threads), sum(rereads.values())
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
 

@@ -27,7 +27,7 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .refetched import LostBytes, Reread, SectorRest
+from .refetched import LostBytes, Reread, SectorRest, tiles_beside
 from .traffic import FETCHED_BYTES, Traffic
 
 
@@ -124,8 +124,8 @@ class FlatStreams:
         tile = tile_over(self._problem.axes, sides)
         found = {}
         for tensor in self._tensors:
-            along = () if tensor.stream.is_store else self._tiles_beside(tensor, tile)
-            if along:
+            along = tiles_beside(self._problem.axes, tensor.axes, tile)
+            if along and not tensor.stream.is_store:
                 each = tensor.stride_terms.footprint(tile).elements * tensor.stream.item_bytes
                 reread = Reread(each * tensor.times * tensor.fresh, along)
                 found[tensor.stream] = self._lost.rereads([reread], sides) * programs
@@ -162,7 +162,7 @@ class FlatStreams:
                 loaded += moved
                 elements += times * positions
                 new += moved * tensor.fresh
-                along = self._tiles_beside(tensor, tile)
+                along = tiles_beside(self._problem.axes, tensor.axes, tile)
                 if along:
                     rereads.append(Reread(moved * tensor.fresh, along))
             sectors += touched_bytes(stream, found) * times * tensor.fresh
@@ -174,14 +174,6 @@ class FlatStreams:
                 axis, div = terms.end_of(tile) or (-1, 1)
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
         return _TileTraffic(loaded, new, stored, sectors, elements, rests, rereads)
-
-    def _tiles_beside(self, tensor: _Tensor, tile: Tile) -> tuple[tuple[int, float], ...]:
-        """The axes that a tensor does not run along, with the tiles along each of several."""
-        return tuple(
-            (axis, size / tile[axis])
-            for axis, size in enumerate(self._problem.axes)
-            if axis not in tensor.axes and size > tile[axis]
-        )
 
     def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
         """How threads load each tensor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
+from ..streams import Stream
 from .axis_order import in_order
 from .constants import constants_of
 from .counting import Counting
@@ -31,6 +32,10 @@ class Times:
     def least_registers(self, params: KernelParams) -> float:
         """Registers that a thread wants at least, however threads lie along memory."""
         return float(wanted_registers(self._counting(params).held(params), self._constants))
+
+    def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
+        """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
+        return self._counting(params).reread_bytes(params)
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
         """Registers of a thread if all loads of a step are issued first: see ``LoadedAtOnce``."""

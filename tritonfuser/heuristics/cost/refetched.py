@@ -1,4 +1,4 @@
-"""Bytes of a flat kernel that are fetched once more, since the L2 cache lost them before their use.
+"""Bytes of a kernel that are fetched once more, since the L2 cache lost them before their use.
 
 Memory is read in pairs of sectors. The rest of a pair, beside a program's tile, is used by another
 program. A tensor that does not run along an axis is loaded again by the programs along it. Whether
@@ -7,12 +7,12 @@ these find it in the L2 cache depends on the order of programs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ..problem import Problem
 from .constants import FITTED_L2_BYTES, H200_CONSTANTS
-from .footprint import Side
+from .footprint import Side, Tile
 
 
 class SectorRest(NamedTuple):
@@ -53,7 +53,8 @@ class LostBytes:
     """How much the L2 cache loses before its next use, by the order of programs."""
 
     def __init__(self, problem: Problem) -> None:
-        self._axes, self._positions = problem.axes, max(problem.parallel, 1)
+        self._axes = problem.axes
+        self._positions = max(problem.parallel, 1) * max(problem.reduced, 1)
         self._total = problem.moved_bytes
         self._room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
 
@@ -95,6 +96,27 @@ class LostBytes:
     def _share_lost(self, between: float) -> float:
         full = (between / self._room) ** 2
         return full / (1 + full)
+
+
+def tiles_beside(
+    extents: Sequence[int], has: Container[int], tile: Tile
+) -> tuple[tuple[int, float], ...]:
+    """The axes that a tensor does not run along, with the tiles along each where there are several.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of the axes along which programs are spread, the first of all axes.
+    has : container of int
+        The axes that the tensor runs along.
+    tile : tuple of float
+        Positions along each axis that a program has.
+    """
+    return tuple(
+        (axis, size / tile[axis])
+        for axis, size in enumerate(extents)
+        if axis not in has and size > tile[axis]
+    )
 
 
 def _between(axes: tuple[int, ...], order: tuple[Side, ...], axis: int, div: int) -> float:

@@ -9,12 +9,15 @@ params of one problem often have the same tile, and other warps.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams
 from ..problem import Problem
+from ..streams import Stream
 from .footprint import Side, Tile, tile_over, touched_bytes
+from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import R, RowTensor, TileTensor, X, access, layout, row_tensor, slice_bytes
 from .tiles import KernelTile
 from .traffic import FETCHED_BYTES, Traffic
@@ -43,6 +46,8 @@ class RowStreams:
         ]
         self._tiles: dict[KernelTile, _TileTraffic] = {}
         self._lines: dict[tuple[object, ...], float] = {}
+        self._lost = LostBytes(problem)
+        self._rereads: dict[KernelTile, dict[Stream, float]] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
         """Loads and stores of a step under params."""
@@ -76,6 +81,28 @@ class RowStreams:
         made = Traffic(*found, float(neighbours), only_loads, elements)
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
+
+    def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
+        """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
+        if tile not in self._rereads:
+            self._rereads[tile] = dict(self._reread(tile))
+        return self._rereads[tile]
+
+    def _reread(self, tile: KernelTile) -> Iterator[tuple[Stream, float]]:
+        axes, places = self._problem.axes, self._problem.places
+        sides = Side(places[X], tile.x), Side(places[R], tile.r)
+        positions = tile_over(axes, sides)
+        for tensor in self._tensors:
+            stream = tensor.stream
+            has = {term.axis for term in stream.stride_terms}
+            # What all rows have alike is read by all programs at the same time.
+            if stream.is_store or has.isdisjoint(places[X]):
+                continue
+            along = tiles_beside(axes[: len(places[X])], has, positions)
+            if along:
+                new = tensor.strides.footprint(positions).elements * stream.item_bytes
+                each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
+                yield stream, self._lost.rereads([Reread(each, along)], sides[::-1]) * tile.programs
 
     def _touched(self, tile: KernelTile) -> _TileTraffic:
         problem = self._problem

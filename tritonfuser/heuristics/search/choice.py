@@ -22,6 +22,7 @@ from ..problem import ElementWork, Problem
 from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
+from .reread_order import with_rereads_near
 from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
 from .warps import Kernels, are_many_warps, spread_over_warps
@@ -75,7 +76,8 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
     kernels = Kernels(problem, work)
-    return spread_over_warps(kernels, _by_rules_or_model(kernels, rules, work))
+    found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules, work))
+    return with_rereads_near(kernels, found)
 
 
 def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork) -> HeuristicParams:

@@ -11,6 +11,7 @@ from ..cost.tiles import tile_of
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
+from ..streams import Stream
 from .near import params_near
 from .spaces import SPACES
 
@@ -47,6 +48,10 @@ class Kernels:
         first."""
         most = self._times.most_registers(params, time.registers)
         return time.may_spill or may_exceed(most, time.register_limit)
+
+    def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
+        """Bytes of tensors that programs load again, and that the L2 cache has lost."""
+        return self._times.reread_bytes(params)
 
     def must_spill_registers(self, params: KernelParams) -> bool:
         """Whether ``may_spill_registers`` holds already by the least registers of a thread."""

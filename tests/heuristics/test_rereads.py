@@ -1,0 +1,54 @@
+"""Tensors that later programs load again: what the L2 cache loses, and rows in another order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.lowering.harness import record
+from tritonfuser.heuristics.cost.counting import Counting
+from tritonfuser.heuristics.params import InnerPersistentParams
+from tritonfuser.heuristics.problem import ElementWork
+from tritonfuser.lowering.cost import segment_time
+
+
+def biased(fd: Any, x: Any, bias: Any) -> Any:
+    """A softmax of scores with a bias that is the same for all of a batch."""
+    x = fd.ops.add(x, fd.ops.broadcast(bias, [True, False, False]))
+    along = [False, False, True]
+    powers = fd.ops.exp(fd.ops.sub(x, fd.ops.broadcast(fd.ops.max(x, [2]), along)))
+    return fd.ops.div(powers, fd.ops.broadcast(fd.ops.sum(powers, [2]), along))
+
+
+def one_segment(batch: int, rows: int) -> Any:
+    shapes = (batch, rows, 1024), (rows, 1024)
+    given = [torch.empty(shape, device="meta") for shape in shapes]
+    (piece,) = record(biased, given).segments(given, arch="sm_90").segments
+    return piece
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows", "axes"), [(16, 1 << 14, (1, 0)), (16, 256, (0, 1)), (2, 256, (0, 1))]
+)
+def test_rows_that_share_a_bias_follow_one_another(
+    batch: int, rows: int, axes: tuple[int, ...]
+) -> None:
+    """192 MiB lie between its uses, or 3 MiB."""
+    piece = one_segment(batch, rows)
+    assert isinstance(piece.params, InnerPersistentParams)
+    assert piece.params.axes == axes
+
+
+def test_lost_rereads_are_bytes_that_the_kernel_moves() -> None:
+    piece = one_segment(16, 1 << 14)
+    slower = InnerPersistentParams(
+        block_x=1, block_r=1024, persistent=True, num_warps=4, axes=(0, 1)
+    )
+    times = [segment_time(piece, params) for params in (piece.params, slower)]
+    assert times[0] is not None and times[1] is not None
+    assert times[1].resources["memory"] > 1.3 * times[0].resources["memory"]
+    (lost,) = Counting(piece.problem, ElementWork()).reread_bytes(slower).values()
+    bias = 4 * 1024 * (1 << 14)
+    assert 0.9 * 15 * bias < lost < 15 * bias
