@@ -77,6 +77,17 @@ def test_loads_that_would_fill_the_registers_wait(count, first):
     assert (not others) == first
 
 
+def test_each_load_of_a_tensor_counts():
+    """Sixty parts of one tensor."""
+
+    def parts(fd, x):
+        return summed(fd, *(fd.ops.slice(x, [n, 0], [n + 4096, 4096]) for n in range(60)))
+
+    (text,) = texts(lowered(parts, [torch.empty(5000, 4096, device="meta")], H200))
+    loads, others = loads_and_others(text)
+    assert len(loads) == 60 and others
+
+
 def test_what_is_behind_a_loop_is_not_held_through_it():
     """32 elements a thread spilled 296 bytes."""
     rows = [torch.empty(n, dtype=torch.bfloat16, device="meta") for n in [(128, 262144), 262144]]

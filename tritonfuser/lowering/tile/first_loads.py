@@ -44,6 +44,6 @@ def with_loads_first(nest: Nest, segment: Segment) -> Nest:
     threads = segment.kernel_params.num_warps * TUNED_WARP_SIZE
     blocks = (tile for tile in nest.tiles if tile.block is not None and tile != nest.rest)
     elements = prod(tile.width for tile in blocks if not tile.is_behind)
-    each = sum(value.tensor.dtype.info.bytes for value in segment.inputs if value.is_tensor)
+    each = sum(stream.item_bytes for stream in problem.streams if not stream.is_store)
     few = elements <= MAX_ELEMENTS * threads and elements * each <= MAX_LOADED_BYTES * threads
     return replace(nest, loads_first=few)
