@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from tritonfuser.cache.calls import tensor_guards
-from tritonfuser.cache.calls.memory_overlap import (
+from tritonfuser.cache.calls.tensor_guards import guard_for, plain_guard
+from tritonfuser.cache.plan.memory_overlap import (
     OverlapCheck,
     extent_bytes,
     has_distinct_elements,
     tensors_overlap,
 )
-from tritonfuser.cache.calls.tensor_guards import guard_for, plain_guard
 
 X = torch.zeros(3, 4)
 Z = torch.view_as_complex(torch.zeros(3, 4, 2))
