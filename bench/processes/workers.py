@@ -50,8 +50,9 @@ class Limits:
     total : float
         Seconds from the start after which workers are terminated.
     each : float
-        Seconds that one job may take to be prepared. A compiler that is stuck would keep all jobs
-        from being measured: its worker is replaced by one that prepares the others again.
+        Seconds that one job may take to be prepared, and never more than a third of ``total``. A
+        compiler that is stuck would keep all jobs from being measured: its worker is replaced by
+        one that prepares the others again.
     """
 
     prepare: float = float("inf")
@@ -131,7 +132,7 @@ class _WorkerPool:
         self._context = multiprocessing.get_context("spawn")
         begun = time.monotonic()
         self._end = begun + limits.total
-        self._each = limits.each
+        self._each = min(limits.each, limits.total / 3)
         self._shared = Shared(
             str(Path(folder, "gpu.lock")),
             begun + limits.prepare,
