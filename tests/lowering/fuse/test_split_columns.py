@@ -6,8 +6,12 @@ import pytest
 import torch
 
 from bench.cases import BY_NAME
+from bench.random_graphs.growing import entry
+from bench.recorded.definitions import make_inputs, record
+from tests.lowering.harness import compare, lowered, planned, poisoned, small
 from tritonfuser import FusionDefinition
 from tritonfuser.device import known
+from tritonfuser.frontend.inspect.oracle import reference
 
 ARCH = "sm_90"
 
@@ -56,3 +60,14 @@ def test_loads_ahead_of_several_tensors_fit_in_shared_memory(count):
     (report,) = fd.compile_for("sm_90", images)
     assert report.shared_bytes <= known("sm_90").shared_bytes_per_block
     assert report.max_load_bytes == 16
+
+
+def test_reductions_over_other_dims_share_rows_out_alike():
+    """A sum over the rows of 64 x 64, and moments over both dims of 1 x 64 x 64 before the last."""
+    grown = entry(52014, 22, bytes=1 << 15)
+    fd = record(grown)
+    inputs = make_inputs(grown, fd.fusion.ir, torch.device("cpu"))
+    wanted = reference(fd.fusion.ir, inputs)
+    found = lowered(fd, inputs, small(1))
+    with poisoned():
+        compare(planned(found, inputs, small(1)).run(inputs), wanted)

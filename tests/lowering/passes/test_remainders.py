@@ -14,6 +14,8 @@ from tests.lowering.harness import check, lowered, small
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import known
 from tritonfuser.lowering.fuse.scheduler_queries.parts_with_remainder import rounded
+from tritonfuser.lowering.passes.splits.remainders import padded_if_short
+from tritonfuser.lowering.passes.splits.split_factors import Padded, Remainder
 
 FEW = small(4)
 
@@ -261,3 +263,12 @@ def test_parts_of_one_row_begin_at_vectors(extent):
 )
 def test_parts_are_the_multiple_next_to_those_wanted(count, multiple, parts):
     assert rounded(count, multiple) == parts
+
+
+@pytest.mark.parametrize(("shape", "place"), [((1, 9), 1), ((9, 1), 0), ((3, 3), 0)])
+def test_too_few_elements_are_padded_along_a_dim_that_has_several(shape, place):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.var(fd.define_tensor(shape), [0, 1]))
+    (node,) = (node for node in fd.fusion.ir.nodes if node.op == "var")
+    assert padded_if_short(node, Remainder(2, 0)) == Remainder(2, 0)
+    assert padded_if_short(node, Remainder(5, 0)) == Padded(place, 5)

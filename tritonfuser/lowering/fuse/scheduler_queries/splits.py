@@ -120,9 +120,11 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
 
 def _of_all(members: Sequence[Member], found: Parts) -> Parts:
     """The parts of one reduction for several: so many where their dims are not the same."""
-    if isinstance(found, tuple) and len({repr(reduced_extents(m.node)) for m in members}) > 1:
-        return prod(found)
-    return found
+    if len({repr(reduced_extents(member.node)) for member in members}) == 1:
+        return found
+    if isinstance(found, Padded):
+        return found.count
+    return prod(found) if isinstance(found, tuple) else found
 
 
 def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:

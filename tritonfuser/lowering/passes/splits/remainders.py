@@ -15,7 +15,7 @@ from ....ops import registry
 from ....ops.arguments import bind
 from ....ops.builder import GraphBuilder, as_call
 from ....ops.table import Moments, Reduction
-from ....symbolic.queries import assume_at_most
+from ....symbolic.queries import assume_at_most, is_known_equal
 from ..constant_folding import neutral
 from .combine_partials import FirstStep, combine_moments_and_rest, define_result
 from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_extents
@@ -33,9 +33,11 @@ def may_leave_remainder(node: Node) -> bool:
 
 def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
     """With padding instead, where there are no two elements for each part."""
-    if assume_at_most(2, prod(reduced_extents(node)) // wanted.count):
+    extents = reduced_extents(node)
+    if assume_at_most(2, prod(extents) // wanted.count):
         return wanted
-    return Padded(0, wanted.count, wanted.multiple_of > 0)
+    longer = (place for place, extent in enumerate(extents) if not is_known_equal(extent, 1))
+    return Padded(next(longer, 0), wanted.count, wanted.multiple_of > 0)
 
 
 def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -> FirstStep:
