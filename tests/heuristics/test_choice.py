@@ -194,6 +194,22 @@ def test_rows_of_several_passes_stay_where_the_rules_have_them():
         assert chosen(problem, heavy).persistent == schedulers.propose(problem).persistent
 
 
+@pytest.mark.parametrize("row", [4, 12, 100])
+def test_tiles_begin_at_vectors_only_where_those_of_the_rules_do(row):
+    """A step of the search took them, for rows of 4 too: the kernel did not compile."""
+    problem = copies(4096, row, vector_elements=8)
+    rules = InnerPersistentParams(block_x=64, block_r=128, persistent=True, num_warps=2)
+    every = SPACES["inner_persistent"](problem)
+    assert 8 not in alignments(choice._alternatives(every, rules))
+    assert (8 in alignments(every)) == (row >= 8)
+
+
+def alignments(space):
+    """Of tiles of whole rows."""
+    tiles = [c for a in space.alternatives for c in a.choices if "align" in c.fields]
+    return {value[c.fields.index("align")] for c in tiles for value in c.values}
+
+
 def test_what_hangs_together_is_left_as_it_is():
     together = copies(1 << 14, 3249, co_reduced=4)
     slow = ElementWork(before=200, after=200, reducing=2, reductions=4, carried=4)

@@ -227,7 +227,8 @@ def _coarse(space: SearchSpace, rules: KernelParams) -> SearchSpace:
 
 def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     """Rows that are gone through several times stay in registers, or in loops, as the rules say.
-    The order of axes is theirs to say too, which is that of memory.
+    The order of axes is theirs to say too, which is that of memory, and whether tiles begin at
+    vectors: not all rows have whole ones.
 
     What a later pass finds in caches is what the model knows least: it takes rows of layer norms
     that are read twice for twice as slow as they are.
@@ -235,7 +236,22 @@ def _alternatives(space: SearchSpace, rules: KernelParams) -> SearchSpace:
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
         kept = [a for a in kept if _agrees(a, rules)]
-    return replace(space, alternatives=tuple(_of_few_warps(a) for a in kept))
+    aligned = (_aligned_alike(_of_few_warps(a), rules) for a in kept)
+    return replace(space, alternatives=tuple(aligned))
+
+
+def _aligned_alike(alternative: Alternative, rules: KernelParams) -> Alternative:
+    """The alternative without tiles that begin at vectors where those of the rules do not."""
+    align = rules.row_tiling.align if rules.row_tiling else 1
+    choices = []
+    for choice in alternative.choices:
+        if "align" in choice.fields:
+            place = choice.fields.index("align")
+            choice = replace(
+                choice, values=tuple(v for v in choice.values if v[place] in (1, align))
+            )
+        choices.append(choice)
+    return replace(alternative, choices=tuple(choices))
 
 
 def _of_few_warps(alternative: Alternative) -> Alternative:
@@ -266,11 +282,7 @@ def _thinned(alternative: Alternative, rules: KernelParams) -> Alternative:
 def _values(choice: Choice, rules: KernelParams) -> Choice:
     own = tuple(getattr(rules, name) for name in choice.fields)
     if len(choice.fields) > 1:
-        # Tiles of whole rows. That these may begin at vectors is the rules' to say.
-        align = rules.row_tiling.align if rules.row_tiling else 1
-        place = choice.fields.index("align") if "align" in choice.fields else None
-        tiles = (v for v in choice.values if place is None or v[place] in (1, align))
-        return replace(choice, values=tuple(tiles))
+        return choice
     if choice.fields[0] in RULED_FIELDS:
         return replace(choice, values=(own,))
     if choice.fields[0] in VARIED_FIELDS:

@@ -56,7 +56,7 @@ def _whole_tiles(scheduler: str, problem: Problem) -> Iterator[tuple[int, tuple[
         block, tails = block_and_tails(row, most)
         yield block, tails, 1
     vector = problem.vector_elements
-    if vector > 1 and getattr(PARAMS[scheduler], "can_align", False):
+    if 1 < vector <= row and getattr(PARAMS[scheduler], "can_align", False):
         block, tails = tile_row(problem, vector)
         yield block, tails, vector
 
