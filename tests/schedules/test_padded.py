@@ -159,8 +159,14 @@ def test_what_can_have_no_remainder():
         fd.run([x], schedule=data)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 3)])
-@pytest.mark.parametrize("split", [{"remainder": True, "interleave": 4}, {"padded": 0}])
+@pytest.mark.parametrize(
+    ("shape", "split"),
+    [
+        ((1, 1), {"remainder": True, "interleave": 4}),
+        ((1, 1), {"padded": 0}),
+        ((1, 3), {"padded": 0}),
+    ],
+)
 def test_parts_of_one_element_have_no_moments(shape, split):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
