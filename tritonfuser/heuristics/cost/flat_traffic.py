@@ -52,7 +52,7 @@ class _TileTraffic(NamedTuple):
     sectors: float
     elements: float
     rests: list[SectorRest]
-    rereads: list[Reread]
+    rereads: list[tuple[Stream, Reread]]
 
 
 class _Access(NamedTuple):
@@ -121,15 +121,8 @@ class FlatStreams:
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
         sides = self._axes.sides(params)
-        tile = tile_over(self._problem.axes, sides)
-        found = {}
-        for tensor in self._tensors:
-            along = tiles_beside(self._problem.axes, tensor.axes, tile)
-            if along and not tensor.stream.is_store:
-                each = tensor.stride_terms.footprint(tile).elements * tensor.stream.item_bytes
-                reread = Reread(each * tensor.times * tensor.fresh, along)
-                found[tensor.stream] = self._lost.rereads([reread], sides) * programs
-        return found
+        rereads = self._of_tile(sides).rereads
+        return {stream: self._lost.rereads([one], sides) * programs for stream, one in rereads}
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
@@ -139,7 +132,9 @@ class FlatStreams:
         sides = self._axes.sides(params)
         order = sides[::-1] if getattr(params, "first", "") == "y" else sides
         tile = self._of_tile(sides)
-        lost = self._lost.rests(tile.rests, order) + self._lost.rereads(tile.rereads, order)
+        lost = self._lost.rests(tile.rests, order) + self._lost.rereads(
+            (one for _, one in tile.rereads), order
+        )
         return lost * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
@@ -164,7 +159,7 @@ class FlatStreams:
                 new += moved * tensor.fresh
                 along = tiles_beside(self._problem.axes, tensor.axes, tile)
                 if along:
-                    rereads.append(Reread(moved * tensor.fresh, along))
+                    rereads.append((stream, Reread(moved * tensor.fresh, along)))
             sectors += touched_bytes(stream, found) * times * tensor.fresh
             pairs = terms.footprint(tile, FETCHED_BYTES)
             fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...device import NVIDIA_WARP_SIZE, DeviceProperties
+from ...device import L2_SLICE_BYTES, NVIDIA_WARP_SIZE, DeviceProperties
 from .constants import FITTED_L2_BYTES, Constants, constants_of
 from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
@@ -28,9 +28,6 @@ CODE_INSTRUCTIONS = 4000
 
 MAX_UNROLLED = 4.0
 """Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
-
-L2_SLICE_BYTES = 64
-"""Bytes that one slice of the L2 cache gives in a clock."""
 
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""

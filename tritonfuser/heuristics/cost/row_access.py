@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import NamedTuple
 
-from ...device import VECTOR_BYTES
+from ...device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import TensorStrides, run_along, warp_bytes
@@ -18,11 +18,6 @@ from .traffic import is_linear
 
 X, R = 0, 1
 """The sides of a tile."""
-
-L2_SLICE_RUN_BYTES = 512
-"""Bytes of a run of memory that are in one slice of the L2 cache, as measured on an H200: reads of
-one tensor of 5 to 20 KiB by all programs take as long as if every 512 bytes of it had 64 bytes a
-clock."""
 
 
 class RowTensor(NamedTuple):

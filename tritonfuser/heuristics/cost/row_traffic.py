@@ -47,6 +47,7 @@ class RowStreams:
         self._tiles: dict[KernelTile, _TileTraffic] = {}
         self._lines: dict[tuple[object, ...], float] = {}
         self._lost = LostBytes(problem)
+        self._shared = list(self._shared_by_some())
         self._rereads: dict[KernelTile, dict[Stream, float]] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
@@ -88,16 +89,20 @@ class RowStreams:
             self._rereads[tile] = dict(self._reread(tile))
         return self._rereads[tile]
 
+    def _shared_by_some(self) -> Iterator[tuple[RowTensor, set[int]]]:
+        """The loaded tensors that some rows have alike, with the axes that they run along. What all
+        rows have alike is read by all programs at the same time."""
+        rows = {place for place in self._problem.places[X] if self._problem.axes[place] > 1}
+        for tensor in self._tensors:
+            has = {term.axis for term in tensor.stream.stride_terms}
+            if not tensor.stream.is_store and rows & has and rows - has:
+                yield tensor, has
+
     def _reread(self, tile: KernelTile) -> Iterator[tuple[Stream, float]]:
         axes, places = self._problem.axes, self._problem.places
         sides = Side(places[X], tile.x), Side(places[R], tile.r)
-        positions = tile_over(axes, sides)
-        for tensor in self._tensors:
-            stream = tensor.stream
-            has = {term.axis for term in stream.stride_terms}
-            # What all rows have alike is read by all programs at the same time.
-            if stream.is_store or has.isdisjoint(places[X]):
-                continue
+        for tensor, has in self._shared:
+            stream, positions = tensor.stream, tile_over(axes, sides)
             along = tiles_beside(axes[: len(places[X])], has, positions)
             if along:
                 new = tensor.strides.footprint(positions).elements * stream.item_bytes
