@@ -394,3 +394,13 @@ def test_a_product_is_not_split_as_a_reduction():
 def test_a_wrong_varying_is_refused_as_everywhere():
     with pytest.raises(ArgumentError, match="varying"):
         two_results().schedule([X], varying=3)
+
+
+def test_what_has_no_elements_is_not_there_to_be_scheduled():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.neg(fd.ops.sum(fd.ops.exp(x), [1])))
+    data = fd.schedule([torch.ones(4, 64)]).to_dict()
+    with pytest.raises(ParamsError, match="at these sizes") as caught:
+        fd.run([torch.ones(0, 64)], schedule=data)
+    assert "no elements" in " ".join(str(caught.value).split())
