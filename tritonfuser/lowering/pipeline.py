@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from ..device import DeviceProperties
+from ..errors import ParamsError
 from ..ir import Fusion, Value
 from ..ir_graph import check
 from ..options import current, dump, log
@@ -22,7 +23,7 @@ from .legality.given_params import are_of, with_params
 from .legality.held_dtypes import refuse_unheld
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
-from .passes.empty_values import fill_empty
+from .passes.empty_values import fill_empty, has_empty
 from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders
@@ -97,13 +98,20 @@ def lower(
         A matrix product that torch may not run cannot be a kernel.
     ParamsError
         The params are not one a segment, or a segment may not have its params. A field of the
-        schedule cannot be.
+        schedule cannot be, and all tensors have elements.
     """
     concrete = check(concretize(fusion, signature))
     dump("concretize", concrete)
     misaligned = _misaligned(concrete, signature)
-    simplified = _simplified(concrete, device, options)
-    segmented = _segmented(simplified, device, options, misaligned, env)
+    try:
+        simplified = _simplified(concrete, device, options)
+        segmented = _segmented(simplified, device, options, misaligned, env)
+    except ParamsError as error:
+        if options.schedule is None or not has_empty(concrete):
+            raise
+        options = _without_schedule(options, error)
+        simplified = _simplified(concrete, device, options)
+        segmented = _segmented(simplified, device, options, misaligned, env)
     if env is not None and (options.params is not None or device.is_cpu):
         # Given params are chosen for all sizes; the interpreter is not there for its speed.
         env.keep_schedule()
@@ -122,6 +130,16 @@ def lower(
     return Lowered(
         segmented, sources, simplified.seeds, simplified.split.parts, env, options.origin
     )
+
+
+def _without_schedule(options: RunOptions, error: ParamsError) -> RunOptions:
+    """The options of a run that chooses a schedule, since the given one does not fit.
+
+    What has no elements is not computed, so the schedule of other sizes names values that are not
+    there. The results are known all the same.
+    """
+    why = f"chosen here, since tensors have no elements: {error.message}"
+    return replace(options, schedule=None, origin=why)
 
 
 @dataclass(frozen=True)

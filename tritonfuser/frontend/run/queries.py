@@ -134,7 +134,8 @@ class Queries(Recorded):
         """Whether ``run(inputs, schedule=schedule)`` takes a schedule. Nothing is compiled.
 
         How many registers a kernel takes, and whether its shared memory suffices, is known when it
-        is compiled: a legal schedule may still be refused by a run on a GPU.
+        is compiled: a legal schedule may still be refused by a run on a GPU. Where tensors have no
+        elements, a schedule that does not fit is legal: the run chooses another.
 
         Parameters
         ----------

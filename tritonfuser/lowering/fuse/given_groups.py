@@ -236,10 +236,10 @@ class GivenGroups(Placement):
         for name, (_, field) in self._places.items():
             if name.partition("[")[0].partition(".")[0] not in known:
                 raise ParamsError(
-                    f"{field}: this definition computes no {name} at these sizes",
+                    f"{field}: this definition computes no {name}",
                     hint="Names are those of the definition that the schedule is given to: "
                     "fd.schedule(inputs) has them. A printed definition numbers its values "
-                    "anew where it is run. What has no elements is not computed.",
+                    "anew where it is run.",
                 )
 
     def _refuse_left(self) -> None:

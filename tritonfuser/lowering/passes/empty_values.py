@@ -39,6 +39,12 @@ def fill_empty(fusion: Fusion) -> Fusion:
     return drop_dead(replace(fusion, nodes=tuple(builder.nodes)))
 
 
+def has_empty(fusion: Fusion) -> bool:
+    """Whether a tensor of a concrete fusion has no elements."""
+    results = [out for node in fusion.nodes for out in node.outs]
+    return any(v.is_tensor and _is_empty(v.tensor.sizes) for v in (*fusion.inputs, *results))
+
+
 def _filling(node: Node, out: Value) -> Const:
     form = as_call(node).op.form
     return neutral(form.identity if isinstance(form, Reduction) else "zero", out.dtype)
