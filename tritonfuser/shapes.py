@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from .dtypes import DataType
 from .ir import Const, Dim, Extent, TensorType, Type, Value
-from .symbolic.index_expr import Affine, constant, linear, unravel
+from .symbolic.index_expr import Affine, Bounded, constant, digit, linear, unravel
 from .symbolic.loaded_index import Indexed
 from .symbolic.queries import (
     assume_abs,
@@ -341,6 +341,24 @@ def cat_sources(index: Index, operands: Sequence[Value], dim: int) -> tuple[Sour
             sources.append(Source(operand, moved, (Guard(inside, 0, size),)))
         start += size
     return tuple(sources)
+
+
+def cat_slices_pull(
+    place: Affine, starts: Sequence[int], lengths: Sequence[int], size: int
+) -> Affine:
+    """The index in a dim of ``size`` elements of a position in slices of it, one behind the other.
+
+    One index for all slices: where a position reaches the next slice, the index jumps to its start.
+    """
+    total = sum(lengths)
+    moved, begin = place + starts[0], lengths[0]
+    for (start, length), after in zip(
+        zip(starts, lengths, strict=True), zip(starts[1:], lengths[1:], strict=True), strict=False
+    ):
+        reached = (place + (total - begin)) // total  # 1 from ``begin`` on, else 0
+        moved = moved + reached * (after[0] - start - length)
+        begin = begin + after[1]
+    return digit(Bounded(moved, size))
 
 
 # --- what lies below dtype Index ---------------------------------------------------------------

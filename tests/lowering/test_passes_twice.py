@@ -34,6 +34,8 @@ PASSES = (
     "mark_softmax",
     "add_seeds",
     "concatenate_choices",
+    "concatenate_padded",
+    "merge_slices",
     "reduce_strength",
     "reduce_precision",
     "choose",

@@ -27,6 +27,8 @@ from .passes.empty_values import fill_empty, has_empty
 from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders
+from .passes.merged_slices import merge_slices
+from .passes.padded_sums import concatenate_padded
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
@@ -170,7 +172,7 @@ def _simplified(fusion: Fusion, device: DeviceProperties, options: RunOptions) -
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
-    rolled = concatenate_choices(fusion)
+    rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
     fusion = _unrolled(rolled, () if options.schedule is None else options.schedule.reduced)
     check_device(fusion, device)
     dump("simplify", fusion)

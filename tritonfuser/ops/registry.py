@@ -11,7 +11,7 @@ from .library import accumulation, attention, contractions, grouped, narrow, sor
 from .pointwise import approximations, binary, floor_division, softmax_parts, ternary, unary
 from .reductions import sums
 from .table import Op
-from .views import rearranging
+from .views import cat_slices, rearranging
 
 _TABLES = (
     unary.ROWS,
@@ -38,6 +38,7 @@ _INTERNAL = (
     *approximations.INTERNAL,
     *floor_division.INTERNAL,
     *random_ops.INTERNAL,
+    *cat_slices.INTERNAL,
 )
 ROWS: MappingProxyType[str, Op] = MappingProxyType({**OPS, **{op.name: op for op in _INTERNAL}})
 """All rows by the names of ops, those too that only passes record."""

@@ -39,6 +39,17 @@ def _covers(positions: int, extent: int) -> bool:
     return is_known_less(extent - 1, positions)
 
 
+def _threshold(item: Digit) -> tuple[Affine, int] | None:
+    """An expression and the number from which on a quotient of a sum is 1; before it is 0."""
+    base = item.base
+    if not isinstance(base, Affine) or item.mod is not None or base.range is None:
+        return None
+    low, high = base.range
+    if not is_known_less(-1, low) or not is_known_less(high, 2 * item.div):
+        return None
+    return base - base.const, item.div - base.const
+
+
 def _bounds_assertion(index: str, dim: Indexed, where: str, loc: SourceLoc | None) -> Line:
     """The line that ends a kernel where an index is not one of its dim."""
     least = -dim.extent if dim.outside is Outside.WRAPPED else 0
@@ -169,6 +180,9 @@ class IndexWriter:
         found = self.writer.find(item)
         if found is not None:
             return found.text
+        threshold = _threshold(item)
+        if threshold is not None:
+            return self._reached(item, *threshold)
         text, wanted, dims = self._digit_base(item)
         whole = self._never_wraps(item)
         self.terms.add_number(item.div)
@@ -184,6 +198,12 @@ class IndexWriter:
             self.writer.bind(item, Name(text, DataType.Int32, dims))
             return text
         return self.divisions.define(item, text, wanted, dims)
+
+    def _reached(self, item: Digit, place: Affine, least: int) -> str:
+        """1 where an expression is at least a number, else 0: a comparison takes no division."""
+        dtype = "tl.int64" if self.wide else "tl.int32"
+        text = f"({self.text(place)} >= {least}).to({dtype})"
+        return self.divisions.define(item, text, "i", self.dims(Affine(((item, 1),))))
 
     def _digit_base(self, item: Digit) -> tuple[str, str, frozenset[str]]:
         """The text of a digit's base, a prefix for the digit's name, and the axes it runs over."""

@@ -1,0 +1,120 @@
+"""Fusion in, an equal Fusion with sums of tensors padded with zeros as concatenations out.
+
+``add(pad(x, (0, 3)), pad(y, (5, 0)))`` of 5 and 3 elements -> ``add(cat([x, y]), 0.0)``: tracers
+write a concatenation so. The zero stays, since ``-0.0 + 0.0`` is ``0.0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...dtypes import Category, DataType
+from ...ir import Const, Fusion, Node, Value
+from ...ops.builder import GraphBuilder, as_call
+from ...symbolic.index_expr import Axis, digit
+from ...symbolic.queries import is_known_equal, is_known_less
+from ...symbolic.sizes import hint
+from ..access.read_footprint import Read, sources_of
+from .rewriting import is_copy, rewritten
+
+
+class _Piece(NamedTuple):
+    """Where a tensor lies along a dim, and what it is cast to, in the order of the casts."""
+
+    start: int
+    value: Value
+    dtypes: tuple[DataType, ...] = ()
+
+
+class _Padded(NamedTuple):
+    """Tensors side by side along a dim, with zeros around them."""
+
+    dim: int
+    pieces: tuple[_Piece, ...]
+
+
+def concatenate_padded(fusion: Fusion) -> Fusion:
+    """Sums of padded tensors of which exactly one has an element at each position."""
+    known: dict[Value, _Padded] = {}
+
+    def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
+        found = _padded(node, known)
+        if found is None:
+            return None
+        known[node.out] = found
+        if len(found.pieces) < 2 or node.op != "add":
+            return None
+        pieces = _in_order(found, node.out.tensor.sizes[found.dim])
+        if pieces is None:
+            return None
+        parts = []
+        for piece in pieces:
+            value = piece.value
+            for dtype in piece.dtypes:
+                value = builder.call("cast", value, dtype)
+            parts.append(value)
+        made: Value = builder.call("cat", parts, found.dim)
+        if made.dtype.info.category is Category.FLOAT:
+            made = builder.call("add", made, 0.0)
+        return made
+
+    return rewritten(fusion, rewrite)
+
+
+def _padded(node: Node, known: dict[Value, _Padded]) -> _Padded | None:
+    """A node's result as tensors with zeros around them; None where it is not known to be."""
+    if node.op == "pad":
+        return _of_pad(node)
+    operands = [known.get(arg) if isinstance(arg, Value) else None for arg in node.args]
+    found, dtype = next(iter(operands), None), node.out.dtype
+    if found is not None and is_copy(node):
+        return found._replace(
+            pieces=tuple(p._replace(dtypes=(*p.dtypes, dtype)) for p in found.pieces)
+        )
+    if node.op != "add" or len(operands) != 2:
+        return None
+    one, other = operands
+    dtypes = {value.dtype for value in (*node.operands(), node.out)}
+    if one is None or other is None or one.dim != other.dim or len(dtypes) > 1:
+        return None
+    return _Padded(one.dim, (*one.pieces, *other.pieces))
+
+
+def _of_pad(node: Node) -> _Padded | None:
+    """A tensor that is padded along one dim, with zeros."""
+    value, fill = node.args[0], as_call(node).arg("value")
+    zero = fill is None or (isinstance(fill, Const) and fill.value == 0 and not _is_negative(fill))
+    if not isinstance(value, Value) or not zero:
+        return None
+    sizes = node.out.tensor.sizes
+    index = tuple(digit(Axis(f"d{place}", size)) for place, size in enumerate(sizes))
+    at = sources_of(node, Read(node.out, index))[0]
+    dims = [
+        place
+        for place, (size, own) in enumerate(zip(sizes, value.tensor.sizes, strict=True))
+        if not is_known_equal(size, own)
+    ]
+    if at.operand != value or len(dims) != 1 or len(at.guards) > 1:
+        return None
+    (dim,) = dims
+    before = -at.guards[0].expr.const if at.guards else 0
+    inside = is_known_less(-1, before) and is_known_less(
+        before + value.tensor.sizes[dim] - 1, sizes[dim]
+    )
+    return _Padded(dim, (_Piece(before, value),)) if inside else None
+
+
+def _is_negative(fill: Const) -> bool:
+    return str(fill.value).startswith("-")
+
+
+def _in_order(padded: _Padded, size: int) -> Sequence[_Piece] | None:
+    """The pieces one behind the other, where they fill a dim and none overlap; else None."""
+    pieces = sorted(padded.pieces, key=lambda piece: hint(piece.start))
+    end = 0
+    for piece in pieces:
+        if not is_known_equal(piece.start, end):
+            return None
+        end = end + piece.value.tensor.sizes[padded.dim]
+    return pieces if is_known_equal(end, size) else None
