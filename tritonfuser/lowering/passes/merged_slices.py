@@ -51,6 +51,15 @@ def merge_slices(fusion: Fusion) -> Fusion:
     return fusion
 
 
+def has_slices_to_merge(fusion: Fusion, parts: Sequence[Value], dim: int) -> bool:
+    """Whether neighbours in a concatenation along ``dim`` are slices of one tensor."""
+    return len(_groups_of(fusion, parts, dim)) < len(parts)
+
+
+def _groups_of(fusion: Fusion, parts: Sequence[Value], dim: int) -> list[tuple[int, int]]:
+    return list(_groups([_slice_of(fusion, part) for part in parts], dim))
+
+
 def _merge_once(fusion: Fusion) -> Fusion:
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         if node.op != "cat":
@@ -59,7 +68,7 @@ def _merge_once(fusion: Fusion) -> Fusion:
         operands, dim = call.arg("tensors"), call.attrs["dim"]
         assert isinstance(operands, tuple) and isinstance(dim, int)
         parts = [item for item in operands if isinstance(item, Value)]
-        groups = list(_groups([_slice_of(fusion, part) for part in parts], dim))
+        groups = _groups_of(fusion, parts, dim)
         if len(groups) == len(parts):
             return None
         merged: list[Value] = []

@@ -1,12 +1,13 @@
-"""Fusion in, an equal Fusion with sums of tensors padded with zeros as concatenations out.
+"""Fusion in, an equal Fusion with sums of padded slices of one tensor as concatenations out.
 
-``add(pad(x, (0, 3)), pad(y, (5, 0)))`` of 5 and 3 elements -> ``add(cat([x, y]), 0.0)``: tracers
-write a concatenation so. The zero stays, since ``-0.0 + 0.0`` is ``0.0``.
+``add(pad(x[3:8], (0, 3)), pad(x[:3], (5, 0)))`` -> ``add(cat([x[3:8], x[:3]]), 0.0)``: tracers
+write a roll so. The zero stays, since ``-0.0 + 0.0`` is ``0.0``. Sums of other tensors stay sums: a
+kernel cuts them into boxes of one size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from ...dtypes import Category, DataType
@@ -16,6 +17,7 @@ from ...symbolic.index_expr import Axis, digit
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from ..access.read_footprint import Read, sources_of
+from .merged_slices import has_slices_to_merge
 from .rewriting import is_copy, rewritten
 
 
@@ -35,8 +37,12 @@ class _Padded(NamedTuple):
 
 
 def concatenate_padded(fusion: Fusion) -> Fusion:
-    """Sums of padded tensors of which exactly one has an element at each position."""
+    """Sums of padded slices of which exactly one has an element at each position.
+
+    The slices are of one tensor, or they are such sums themselves: a roll along two dims.
+    """
     known: dict[Value, _Padded] = {}
+    rolls: set[Value] = set()
 
     def rewrite(node: Node, builder: GraphBuilder) -> Value | None:
         found = _padded(node, known)
@@ -46,8 +52,9 @@ def concatenate_padded(fusion: Fusion) -> Fusion:
         if len(found.pieces) < 2 or node.op != "add":
             return None
         pieces = _in_order(found, node.out.tensor.sizes[found.dim])
-        if pieces is None:
+        if pieces is None or not _is_roll(fusion, pieces, found.dim, rolls):
             return None
+        rolls.add(node.out)
         parts = []
         for piece in pieces:
             value = piece.value
@@ -103,6 +110,11 @@ def _of_pad(node: Node) -> _Padded | None:
         before + value.tensor.sizes[dim] - 1, sizes[dim]
     )
     return _Padded(dim, (_Piece(before, value),)) if inside else None
+
+
+def _is_roll(fusion: Fusion, pieces: Sequence[_Piece], dim: int, rolls: Container[Value]) -> bool:
+    values = [piece.value for piece in pieces]
+    return all(value in rolls for value in values) or has_slices_to_merge(fusion, values, dim)
 
 
 def _is_negative(fill: Const) -> bool:
