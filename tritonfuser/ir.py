@@ -248,11 +248,14 @@ class Node:
 
     def operands(self) -> Iterator[Value]:
         """The values among the arguments, in order."""
+        # No generator: passes ask for operands all over, and each step of one would be a call.
+        found: list[Value] = []
         for arg in self.args:
             if type(arg) is Value:
-                yield arg
+                found.append(arg)
             elif isinstance(arg, tuple):
-                yield from (item for item in arg if isinstance(item, Value))
+                found += [item for item in arg if isinstance(item, Value)]
+        return iter(found)
 
 
 @dataclass(frozen=True, slots=True)

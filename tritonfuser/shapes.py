@@ -119,6 +119,8 @@ class Pull:
 
 def assume_extents_equal(a: Extent, b: Extent) -> bool:
     """Whether two extents are equal, from here on for all sizes; symbolic ones if they look so."""
+    if type(a) is int and type(b) is int:
+        return a == b
     return assume_equal(a, b) if is_integer(a) and is_integer(b) else bool(a == b)
 
 
@@ -174,10 +176,8 @@ def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tup
 def broadcast_index(index: Index, operand: TensorType) -> Index:
     """The operand's index for a result index of the same or a higher rank."""
     tail = index[len(index) - operand.rank :]
-    return tuple(
-        constant(0) if assume_equal(size, 1) else item
-        for item, size in zip(tail, operand.sizes, strict=True)
-    )
+    pairs = zip(tail, operand.sizes, strict=True)
+    return tuple([constant(0) if assume_equal(size, 1) else item for item, size in pairs])
 
 
 def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:

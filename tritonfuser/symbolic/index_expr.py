@@ -163,11 +163,13 @@ class Affine:
         return self + other * -1
 
     def __mul__(self, factor: int) -> Affine:
+        if not self.terms:
+            return Affine((), self.const * factor)
+        if is_known_equal(factor, 1):
+            return self
         if is_known_equal(factor, 0):
             return Affine()
-        if not self.terms or is_known_equal(factor, 1):
-            return Affine(self.terms, self.const * factor)
-        return Affine(tuple((d, c * factor) for d, c in self.terms), self.const * factor)
+        return Affine(tuple([(d, c * factor) for d, c in self.terms]), self.const * factor)
 
     def __floordiv__(self, n: int) -> Affine:
         found = _quotient(self, n)
@@ -190,9 +192,9 @@ class Affine:
         const, left = divide(self.const, n)
         parts = [(digit, *divide(coefficient, n)) for digit, coefficient in self.terms]
         # All terms often go to one side, where they are in normal form as they are here.
-        if all(type(over) is int and not over for _, _, over in parts):
-            return Affine(tuple((digit, whole) for digit, whole, _ in parts), const), constant(left)
-        if all(type(whole) is int and not whole for _, whole, _ in parts):
+        if not [over for _, _, over in parts if type(over) is not int or over]:
+            return Affine(tuple([(d, whole) for d, whole, _ in parts]), const), constant(left)
+        if not [whole for _, whole, _ in parts if type(whole) is not int or whole]:
             return constant(const), Affine(self.terms, left)
         whole = {digit: whole for digit, whole, _ in parts}
         return _normal(whole, const), _normal({digit: over for digit, _, over in parts}, left)
@@ -317,6 +319,7 @@ def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
         for other, high, coefficient in hashed:
             if (
                 other == number
+                and high is not low
                 and high.base == low.base
                 and is_known_equal(high.div, low.div * low.mod)
                 and is_known_equal(coefficient, factor * low.mod)

@@ -10,9 +10,13 @@ from ...ops.builder import GraphBuilder
 
 def next_free(fusion: Fusion) -> tuple[int, int]:
     """The first unused number of tensors and of scalars."""
-    values = [*fusion.inputs, *(out for node in fusion.nodes for out in node.outs)]
-    tensors = max((v.index for v in values if v.is_tensor), default=-1) + 1
-    scalars = max((v.index for v in values if not v.is_tensor), default=-1) + 1
+    tensors = scalars = 0
+    for values in (fusion.inputs, *[node.outs for node in fusion.nodes]):
+        for value in values:
+            if value.is_tensor:
+                tensors = max(tensors, value.index + 1)
+            else:
+                scalars = max(scalars, value.index + 1)
     return tensors, scalars
 
 
@@ -34,6 +38,8 @@ class Substitution:
         return None if arg is None else self(arg)
 
     def node(self, node: Node) -> Node:
+        if self._operands.keys().isdisjoint(node.operands()):
+            return node
         args = tuple(self.arg(arg) for arg in node.args)
         return node if args == node.args else Node(node.op, args, node.attrs, node.outs, node.loc)
 
