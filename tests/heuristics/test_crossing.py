@@ -10,6 +10,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
 from tritonfuser.device import SECTOR_BYTES
+from tritonfuser.heuristics.cost.footprint import chain
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.params import (
     InnerPersistentParams,
@@ -17,6 +18,7 @@ from tritonfuser.heuristics.params import (
     TransposeParams,
 )
 from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.streams import Stream, StrideTerm
 
 
 def channels(fd: Any, x: Any, y: Any) -> Any:
@@ -172,3 +174,10 @@ def test_loads_of_a_transpose_take_registers_for_their_addresses() -> None:
         assert time is not None
         found.append(time.registers)
     assert found[1] > found[0] + 8
+
+
+def test_an_axis_is_once_in_what_a_tensor_lies_along() -> None:
+    """Of indices that are sums, as of a padded patch, one axis may have several terms."""
+    terms = StrideTerm(0, 1, 16, 1), StrideTerm(0, 1, 1, 16), StrideTerm(1, 1, 25, 16)
+    assert chain(Stream(item_bytes=2, stride_terms=terms)) == [0]
+    assert chain(Stream(item_bytes=2, stride_terms=(terms[0], terms[2]))) == [0, 1]

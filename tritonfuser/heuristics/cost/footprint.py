@@ -154,7 +154,7 @@ def chain(stream: Stream) -> list[int]:
     for term in sorted(stream.stride_terms, key=_step):
         step = abs(term.step)
         fits = step == span if found else step * stream.item_bytes < SECTOR_BYTES
-        if not fits or term.div != 1:
+        if not fits or term.div != 1 or term.axis in found:
             break
         found.append(term.axis)
         span = step * term.extent
