@@ -293,3 +293,20 @@ def test_a_prediction_takes_a_fraction_of_a_millisecond():
     problem = rows(4096, 4096)
     best = min(timeit(lambda: seconds(problem, ROW_KEPT), number=20) / 20 for _ in range(5))
     assert best < 0.5e-3
+
+
+def test_what_reductions_do_not_need_is_read_once():
+    """Rows are read by each pass over them, the weight of a norm by the last alone."""
+    problem = rows(1 << 14, 36864)
+    weight = Stream(item_bytes=4, along_x=False, x_stride=0, total_bytes=4 * 36864)
+    params = InnerPersistentParams(block_x=1, block_r=4096, persistent=False, num_warps=16)
+    counted = [
+        Counting(replace(problem, streams=(*problem.streams, *more)), WORK).counts(params)
+        for more in ((), (weight,), (replace(weight, is_late=True),))
+    ]
+    passes, row = counted[0].passes, 4 * 4096
+    assert passes > 1
+    loaded = [count.fetched_bytes * passes for count in counted]
+    assert loaded == pytest.approx([row * passes, 2 * row * passes, row * (passes + 1)])
+    assert [count.again_bytes for count in counted] == [row, 2 * row, row]
+    assert all(count.stored_bytes * passes == pytest.approx(row) for count in counted)

@@ -63,7 +63,8 @@ class ElementWork:
     Attributes
     ----------
     before, after : float
-        Instructions of what needs no result of the kernel's reductions, and of what does.
+        Instructions of what the kernel's reductions need, without any of their results, and of all
+        else. In kernels that read rows more than once the former are in every pass.
     reducing : float
         Instructions of the reductions.
     special_before, special_after : float

@@ -46,6 +46,9 @@ class Stream:
         The same for axis r.
     is_store : bool
         The kernel writes it.
+    is_late : bool
+        No reduction of its rows needs it, as the weight of a norm: where rows are read more than
+        once, it is loaded in the last pass alone.
     contiguous_run : int
         Positions of x that are contiguous in memory before the tensor repeats or jumps. 0 where all
         of them are.
@@ -68,6 +71,7 @@ class Stream:
     x_stride: int | None = 1
     r_stride: int | None = 1
     is_store: bool = False
+    is_late: bool = False
     contiguous_run: int = 0
     x_same: int = 1
     r_same: int = 1
@@ -79,6 +83,11 @@ class Stream:
     def fetched_bytes(self) -> int:
         """Bytes that the L2 cache or memory is asked for."""
         return self.total_bytes - self.known_bytes
+
+    @property
+    def is_in_last_pass(self) -> bool:
+        """Whether the last pass over a row alone loads or stores it."""
+        return self.is_store or self.is_late
 
     @property
     def fresh_share(self) -> float:

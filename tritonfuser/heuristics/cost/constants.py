@@ -179,3 +179,8 @@ def _scaled(launch: float, latency: float) -> Constants:
         kernel_s=c.kernel_s * launch,
         latency_s=c.latency_s * latency,
     )
+
+
+def cache_room(device: DeviceProperties, c: Constants) -> float:
+    """Bytes that pass the L2 cache of a device while it keeps half of what was in it before."""
+    return c.l2_share_bytes * (device.l2_bytes / FITTED_L2_BYTES)

@@ -105,6 +105,7 @@ class Counting:
             moved_bytes=self._moved + refetched,
             loaded_bytes=traffic.loaded_bytes,
             fetched_bytes=traffic.fetched_bytes,
+            again_bytes=traffic.again_bytes,
             stored_bytes=traffic.stored_bytes,
             sector_bytes=traffic.sector_bytes,
             lines=traffic.lines,

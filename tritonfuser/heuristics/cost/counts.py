@@ -31,9 +31,12 @@ class Counts(NamedTuple):
     moved_bytes : float
         Bytes of the tensors, each element once, and of flat kernels those fetched more than once.
     loaded_bytes, stored_bytes : float
-        Bytes of a tile of a program, in a step.
+        Bytes of a tile of a program, in a step. What one of several passes over a row stores, or
+        loads alone, counts in all of them by its share: here and below, but for ``loaded_bytes``.
     fetched_bytes : float
         Those of the loaded ones that the L1 cache does not have.
+    again_bytes : float
+        Those of them that each pass over a row loads.
     sector_bytes : float
         The same of whole sectors, loads and stores together.
     lines : float
@@ -96,6 +99,7 @@ class Counts(NamedTuple):
     moved_bytes: Number
     loaded_bytes: Number
     fetched_bytes: Number
+    again_bytes: Number
     stored_bytes: Number
     sector_bytes: Number
     lines: Number

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, NVIDIA_WARP_SIZE, DeviceProperties
-from .constants import FITTED_L2_BYTES, Constants, constants_of
+from .constants import Constants, cache_room, constants_of
 from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
 
@@ -191,10 +191,11 @@ def _memory_bytes(
     n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
 ) -> Number:
     """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
-    flight = m.minimum(n.programs, resident * device.sm_count) * n.fetched_bytes * n.steps
-    room = c.l2_share_bytes * (device.l2_bytes / FITTED_L2_BYTES)
-    lost = _share_lost(flight, room)
-    read = m.minimum(n.fetched_bytes * n.steps * n.programs, n.moved_bytes)
+    at_once = m.minimum(n.programs, resident * device.sm_count) * n.steps
+    flight = at_once * n.fetched_bytes
+    room = cache_room(device, c)
+    lost = _share_lost(at_once * n.again_bytes, room)
+    read = m.minimum(n.again_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
     refetched = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
     return n.moved_bytes + lost * (n.passes - 1) * read + refetched

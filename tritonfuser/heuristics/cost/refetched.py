@@ -8,11 +8,34 @@ these find it in the L2 cache depends on the order of programs.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...device import DeviceProperties
 from ..problem import Problem
-from .constants import FITTED_L2_BYTES, H200_CONSTANTS
+from .constants import H200_CONSTANTS, cache_room
 from .footprint import Side, Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """What passes the L2 cache between two kernels that load a tensor.
+
+    Attributes
+    ----------
+    moved : int
+        Bytes that the first kernel and those between them move.
+    device : DeviceProperties
+        The device.
+    """
+
+    moved: int
+    device: DeviceProperties
+
+
+def stays_in_cache(facts: Passing) -> bool:
+    """Whether the second kernel finds most of the tensor in the L2 cache."""
+    return facts.moved <= cache_room(facts.device, H200_CONSTANTS)
 
 
 class SectorRest(NamedTuple):
@@ -56,7 +79,7 @@ class LostBytes:
         self._axes = problem.axes
         self._positions = max(problem.parallel, 1) * max(problem.reduced, 1)
         self._total = problem.moved_bytes
-        self._room = H200_CONSTANTS.l2_share_bytes * (problem.device.l2_bytes / FITTED_L2_BYTES)
+        self._room = cache_room(problem.device, H200_CONSTANTS)
 
     def rests(self, rests: Iterable[SectorRest], order: tuple[Side, ...]) -> float:
         """The bytes of rests of sectors that are lost for each program.

@@ -28,6 +28,7 @@ class _TileTraffic(NamedTuple):
 
     loaded_bytes: float
     fetched_bytes: float
+    again_bytes: float
     stored_bytes: float
     sector_bytes: float
     extra_bytes: float
@@ -63,7 +64,8 @@ class RowStreams:
         neighbours = 1
         for number, (tensor, count, valid, often, has_layout) in enumerate(at_once.touched):
             stream, (side, width) = tensor.stream, ways[number]
-            loads = often * max(count / width / NVIDIA_WARP_SIZE, 1.0)
+            taken = often * _share_of_passes(stream, tile)
+            loads = taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             apart = widest[side] if has_layout else width
             lines += loads * valid * self._lines_of(number, tensor, at_once.sides, side, apart)
@@ -77,9 +79,20 @@ class RowStreams:
                 slices = max(slices, slice_bytes(stream, count * often))
             if width > neighbours and tensor.is_full:
                 neighbours = width
-        loaded, fetched, stored, sectors, extra, elements, *_ = at_once
-        found = loaded, fetched, stored, sectors, lines, accesses, extra, addresses
-        made = Traffic(*found, float(neighbours), only_loads, elements)
+        made = Traffic(
+            loaded_bytes=at_once.loaded_bytes,
+            fetched_bytes=at_once.fetched_bytes,
+            again_bytes=at_once.again_bytes,
+            stored_bytes=at_once.stored_bytes,
+            sector_bytes=at_once.sector_bytes,
+            lines=lines,
+            accesses=accesses,
+            extra_bytes=at_once.extra_bytes,
+            addresses=addresses,
+            neighbours=float(neighbours),
+            loads=only_loads,
+            loaded_elements=at_once.loaded_elements,
+        )
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
 
@@ -118,31 +131,34 @@ class RowStreams:
         valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
         # Positions behind the end are counted like others: what is valid is known of all tiles.
         more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        loaded = fetched = stored = sectors = extra = elements = 0.0
+        loaded = fetched = again = stored = sectors = extra = elements = 0.0
         touched = []
         for tensor in self._tensors:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
             count = (tile.x if along_x else 1) * (tile.r if along_r else 1)
-            is_before = tile.over_rows and not along_x and not stream.is_store
-            often = tensor.times / (tile.steps * tile.passes if is_before else 1)
-            scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * often
+            often = tensor.times / (tile.steps * tile.passes if _is_before(stream, tile) else 1)
+            taken = often * _share_of_passes(stream, tile)
+            scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
             moved, found = count * stream.item_bytes, _bytes_of(tensor, positions)
             if stream.is_store:
-                stored += moved * often
+                stored += moved * taken
             else:
                 scale *= stream.fresh_share
-                elements += count * often
+                elements += count * taken
                 loaded += moved * often
                 fetched += found.new * scale
+                again += 0.0 if stream.is_late else found.new * scale
             sectors += found.sectors * scale
             if tensor.is_full:
                 extra += found.extra * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
             touched.append(TileTensor(tensor, count // (same & -same), share, often, shaped))
-        return _TileTraffic(loaded, fetched, stored, sectors, extra, elements, sides, touched)
+        return _TileTraffic(
+            loaded, fetched, again, stored, sectors, extra, elements, sides, touched
+        )
 
     def _lines_of(
         self, number: int, tensor: RowTensor, sides: tuple[Side, Side], side: int, width: int
@@ -158,6 +174,17 @@ class RowStreams:
             bytes_ = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES)
             self._lines[key] = min(bytes_ / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return self._lines[key]
+
+
+def _is_before(stream: Stream, tile: KernelTile) -> bool:
+    """Whether a tensor is loaded before a loop over rows: all of them share it."""
+    return tile.over_rows and not stream.along_x and not stream.is_store
+
+
+def _share_of_passes(stream: Stream, tile: KernelTile) -> float:
+    """Share of the passes over a row in which a tensor is loaded or stored."""
+    once = stream.is_in_last_pass and not _is_before(stream, tile)
+    return 1 / tile.passes if once else 1.0
 
 
 class _Bytes(NamedTuple):

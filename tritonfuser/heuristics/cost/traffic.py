@@ -37,6 +37,7 @@ class Traffic(NamedTuple):
     loads: float = 0.0
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
+    again_bytes: float = 0.0
 
     def through_shared_memory(self, slice_bytes: float) -> Traffic:
         """The same where loads are pipelined: what they load is written to shared memory and read

@@ -16,8 +16,8 @@ class NodeWork:
     elements : int
         Elements of each of these nodes.
     before, after : float
-        Instructions for an element of what needs no result of the kernel's reductions, and of what
-        does.
+        Instructions for an element of what the kernel's reductions need and none of their results,
+        and of all else.
     special_before, special_after : float
         Those of them that the pipe of special functions takes.
     """

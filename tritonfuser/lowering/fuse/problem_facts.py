@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -48,6 +49,7 @@ def problem_of(
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
     known = known_bytes(maker.fusion, traffic, device)
+    late = _late(group, maker, traffic)
     groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
     rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
     axes = (*rows, *reduced)
@@ -66,7 +68,7 @@ def problem_of(
         order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
         axes=tuple(axis.extent for axis in axes),
         row_axes=len(reduced),
-        streams=_streams(traffic, known, parallel, reduced, axes),
+        streams=_streams(traffic, known, late, parallel, reduced, axes),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -140,9 +142,18 @@ def _numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple
     return tuple(numbered.index(axis) for axis in axes)
 
 
+def _late(group: FusionGroup, maker: AnchorMaker, traffic: Sequence[Traffic]) -> frozenset[Traffic]:
+    """The loads that no reduction of the group needs, where results depend on its reductions."""
+    if not group.dependent_outputs:
+        return frozenset()
+    needed = set(maker.traffic(group.reduced_reads))
+    return frozenset(item for item in traffic if not item.is_store and item not in needed)
+
+
 def _streams(
     traffic: list[Traffic],
     known: list[int],
+    late: frozenset[Traffic],
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
     axes: tuple[Axis, ...],
@@ -153,7 +164,8 @@ def _streams(
     for item, again in zip(traffic, known, strict=True):
         half = seconds.get(item)
         if half is None:
-            found.append(_stream(item, again, parallel, reduced, axes))
+            made = _stream(item, again, parallel, reduced, axes)
+            found.append(replace(made, is_late=item in late))
         elif not half.is_second:
             one = replace(item, offset=half.in_pairs)
             made = _stream(one, again, parallel, reduced, axes)

@@ -41,6 +41,8 @@ class FusionGroup:
         The groups whose results it reads.
     reads : frozenset of Read
         What it loads: inputs, and results of other groups.
+    reduced_reads : frozenset of Read
+        Those of them that its reductions need.
     nodes : frozenset of Node
         The elementwise ops and views that it computes.
     full_outputs : bool
@@ -70,6 +72,7 @@ class FusionGroup:
     levels: dict[Value, int] = field(default_factory=dict)
     needs: frozenset[int] = frozenset()
     reads: frozenset[Read] = frozenset()
+    reduced_reads: frozenset[Read] = frozenset()
     nodes: frozenset[Node] = frozenset()
     full_outputs: bool = False
     dependent_outputs: bool = False
@@ -125,10 +128,12 @@ class FusionGroup:
         needs : frozenset of int
             The other groups whose results the anchor reads.
         """
+        reads = anchor.footprint.loads | self._from_other_groups(anchor)
         group = replace(
             self,
             needs=self.needs | needs,
-            reads=self.reads | anchor.footprint.loads | self._from_other_groups(anchor),
+            reads=self.reads | reads,
+            reduced_reads=self.reduced_reads | (reads if anchor.member else frozenset()),
             nodes=self.nodes | anchor.footprint.nodes,
             scans=self.scans or anchor.is_scan,
         )
