@@ -75,6 +75,19 @@ def test_neighbouring_dims_are_split_as_one(name):
     assert not re.search(r"r\d* = r (//|%)", text), text
 
 
+def test_rows_that_are_stored_too_are_split_into_whole_vectors():
+    """Where no divisors of the dims give programs enough: padded parts have a mask for each
+    element, and loads of 2 bytes."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor(shape=[-1] * 3, contiguity=True, dtype=DataType.BFloat16)
+        wide = fd.ops.cast(x, DataType.Float)
+        fd.add_output(fd.ops.sum(wide))
+        fd.add_output(fd.ops.cast(fd.ops.exp(wide), DataType.BFloat16))
+    inputs = [torch.empty(3028, 17, 961, dtype=torch.bfloat16, device="meta")]
+    assert all(split.remainder for split in fd.schedule(inputs, arch="sm_90").rewrites.splits)
+    assert fd.compile_for("sm_90", inputs)[0].max_load_bytes == 16
+
+
 def test_dims_that_are_no_run_of_memory_are_split_one_by_one():
     for x, dims in ((noise(371, 2, 57), [0, 2]), (noise(2, 77, 61).permute(2, 1, 0), [0, 1])):
         found = check(lambda fd, x, dims=dims: fd.ops.sum(x, dims), x, facts=FEW, tolerance=1e-4)

@@ -99,7 +99,9 @@ def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Part
             return _of_all(members, shares_of(_rows_to_share(problem, members[0]), count, of))
         if reduces and problem.full_outputs:
             # Rows that are stored too would be read once more.
-            return _of_all(members, _without_padding(problem, members[0], count, of))
+            exact = _without_padding(problem, members[0], count, of)
+            if exact is not None:
+                return _of_all(members, exact)
         if env is None and _may_leave_remainder(problem, members):
             return _of_all(members, remainder_of(problem, members[0].node, count, of))
         return Interleaved(count, of) if of else count
@@ -135,14 +137,12 @@ def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
     return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
 
 
-def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts:
+def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts | None:
     """The parts of rows that a kernel also stores results of, which it would read once more if they
-    were padded: those that divide the rows where they are programs enough."""
+    were padded: those that divide the rows. None where these are too few programs."""
     exact = exact_parts(reduced_extents(member.node), count, of)
     programs = number_of(exact) * programs_of(problem, schedulers.propose(problem))
-    if leaves_idle(problem, programs):
-        return Interleaved(count, of) if of else count
-    return exact
+    return None if leaves_idle(problem, programs) else exact
 
 
 def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
