@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.constants import constants_of
-from ...heuristics.cost.model import KernelTime
+from ...heuristics.cost.model import KernelTime, memory_rate
 from ...ir import Value
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
@@ -105,7 +105,7 @@ def _least(
     again = sum(shared[value] for value in piece.inputs if value in shared)
     moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
     waits = LEAST_KERNEL_S + float(time.resources.get("latency", 0.0))
-    return max(moved / device.bandwidth_bytes_per_s, waits)
+    return max(moved / memory_rate(device, constants_of(device)), waits)
 
 
 def shared_bytes(segmented: SegmentedFusion) -> dict[Value, float]:

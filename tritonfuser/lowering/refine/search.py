@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
 from ...ir import Fusion
-from ..cost import ERROR, LEAST_S, moved_bytes
+from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
@@ -28,6 +28,10 @@ from .row_rereads import reads_rows_twice, rereads_rows_in_next_kernel
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in other kernels. These
 read the same bytes as often, so what the model errs by is alike."""
+
+SAVED = 0.15
+"""Share of the time that a change has to save. Predictions of two ways to cut one fusion err alike:
+less than those of kernels that have nothing in common (``ERROR`` in ``lowering/cost.py``)."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
@@ -110,7 +114,7 @@ def _changed_twice(
         return None
     first = min(others, key=lambda choice: others[choice].seconds)
     found = _changed(base, times, others[first], first)
-    enough = found is not None and found[0].seconds < (1 - ERROR) * now.seconds
+    enough = found is not None and found[0].seconds < (1 - SAVED) * now.seconds
     return found if enough else None
 
 
@@ -138,7 +142,7 @@ def _least_saved(now: TimedKernels, choice: Choice, other: Choice) -> float:
     """Seconds that a change has to save: what the model errs by, or any with less in memory, for
     which there were reasons before another value was put there."""
     fewer = len(other.kept or ()) < len(choice.kept or ())
-    return 0.0 if fewer else ERROR * now.seconds
+    return 0.0 if fewer else SAVED * now.seconds
 
 
 def _possible(
