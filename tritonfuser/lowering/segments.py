@@ -224,6 +224,9 @@ class Segment:
     row_start : Affine or None
         The element of memory at which a row begins, for most of the bytes along rows. None where
         tensors differ, or sizes vary.
+    loaded_later : tuple of Value
+        Those of ``inputs`` that a later kernel may find in the L2 cache, if a loop does not mark
+        them as used for the last time.
     overlap : bool
         Its kernel may start while the one before it ends, where the device can do that.
     finishes : str
@@ -264,6 +267,7 @@ class Segment:
     bytes_written: int = 0
     depth: int = 0
     row_start: Affine | None = None
+    loaded_later: tuple[Value, ...] = ()
     overlap: bool = True
     finishes: str = ""
     beside: str = ""

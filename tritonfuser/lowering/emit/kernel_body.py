@@ -65,7 +65,8 @@ class KernelBody:
                 self.writers.stores.write(store, at)
         lines = self.writers.pairs.joined(self.writer.scopes[0].lines, top)
         if self.nest.loop == "r" and self.nest.evict_hints:
-            lines = with_evictions(lines, self._read_by_all())
+            later = frozenset(value.name for value in self.segment.loaded_later)
+            lines = with_evictions(lines, self._read_by_all(), later)
         if not self.nest.loads_first:
             return lines
         return loads_first_in_steps(lines) if self.nest.loop else loads_first(lines)

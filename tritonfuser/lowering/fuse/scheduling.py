@@ -22,6 +22,7 @@ from ..legality.finishing import kernel_before, why_no_shared_launch, why_not_in
 from ..segments import Member, Segment, SegmentedFusion, Store
 from ..tile.aligned_rows import row_start
 from .flat_kernels import crossing_axes
+from .later_loads import with_later_loads
 from .placement import Placement
 from .reasons import reason_of, with_names
 
@@ -56,6 +57,7 @@ def schedule(
     segments = _with_register_limits(placed, _with_shared_launches(placed, segments))
     if placed.device.overlaps_launches:
         segments = _with_overlaps(segments)
+    segments = with_later_loads(segments, placed.device)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
     results = tuple(placed.buffers[o.value] for o in placed.fusion.outputs)
     why = (*before, *cuts.values())
