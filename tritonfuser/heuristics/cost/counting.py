@@ -5,10 +5,10 @@ Everything here is arithmetic on facts: nothing is fitted.
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import ceil
 
 from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
+from ...lazy import cached_property
 from ..integers import next_power_of_2
 from ..params import (
     InnerOuterPersistentParams,

@@ -23,7 +23,6 @@ from .footprint import (
     Tile,
     run_along,
     tile_over,
-    touched_bytes,
     vector_elements,
     warp_bytes,
 )
@@ -100,6 +99,7 @@ class FlatStreams:
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
         self._accesses: dict[tuple[int, ...], list[_Access]] = {}
         self._lines: dict[tuple[float, ...], float] = {}
+        self._refetched: dict[tuple[Side, ...], float] = {}
 
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """Loads and stores of a program under params."""
@@ -131,11 +131,12 @@ class FlatStreams:
         """
         sides = self._axes.sides(params)
         order = sides[::-1] if getattr(params, "first", "") == "y" else sides
-        tile = self._of_tile(sides)
-        lost = self._lost.rests(tile.rests, order) + self._lost.rereads(
-            (one for _, one in tile.rereads), order
-        )
-        return lost * programs
+        if order not in self._refetched:
+            tile = self._of_tile(sides)
+            rests = self._lost.rests(tile.rests, order)
+            again = self._lost.rereads((one for _, one in tile.rereads), order)
+            self._refetched[order] = rests + again
+        return self._refetched[order] * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
         if sides not in self._tiles:
@@ -149,8 +150,8 @@ class FlatStreams:
         rests, rereads = [], []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
-            found = terms.footprint(tile)
-            moved = found.elements * stream.item_bytes * times
+            found, sector_bytes = terms.touched(tile)
+            moved = found * stream.item_bytes * times
             if stream.is_store:
                 stored += moved
             else:
@@ -160,9 +161,9 @@ class FlatStreams:
                 along = tiles_beside(self._problem.axes, tensor.axes, tile)
                 if along:
                     rereads.append((stream, Reread(moved * tensor.fresh, along)))
-            sectors += touched_bytes(stream, found) * times * tensor.fresh
-            pairs = terms.footprint(tile, FETCHED_BYTES)
-            fetched = touched_bytes(stream, pairs, FETCHED_BYTES) * times - moved
+            sectors += sector_bytes * times * tensor.fresh
+            _, pair_bytes = terms.touched(tile, FETCHED_BYTES)
+            fetched = pair_bytes * times - moved
             if fetched > 0:
                 # What is stored in part is read too.
                 fetched *= 2 if stream.is_store else 1
@@ -188,7 +189,8 @@ class FlatStreams:
             place = max(every, key=lambda p: width[p])
             if width[place] <= 1:
                 # Threads are neighbours along the side that is nearer in memory.
-                touched = [warp_bytes(tensor.stream, problem.axes, sides, p) for p in every]
+                strides = tensor.stride_terms
+                touched = [warp_bytes(strides, problem.axes, sides, p) for p in every]
                 place = min(every, key=lambda p: (touched[p], -p))
             found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
         return found
@@ -202,16 +204,14 @@ class FlatStreams:
         along, block = NVIDIA_WARP_SIZE * access.wide, sides[access.place].block
         key = number, len(sides), access.place, along, min(along, block)
         if key not in self._lines:
-            tensor, rest = self._tensors[number], max(along / block, 1.0)
+            rest, strides = max(along / block, 1.0), self._tensors[number].stride_terms
             warp = [
                 (side.places, min(along, block) if place == access.place else rest)
                 for place, side in enumerate(sides)
             ]
-            found = tensor.stride_terms.footprint(
-                tile_over(self._problem.axes, warp), CACHE_LINE_BYTES
-            )
-            lines = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES) / CACHE_LINE_BYTES
-            self._lines[key] = min(lines, NVIDIA_WARP_SIZE)
+            tile = tile_over(self._problem.axes, warp)
+            _, line_bytes = strides.touched(tile, CACHE_LINE_BYTES)
+            self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return self._lines[key]
 
 

@@ -94,6 +94,17 @@ class TensorStrides:
             Bytes of the pieces that memory is moved in.
         """
         gap = granule // self._item
+        return Footprint(*self._runs(tile, gap), self._is_even(gap))
+
+    def touched(self, tile: Tile, granule: int = SECTOR_BYTES) -> tuple[float, float]:
+        """(elements, bytes): those that a tile touches, and of the sectors that they are in, or of
+        other pieces of ``granule`` bytes."""
+        gap = granule // self._item
+        elements, runs, span = self._runs(tile, gap)
+        return elements, _piece_bytes(runs, span, self._is_even(gap), self._item, granule)
+
+    def _runs(self, tile: Tile, gap: int) -> tuple[float, float, float]:
+        """(elements, runs, span) of the footprint of a tile: see ``Footprint``."""
         runs, span, elements = 1.0, 1.0, 1.0
         for axis, div, extent, step in self._terms:
             count = tile[axis] / div
@@ -114,13 +125,15 @@ class TensorStrides:
             elements = most
         if runs > most:
             runs = most
-        return Footprint(elements, runs, min(span, gap * elements / runs), self._is_even(gap))
+        return elements, runs, min(span, gap * elements / runs)
 
     def _is_even(self, gap: int) -> bool:
         """Whether all steps that are not smaller than pieces of memory are whole pieces."""
-        if gap not in self._even:
-            self._even[gap] = not any(step >= gap and step % gap for *_, step in self._terms)
-        return self._even[gap]
+        found = self._even.get(gap)
+        if found is None:
+            uneven = [step for *_, step in self._terms if step >= gap and step % gap]
+            found = self._even[gap] = not uneven
+        return found
 
     def end_of(self, tile: Tile) -> tuple[int, int] | None:
         """(axis, div) of the term that goes on where a tile ends, the nearest in memory of several.
@@ -132,18 +145,22 @@ class TensorStrides:
 
 
 def footprint(stream: Stream, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
-    """What a tile touches of a tensor: see ``TensorStrides``."""
+    """What a tile touches of a tensor: see ``TensorStrides``, which is made once for many tiles."""
     return TensorStrides(stream).footprint(tile, granule)
 
 
 def touched_bytes(stream: Stream, found: Footprint, granule: int = SECTOR_BYTES) -> float:
     """Bytes of the sectors, or of other pieces of ``granule`` bytes, that a footprint is in."""
-    run = max(found.span, 1.0) * stream.item_bytes
-    if found.is_even and granule < CACHE_LINE_BYTES:
+    return _piece_bytes(found.runs, found.span, found.is_even, stream.item_bytes, granule)
+
+
+def _piece_bytes(runs: float, span: float, is_even: bool, item: int, granule: int) -> float:
+    run = max(span, 1.0) * item
+    if is_even and granule < CACHE_LINE_BYTES:
         pieces = float(ceil(run / granule))
     else:
-        pieces = (run + granule - stream.item_bytes) / granule
-    return found.runs * max(pieces, 1.0) * granule
+        pieces = (run + granule - item) / granule
+    return runs * max(pieces, 1.0) * granule
 
 
 def chain(stream: Stream) -> list[int]:
@@ -181,12 +198,14 @@ def run_along(stream: Stream, extents: Sequence[int], places: Sequence[int]) -> 
 
 
 def warp_bytes(
-    stream: Stream, extents: Sequence[int], sides: Sequence[Sequence[int]], place: int
+    strides: TensorStrides, extents: Sequence[int], sides: Sequence[Sequence[int]], place: int
 ) -> float:
     """Bytes of the sectors that a warp touches whose threads are neighbours along a side.
 
     Parameters
     ----------
+    strides : TensorStrides
+        Of the tensor.
     extents : sequence of int
         Of all axes.
     sides : sequence of sequence of int
@@ -196,8 +215,8 @@ def warp_bytes(
     """
     along = max(min(NVIDIA_WARP_SIZE, prod(extents[axis] for axis in sides[place])), 1)
     counts = [along if n == place else NVIDIA_WARP_SIZE / along for n in range(len(sides))]
-    found = footprint(stream, tile_over(extents, zip(sides, counts, strict=True)))
-    return touched_bytes(stream, found)
+    _, touched = strides.touched(tile_over(extents, zip(sides, counts, strict=True)))
+    return touched
 
 
 def vector_elements(stream: Stream, run: int, most: int) -> int:

@@ -72,18 +72,17 @@ class TileTensor(NamedTuple):
 
 def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
     """The facts of a tensor that no params change."""
-    vectors = tuple(_vector(problem, stream, places) for places in problem.places)
     sides, nearer = problem.places, X
+    vectors = _vector(problem, stream, sides[X]), _vector(problem, stream, sides[R])
+    strides = TensorStrides(stream)
     if all(sides):
-        near = [warp_bytes(stream, problem.axes, sides, side) for side in (X, R)]
+        near = [warp_bytes(strides, problem.axes, sides, side) for side in (X, R)]
         nearer = X if near[X] < near[R] else R
     own = 0
     if not stream.is_store and not is_linear(problem, stream):
         own = max(gcd(stream.total_bytes, VECTOR_BYTES) // stream.item_bytes, 1)
     full = stream.along_x and (stream.along_r or problem.reduced <= 1)
-    return RowTensor(
-        stream, times, TensorStrides(stream), full, (vectors[X], vectors[R]), nearer, own
-    )
+    return RowTensor(stream, times, strides, full, vectors, nearer, own)
 
 
 def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:

@@ -16,7 +16,7 @@ from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import Side, Tile, tile_over, touched_bytes
+from .footprint import Side, tile_over
 from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import R, RowTensor, TileTensor, X, access, layout, row_tensor, slice_bytes
 from .tiles import KernelTile
@@ -46,7 +46,7 @@ class RowStreams:
             row_tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[KernelTile, _TileTraffic] = {}
-        self._lines: dict[tuple[object, ...], float] = {}
+        self._lines: dict[tuple[int, int, int, int], float] = {}
         self._lost = LostBytes(problem)
         self._shared = list(self._shared_by_some())
         self._rereads: dict[KernelTile, dict[Stream, float]] = {}
@@ -68,7 +68,7 @@ class RowStreams:
             loads = taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             apart = widest[side] if has_layout else width
-            lines += loads * valid * self._lines_of(number, tensor, at_once.sides, side, apart)
+            lines += loads * valid * self._lines_of(number, at_once.sides, side, apart)
             if tensor.linear_vector:
                 own = max(count / min(width, tensor.linear_vector) / threads, 1.0)
                 addresses += own * often
@@ -118,7 +118,8 @@ class RowStreams:
             stream, positions = tensor.stream, tile_over(axes, sides)
             along = tiles_beside(axes[: len(places[X])], has, positions)
             if along:
-                new = tensor.strides.footprint(positions).elements * stream.item_bytes
+                elements, _ = tensor.strides.touched(positions)
+                new = elements * stream.item_bytes
                 each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
                 yield stream, self._lost.rereads([Reread(each, along)], sides[::-1]) * tile.programs
 
@@ -141,18 +142,22 @@ class RowStreams:
             taken = often * _share_of_passes(stream, tile)
             scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
-            moved, found = count * stream.item_bytes, _bytes_of(tensor, positions)
+            moved = count * stream.item_bytes
+            distinct, sector_bytes = tensor.strides.touched(positions)
+            new = distinct * stream.item_bytes
             if stream.is_store:
                 stored += moved * taken
             else:
                 scale *= stream.fresh_share
                 elements += count * taken
                 loaded += moved * often
-                fetched += found.new * scale
-                again += 0.0 if stream.is_late else found.new * scale
-            sectors += found.sectors * scale
+                fetched += new * scale
+                again += 0.0 if stream.is_late else new * scale
+            sectors += sector_bytes * scale
             if tensor.is_full:
-                extra += found.extra * scale * (2 if stream.is_store else 1)
+                _, pair_bytes = tensor.strides.touched(positions, FETCHED_BYTES)
+                beside = max(pair_bytes - new, 0.0)
+                extra += beside * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
             touched.append(TileTensor(tensor, count // (same & -same), share, often, shaped))
@@ -160,19 +165,18 @@ class RowStreams:
             loaded, fetched, again, stored, sectors, extra, elements, sides, touched
         )
 
-    def _lines_of(
-        self, number: int, tensor: RowTensor, sides: tuple[Side, Side], side: int, width: int
-    ) -> float:
+    def _lines_of(self, number: int, sides: tuple[Side, Side], side: int, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
-        key = (number, sides, side, width)
+        along = NVIDIA_WARP_SIZE * width
+        inner = min(along, sides[side].block)
+        outer = min(max(along // inner, 1), sides[1 - side].block)
+        key = number, side, inner, outer
         if key not in self._lines:
-            along = NVIDIA_WARP_SIZE * width
-            counts = [min(along, part.block) for part in sides]
-            counts[1 - side] = min(max(along // counts[side], 1), sides[1 - side].block)
-            warp = [(p.places, float(n)) for p, n in zip(sides, counts, strict=True)]
-            found = tensor.strides.footprint(tile_over(self._problem.axes, warp), CACHE_LINE_BYTES)
-            bytes_ = touched_bytes(tensor.stream, found, CACHE_LINE_BYTES)
-            self._lines[key] = min(bytes_ / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
+            strides = self._tensors[number].strides
+            warp = [(sides[side].places, inner), (sides[1 - side].places, outer)]
+            tile = tile_over(self._problem.axes, warp)
+            _, line_bytes = strides.touched(tile, CACHE_LINE_BYTES)
+            self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return self._lines[key]
 
 
@@ -185,19 +189,3 @@ def _share_of_passes(stream: Stream, tile: KernelTile) -> float:
     """Share of the passes over a row in which a tensor is loaded or stored."""
     once = stream.is_in_last_pass and not _is_before(stream, tile)
     return 1 / tile.passes if once else 1.0
-
-
-class _Bytes(NamedTuple):
-    """Bytes of a tensor that a tile touches: elements, sectors, fetched beside its elements."""
-
-    new: float
-    sectors: float
-    extra: float
-
-
-def _bytes_of(tensor: RowTensor, positions: Tile) -> _Bytes:
-    stream, found = tensor.stream, tensor.strides.footprint(positions)
-    new = found.elements * stream.item_bytes
-    pairs = tensor.strides.footprint(positions, FETCHED_BYTES)
-    extra = max(touched_bytes(stream, pairs, FETCHED_BYTES) - new, 0.0)
-    return _Bytes(new, touched_bytes(stream, found), extra)

@@ -16,13 +16,14 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
     A bias of scores that is the same for all of a batch, ``[heads, rows, columns]``, is read again
     when all heads are done. With the batch innermost the programs of one row follow one another.
     """
-    problem, first = kernels.problem, kernels.time(params)
-    if first is None or not isinstance(params, KernelParams):
+    problem = kernels.problem
+    if not isinstance(params, KernelParams):
         return params
     if getattr(params, "axes", None) != () or len(problem.order) != 1:
         return params
-    lost = kernels.reread_bytes(params)
-    if not lost:
+    first = kernels.time(params)
+    lost = {} if first is None else kernels.reread_bytes(params)
+    if first is None or not lost:
         return params
     own = problem.order[0]
     most = max(lost, key=lambda stream: lost[stream])

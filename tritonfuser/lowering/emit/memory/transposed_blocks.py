@@ -8,7 +8,7 @@ dim 0 in 32. So it is ``tl.trans(tl.load(tl.trans(p + y * 13760 + x * 2)))``.
 
 from __future__ import annotations
 
-from ....heuristics.cost.footprint import warp_bytes
+from ....heuristics.cost.footprint import TensorStrides, warp_bytes
 from ....heuristics.streams import Stream, StrideTerm
 from ....ir import Value
 from ....symbolic.index_expr import Affine
@@ -32,7 +32,8 @@ def is_transposed(index: IndexWriter, value: Value, offset: Affine) -> bool:
         item_bytes=value.dtype.info.bytes, stride_terms=tuple(map(_in_numbers, stride_terms))
     )
     widths = [tile.width for tile in sides]
-    down, along = (warp_bytes(stream, widths, [(0,), (1,)], place) for place in (0, 1))
+    strides = TensorStrides(stream)
+    down, along = (warp_bytes(strides, widths, [(0,), (1,)], place) for place in (0, 1))
     return along < down
 
 
