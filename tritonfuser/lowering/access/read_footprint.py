@@ -166,6 +166,21 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
         yield read_as(operand, read)
 
 
+class KnownReads:
+    """``reads`` of the nodes of one fusion, each found once: values that several groups or passes
+    of a kernel need are walked for each of them."""
+
+    def __init__(self) -> None:
+        self._found: dict[Read, tuple[Read, ...]] = {}
+
+    def __call__(self, node: Node, read: Read) -> tuple[Read, ...]:
+        """The elements of operands that one element of a node needs."""
+        found = self._found.get(read)
+        if found is None:
+            found = self._found[read] = tuple(reads(node, read))
+        return found
+
+
 @dataclass(frozen=True)
 class ReadFootprint:
     """What computing some values reads, down to memory and results of reductions.
@@ -219,7 +234,7 @@ def walk(
     stored : container
         Values to load from memory instead of computing them.
     operands : callable
-        ``reads``, or a cached version of it.
+        ``reads``, or a ``KnownReads`` where more is walked.
     """
     at_own_index: set[Value] = set()
     at_other_index: set[Value] = set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.table import Scan
-from ..access.read_footprint import Read, walk
+from ..access.read_footprint import KnownReads, Read, walk
 from ..groups.online_pairs import online_pairs
 from ..segments import Member, Segment, Store
 from ..tile.nest import Nest
@@ -103,6 +103,7 @@ class _Levels:
         self.of: dict[Value, int] = {}
         self.online: dict[Value, Member] = {}
         self._places = {out: m.index for out, m in self.members.items()}
+        self._reads = KnownReads()
         self._maxima = online_pairs(fusion, self.members)
         for member in segment.members:
             self.of.update(dict.fromkeys(member.node.outs, self._of_member(member)))
@@ -127,7 +128,7 @@ class _Levels:
 
     def _behind(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
         """The first pass in which all operands of these reads are known."""
-        footprint = walk(self.fusion, starts, self._places, self.stored)
+        footprint = walk(self.fusion, starts, self._places, self.stored, self._reads)
         return max((levels[v] + self._ends_pass(v) for v in footprint.at_own_index), default=0)
 
     def _ends_pass(self, value: Value) -> int:

@@ -17,11 +17,11 @@ from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import (
     EMPTY_FOOTPRINT,
+    KnownReads,
     Read,
     ReadFootprint,
     ends_kernel,
     is_reducer,
-    reads,
     walk,
 )
 from ..access.traffic import Traffic, offset_of, order_axes
@@ -53,7 +53,7 @@ class AnchorMaker:
         self.counts = counts
         self.axes = AtomicAxes(fusion)
         self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
-        self._operands: dict[Read, tuple[Read, ...]] = {}
+        self._reads = KnownReads()
         self.places = {
             out: self.axes.index(out)
             for node in fusion.nodes
@@ -70,13 +70,6 @@ class AnchorMaker:
     ) -> ReadFootprint:
         """The footprint of reads. See ``read_footprint.walk``."""
         return walk(self.fusion, start, places, stored, self._reads)
-
-    def _reads(self, node: Node, read: Read) -> tuple[Read, ...]:
-        """``reads``, cached: a value is walked for each group that it is offered to."""
-        found = self._operands.get(read)
-        if found is None:
-            found = self._operands[read] = tuple(reads(node, read))
-        return found
 
     @cached_property
     def regions(self) -> RegionFinder:
