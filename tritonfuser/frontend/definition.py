@@ -267,8 +267,10 @@ class FusionDefinition(DefinesTensors, Travelling):
 
     def repro_script_for(self, inputs: Inputs | None = None) -> str:
         """A program, as text, that records this definition and runs it on inputs like these."""
-        described = None if inputs is None else describe_inputs(flatten_inputs(inputs))
-        return self._script(described)
+        self._ready()
+        if inputs is None:
+            return self._script(None)
+        return self._script(describe_inputs(self.fusion.ir, flatten_inputs(inputs)))
 
     def last_repro_script(self) -> str:
         """``repro_script_for`` the inputs of the last ``run(inputs, save_repro_inputs=True)``."""

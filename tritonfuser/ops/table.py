@@ -367,11 +367,17 @@ class Library:
     product : callable, optional
         ``(ops, *args) -> Value | None``: the same matrix product as views and ``mma``, for a
         generated kernel; None where its ranks have no such form.
+    indices : tuple of str
+        The operands that hold positions.
+    positions : callable, optional
+        ``call -> int``: how many there are, from 0 on, as many as elements of a dim.
     """
 
     like: tuple[str | None, ...] = ()
     capability: Callable[[Call], int] | None = None
     product: Callable[..., Value | None] | None = None
+    indices: tuple[str, ...] = ()
+    positions: Callable[[Call], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,7 +305,7 @@ class Runnable(Queries):
         if self._fec is None:
             fusion.dump()
         if save_repro_inputs:
-            self._repro_inputs = describe_inputs(given)
+            self._repro_inputs = describe_inputs(fusion.ir, given)
         with locate_errors(fusion):
             options = with_device(options, given, gpu_only=self._gpu_only())
             outputs = cache.core.execute(given, options)

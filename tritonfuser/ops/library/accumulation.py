@@ -69,7 +69,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "A copy of acc with the rows of value added at the rows that index names.",
         "library",
-        Library(),
+        Library(indices=("index",), positions=lambda call: call.value("acc").tensor.sizes[0]),
         _infer,
         _added,
         _record,

@@ -167,6 +167,13 @@ def _infer_grouped(call: Call) -> tuple[TensorType, ...]:
     return _results(call, tuple(map(Dim, dims)))
 
 
+def _ends(call: Call) -> int:
+    """Where groups may end: at each element of the dim that they cut, and behind the last."""
+    left, right = call.value("mat1").tensor, call.value("mat2").tensor
+    cut = right.sizes[-1] if left.rank > right.rank else left.sizes[-1 if right.rank == 2 else 0]
+    return cut + 1
+
+
 def _grouped_results(call: Call) -> int:
     return 1 if call.arg("scale1") is None else 3
 
@@ -185,7 +192,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "Matrix products of groups of rows that end at offsets; (out, None, None) if scaled.",
         "contraction",
-        Library(capability=_capability),
+        Library(capability=_capability, indices=("offsets",), positions=_ends),
         _infer_grouped,
         grouped_torch.grouped_mm,
         returns=_grouped_results,

@@ -132,7 +132,11 @@ _OPTIONS = (
     Param("dtype", Kind.DTYPE, DataType.Float4_e2m1fn),
 )
 _GLOBAL = Param("global_scale", Kind.TENSOR, None)
-_BLACKWELL = Library(capability=lambda call: 100)
+
+
+def _blackwell(indices: str = "") -> Library:
+    return Library(capability=lambda call: 100, indices=tuple(indices.split()))
+
 
 ROWS: tuple[Op, ...] = (
     Op(
@@ -140,7 +144,7 @@ ROWS: tuple[Op, ...] = (
         (*_tensors("input"), _GLOBAL, Param("swizzle_block_scales", Kind.BOOL, False), *_OPTIONS),
         "Quantizes to 4 or 8 bits: the elements, and a scale for each block along the last dim.",
         "narrow precision",
-        _BLACKWELL,
+        _blackwell(),
         _infer_quantize,
         narrow_torch.quantize,
         results=("quantized", "block_scales"),
@@ -150,7 +154,7 @@ ROWS: tuple[Op, ...] = (
         (*_tensors("input input_offsets output_offsets"), _GLOBAL, *_OPTIONS),
         "Like nv_block_quantize for groups of rows; the scales of each group start a new tile.",
         "narrow precision",
-        _BLACKWELL,
+        _blackwell("input_offsets output_offsets"),
         _infer_grouped_quantize,
         narrow_torch.grouped_quantize,
         results=("quantized", "block_scales"),
@@ -160,7 +164,7 @@ ROWS: tuple[Op, ...] = (
         _tensors("input input_offsets output_offsets"),
         "Block scales rearranged into the tiles that a grouped matrix product expects.",
         "narrow precision",
-        _BLACKWELL,
+        _blackwell("input_offsets output_offsets"),
         lambda call: (_in_tiles(call, call.value("input").tensor),),
         narrow_torch.grouped_tiles,
     ),
@@ -172,7 +176,7 @@ ROWS: tuple[Op, ...] = (
         ),
         "Matrix products of groups of rows of 4-bit elements, with a scale for each block of 16.",
         "narrow precision",
-        _BLACKWELL,
+        _blackwell("problem_sizes expert_offsets sf_offsets"),
         _infer_mm,
         narrow_torch.grouped_mm,
     ),
