@@ -156,7 +156,7 @@ BAD = {
     "version: expected 1 to 1, got 2": lambda d: d.update(version=2),
     "version: expected 1 to 1, got None": lambda d: d.pop("version"),
     "segments: expected a list of dicts, got None": lambda d: d.pop("segments"),
-    "unknown key 'colour', expected version, segments,": lambda d: d.update(colour=1),
+    "unknown key 'colour', expected version, values, segments,": lambda d: d.update(colour=1),
     "segments[0]: unknown key 'colour', expected scheduler, params, computes,": lambda d: first(
         d
     ).update(colour=1),

@@ -120,7 +120,7 @@ def test_parts_for_each_position_of_the_dims_before(interleave):
     pieces = [
         {"scheduler": "reduction", "computes": [name], "params": LOOP} for name in ("tv4", "tv1")
     ]
-    data = {"version": 1, "splits": [split], "segments": pieces}
+    data = {"version": 1, "values": "tv0..1", "splits": [split], "segments": pieces}
     for shape in [(3, 100, 2, 33), (5, 130, 3, 7), (2, 50, 2, 16)]:
         x = torch.randn(shape)
         (found,) = fd.run([x], schedule=data)

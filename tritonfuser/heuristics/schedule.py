@@ -1,7 +1,8 @@
 """``Schedule``: every decision between a simplified fusion and its kernels, as plain data.
 
-Values are named as in ``repr(fd)``; those that a rewriting adds have the next free numbers. The
-stages read a schedule in the order of its fields.
+Values are named as in ``repr(fd)``; those that a rewriting adds have the next free numbers. A
+printed definition numbers its values anew where it is recorded: ``values`` says which is which.
+The stages read a schedule in the order of its fields.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .plain_data.schema import DRAFT, object_of
 
 VERSION = 1
 """Of the format of ``to_dict``. It grows when a field changes its meaning."""
+_OWN_KEYS = ("version", "values", "segments")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,12 +161,18 @@ class Schedule:
 
     Attributes
     ----------
+    values : str
+        The names of all values of the definition that it is of, in the order in which its print
+        has them: ``tv0..2 tv5 tv3 c0``. A definition with as many values, as this print recorded
+        again, has its values named so in kernels of this schedule. Empty: names are those of the
+        definition that it is given to.
     rewrites : Rewrites
         What is materialized and split, which products are fused.
     segments : tuple of SegmentSchedule
         The kernels, and what torch runs, in execution order.
     """
 
+    values: str = ""
     rewrites: Rewrites = Rewrites()
     segments: tuple[SegmentSchedule, ...] = ()
 
@@ -181,7 +189,8 @@ class Schedule:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, JSON-able; ``Schedule.from_dict`` turns it back."""
         segments = [segment.to_dict() for segment in self.segments]
-        return {"version": VERSION, **encode(self.rewrites), "segments": segments}
+        names = {"version": VERSION, "values": self.values}
+        return {**names, **encode(self.rewrites), "segments": segments}
 
     def __str__(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
@@ -214,14 +223,14 @@ class Schedule:
                 f"schedule: expected a dict as to_dict() makes it, got {type(data).__name__}"
             )
         _check_version(data.get("version"))
-        rest = {k: v for k, v in data.items() if k not in ("version", "segments")}
+        rest = {k: v for k, v in data.items() if k not in _OWN_KEYS}
         segments = data.get("segments")
         if not isinstance(segments, list | tuple):
             raise ParamsError(f"segments: expected a list of dicts, got {segments!r}")
-        refuse_unknown_keys(data, _keys(Rewrites, "version", "segments"), "")
+        refuse_unknown_keys(data, _keys(Rewrites, *_OWN_KEYS), "")
         rewrites = decode(Rewrites, rest, "")
         found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
-        return cls(rewrites=rewrites, segments=tuple(found))
+        return cls(values=data.get("values", ""), rewrites=rewrites, segments=tuple(found))
 
 
 def restored_schedule(data: Mapping[str, Any]) -> Schedule:
@@ -244,7 +253,8 @@ def _schema() -> dict[str, Any]:
     also = {"scheduler": scheduler, "params": {"description": "The scheduler's params."}}
     segment = object_of(SegmentSchedule, also, left_out=("params",))
     version = {"enum": list(range(1, VERSION + 1)), "description": "Of the format."}
-    rest = object_of(Rewrites, {"version": version})
+    values = {"type": "string", "description": "The names of all values, in order.", "default": ""}
+    rest = object_of(Rewrites, {"version": version, "values": values})
     segments = {
         "type": "array",
         "description": "The kernels, and what torch runs, in execution order.",

@@ -28,6 +28,7 @@ from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
 from .passes.memory_orders import keep_memory_orders
 from .passes.merged_slices import merge_slices
+from .passes.numbering import names_in_order, with_names
 from .passes.padded_sums import concatenate_padded
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
@@ -102,6 +103,8 @@ def lower(
         The params are not one a segment, or a segment may not have its params. A field of the
         schedule cannot be, and all tensors have elements.
     """
+    if options.schedule is not None:
+        fusion = with_names(fusion, options.schedule.values)
     concrete = check(concretize(fusion, signature))
     dump("concretize", concrete)
     misaligned = _misaligned(concrete, signature)
@@ -117,6 +120,7 @@ def lower(
     if env is not None and (options.params is not None or device.is_cpu):
         # Given params are chosen for all sizes; the interpreter is not there for its speed.
         env.keep_schedule()
+    segmented = replace(segmented, values=names_in_order(fusion))
     tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
 
     def emitted(piece: TiledSegment | None, terms: TermBounds) -> KernelSource | None:

@@ -9,7 +9,7 @@ from .segments import Member, Segment, SegmentedFusion
 def schedule_of(segmented: SegmentedFusion) -> Schedule:
     """The schedule of a segmented fusion: ``segment_as`` makes the same segments of it."""
     pieces = tuple(segment_schedule(piece) for piece in segmented.segments)
-    return Schedule(rewrites=segmented.rewrites, segments=pieces)
+    return Schedule(values=segmented.values, rewrites=segmented.rewrites, segments=pieces)
 
 
 def segment_schedule(piece: Segment) -> SegmentSchedule:

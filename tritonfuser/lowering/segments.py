@@ -335,6 +335,8 @@ class SegmentedFusion:
         Why kernels were started, and reductions split, in words.
     rewrites : Rewrites
         How ``fusion`` came from the simplified one.
+    values : str
+        The names of the recorded fusion's values, as a ``Schedule`` has them.
     """
 
     fusion: Fusion
@@ -343,6 +345,7 @@ class SegmentedFusion:
     layouts: dict[Value, tuple[int, ...]]
     cuts: tuple[str, ...] = field(default=())
     rewrites: Rewrites = field(default=Rewrites())
+    values: str = ""
 
     def launched_with(self, piece: Segment) -> tuple[Segment, ...]:
         """The other segments that the kernel of a segment computes."""

@@ -13,6 +13,7 @@ import triton
 from ...device import DeviceProperties
 from ...ir import Fusion
 from ...lowering.passes.concretize import InputSignature
+from ...lowering.passes.numbering import in_order
 from ...options import codegen_options
 
 _PACKAGE = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ class StoreKey(NamedTuple):
     device, arch : str
         The GPU.
     definition : str
-        SHA-256 of the definition, without the lines that recorded it.
+        SHA-256 of the definition, without the lines that recorded it; the same of its print.
     signature : str
         Sizes, strides, dtypes and alignment of the inputs.
     options : str
@@ -59,7 +60,7 @@ def store_key(fusion: Fusion, signature: InputSignature, device: DevicePropertie
     return StoreKey(
         device.name,
         device.arch,
-        fusion.fingerprint,
+        in_order(fusion).fingerprint,
         repr(signature),
         repr(tuple((name, _plain(value)) for name, value in codegen_options())),
         **versions(),

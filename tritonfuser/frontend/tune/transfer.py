@@ -14,6 +14,7 @@ from ...errors import DefinitionError, ParamsError, TritonFuserError
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion
 from ...lowering.passes.concretize import InputSignature, TensorSpec
+from ...lowering.passes.numbering import in_order
 from ...lowering.pipeline import lower
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
@@ -124,7 +125,10 @@ def _imported(
     key, device = _key(data["key"], f"{where}.key", here)
     seconds, before = (_seconds(data[n], f"{where}.{n}") for n in _FIELDS[1:3])
     fusion, signature = _problem(data, where)
-    for name, meant in (("definition", fusion.fingerprint), ("signature", repr(signature))):
+    for name, meant in (
+        ("definition", in_order(fusion).fingerprint),
+        ("signature", repr(signature)),
+    ):
         given = getattr(key, name)
         _check(given == meant, f"{where}.key.{name}", f"that of {where}, {meant!r}", given)
     schedule = _at(f"{where}.schedule", lambda: Schedule.from_dict(data["schedule"]))

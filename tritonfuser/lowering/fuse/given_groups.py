@@ -238,8 +238,8 @@ class GivenGroups(Placement):
                 raise ParamsError(
                     f"{field}: this definition computes no {name}",
                     hint="Names are those of the definition that the schedule is given to: "
-                    "fd.schedule(inputs) has them. A printed definition numbers its values "
-                    "anew where it is run.",
+                    "fd.schedule(inputs) has them, in the order of the printed definition in "
+                    "its field values.",
                 )
 
     def _refuse_left(self) -> None:

@@ -59,7 +59,9 @@ InputSignature = tuple[InputSpec, ...]
 def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
     """The fusion at the sizes of ``signature``, in the same values' numbers.
 
-    Ops that no output needs are left out: nothing is asked of their sizes.
+    Its nodes are in the order of the printed definition, so that passes add the same values to a
+    definition and to its print. Ops that no output needs are left out: nothing is asked of
+    their sizes.
 
     Raises
     ------
@@ -76,10 +78,7 @@ def concretize(fusion: Fusion, signature: InputSignature) -> Fusion:
         if isinstance(spec, ScalarSpec) and spec.value is not None:
             known[value] = Const(spec.value, spec.dtype)
     nodes: list[Node] = []
-    needed = {out for node in depth_first(fusion) for out in node.outs}
-    for node in fusion.nodes:
-        if needed.isdisjoint(node.outs):
-            continue
+    for node in depth_first(fusion):
         try:
             nodes.extend(_node(node, known))
         except TritonFuserError as error:
