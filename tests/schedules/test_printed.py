@@ -125,6 +125,12 @@ def test_wrong_names(values, text):
         fd.run(inputs, schedule=data)
 
 
+@pytest.mark.parametrize("values", [5, ["tv0"], None])
+def test_names_that_are_no_text(values):
+    with pytest.raises(ParamsError, match="values: expected names in one text, got"):
+        Schedule.from_dict({"version": 1, "values": values, "segments": []})
+
+
 def test_without_names_they_are_those_of_the_definition():
     fd, inputs = defined()
     data = fd.schedule(inputs).to_dict()

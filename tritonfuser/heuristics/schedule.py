@@ -223,6 +223,9 @@ class Schedule:
                 f"schedule: expected a dict as to_dict() makes it, got {type(data).__name__}"
             )
         _check_version(data.get("version"))
+        values = data.get("values", "")
+        if not isinstance(values, str):
+            raise ParamsError(f"values: expected names in one text, got {values!r}")
         rest = {k: v for k, v in data.items() if k not in _OWN_KEYS}
         segments = data.get("segments")
         if not isinstance(segments, list | tuple):
@@ -230,7 +233,7 @@ class Schedule:
         refuse_unknown_keys(data, _keys(Rewrites, *_OWN_KEYS), "")
         rewrites = decode(Rewrites, rest, "")
         found = (_segment(item, f"segments[{i}]") for i, item in enumerate(segments))
-        return cls(values=data.get("values", ""), rewrites=rewrites, segments=tuple(found))
+        return cls(values=values, rewrites=rewrites, segments=tuple(found))
 
 
 def restored_schedule(data: Mapping[str, Any]) -> Schedule:
