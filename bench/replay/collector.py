@@ -277,8 +277,9 @@ class Library:
                         self._note(alias.name, getattr(module, alias.name))
         for name, found in sorted(self._known.items()):
             entry = {"part": "library", "name": name}
-            function = getattr(found, "fn", None)
-            text = repr(found) if function is None else inspect.getsource(function)
+            # A function that `launch` calls is none of Triton's.
+            function = getattr(found, "fn", found)
+            text = inspect.getsource(function) if inspect.isfunction(function) else repr(found)
             yield _record(entry, "", "", [{"name": name, "text": text, "facts": {}}])
 
     def _note(self, name: str, found: Any) -> None:

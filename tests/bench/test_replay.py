@@ -124,6 +124,18 @@ def launch(x):
 '''
 
 
+def test_functions_of_the_library_are_code_whether_triton_s_or_python_s():
+    """``launch`` of a kernel with open sizes calls ``inverse_of``."""
+    library = collector.Library()
+    functions = {"division_functions": "inverse_of", "functions": "launch_dependents"}
+    for module, name in functions.items():
+        home = f"tritonfuser.lowering.device_lib.{module}"
+        library.read(f"from {home} import {name}\n\n\n@triton.jit\n")
+    texts = {k["name"]: k["text"] for record in library.records() for k in record["kernels"]}
+    for name in functions.values():
+        assert code(texts[name]).count(f"def {name}(") == 1
+
+
 def test_imports_docstrings_and_comments_do_not_count():
     other = TEXT.replace("from a import b", "from c.d import b").replace("Old", "New")
     assert code(TEXT) == code(other.replace("# model.py:3", "# model.py:4"))
