@@ -25,17 +25,25 @@ class Passing:
     ----------
     moved : int
         Bytes that the first kernel and those between them move.
+    held, read : int
+        Bytes of the tensor, and of all that the second kernel reads.
     device : DeviceProperties
         The device.
     """
 
     moved: int
+    held: int
+    read: int
     device: DeviceProperties
 
 
 def stays_in_cache(facts: Passing) -> bool:
-    """Whether the second kernel finds most of the tensor in the L2 cache."""
-    return facts.moved <= cache_room(facts.device, H200_CONSTANTS)
+    """Whether the second kernel finds most of the tensor in the L2 cache, and loads all of it.
+
+    What a first step leaves of a tensor for the second one to reduce, it has not loaded.
+    """
+    loads_all = facts.read >= facts.held
+    return loads_all and facts.moved <= cache_room(facts.device, H200_CONSTANTS)
 
 
 class SectorRest(NamedTuple):

@@ -57,7 +57,7 @@ def schedule(
     segments = _with_register_limits(placed, _with_shared_launches(placed, segments))
     if placed.device.overlaps_launches:
         segments = _with_overlaps(segments)
-    segments = with_later_loads(segments, placed.device)
+    segments = with_later_loads(placed.fusion, segments, placed.device)
     layouts = {out: buffer_strides(placed.fusion, out) for s in segments for out in s.outputs}
     results = tuple(placed.buffers[o.value] for o in placed.fusion.outputs)
     why = (*before, *cuts.values())

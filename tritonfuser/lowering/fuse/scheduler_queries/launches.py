@@ -18,7 +18,7 @@ def finishing(facts: Finishing) -> KernelParams | None:
 
 def may_find_again(facts: Passing) -> bool:
     """Whether a later kernel finds what one has loaded in the L2 cache."""
-    return choose(env_among(facts.moved), stays_in_cache, facts)
+    return choose(env_among(facts.moved, facts.held, facts.read), stays_in_cache, facts)
 
 
 def shares_launch(facts: Sharing) -> bool:
