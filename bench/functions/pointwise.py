@@ -62,7 +62,7 @@ def pointwise(line: Line) -> str:
     """
     node = line.node
     if node.op == "cast":
-        return f"{line['arg']}.to({torch_name(node.attr('dtype'))})"
+        return _cast(line)
     given = [
         (arg, text)
         for arg, text in zip(node.args, line.operands.values(), strict=True)
@@ -85,6 +85,14 @@ def pointwise(line: Line) -> str:
     if typing.computed is typing.result:
         return found
     return f"({found}).to({torch_name(typing.result)})"
+
+
+def _cast(line: Line) -> str:
+    """A cast; to the dtype that a tensor has it is ``set``, a copy."""
+    arg, dtype = line.node.args[0], line.node.attr("dtype")
+    if isinstance(arg, Value) and arg.is_tensor and arg.dtype is dtype:
+        return f"{line['arg']}.clone()"
+    return f"{line['arg']}.to({torch_name(dtype)})"
 
 
 def _refuse(node: Node, typing: Typing) -> None:

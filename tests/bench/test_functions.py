@@ -103,6 +103,15 @@ def test_other_ops_are_torchs(name):
     assert any(written)
 
 
+def test_a_cast_to_the_same_dtype_is_a_copy():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([4], dtype=DataType.Float)
+        fd.add_output(fd.ops.cast(x, DataType.Float))
+    given = torch.ones(4)
+    (made,) = write(fd.fusion.ir).load()(given)
+    assert torch.equal(made, given) and made.data_ptr() != given.data_ptr()
+
+
 def test_what_torch_has_no_form_for_is_refused():
     with FusionDefinition() as fd:
         fd.add_output(fd.ops.prod(fd.define_tensor([4, 8]), dims=[1]))
