@@ -114,7 +114,8 @@ def test_the_model_takes_longer_launches_and_latencies():
     assert found.launch_s == 2 * H200_CONSTANTS.launch_s
     assert found.kernel_s == 2 * H200_CONSTANTS.kernel_s
     assert found.latency_s == 2 * H200_CONSTANTS.latency_s
-    same = replace(found, launch_s=2.5e-6, kernel_s=1.45e-6, latency_s=2.78e-7)
+    scaled = ("launch_s", "kernel_s", "latency_s")
+    same = replace(found, **{name: getattr(H200_CONSTANTS, name) for name in scaled})
     assert same == H200_CONSTANTS
 
 

@@ -103,7 +103,16 @@ def test_another_gpu_of_a_known_arch_has_its_own_bandwidth():
         reported(name="NVIDIA H100", memory_clock_rate=2619000, memory_bus_width=5120)
     )
     assert facts.arch == "sm_90"
-    assert facts.bandwidth_bytes_per_s == pytest.approx(3.35e12, rel=0.01)
+    assert facts.bandwidth_bytes_per_s == pytest.approx(0.9 * 3.35e12, rel=0.01)
+    assert facts.product_flops_per_s == pytest.approx(770e12, rel=0.01)
+
+
+def test_products_of_another_gpu_follow_its_multiprocessors_and_clock():
+    half = device.from_torch(reported(name="NVIDIA H100 PCIe", multi_processor_count=66))
+    assert half.product_flops_per_s == pytest.approx(770e12 / 2, rel=0.01)
+    smaller = device.from_torch(reported(name="NVIDIA A10", major=8, minor=6))
+    like = device.from_torch(reported(name="NVIDIA A30", major=8, minor=0))
+    assert smaller.product_flops_per_s == pytest.approx(like.product_flops_per_s / 2)
 
 
 def test_gpu_of_no_known_arch_borrows_what_is_missing():

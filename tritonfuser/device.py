@@ -36,6 +36,9 @@ MAX_REGISTERS_PER_THREAD = 255
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of one program, on all GPUs of NVIDIA and AMD."""
 
+MAX_PROGRAMS_Y = 65535
+"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
+
 NVIDIA_WARP_SIZE = 32
 """Threads of a warp of all NVIDIA GPUs."""
 
@@ -50,6 +53,15 @@ LEAST_KERNEL_S = 2e-6
 
 MEMORY_LATENCY_S = 7e-7
 """Seconds from a load to its value in memory, where nothing else is loaded (H200)."""
+
+
+COPY_SHARE = 0.9
+"""Share of the data sheet's bandwidth that a copy reaches: 3.03 of 3.35 TB/s on an H100, 4.27 of
+4.8 on an H200."""
+
+PRODUCT_SHARE = 0.78
+"""Share of the data sheet's floating-point operations that cuBLAS reaches: 770 of 989 TFLOP/s on an
+H200."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +121,14 @@ class DeviceProperties:
     warp_size : int
         Threads of a warp: 32 on NVIDIA, 64 on AMD.
     bandwidth_bytes_per_s : float
-        Bytes a second that a copy reads and writes together. Measured on the H200; elsewhere from
-        the specification.
+        Bytes a second that a copy reads and writes together. Measured on the H200; elsewhere
+        ``COPY_SHARE`` of the data sheet's.
     clock_hz : float
         The highest clock of the multiprocessors. The FP32 rate of the data sheet is twice
         ``clock_hz * sm_count * rates.fp32``.
     product_flops_per_s : float
         Floating-point operations a second of cuBLAS's products of Half and BFloat16. Measured on
-        the H200. Other GPUs are taken to differ from it as their bandwidths do.
+        the H200; elsewhere ``PRODUCT_SHARE`` of the data sheet's without sparsity.
     launch_s : float
         Seconds that a plan takes longer for one more launch. Other GPUs are taken to be like the
         H200 in this and in the latency.
@@ -198,13 +210,6 @@ class DeviceProperties:
 _KIB = 1 << 10
 _MIB = 1 << 20
 
-_H200_BANDWIDTH = 4.27e12
-_H200_PRODUCT_FLOPS_PER_S = 770e12
-
-
-def _product_flops(bandwidth: float) -> float:
-    return _H200_PRODUCT_FLOPS_PER_S * bandwidth / _H200_BANDWIDTH
-
 
 _A100 = DeviceProperties(
     name="NVIDIA A100-SXM4-80GB",
@@ -216,9 +221,9 @@ _A100 = DeviceProperties(
     shared_bytes_per_block=163 * _KIB,
     l2_bytes=40 * _MIB,
     warp_size=NVIDIA_WARP_SIZE,
-    bandwidth_bytes_per_s=2.04e12,
+    bandwidth_bytes_per_s=COPY_SHARE * 2.04e12,
     clock_hz=1.41e9,
-    product_flops_per_s=_product_flops(2.04e12),
+    product_flops_per_s=PRODUCT_SHARE * 312e12,
     flight_bytes_per_sm=16 * _KIB,
     rates=InstructionRates(fp32=64, fp64=32),
 )
@@ -230,9 +235,9 @@ _H200 = replace(
     shared_bytes_per_sm=228 * _KIB,
     shared_bytes_per_block=227 * _KIB,
     l2_bytes=60 * _MIB,
-    bandwidth_bytes_per_s=_H200_BANDWIDTH,
+    bandwidth_bytes_per_s=4.27e12,
     clock_hz=1.98e9,
-    product_flops_per_s=_H200_PRODUCT_FLOPS_PER_S,
+    product_flops_per_s=770e12,
     flight_bytes_per_sm=48 * _KIB,
     rates=InstructionRates(),
 )
@@ -242,10 +247,10 @@ _B200 = replace(
     arch="sm_100",
     sm_count=148,
     l2_bytes=126 * _MIB,
-    bandwidth_bytes_per_s=8.0e12,
+    bandwidth_bytes_per_s=COPY_SHARE * 8.0e12,
     # Its rates are taken to be the H200's.
     clock_hz=1.98e9,
-    product_flops_per_s=_product_flops(8.0e12),
+    product_flops_per_s=PRODUCT_SHARE * 2250e12,
     flight_bytes_per_sm=64 * _KIB,
 )
 _MI300X = DeviceProperties(
@@ -259,9 +264,9 @@ _MI300X = DeviceProperties(
     # Each of the eight chiplets has 4 MiB, and a program reads through its own chiplet's.
     l2_bytes=4 * _MIB,
     warp_size=AMD_WAVEFRONT_SIZE,
-    bandwidth_bytes_per_s=5.3e12,
+    bandwidth_bytes_per_s=COPY_SHARE * 5.3e12,
     clock_hz=2.1e9,
-    product_flops_per_s=_product_flops(5.3e12),
+    product_flops_per_s=PRODUCT_SHARE * 1307e12,
     # 163.4 TFLOPS of FP32 count two packed numbers an instruction; transcendental functions take
     # four times as long as an addition.
     rates=InstructionRates(conversion=64),
@@ -280,12 +285,20 @@ CPU = DeviceProperties(
     warp_size=NVIDIA_WARP_SIZE,
     bandwidth_bytes_per_s=1.0e10,
     clock_hz=1.0e9,
-    product_flops_per_s=_product_flops(1.0e10),
+    product_flops_per_s=1.8e12,
 )
 
 _KNOWN = {facts.arch: facts for facts in (_A100, _H200, _B200, _MI300X, CPU)}
+_SMALLER = ("sm_86", "sm_89")
+"""Multiprocessors that issue float64 at a lower rate than those of sm_80, and products at half of
+theirs."""
 ARCHITECTURES = tuple(_KNOWN)
 """The names ``known`` takes."""
+
+
+def fits_second_axis(programs: int) -> bool:
+    """Whether the second axis of a grid may have so many programs."""
+    return programs <= MAX_PROGRAMS_Y
 
 
 def known(arch: str) -> DeviceProperties:
@@ -362,10 +375,12 @@ def from_torch(found: Any) -> DeviceProperties:
         flight_bytes_per_sm=like.flight_bytes_per_sm,
         rates=_rates(arch, like),
     )
-    peak = _peak_bandwidth(found)
-    if found.name == like.name or not peak:
+    if found.name == like.name:
         return facts
-    return replace(facts, bandwidth_bytes_per_s=peak, product_flops_per_s=_product_flops(peak))
+    clocks = facts.sm_count * facts.clock_hz / (like.sm_count * like.clock_hz)
+    products = clocks * like.product_flops_per_s / (2 if arch in _SMALLER else 1)
+    peak = COPY_SHARE * _peak_bandwidth(found) or like.bandwidth_bytes_per_s
+    return replace(facts, bandwidth_bytes_per_s=peak, product_flops_per_s=products)
 
 
 def arch_of(found: Any) -> str:
@@ -387,11 +402,8 @@ def _like(arch: str) -> DeviceProperties:
 
 
 def _rates(arch: str, like: DeviceProperties) -> InstructionRates:
-    """Instruction rates of ``arch``: those of the nearest older data-centre GPU, ``like``.
-
-    sm_86 and sm_89 issue float64 at a lower rate than sm_80.
-    """
-    return InstructionRates(fp64=2) if arch in ("sm_86", "sm_89") else like.rates
+    """Instruction rates of ``arch``: those of the nearest older data-centre GPU, ``like``."""
+    return InstructionRates(fp64=2) if arch in _SMALLER else like.rates
 
 
 def _peak_bandwidth(found: Any) -> float:

@@ -30,6 +30,7 @@ PRIORS = Constants(
     latent_warps=4.0,
     masked=0.7,
     serial_clocks=3.0,
+    tail=0.5,
     sfu_clocks=1.0,
     code_misses=0.5,
     program_clocks=300.0,

@@ -310,3 +310,43 @@ def test_what_reductions_do_not_need_is_read_once():
     assert loaded == pytest.approx([row * passes, 2 * row * passes, row * (passes + 1)])
     assert [count.again_bytes for count in counted] == [row, 2 * row, row]
     assert all(count.stored_bytes * passes == pytest.approx(row) for count in counted)
+
+
+def gathered(entries, count=1 << 22):
+    """Elements of a tensor at indices of another one."""
+    table = 4 * entries
+    # No two elements that are read share a sector.
+    anywhere = StrideTerm(axis=0, div=1, extent=count, step=1 << 20)
+    streams = (
+        Stream(item_bytes=8, total_bytes=8 * count, stride_terms=(StrideTerm(0, 1, count, 1),)),
+        Stream(
+            item_bytes=4,
+            x_stride=None,
+            total_bytes=min(table, 4 * count),
+            held_bytes=table,
+            stride_terms=(anywhere,),
+        ),
+    )
+    return Problem(parallel=count, reduced=1, axes=(count,), streams=streams, device=H200)
+
+
+def test_memory_moves_whole_sectors_around_what_is_read_at_an_index():
+    params = PointwiseParams(block_x=1024)
+    small, large = (predicted(gathered(1 << n), params, WORK).resources for n in (10, 30))
+    indices = 8 * (1 << 22)
+    rate = H200.bandwidth_bytes_per_s * H200_CONSTANTS.bandwidth
+    assert large["memory"] * rate == pytest.approx(indices + 64 * (1 << 22), rel=0.02)
+    assert small["memory"] * rate == pytest.approx(indices, rel=0.02)
+
+
+def test_warps_of_one_program_wait_for_one_another():
+    """The wait for memory and the instructions of a program alone on a multiprocessor add up."""
+    problem = rows(64, 1 << 16)
+    times = [
+        predicted(
+            problem, ReductionParams(block_x=1, block_r=2048, persistent=False, num_warps=16), work
+        )
+        for work in (ElementWork(before=n, reducing=1, reductions=1) for n in (1, 200))
+    ]
+    more = times[1].resources["instructions"] - times[0].resources["instructions"]
+    assert times[1].resources["latency"] - times[0].resources["latency"] > 0.5 * more

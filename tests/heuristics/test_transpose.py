@@ -95,3 +95,19 @@ def test_a_tile_is_costed_once_for_both_orders(monkeypatch: pytest.MonkeyPatch) 
     transpose._fastest.cache_clear()
     transpose.propose(problem)
     assert asked and len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("rows", [1000, 30280])
+def test_programs_run_along_the_side_that_the_grid_has_room_for(rows: int) -> None:
+    """The second axis of a grid has 65,535 programs at most."""
+    x = torch.empty(rows, 17, 961, dtype=torch.bfloat16, device="meta")
+    y = torch.empty(rows, 961, 17, dtype=torch.bfloat16, device="meta")
+    with FusionDefinition() as fd:
+        turned = fd.ops.permute(fd.from_pytorch(y), [0, 2, 1])
+        fd.add_output(fd.ops.sub(fd.from_pytorch(x), turned))
+    (piece,) = fd.segments([y, x], arch="sm_90").segments
+    problem = piece.problem
+    assert problem is not None and problem.crossing == 17
+    params = transpose.propose(problem)
+    assert isinstance(params, TransposeParams) and params.first == "y"
+    assert rows * 961 <= 65535 * params.block_x

@@ -56,6 +56,11 @@ class Stream:
         Neighbouring positions of x, and of r, that have the same element.
     total_bytes : int
         Bytes of all its elements.
+    accessed : (int, int)
+        The share of positions at which it is loaded or stored, as numerator and denominator: others
+        are masked.
+    held_bytes : int
+        Bytes of the whole tensor in memory, where it is read at an index of another tensor; else 0.
     known_bytes : int
         Those of them that another load of the kernel has, at places so near that the L1 cache
         still has them.
@@ -76,6 +81,8 @@ class Stream:
     x_same: int = 1
     r_same: int = 1
     total_bytes: int = 1
+    accessed: tuple[int, int] = (1, 1)
+    held_bytes: int = 0
     known_bytes: int = 0
     stride_terms: tuple[StrideTerm, ...] = ()
 
@@ -90,6 +97,12 @@ class Stream:
         return self.is_store or self.is_late
 
     @property
+    def accessed_share(self) -> float:
+        """``accessed`` as a number."""
+        part, whole = self.accessed
+        return part / whole
+
+    @property
     def fresh_share(self) -> float:
         """``fetched_bytes`` as a share of ``total_bytes``."""
         return self.fetched_bytes / max(self.total_bytes, 1)
@@ -97,6 +110,7 @@ class Stream:
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         found = [self.contiguous_run, self.x_same, self.r_same, self.total_bytes, self.known_bytes]
+        found.append(self.held_bytes)
         found += [n for n in (self.x_stride, self.r_stride) if n is not None]
         for term in self.stride_terms:
             found += term.div, term.extent, term.step

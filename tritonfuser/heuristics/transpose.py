@@ -12,11 +12,12 @@ from functools import lru_cache
 from math import log2
 from typing import Literal
 
+from ..device import fits_second_axis
 from .cost.flat_traffic import FlatStreams, flat_streams
 from .cost.kernels import Times
 from .cost.model import KernelTime
 from .cost.tiles import tile_of
-from .integers import next_power_of_2, warps_for
+from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
 from .one_wave import spread_items
 from .params import HeuristicParams, TransposeParams
@@ -76,7 +77,8 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     streams = flat_streams(problem)
     for tile, time in tuple(found.items()):
         turned, more = _along_y(problem, streams, tile)
-        if time is not None and more < 0:
+        along_x = ceil_div(problem.parallel // max(problem.crossing, 1), tile.block_x)
+        if time is not None and more < 0 and fits_second_axis(along_x):
             found[turned] = time.with_more_bytes(more, problem.device)
     return _squarest({tile: _seconds(time) for tile, time in found.items()})
 

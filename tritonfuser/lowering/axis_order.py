@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from ..device import MAX_PROGRAMS_Y
 from ..heuristics.integers import ceil_div
 from ..heuristics.params import HeuristicParams, TransposeParams
 from ..symbolic.index_expr import Axis, extent
 from ..symbolic.queries import assume_less
 from .segments import Segment
-
-MAX_PROGRAMS_Y = 65535
-"""CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
 
 Axes = tuple[Axis, ...]
 _P = TypeVar("_P", bound=HeuristicParams)

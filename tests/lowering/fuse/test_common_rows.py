@@ -53,7 +53,7 @@ def test_images_are_read_once(shape, facts):
     assert rows.co_reduced and all(axis.extent == shape[2] for axis in rows.co_reduced)
 
 
-@pytest.mark.parametrize("shape", [(8, 4, 2, 128, 128), (8, 4, 3, 100, 110)])
+@pytest.mark.parametrize("shape", [(8, 4, 2, 90, 90), (8, 4, 3, 70, 90)])
 def test_long_rows_are_walked_over_side_by_side(shape):
     found = backward(shape, FEW)
     assert schedulers(found) == TWO

@@ -18,8 +18,8 @@ from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
-from tritonfuser.lowering.refine.kernel_times import TimedKernels, shared_bytes, timed_kernels
-from tritonfuser.lowering.refine.search import SAVED, _least_saved
+from tritonfuser.lowering.refine.kernel_times import shared_bytes, timed_kernels
+from tritonfuser.lowering.refine.search import SAVED
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -252,40 +252,55 @@ def test_values_of_rows_that_are_reduced_apart():
     check(batch_norm, *images(5, 96, 163), facts=facts, tolerance=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("kept", "share"), [((), 0.0), (("tv1",), 0.0), (("tv1", "tv2", "tv3"), SAVED)]
-)
-def test_less_in_memory_need_not_save_what_the_model_errs_by(kept, share):
-    now = TimedKernels(None, 1e-3, ())
-    before = Choice(kept=("tv1", "tv2"))
-    assert _least_saved(now, before, Choice(kept=kept)) == share * now.seconds
-
-
 @dataclass(eq=False)
 class Timed:
-    """Kernels of which nothing but the time is asked."""
+    """Kernels of which nothing but the times are asked."""
 
     seconds: float
+    excess: float = 0.0
+    segmented: str = ""
+
+
+def known(**seconds):
+    """Times of choices: ``ab=0.5`` has the values a and b in memory."""
+    found = {Choice(kept=tuple(name.strip("_"))): Timed(each) for name, each in seconds.items()}
+    return search._Times(H200, lambda choice: None, found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "taken"),
+    [
+        ({"ab": 1.0, "abc": 1 - SAVED - 0.01}, "abc"),
+        ({"ab": 1.0, "abc": 1 - SAVED + 0.01}, "ab"),  # saves less than the model errs by
+        ({"ab": 1.0, "a": 0.99}, "a"),  # but less in memory need not save that
+        ({"ab": 1.0, "a": 1.01}, "ab"),
+        ({"_": 1.0, "a": 0.505, "ab": 0.5}, "a"),  # as fast, with less in memory
+        ({"_": 1.0, "a": 0.6, "ab": 0.5}, "ab"),
+    ],
+)
+def test_what_is_taken_of_the_ways_that_were_timed(seconds, taken):
+    times = known(**seconds)
+    first = next(iter(times.known.values()))
+    assert search._taken(times, first) is times.known[Choice(kept=tuple(taken))]
 
 
 def test_two_changes_that_save_together_are_found(monkeypatch):
-    """Of kernels that no single change makes faster, the fastest others are changed once more."""
-    choices = {}
-
-    def make(choice):
-        choices[choice] = len(choices)
-        return choice
-
-    slow, other = Choice(kept=()), Choice(kept=("a",))
-    both = Choice(kept=("a", "b"))
-    seconds_of = {slow: 1.0, other: 1.1, both: 0.5}
-    monkeypatch.setattr(search, "timed_kernels", lambda made, device: Timed(seconds_of[made]))
-    reached = {slow: {other: 1.0}, other: {both: 1.0}, both: {}}
+    """Where no single change saves anything, two may."""
+    none, one, both = Choice(kept=()), Choice(kept=("a",)), Choice(kept=("a", "b"))
+    timed = {none: Timed(1.0, 0.9), one: Timed(1.1, 0.9), both: Timed(0.5, 0.05)}
+    reached = {none: {one: 0.9}, one: {both: 0.9, none: 0.9}}
+    monkeypatch.setattr(search, "timed_kernels", lambda made, device: timed[made])
     monkeypatch.setattr(search, "_possible", lambda base, device, now, choice: reached[choice])
-    times = search._Times(H200, make, {slow: Timed(1.0)})
-    assert search._changed(None, times, times(slow), slow) is None
-    found = search._changed_twice(None, times, times(slow))
-    assert found is not None and found[1] == both
-    seconds_of[both] = 0.99
-    again = search._Times(H200, make, {slow: Timed(1.0), other: Timed(1.1)})
-    assert search._changed_twice(None, again, again(slow)) is None
+    times = search._Times(H200, lambda choice: choice, {none: timed[none]})
+    changed = set()
+    while found := search._next(times, changed):
+        changed.add(found)
+        search._try_changes(None, times, found)
+    assert changed == {none, one} and search._taken(times, timed[none]) is timed[both]
+
+
+def test_ways_that_cut_alike_are_changed_once():
+    same = [Choice(kept=(), rows=rows) for rows in (None, CommonRows.WHOLE)]
+    times = search._Times(H200, None, {choice: Timed(1.0, 0.9) for choice in same})
+    first = search._next(times, set())
+    assert first in same and search._next(times, {first}) is None

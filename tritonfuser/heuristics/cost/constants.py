@@ -52,6 +52,8 @@ class Constants:
         Instructions of an element behind the end of its row, as a share of those of others.
     serial_clocks : float
         Clocks from one instruction of a warp to its next.
+    tail : float
+        Share of a program's last step, behind its loads, that no other program hides.
     sfu_clocks : float
         Factor on the time of the pipe of special functions.
     code_misses : float
@@ -88,7 +90,8 @@ class Constants:
     refetched : float
         Share of the rest of a 64-byte pair of sectors that is fetched and not used.
     spill_traffic : float
-        Times that a spilled register is written and read in a step.
+        Times that a spilled register is written and read in a step: instructions, and lines of the
+        L1 cache.
     registers : float
         Of a thread, for addresses and loop counters.
     registers_element : float
@@ -116,48 +119,49 @@ class Constants:
         definitions as compiled for sm_90: half of them take 0.84 to 1.29 times the estimate.
     """
 
-    launch_s: float = 2.5e-06
-    kernel_s: float = 1.45e-06
-    start_s: float = 4.75e-07
-    latency_s: float = 2.78e-07
-    second_latency: float = 0.49
-    bandwidth: float = 1.1
-    sm_bytes: float = 37.1
-    line_clocks: float = 1.88
-    issue: float = 0.886
-    latent_warps: float = 5.26
-    masked: float = 0.377
-    serial_clocks: float = 1.24
-    sfu_clocks: float = 0.904
-    code_misses: float = 0.561
-    program_clocks: float = 137.0
-    warp_clocks: float = 8.17
-    step_instructions: float = 16.1
-    program_instructions: float = 31.1
-    access_instructions: float = 6.08
-    load_instructions: float = 0.796
-    element_instructions: float = 1.96
-    draw_instructions: float = 13.7
-    exchange_instructions: float = 3.05
-    row_exchange_instructions: float = 4.18
-    reduction_clocks: float = 98.3
-    barrier_clocks: float = 42.8
-    unrolled: float = 5.72
-    l2_share_bytes: float = 42400000.0
-    drift: float = 0.314
-    refetched: float = 0.402
-    spill_traffic: float = 4.13
-    registers: float = 7.81
-    registers_element: float = 0.598
-    registers_flat: float = 1.42
-    registers_kept: float = 0.487
-    registers_accumulator: float = 1.07
-    registers_column: float = 2.01
-    registers_word: float = 0.188
-    registers_result: float = 1.2
-    registers_op: float = 1.63
-    registers_pipeline: float = 9.4
-    registers_load: float = 1.11
+    launch_s: float = 2.55e-06
+    kernel_s: float = 1.35e-06
+    start_s: float = 4.32e-07
+    latency_s: float = 2.7e-07
+    second_latency: float = 0.489
+    bandwidth: float = 1.03
+    sm_bytes: float = 38.7
+    line_clocks: float = 1.81
+    issue: float = 0.959
+    latent_warps: float = 5.25
+    masked: float = 0.407
+    serial_clocks: float = 1.56
+    tail: float = 0.38
+    sfu_clocks: float = 0.953
+    code_misses: float = 0.568
+    program_clocks: float = 136.0
+    warp_clocks: float = 8.16
+    step_instructions: float = 16.3
+    program_instructions: float = 38.5
+    access_instructions: float = 3.35
+    load_instructions: float = 0.936
+    element_instructions: float = 1.94
+    draw_instructions: float = 14.0
+    exchange_instructions: float = 3.46
+    row_exchange_instructions: float = 3.58
+    reduction_clocks: float = 78.9
+    barrier_clocks: float = 35.7
+    unrolled: float = 5.69
+    l2_share_bytes: float = 45300000.0
+    drift: float = 0.332
+    refetched: float = 0.445
+    spill_traffic: float = 3.0
+    registers: float = 7.82
+    registers_element: float = 0.549
+    registers_flat: float = 1.47
+    registers_kept: float = 0.481
+    registers_accumulator: float = 1.06
+    registers_column: float = 2.19
+    registers_word: float = 0.177
+    registers_result: float = 1.51
+    registers_op: float = 1.6
+    registers_pipeline: float = 9.58
+    registers_load: float = 1.04
     registers_address: float = 0.6
 
 

@@ -20,6 +20,7 @@ from ..problem import ElementWork, Problem
 from ..streams import Stream
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
+from .refetched import unused_bytes
 from .registers import LoadedAtOnce, registers_left
 from .row_traffic import RowStreams
 from .strided import with_axes
@@ -39,7 +40,7 @@ class Counting:
         self._problem, self._work = problem, work
         self._columns = columns
         self._positions = problem.parallel * reduced
-        self._moved = float(problem.moved_bytes)
+        self._moved = problem.moved_bytes + unused_bytes(problem)
         self._loads = float(sum(not s.is_store for s in problem.streams))
         self._full_loads = float(len(problem.full_loads))
         self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)

@@ -26,20 +26,21 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
-from .refetched import LostBytes, Reread, SectorRest, tiles_beside
+from .refetched import LostBytes, Reread, SectorRest, tiles_beside, unused_share
 from .traffic import FETCHED_BYTES, Traffic
 
 
 class _Tensor(NamedTuple):
-    """A tensor, as far as no params change it, and how many times it is there."""
+    """A tensor, as far as no params change it, and how many times a position accesses it."""
 
     stream: Stream
-    times: int
+    times: float
     stride_terms: TensorStrides
     lane: float
     axes: frozenset[int]
     fresh: float
     most_between: float
+    unused: float
 
 
 class _TileTraffic(NamedTuple):
@@ -163,7 +164,7 @@ class FlatStreams:
                     rereads.append((stream, Reread(moved * tensor.fresh, along)))
             sectors += sector_bytes * times * tensor.fresh
             _, pair_bytes = terms.touched(tile, FETCHED_BYTES)
-            fetched = pair_bytes * times - moved
+            fetched = pair_bytes * times - moved * (1 + tensor.unused)
             if fetched > 0:
                 # What is stored in part is read too.
                 fetched *= 2 if stream.is_store else 1
@@ -231,14 +232,16 @@ def _widths(
 
 
 def _tensor(problem: Problem, stream: Stream, times: int) -> _Tensor:
+    strides = TensorStrides(stream)
     return _Tensor(
         stream,
-        times,
-        TensorStrides(stream),
+        times * stream.accessed_share,
+        strides,
         _lane(problem, stream),
         _axes(stream),
         stream.fresh_share,
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
+        unused_share(problem, stream, strides),
     )
 
 

@@ -142,45 +142,48 @@ def kernel_time(
     visits = n.steps * n.passes
     clock = device.clock_hz
 
-    instructions = _instructions(n, c, spilled, m)
+    moved = c.spill_traffic * spilled
+    instructions = _instructions(n, c, moved, m)
     # Warps wait for their own last instruction, so that few of them do not fill the pipes.
     busy_warps = m.maximum(m.minimum(resident, on_sm), 1.0) * n.warps
     waits = 1 + c.latent_warps / busy_warps
     slower = 1 + c.code_misses * m.maximum(m.log2(instructions / n.steps / CODE_INSTRUCTIONS), 0.0)
     warps = on_sm * n.warps
-    spill_bytes = 4 * spilled * n.threads * visits * n.programs * c.spill_traffic
+    spill_bytes = 4 * moved * n.threads * visits * n.programs
     memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
     fabric = device.sm_count * c.sm_bytes * clock
     busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
     crossing = m.maximum(n.sector_bytes * n.programs, busiest)
     start = c.start_s + c.latency_s
-    program = c.start_s + _serial(n, c, instructions * slower, visits, clock, m) + n.waiting_s
     issue = device.rates.issue / NVIDIA_WARP_SIZE
+    computing = _computing(n, c, instructions * slower, issue, m) / clock
+    program = c.start_s + _waiting(n, c, visits, m) + computing + n.waiting_s
     special = device.rates.sfu / NVIDIA_WARP_SIZE
     elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
-        "L1 cache": on_sm * n.lines * visits * c.line_clocks / clock,
+        "L1 cache": (on_sm * n.lines + warps * moved) * visits * c.line_clocks / clock,
         "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
         "special functions": elements * n.special * c.sfu_clocks / special / clock,
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
         "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
     }
     busy = busy_seconds(resources)
-    return KernelTime(resources, busy + start + c.kernel_s, registers, n.register_limit)
+    tail = c.tail * computing / visits
+    return KernelTime(resources, busy + start + c.kernel_s + tail, registers, n.register_limit)
 
 
-def _instructions(n: Counts, c: Constants, spilled: Number, m: Numbers) -> Number:
-    """Instructions of one warp, from its start to its end."""
+def _instructions(n: Counts, c: Constants, moved: Number, m: Numbers) -> Number:
+    """Instructions of one warp, from its start to its end, where a step moves spilled registers."""
     apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
     element = (
         n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
     )
     accesses = n.accesses / n.warps * c.access_instructions
     there = n.valid + c.masked * (1 - n.valid)
-    step = n.elements * there * element + n.passes * (accesses + c.step_instructions + spilled)
+    step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
     step = step + c.row_exchange_instructions * n.row_values
     exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
     reduced = c.exchange_instructions * n.reductions * n.results * exchange
@@ -207,16 +210,21 @@ def _share_lost(flight: Number, room: Number) -> Number:
     return full / (1 + full)
 
 
-def _serial(
-    n: Counts, c: Constants, instructions: Number, visits: Number, clock: float, m: Numbers
-) -> Number:
-    """Seconds from a program's first load to its end, if it had the multiprocessor for itself."""
+def _waiting(n: Counts, c: Constants, visits: Number, m: Numbers) -> Number:
+    """Seconds that a program waits for memory, if it had the multiprocessor for itself."""
     ahead = m.maximum(c.unrolled / n.elements, 1.0)
     ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), m.minimum(ahead, MAX_UNROLLED))
     later = c.second_latency * (n.passes - 1)
-    waited = c.latency_s * (1 + later + (visits - n.passes) / ahead)
+    return c.latency_s * (1 + later + (visits - n.passes) / ahead)
+
+
+def _computing(n: Counts, c: Constants, instructions: Number, issue: float, m: Numbers) -> Number:
+    """Clocks of a program without waiting for memory, if it had the multiprocessor for itself.
+
+    Its warps wait for their own last instruction, or for one another's.
+    """
     across = m.log2(m.maximum(n.lanes / NVIDIA_WARP_SIZE, 1.0))
     reduction = c.reduction_clocks * (n.lanes > 1) + c.barrier_clocks * across
     columns = 2 * c.reduction_clocks * n.columns * (n.row_lanes > 1)
-    clocks = n.reduced_steps * (n.reductions * reduction + columns)
-    return waited + (instructions * c.serial_clocks + clocks) / clock
+    each = m.maximum(n.warps / (issue * c.issue), c.serial_clocks)
+    return instructions * each + n.reduced_steps * (n.reductions * reduction + columns)

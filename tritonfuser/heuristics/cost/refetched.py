@@ -13,8 +13,10 @@ from typing import NamedTuple
 
 from ...device import DeviceProperties
 from ..problem import Problem
+from ..streams import Stream
 from .constants import H200_CONSTANTS, cache_room
-from .footprint import Side, Tile
+from .footprint import Side, TensorStrides, Tile
+from .traffic import FETCHED_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,39 @@ def stays_in_cache(facts: Passing) -> bool:
     """
     loads_all = facts.read >= facts.held
     return loads_all and facts.moved <= cache_room(facts.device, H200_CONSTANTS)
+
+
+def unused_share(problem: Problem, stream: Stream, strides: TensorStrides) -> float:
+    """Bytes that are fetched beside each byte of a tensor, and never used: around what is read at
+    an index of another tensor. 0 for other tensors, of which other loads may use the rest."""
+    if not stream.held_bytes:
+        return 0.0
+    elements, fetched = strides.touched(_whole(problem), FETCHED_BYTES)
+    return max(fetched / (elements * stream.item_bytes) - 1.0, 0.0)
+
+
+def unused_bytes(problem: Problem) -> float:
+    """Bytes that memory moves beside each element once: around elements that are read at an index
+    of another tensor, and of these the ones that are read again when the L2 cache has lost them."""
+    room, found = cache_room(problem.device, H200_CONSTANTS), 0.0
+    for stream in problem.streams:
+        if stream.held_bytes:
+            _, touched = TensorStrides(stream).touched(_whole(problem), FETCHED_BYTES)
+            fetched = touched * stream.accessed_share
+            once = min(fetched, float(stream.held_bytes))
+            again = (fetched - once) * _share_lost(once / room)
+            found += max(once + again - stream.fetched_bytes, 0.0)
+    return found
+
+
+def _whole(problem: Problem) -> Tile:
+    return tuple(max(float(size), 1.0) for size in problem.axes)
+
+
+def _share_lost(passed: float) -> float:
+    """Share of what was loaded that is lost when as much has passed the L2 cache since."""
+    full = passed**2
+    return full / (1 + full)
 
 
 class SectorRest(NamedTuple):
@@ -125,8 +160,7 @@ class LostBytes:
         return min(apart / self._positions, 1.0) * self._total
 
     def _share_lost(self, between: float) -> float:
-        full = (between / self._room) ** 2
-        return full / (1 + full)
+        return _share_lost(between / self._room)
 
 
 def tiles_beside(

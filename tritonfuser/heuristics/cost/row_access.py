@@ -13,6 +13,7 @@ from ...device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import TensorStrides, run_along, warp_bytes
+from .refetched import unused_share
 from .tiles import KernelTile
 from .traffic import is_linear
 
@@ -25,8 +26,10 @@ class RowTensor(NamedTuple):
 
     Attributes
     ----------
-    times : int
+    times : float
         Loads or stores that are alike.
+    unused : float
+        Bytes that are fetched beside each of its own and never used.
     is_full : bool
         It runs over both axes, where there are two.
     vectors : tuple of int
@@ -39,8 +42,9 @@ class RowTensor(NamedTuple):
     """
 
     stream: Stream
-    times: int
+    times: float
     strides: TensorStrides
+    unused: float
     is_full: bool
     vectors: tuple[int, int]
     nearer: int
@@ -81,8 +85,10 @@ def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
     own = 0
     if not stream.is_store and not is_linear(problem, stream):
         own = max(gcd(stream.total_bytes, VECTOR_BYTES) // stream.item_bytes, 1)
+    unused = unused_share(problem, stream, strides)
     full = stream.along_x and (stream.along_r or problem.reduced <= 1)
-    return RowTensor(stream, times, strides, full, vectors, nearer, own)
+    taken = times * stream.accessed_share
+    return RowTensor(stream, taken, strides, unused, full, vectors, nearer, own)
 
 
 def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:

@@ -156,7 +156,7 @@ class RowStreams:
             sectors += sector_bytes * scale
             if tensor.is_full:
                 _, pair_bytes = tensor.strides.touched(positions, FETCHED_BYTES)
-                beside = max(pair_bytes - new, 0.0)
+                beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
                 extra += beside * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)

@@ -19,7 +19,6 @@ from ..cost.model import KernelTime, busy_seconds, memory_rate
 from ..cost.tiles import tile_of
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
-from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .near import params_near
 from .reread_order import with_rereads_near
@@ -27,30 +26,15 @@ from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
 from .warps import Kernels, are_many_warps, spread_over_warps
 
-GAIN = 0.7
+GAIN = 0.9
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
-at most. Half of 125 random definitions took 0.7 to 1.3 times what is predicted (H200), and
-predictions for params of one kernel err alike."""
-
-GAIN_OF_SUMS = 0.9
-"""``GAIN`` of reductions that store nothing but their results. The model predicts these better than
-the rules do: rows are read once, and nothing is kept in registers.
-
-H200, 1,994 measured schedules of 44 random problems: over rows, the fastest by the model took 1.03
-times the time of the fastest (median; 1.12 at the ninth decile, 1.20 at most), those by the rules
-1.08 (1.69, 2.27); over columns 1.06 (1.22, 1.38) and 1.12 (1.47, 12)."""
+at most. H100, 495 kernels of random definitions and of models' steps for which the model's params
+are not the rules': of the 38 below this share the rules' took 1.28 times as long (geometric mean;
+0.91 at the first decile), of the others 0.98."""
 
 WORTH_S = 1e-6
 """Seconds that others have to save at least. Kernels that follow one another overlap by about as
 much, so that less is not seen."""
-
-UNCERTAIN = ("instructions",)
-"""The resources that the model knows least. Where they limit the rules' params they are kept, but
-for sums that with others are limited by something else.
-
-H200: the backward of an rmsnorm of 8192 x 2560 with a residual took 68 us with another kernel, 88
-alone by the model; a gelu backward with its bias gradient of 128 x 262144 took 1.7 times as long,
-0.76 times by the model. Sectors and lines of memory, and programs for a device, are counted."""
 
 STEPS = 4
 """Steps from the fastest of the coarse sample at most."""
@@ -86,29 +70,11 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork)
     if first is None:
         return rules
     whole = first.seconds + launch
-    is_uncertain = _is_uncertain(kernels.problem, rules, first)
-    most = min(_gain(rules, is_uncertain) * whole, whole - WORTH_S)
+    most = min(GAIN * whole, whole - WORTH_S)
     if _least(kernels.problem, work) > most:
         return rules
     found = _fastest(kernels, rules)
-    if found is None or found[1].seconds + launch > most:
-        return rules
-    # Of fewer instructions alone too little is known.
-    return rules if is_uncertain and found[1].limit in UNCERTAIN else found[0]
-
-
-def _is_uncertain(problem: Problem, params: KernelParams, time: KernelTime) -> bool:
-    """Whether params are limited by a resource of ``UNCERTAIN``, with all multiprocessors busy.
-
-    Where some idle, the instructions of the others are the limit for a reason the model knows."""
-    return time.limit in UNCERTAIN and not leaves_idle(problem, programs_of(problem, params))
-
-
-def _gain(rules: KernelParams, is_uncertain: bool) -> float:
-    """Share of the time of the rules' params that others may take; 0 where the rules decide."""
-    if isinstance(rules, ReductionParams):
-        return GAIN_OF_SUMS
-    return 0.0 if is_uncertain else GAIN
+    return rules if found is None or found[1].seconds + launch > most else found[0]
 
 
 def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> str:

@@ -34,13 +34,13 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
         key = item.value, item.offset.terms
         start, fetched = met.get(key, (item.offset.const, 0))
         known = 0
-        if not item.is_store and fetched:
+        if not item.is_store and hint(fetched):
             apart = abs(hint(item.offset.const - start)) * item.item_bytes
-            more = item.open_bytes + fetched - held_bytes(fusion, item.value)
+            more = item.accessed_bytes + fetched - held_bytes(fusion, item.value)
             if apart <= device.shared_bytes_per_sm and hint(more) > 0:
-                known = lesser(more, item.open_bytes)
+                known = lesser(more, item.accessed_bytes)
         found.append(known)
-        met[key] = start, fetched + item.open_bytes - known
+        met[key] = start, fetched + item.accessed_bytes - known
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import prod
 
 from ...ir import Value
 from ...lazy import cached_property
-from ...shapes import Index
+from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Digit, unbound
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
@@ -29,12 +30,17 @@ class Traffic:
     rank : int
         The position of the value in the fusion; unlike its number, it does not change with
         renumbering. Breaks ties.
+    share : (int, int)
+        Of how many positions that its guards tell apart they hold at how many: the share of the
+        loop nest in which it is accessed, as numerator and denominator. Of this run, where sizes
+        vary.
     """
 
     value: Value
     offset: Affine
     is_store: bool = False
     rank: int = 0
+    share: tuple[int, int] = field(default=(1, 1), compare=False)
 
     @cached_property
     def steps(self) -> dict[Axis, int]:
@@ -60,6 +66,12 @@ class Traffic:
     def open_bytes(self) -> int:
         """Bytes of the elements accessed, as an expression of sizes that vary."""
         return self.item_bytes * prod(axis.extent for axis in self.axes)
+
+    @cached_property
+    def accessed_bytes(self) -> int:
+        """``open_bytes`` without those of positions at which it is masked."""
+        part, whole = self.share
+        return self.open_bytes * part // whole
 
     @cached_property
     def order(self) -> tuple[bool, int, str]:
@@ -101,6 +113,31 @@ def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
     for item, stride in zip(index, strides, strict=True):
         total = total + item * stride
     return unbound(total)
+
+
+def share_of(guards: Iterable[Guard]) -> tuple[int, int]:
+    """The share of positions at which guards hold, as numerator and denominator.
+
+    Guards on what is read from memory count as if they held everywhere.
+    """
+    part = whole = 1
+    for guard in guards:
+        bounds = guard.expr.range
+        if bounds is not None and not guard.always:
+            first, last, low, high = map(hint, (*bounds, guard.low, guard.high))
+            part *= max(min(last + 1, high) - max(first, low), 0)
+            whole *= max(last + 1 - first, 1)
+    return part, whole
+
+
+def accessed_most(traffic: Iterable[Traffic]) -> list[Traffic]:
+    """Each load and store once, with the largest of its shares; in order."""
+    found: dict[Traffic, Traffic] = {}
+    for item in traffic:
+        (part, whole), (other, of) = item.share, found.setdefault(item, item).share
+        if part * of > other * whole:
+            found[item] = item
+    return sorted(found.values(), key=lambda item: item.order)
 
 
 LARGE = 4

@@ -9,12 +9,13 @@ from itertools import takewhile
 from ...device import DeviceProperties
 from ...heuristics.problem import Problem
 from ...heuristics.streams import Stream
-from ...ir import Value
+from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.table import Moments
 from ...symbolic.index_expr import Axis, extent
+from ...symbolic.queries import lesser
 from ...symbolic.sizes import hint, is_size
-from ..access.bytes_moved import known_bytes
+from ..access.bytes_moved import held_bytes, known_bytes
 from ..access.pairs import pairs_in
 from ..access.stride_terms import stride_terms_of
 from ..access.traffic import Traffic, order_axes
@@ -68,7 +69,7 @@ def problem_of(
         order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
         axes=tuple(axis.extent for axis in axes),
         row_axes=len(reduced),
-        streams=_streams(traffic, known, late, parallel, reduced, axes),
+        streams=_streams(maker.fusion, traffic, known, late, parallel, reduced, axes),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published(group),
@@ -151,6 +152,7 @@ def _late(group: FusionGroup, maker: AnchorMaker, traffic: Sequence[Traffic]) ->
 
 
 def _streams(
+    fusion: Fusion,
     traffic: list[Traffic],
     known: list[int],
     late: frozenset[Traffic],
@@ -163,12 +165,13 @@ def _streams(
     seconds = {} if reduced or not parallel else pairs_in(traffic, parallel[-1])
     for item, again in zip(traffic, known, strict=True):
         half = seconds.get(item)
+        held = held_bytes(fusion, item.value) if item.offset.loaded() else None
         if half is None:
-            made = _stream(item, again, parallel, reduced, axes)
+            made = _stream(item, held, again, parallel, reduced, axes)
             found.append(replace(made, is_late=item in late))
         elif not half.is_second:
             one = replace(item, offset=half.in_pairs)
-            made = _stream(one, again, parallel, reduced, axes)
+            made = _stream(one, held, again, parallel, reduced, axes)
             both = replace(made, item_bytes=2 * made.item_bytes, total_bytes=2 * made.total_bytes)
             found.append(both)
     return tuple(found)
@@ -176,6 +179,7 @@ def _streams(
 
 def _stream(
     item: Traffic,
+    held: int | None,
     known: int,
     parallel: tuple[Axis, ...],
     reduced: tuple[Axis, ...],
@@ -191,7 +195,9 @@ def _stream(
         contiguous_run=_contiguous_run(item, parallel),
         x_same=_same(item, parallel),
         r_same=_same(item, reduced),
-        total_bytes=item.open_bytes,
+        total_bytes=item.accessed_bytes if held is None else lesser(item.accessed_bytes, held),
+        held_bytes=0 if held is None else held,
+        accessed=item.share,
         known_bytes=known,
         stride_terms=stride_terms_of(item.offset, axes),
     )

@@ -17,6 +17,7 @@ from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AtomicAxes
 from ..access.read_footprint import (
     EMPTY_FOOTPRINT,
+    Guards,
     KnownReads,
     Read,
     ReadFootprint,
@@ -24,7 +25,7 @@ from ..access.read_footprint import (
     is_reducer,
     walk,
 )
-from ..access.traffic import Traffic, offset_of, order_axes
+from ..access.traffic import Traffic, accessed_most, offset_of, order_axes, share_of
 from ..segments import Member, Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
@@ -52,7 +53,7 @@ class AnchorMaker:
         self.fusion = fusion
         self.counts = counts
         self.axes = AtomicAxes(fusion)
-        self._moves: dict[tuple[Value, Index, bool], Traffic] = {}
+        self._moves: dict[tuple[Value, Index, Guards, bool], Traffic] = {}
         self._reads = KnownReads()
         self.places = {
             out: self.axes.index(out)
@@ -229,7 +230,7 @@ class AnchorMaker:
         if anchor.member is not None or anchor.scatter is not None:
             return unravel(position, anchor.sizes)
         if anchor.part is not None:
-            stored = self._move(anchor.value, anchor.index, True)
+            stored = self._move(anchor.value, anchor.index, anchor.guards, is_store=True)
             return _in_box(anchor, order_axes(anchor.parallel, [stored]), position)
         strides = buffer_strides(self.fusion, anchor.value)
         dims = sorted(range(len(strides)), key=lambda d: -hint(strides[d]))
@@ -238,16 +239,17 @@ class AnchorMaker:
 
     def traffic(self, reads: Iterable[Read], stores: Iterable[Store] = ()) -> list[Traffic]:
         """Loads and stores of tensors as functions of the axes, in the values' order."""
-        found = [self._move(r.value, r.index, False) for r in reads if r.value.is_tensor]
-        found += [self._move(s.value, s.target.index, True) for s in stores]
-        return sorted(dict.fromkeys(found), key=lambda t: t.order)
+        found = [self._move(r.value, r.index, r.guards) for r in reads if r.value.is_tensor]
+        stored = ((s.value, s.target.index, (*s.guards, *s.target.guards)) for s in stores)
+        found += [self._move(*one, is_store=True) for one in stored]
+        return accessed_most(found)
 
-    def _move(self, value: Value, index: Index, is_store: bool) -> Traffic:
+    def _move(self, value: Value, index: Index, guards: Guards, is_store: bool = False) -> Traffic:
         """One load or store, cached: groups ask again for each value that they are offered."""
-        key = value, index, is_store
+        key = value, index, guards, is_store
         if key not in self._moves:
-            offset = offset_of(index, buffer_strides(self.fusion, value))
-            self._moves[key] = Traffic(value, offset, is_store, self.ranks[value])
+            offset, share = offset_of(index, buffer_strides(self.fusion, value)), share_of(guards)
+            self._moves[key] = Traffic(value, offset, is_store, self.ranks[value], share)
         return self._moves[key]
 
     def runs_inner(self, anchor: Anchor) -> bool:

@@ -19,7 +19,7 @@ CUT_RESOURCES = ("memory", "L2 cache", "L1 cache", "instructions")
 """Resources that another cut may leave less to do: sectors that are read for a few of their bytes,
 values that are computed for each of their uses."""
 
-SLOW = 1.5
+SLOW = 1.18
 """A kernel is looked at where it takes at least this many times the time of its bytes."""
 
 
@@ -100,11 +100,14 @@ def _least(
     """The least time of a kernel after any change: that of its bytes, or its latency.
 
     Its reads of values that other kernels read too do not count: one kernel could read them once.
-    Latency does, since programs would wait as long for other bytes.
+    Latency does, since programs would wait as long for other bytes; the instructions of programs
+    that run one after another, which are part of it, may become fewer.
     """
     again = sum(shared[value] for value in piece.inputs if value in shared)
     moved = max(hint(piece.bytes_read) - again, 0.0) + hint(piece.bytes_written)
-    waits = LEAST_KERNEL_S + float(time.resources.get("latency", 0.0))
+    found = time.resources
+    waits = float(found.get("latency", 0.0)) - float(found.get("instructions", 0.0))
+    waits = LEAST_KERNEL_S + max(waits, 0.0)
     return max(moved / memory_rate(device, constants_of(device)), waits)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
-from ...heuristics.cost.tiles import tile_of
-from ...heuristics.params import HeuristicParams
+from ...heuristics.cost.tiles import KernelTile, tile_of
 from ...heuristics.problem import Problem
 from ...heuristics.programs import are_few
 from ...symbolic.choices import hinted
@@ -26,28 +26,30 @@ def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:
 
 
 def reads_rows_twice(segmented: SegmentedFusion) -> bool:
-    """Whether a kernel with few programs reads its rows in two loops.
+    """Whether a kernel reads its rows in two loops."""
+    return any(_read_twice(segmented))
 
-    Two kernels would read the same bytes, and the first could divide each row among programs.
+
+def few_read_rows_twice(segmented: SegmentedFusion) -> bool:
+    """Whether few programs of a kernel read their rows in two loops.
+
+    Two kernels would read the same bytes, and the first could divide each row among programs. With
+    many programs the second loop hits caches: a layer norm of 3011 x 22040 in float32 takes 144 us
+    as one kernel (H200), where the bytes of two kernels alone take 186.
     """
-    return any(
-        piece.problem is not None
-        and piece.params is not None
-        and piece.problem.normalizes
-        and piece.params.row_parts == 1
-        and _few_read_twice(hinted(env_of(piece.problem), piece.problem), piece.params)
-        for piece in segmented.segments
-    )
+    return any(are_few(problem, tile.programs) for problem, tile in _read_twice(segmented))
 
 
-def _few_read_twice(problem: Problem, params: HeuristicParams) -> bool:
-    """Whether few programs loop over their rows twice.
-
-    With many programs the second loop hits caches: a layer norm of 3011 x 22040 in float32 takes
-    144 us as one kernel (H200), where the bytes of two kernels alone take 186.
-    """
-    tile = tile_of(problem, params)
-    return tile.passes > 1 and are_few(problem, tile.programs)
+def _read_twice(segmented: SegmentedFusion) -> Iterator[tuple[Problem, KernelTile]]:
+    """The problems and tiles of kernels that loop over their rows twice."""
+    for piece in segmented.segments:
+        if piece.problem is None or piece.params is None or piece.params.row_parts > 1:
+            continue
+        if piece.problem.normalizes:
+            problem = hinted(env_of(piece.problem), piece.problem)
+            tile = tile_of(problem, piece.params)
+            if tile.passes > 1:
+                yield problem, tile
 
 
 def _is_along_and_over_rows(piece: Segment) -> bool:

@@ -3,10 +3,10 @@
 Rules cut a fusion by legality and by bytes. They do not see that a kernel reads one tensor along
 another axis than the rest, a sector for each element, or computes a value again for each of its
 uses. Where the model says that kernels take much longer than their bytes, other ways to cut are
-tried: with one more value in memory, or one less, and with reductions split in another way. The one
-of the least time is taken, and changed further, as long as a change saves more than the model errs.
-Where no change saves that, a second one is tried on top of the best: of two tensors that lie across
-the rest, the second has to be copied too.
+tried: with one more value in memory, or one less, with reductions split in another way, and with
+rows reduced in one kernel and used in the next. The most promising way that was found is changed
+next (best-first search): of two tensors that lie across the rest, both may have to be copied before
+anything is gained.
 """
 
 from __future__ import annotations
@@ -22,26 +22,30 @@ from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
 from ..segments import SegmentedFusion
 from .candidates import candidates
-from .kernel_times import SLOW, TimedKernels, timed_kernels
-from .row_rereads import reads_rows_twice, rereads_rows_in_next_kernel
+from .kernel_times import TimedKernels, timed_kernels
+from .row_rereads import few_read_rows_twice, reads_rows_twice, rereads_rows_in_next_kernel
 
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in other kernels. These
 read the same bytes as often, so what the model errs by is alike."""
 
 SAVED = 0.15
-"""Share of the time that a change has to save. Predictions of two ways to cut one fusion err alike:
+"""Share of the time that changes have to save. Predictions of two ways to cut one fusion err alike:
 less than those of kernels that have nothing in common (``ERROR`` in ``lowering/cost.py``)."""
+
+ALIKE = 0.03
+"""Share of the time by which ways to cut may be slower than the fastest, and be taken for that they
+have fewer values in memory."""
 
 WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
 tried for some tenths of a second, which 10,000 calls win back."""
 
 MOST_TRIED = 8
-"""Ways to cut that are tried for a change."""
+"""Changes of one way to cut that are tried."""
 
-MOST_CHANGES = 4
-"""Changes that are made."""
+MOST_CHANGED = 6
+"""Ways to cut whose changes are tried."""
 
 
 def refined(
@@ -67,14 +71,12 @@ def refined(
         apart = times(other)
         if apart.seconds < APART * best.seconds:
             best, choice = apart, other
-    base = materialize_shared(fusion)[0] if _is_slow(best) else fusion
-    for _ in range(MOST_CHANGES):
-        if not _is_slow(best):
-            break
-        found = _changed(base, times, best, choice) or _changed_twice(base, times, best)
-        if found is None:
-            break
-        best, choice = found
+    if _is_slow(best):
+        base, changed = materialize_shared(fusion)[0], set[Choice]()
+        while len(changed) < MOST_CHANGED and (found := _next(times, changed)):
+            changed.add(found)
+            _try_changes(base, times, found)
+        best = _taken(times, best)
     return best.segmented
 
 
@@ -91,58 +93,70 @@ class _Times:
             self.known[choice] = timed_kernels(self.make(choice), self.device)
         return self.known[choice]
 
+    @property
+    def least(self) -> float:
+        return min(each.seconds for each in self.known.values())
+
 
 def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
     """Choices that move row reductions into the kernel that uses them, or into one before it."""
     if rereads_rows_in_next_kernel(first):
         yield replace(choice, over_rows=False)
-    if reads_rows_twice(first):
+    if few_read_rows_twice(first):
         yield replace(choice, rereads_rows=False)
 
 
 def _is_slow(now: TimedKernels) -> bool:
     """Whether kernels take so much longer than their bytes that a change may pay."""
-    return now.excess > max(WORTH_S, (1 - 1 / SLOW) * now.seconds)
+    return now.excess > max(WORTH_S, SAVED * now.seconds)
 
 
-def _changed_twice(
-    base: Fusion, times: _Times, now: TimedKernels
-) -> tuple[TimedKernels, Choice] | None:
-    """The best change of the fastest other kernels, if both together save enough."""
-    others = {choice: found for choice, found in times.known.items() if found is not now}
-    if not others:
-        return None
-    first = min(others, key=lambda choice: others[choice].seconds)
-    found = _changed(base, times, others[first], first)
-    enough = found is not None and found[0].seconds < (1 - SAVED) * now.seconds
-    return found if enough else None
+def _next(times: _Times, changed: set[Choice]) -> Choice | None:
+    """The most promising way to cut whose changes were not tried, and may be faster than all known.
 
-
-def _changed(
-    base: Fusion, times: _Times, now: TimedKernels, choice: Choice
-) -> tuple[TimedKernels, Choice] | None:
-    """The change with the largest predicted saving; None where none saves enough.
-
-    What may save most is tried first, and nothing that may save no more than was saved. Parts of
-    neighbouring rows come last: they suit some of the tensors, where a copy may suit all.
+    Half of what a change can save at most is expected of it. Choices that cut alike are one.
     """
-    best, saved = None, 0.0
+    least = times.least
+    tried = {(times.known[choice].seconds, times.known[choice].excess) for choice in changed}
+    possible = {
+        choice: found.seconds - found.excess / 2
+        for choice, found in times.known.items()
+        if _is_slow(found)
+        and found.seconds - found.excess < least
+        and (found.seconds, found.excess) not in tried
+    }
+    return min(possible, key=lambda choice: possible[choice], default=None)
+
+
+def _try_changes(base: Fusion, times: _Times, choice: Choice) -> None:
+    """Time the changes of a way to cut, but for those that cannot be faster than all known.
+
+    What may save most is tried first. Parts of neighbouring rows come last: they suit some of the
+    tensors, where a copy may suit all.
+    """
+    now = times.known[choice]
     possible = _possible(base, times.device, now, choice)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
-        least = max(saved, _least_saved(now, choice, each))
-        if possible[each] > least:
-            found = times(each)
-            if now.seconds - found.seconds > least:
-                best, saved = (found, each), now.seconds - found.seconds
-    return best
+        if now.seconds - possible[each] < times.least:
+            times(each)
 
 
-def _least_saved(now: TimedKernels, choice: Choice, other: Choice) -> float:
-    """Seconds that a change has to save: what the model errs by, or any with less in memory, for
-    which there were reasons before another value was put there."""
-    fewer = len(other.kept or ()) < len(choice.kept or ())
-    return 0.0 if fewer else SAVED * now.seconds
+def _taken(times: _Times, first: TimedKernels) -> TimedKernels:
+    """The fastest kernels, or ones as fast with less in memory; the first where little is saved.
+
+    Less in memory than at first, of which there was a reason before, need not save anything.
+    """
+    kept = {id(found): len(choice.kept or ()) for choice, found in times.known.items()}
+    most = kept[id(first)]
+    possible = [
+        found
+        for found in times.known.values()
+        if found.seconds < (1 - SAVED * (kept[id(found)] >= most)) * first.seconds
+    ]
+    least = min((found.seconds for found in possible), default=0.0)
+    alike = [found for found in possible if (1 - ALIKE) * found.seconds <= least]
+    return min(alike, key=lambda found: (kept[id(found)], found.seconds), default=first)
 
 
 def _possible(
@@ -157,6 +171,8 @@ def _possible(
     # A tensor that lies along columns has its neighbours in rows that follow one another.
     if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
         found[replace(choice, interleaved=False)] = now.excess
+    if choice.rereads_rows and reads_rows_twice(now.segmented):
+        found[replace(choice, rereads_rows=False)] = now.excess
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess
