@@ -305,7 +305,7 @@ def across(loads):
 
 @pytest.mark.parametrize("loads", [2, 8])
 def test_16_warps_have_no_more_registers_than_8(loads):
-    """All loads of a step begun at once may take more than a thread has: of 16 warps it has half."""
+    """A thread of 16 has half of them, however many the loads of a step take together."""
     problem = across(loads)
     rules = schedulers.propose(problem)
     assert rules.num_warps == 8 and chosen(problem, WORK) == rules

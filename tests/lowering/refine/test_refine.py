@@ -18,7 +18,7 @@ from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
-from tritonfuser.lowering.refine.kernel_times import shared_bytes, timed_kernels
+from tritonfuser.lowering.refine.kernel_times import TimedKernels, shared_bytes, timed_kernels
 from tritonfuser.lowering.refine.search import SAVED
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
@@ -260,6 +260,8 @@ class Timed:
     excess: float = 0.0
     segmented: str = ""
 
+    is_like = TimedKernels.is_like
+
 
 def known(**seconds):
     """Times of choices: ``ab=0.5`` has the values a and b in memory."""
@@ -304,3 +306,13 @@ def test_ways_that_cut_alike_are_changed_once():
     times = search._Times(H200, None, {choice: Timed(1.0, 0.9) for choice in same})
     first = search._next(times, set())
     assert first in same and search._next(times, {first}) is None
+
+
+def test_splits_that_changed_nothing_are_not_tried_again():
+    first, kept = Choice(kept=()), Choice(kept=("a",))
+    times = search._Times(H200, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
+    whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.APART))
+    times.known.update({whole: Timed(1.0, 0.9), apart: Timed(1.1, 0.9)})
+    assert search._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
+    assert not search._changed_nothing(times, kept, replace(kept, rows=CommonRows.APART))
+    assert not search._changed_nothing(times, kept, replace(kept, interleaved=False))

@@ -74,6 +74,10 @@ class TimedKernels:
         """Seconds that changes could save in all kernels, at most."""
         return sum(each.seconds for each in self.excesses)
 
+    def is_like(self, other: TimedKernels) -> bool:
+        """Whether other kernels have the same times, to the last bit: they are cut alike."""
+        return (self.seconds, self.excess) == (other.seconds, other.excess)
+
 
 def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> TimedKernels:
     """Kernels with their time at the sizes of this run. Not for the interpreter."""
