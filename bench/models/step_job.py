@@ -94,10 +94,11 @@ class ModelStep:
         peak = self._peak(self._step)
         self._step = None
         free(self.device)
-        fused, library = by_kind(found, STEPS)
         running = busy((ran.start, ran.end) for ran in found) / STEPS
         gaps = max(0.0, seconds - running)
-        return StepTimes(fused, library, seconds, gaps, peak, self._first)
+        return StepTimes(
+            **by_kind(found, STEPS), seconds=seconds, gaps=gaps, peak=peak, first=self._first
+        )
 
     def _seconds(self, step: Callable[[], None]) -> float:
         synchronize(self.device)

@@ -27,8 +27,9 @@ class StepTimes:
 
     Attributes
     ----------
-    fused, library : KernelTimes
-        Kernels that are no library's, and those that are, per step.
+    fused, torch, library : KernelTimes
+        Kernels that were generated, those of torch's own ops with copies and fills by the driver,
+        and those of libraries, per step.
     seconds : float
         Wall-clock time of a step, of steps that follow each other.
     gaps : float
@@ -40,30 +41,46 @@ class StepTimes:
     """
 
     fused: KernelTimes
+    torch: KernelTimes
     library: KernelTimes
     seconds: float
     gaps: float
     peak: int
     first: float
 
+    @property
+    def launches(self) -> float:
+        """Kernels of a step, copies and fills among them."""
+        return self.fused.count + self.torch.count + self.library.count
+
+    @property
+    def unfused(self) -> float:
+        """Seconds of a step in kernels that are no library's: fusion may do what torch did."""
+        return self.fused.seconds + self.torch.seconds
+
     def row(self, ours: StepTimes | None) -> dict[str, str]:
         """The line of the table; ratios say how many times as long as ours it takes."""
         cells = {
-            "launches": f"{self.fused.count + self.library.count:g}",
+            "launches": f"{self.launches:g}",
             "fused": seconds_text(self.fused.seconds),
+            "torch's": seconds_text(self.torch.seconds),
             "library": seconds_text(self.library.seconds),
             "gaps": seconds_text(self.gaps),
             "step": seconds_text(self.seconds),
             "peak": bytes_text(self.peak),
             "first call": seconds_text(self.first),
         }
-        if ours is None or ours.fused.seconds == 0:
-            return {**cells, "fused vs ours": "", "step vs ours": ""}
-        return {
-            **cells,
-            "fused vs ours": human_ratio(self.fused.seconds / ours.fused.seconds),
-            "step vs ours": human_ratio(self.seconds / ours.seconds),
+        ratios = {} if ours is None else self._ratios(ours)
+        names = "fused vs ours", "with torch's", "step vs ours"
+        return cells | {name: ratios.get(name, "") for name in names}
+
+    def _ratios(self, ours: StepTimes) -> dict[str, str]:
+        pairs = {
+            "fused vs ours": (self.fused.seconds, ours.fused.seconds),
+            "with torch's": (self.unfused, ours.unfused),
+            "step vs ours": (self.seconds, ours.seconds),
         }
+        return {name: human_ratio(a / b) for name, (a, b) in pairs.items() if a and b}
 
 
 def is_library(name: str) -> bool:
@@ -71,17 +88,24 @@ def is_library(name: str) -> bool:
     return not _GENERATED.match(name) and bool(_LIBRARY.search(name))
 
 
-def by_kind(found: Sequence[Ran], steps: int) -> tuple[KernelTimes, KernelTimes]:
-    """Kernels of several steps as those that are fused and those of libraries, per step.
+def by_kind(found: Sequence[Ran], steps: int) -> dict[str, KernelTimes]:
+    """Kernels of several steps by kind, per step: ``fused``, ``torch`` and ``library``.
 
-    Copies and fills by the driver count as fused: they are data movement that fusion may avoid.
+    Copies and fills by the driver are torch's: they are data movement that fusion may avoid. Copies
+    from the host do not count.
     """
-    kinds: tuple[list[Ran], list[Ran]] = ([], [])
+    kinds: dict[str, list[Ran]] = {"fused": [], "torch": [], "library": []}
     for ran in found:
         if not ran.name.startswith("Memcpy HtoD"):
-            kinds[is_library(ran.name) and not ran.name.startswith(_MOVES)].append(ran)
-    fused, library = (
-        KernelTimes(len(kind) / steps, busy((ran.start, ran.end) for ran in kind) / steps)
-        for kind in kinds
-    )
-    return fused, library
+            kinds[_kind(ran.name)].append(ran)
+    return {
+        name: KernelTimes(len(kind) / steps, busy((ran.start, ran.end) for ran in kind) / steps)
+        for name, kind in kinds.items()
+    }
+
+
+def _kind(name: str) -> str:
+    if _GENERATED.match(name):
+        return "fused"
+    moves = name.startswith(_MOVES)
+    return "library" if is_library(name) and not moves else "torch"

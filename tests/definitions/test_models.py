@@ -30,7 +30,7 @@ def test_a_job_runs_and_measures_a_step(name):
     job.prepare(JobContext(contextlib.nullcontext()))
     step = job._step
     found = job.measure()
-    assert (found.fused.count, found.library.count) == (1, 1)
+    assert (found.fused.count, found.torch.count, found.library.count) == (1, 0, 1)
     assert found.first > 0
     assert found.seconds >= found.gaps >= 0
     assert job._step is None
@@ -63,11 +63,15 @@ def test_kinds_of_kernels():
         assert is_library(name)
     names = ["s0_pointwise", "nvjet_a", "Memset (Device)", "Memcpy HtoD (Pageable)"]
     found = [Ran(name, at, at + 0.5) for at, name in enumerate(names)] * 2
-    assert by_kind(found, 2) == (KernelTimes(2, 0.5), KernelTimes(1, 0.25))
+    assert by_kind(found, 2) == {
+        "fused": KernelTimes(1, 0.25),
+        "torch": KernelTimes(1, 0.25),
+        "library": KernelTimes(1, 0.25),
+    }
 
 
 def times(fused):
-    kernels = KernelTimes(3, fused), KernelTimes(4, 2e-3)
+    kernels = KernelTimes(3, fused), KernelTimes(2, 1e-3), KernelTimes(4, 2e-3)
     return StepTimes(*kernels, seconds=3e-3 + fused, gaps=1e-3, peak=1 << 30, first=2.0)
 
 
@@ -94,7 +98,7 @@ def test_a_failure_of_one_ends_no_other(monkeypatch, tmp_path, capsys):
     ]
     assert "llama small, compile: MemoryError: full" in text
     (line,) = [row for row in text.splitlines() if row.split()[:3] == ["dit", "small", "eager"]]
-    assert line.split()[-2:] == ["2.00x", "1.25x"]
+    assert line.split()[-3:] == ["2.00x", "1.50x", "1.25x"]
     assert json.loads(path.read_text())["steps"]["dit small"]["ours"]["fused"]["count"] == 3
     monkeypatch.setattr(sys, "argv", ["models", "nobody"])
     with pytest.raises(SystemExit):
