@@ -39,6 +39,9 @@ MAX_THREADS_PER_BLOCK = 1024
 MAX_PROGRAMS_Y = 65535
 """CUDA's limit on the second and third axis of a grid; the first takes 2**31 - 1."""
 
+MAX_PROGRAMS_PER_SM = 32
+"""Programs that may be resident on a multiprocessor."""
+
 NVIDIA_WARP_SIZE = 32
 """Threads of a warp of all NVIDIA GPUs."""
 

@@ -401,17 +401,24 @@ def test_elements_with_addresses_of_their_own_take_registers():
 def test_what_has_fewer_elements_counts_by_its_share():
     work = KernelWork(
         nodes=(
-            NodeWork(elements=1 << 20, before=3, special_before=1),
+            NodeWork(elements=1 << 20, before=3, special_before=1, reducing=1, reductions=1),
             NodeWork(elements=1 << 10, before=8, after=16, special_after=4),
             NodeWork(elements=1 << 24, after=2),
         ),
-        reducing=1,
-        reductions=1,
     )
     found = element_work(work, norm(1 << 10, 1 << 10))
     assert (found.before, found.after) == (3 + 8 / 1024, 2 + 16 / 1024)
     assert (found.special_before, found.special_after) == (1, 4 / 1024)
     assert (found.reducing, found.reductions) == (1, 1)
+
+
+def test_reductions_of_the_results_of_rows_take_nothing_along_them():
+    along = NodeWork(elements=1 << 20, reducing=2, reductions=2, carried=2)
+    results = NodeWork(elements=1 << 10, reducing=1, reductions=1, carried=1)
+    found = element_work(KernelWork(nodes=(along, results)), norm(1 << 10, 1 << 10))
+    assert (found.reducing, found.reductions, found.carried) == (2, 2, 2)
+    alone = element_work(KernelWork(nodes=(results,)), norm(1, 1 << 10))
+    assert (alone.reducing, alone.reductions, alone.carried) == (1, 1, 1)
 
 
 # --- rows in pieces ------------------------------------------------------------------------------

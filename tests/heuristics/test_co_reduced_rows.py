@@ -9,6 +9,7 @@ import pytest
 from tests.heuristics.test_schedulers import COLUMN, CPU, FLAT, H200, norm
 from tritonfuser.device import MAX_BLOCK_ELEMENTS
 from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.cost.tiles import tile_of
 from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import InnerPersistentParams
 from tritonfuser.heuristics.requirements import MAX_CO_REDUCED
@@ -59,3 +60,13 @@ def test_no_other_scheduler_is_asked():
     problem = replace(norm(4096, 64, co_reduced=2), streams=(FLAT,), reduction_depth=1)
     problem = replace(problem, dependent_outputs=False)
     assert schedulers.reject_reason(problem) is not None
+
+
+def test_they_take_no_pass_of_their_own():
+    """Results of rows are reduced without another loop: two passes, and not three."""
+    params = InnerPersistentParams(block_x=2, block_r=2048, persistent=False, num_warps=8)
+    problem = norm(4096, 16384, co_reduced=2, reduction_depth=2)
+    passes = [
+        tile_of(replace(problem, reduction_passes=number), params).passes for number in (0, 1)
+    ]
+    assert passes == [3, 2]

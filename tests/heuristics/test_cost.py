@@ -316,7 +316,7 @@ def gathered(entries, count=1 << 22):
     """Elements of a tensor at indices of another one."""
     table = 4 * entries
     # No two elements that are read share a sector.
-    anywhere = StrideTerm(axis=0, div=1, extent=count, step=1 << 20)
+    anywhere = StrideTerm(axis=0, div=1, extent=count, step=1 << 20, is_indexed=True)
     streams = (
         Stream(item_bytes=8, total_bytes=8 * count, stride_terms=(StrideTerm(0, 1, count, 1),)),
         Stream(
@@ -337,6 +337,20 @@ def test_memory_moves_whole_sectors_around_what_is_read_at_an_index():
     rate = H200.bandwidth_bytes_per_s * H200_CONSTANTS.bandwidth
     assert large["memory"] * rate == pytest.approx(indices + 64 * (1 << 22), rel=0.02)
     assert small["memory"] * rate == pytest.approx(indices, rel=0.02)
+
+
+def test_with_fewer_instructions():
+    problem = rows(64, 1 << 16)
+    params = ReductionParams(block_x=1, block_r=2048, persistent=False, num_warps=16)
+    time = predicted(problem, params, ElementWork(before=200, reducing=1, reductions=1))
+    half = time.with_instructions(0.5)
+    fewer = time.resources["instructions"] / 2
+    assert half.resources["instructions"] == pytest.approx(fewer)
+    assert half.resources["latency"] == pytest.approx(time.resources["latency"] - fewer)
+    assert half.resources["memory"] == time.resources["memory"]
+    assert half.seconds - half.busy == pytest.approx(time.seconds - time.busy)
+    assert half.seconds < 0.7 * time.seconds
+    assert time.with_instructions(1.0) is time
 
 
 def test_warps_of_one_program_wait_for_one_another():

@@ -100,6 +100,9 @@ class Problem:
         Positions of axis r. 1 where nothing is reduced or scanned.
     reduction_depth : int
         Reductions along r on the longest chain in which each needs the one before. 0 for none.
+    reduction_passes : int
+        Passes over a row that they take, if each ends its own: results of neighbouring rows are
+        reduced without one (``co_reduced``). 0 for as many as ``reduction_depth``.
     full_outputs : bool
         Some result runs over both axes.
     dependent_outputs : bool
@@ -161,6 +164,7 @@ class Problem:
     parallel: int
     reduced: int = 1
     reduction_depth: int = 0
+    reduction_passes: int = 0
     full_outputs: bool = False
     dependent_outputs: bool = False
     scans: bool = False
@@ -270,6 +274,11 @@ class Problem:
         """Seconds to fetch a sector from the L2 cache for each element of tensors."""
         fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
         return fetched / (L2_SPEEDUP * self.device.bandwidth_bytes_per_s)
+
+    @property
+    def passes_to_reduce(self) -> int:
+        """Passes over a row until all its reductions are known."""
+        return 1 if self.online_softmax else self.reduction_passes or self.reduction_depth
 
     @property
     def normalizes(self) -> bool:

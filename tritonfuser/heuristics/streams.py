@@ -19,12 +19,15 @@ class StrideTerm:
         Steps before the term starts from 0 again.
     step : int
         The stride: elements of memory from one step to the next.
+    is_indexed : bool
+        The axis is one that an index tensor is read along, and the step stands for anywhere.
     """
 
     axis: int
     div: int
     extent: int
     step: int
+    is_indexed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

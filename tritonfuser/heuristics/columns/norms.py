@@ -88,7 +88,7 @@ def few_loops_reason(problem: Problem) -> str | None:
         return None
     block_x = loop_tile(problem).block_x
     share = _bandwidth_share(problem, facts, block_x)
-    passes = 2 if problem.online_softmax else 1 + problem.reduction_depth
+    passes = 1 + problem.passes_to_reduce
     if _seconds_of_passes(problem, passes, share) <= _seconds_apart(problem):
         return None
     programs = ceil_div(problem.parallel, block_x)

@@ -20,7 +20,7 @@ from ..problem import ElementWork, Problem
 from ..streams import Stream
 from .counts import Counts, Held
 from .flat_traffic import FlatStreams, flat_streams
-from .refetched import unused_bytes
+from .gathered import around_bytes
 from .registers import LoadedAtOnce, registers_left
 from .row_traffic import RowStreams
 from .strided import with_axes
@@ -40,7 +40,7 @@ class Counting:
         self._problem, self._work = problem, work
         self._columns = columns
         self._positions = problem.parallel * reduced
-        self._moved = problem.moved_bytes + unused_bytes(problem)
+        self._moved = problem.moved_bytes + around_bytes(problem)
         self._loads = float(sum(not s.is_store for s in problem.streams))
         self._full_loads = float(len(problem.full_loads))
         self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)
@@ -113,6 +113,11 @@ class Counting:
             accesses=traffic.accesses,
             slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
+            opened_bytes=traffic.windows.opened_bytes,
+            window_bytes=traffic.windows.window_bytes,
+            requested_again=traffic.windows.again_bytes,
+            hit_bytes=traffic.windows.hit_bytes,
+            hit_lines=traffic.windows.hit_lines,
             loads=self._loads,
             loaded=traffic.loaded_elements / size,
             instructions=self._instructions(tile),
@@ -193,9 +198,10 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
 
     Threads carry the maximum of an online softmax and its sum, and programs the sums of columns.
     """
-    if problem.outer_members or problem.online_softmax:
+    if problem.outer_members or not work.reductions:
         return 0.0
-    return work.carried / max(problem.reduction_depth, 1)
+    carried = 0.0 if problem.online_softmax else work.carried / max(problem.passes_to_reduce, 1)
+    return max(carried, 1.0)
 
 
 def register_limit(device: DeviceProperties, params: KernelParams) -> int:

@@ -48,6 +48,9 @@ class Counts(NamedTuple):
         where loads pass by the L1 cache.
     extra_bytes : float
         Bytes of a step beside runs that are shorter than a pair of sectors.
+    opened_bytes, window_bytes, requested_again, hit_bytes, hit_lines : float
+        Of tensors that are read at indices of others: see ``Windows``. The third for all programs,
+        the others for a program, in a step.
     loads : float
         Tensors that are loaded.
     loaded : float
@@ -106,6 +109,11 @@ class Counts(NamedTuple):
     accesses: Number
     slice_bytes: Number
     extra_bytes: Number
+    opened_bytes: Number
+    window_bytes: Number
+    requested_again: Number
+    hit_bytes: Number
+    hit_lines: Number
     loads: Number
     loaded: Number
     instructions: Number

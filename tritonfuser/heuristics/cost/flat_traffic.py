@@ -26,8 +26,9 @@ from .footprint import (
     vector_elements,
     warp_bytes,
 )
+from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, SectorRest, tiles_beside, unused_share
-from .traffic import FETCHED_BYTES, Traffic
+from .traffic import FETCHED_BYTES, Traffic, Windows
 
 
 class _Tensor(NamedTuple):
@@ -41,6 +42,7 @@ class _Tensor(NamedTuple):
     fresh: float
     most_between: float
     unused: float
+    gathered: Gathered | None
 
 
 class _TileTraffic(NamedTuple):
@@ -108,16 +110,32 @@ class FlatStreams:
         tile = self._of_tile(sides)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = accesses = addresses = 0.0
+        windows: list[Windows] = []
         for number, access in enumerate(self._loads(sides, limit, threads)):
             tensor = self._tensors[number]
             count = max(_warps(tensor, sides) / access.width, 1.0)
             accesses += count * tensor.times
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
-            lines += count * self._lines_of_warp(number, sides, access) * tensor.times
+            touched = count * self._lines_of_warp(number, sides, access) * tensor.times
+            lines += touched
+            if tensor.gathered:
+                windows.append(self._windows(tensor.gathered, params, touched))
         at_once = tile.loaded, tile.new, tile.stored, tile.sectors
-        elements = tile.elements
-        return Traffic(*at_once, lines, accesses, addresses=addresses, loaded_elements=elements)
+        return Traffic(
+            *at_once,
+            lines,
+            accesses,
+            addresses=addresses,
+            loaded_elements=tile.elements,
+            windows=together(windows),
+        )
+
+    def _windows(self, tensor: Gathered, params: KernelParams, lines: float) -> Windows:
+        axes, sides = self._problem.axes, self._axes.sides(params)
+        order = sides[::-1] if getattr(params, "first", "") == "y" else sides
+        many = most_running(self._problem, params.num_warps)
+        return tensor.windows(tile_over(axes, sides), running(axes, order, many), many, lines)
 
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
@@ -242,6 +260,7 @@ def _tensor(problem: Problem, stream: Stream, times: int) -> _Tensor:
         stream.fresh_share,
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
         unused_share(problem, stream, strides),
+        Gathered(problem, stream) if stream.held_bytes else None,
     )
 
 

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...device import L2_SLICE_BYTES, NVIDIA_WARP_SIZE, DeviceProperties
+from ...device import L2_SLICE_BYTES, MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
 from .constants import Constants, cache_room, constants_of
 from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
 
 SHARPNESS = 4.0
 """Order of the norm that joins the times of resources: infinite for the longest alone."""
-
-MAX_PROGRAMS_PER_SM = 32
-"""Programs that may be resident on a multiprocessor."""
 
 CODE_INSTRUCTIONS = 4000
 """Instructions of a step that the instruction cache of a multiprocessor holds: some 64 KiB."""
@@ -66,6 +63,18 @@ class KernelTime:
     def may_spill(self) -> bool:
         """Whether it may spill registers: their number is an estimate."""
         return may_exceed(self.registers, self.register_limit)
+
+    def with_instructions(self, share: float) -> KernelTime:
+        """The time of a kernel with a share of its instructions, also of those that programs wait
+        for one after another. The same for a product."""
+        fewer = (1 - share) * self.resources.get("instructions", 0.0)
+        if not fewer:
+            return self
+        resources = dict(self.resources)
+        resources["instructions"] -= fewer
+        resources["latency"] = max(resources["latency"] - fewer, 0.0)
+        seconds = self.seconds - self.busy + busy_seconds(resources)
+        return KernelTime(resources, seconds, self.registers, self.register_limit)
 
     def with_more_bytes(self, moved: Number, device: DeviceProperties) -> KernelTime:
         """The time of a kernel that moves more bytes, or fewer, and is the same otherwise."""
@@ -153,7 +162,10 @@ def kernel_time(
     memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
     fabric = device.sm_count * c.sm_bytes * clock
     busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
-    crossing = m.maximum(n.sector_bytes * n.programs, busiest)
+    # Windows of reads at indices, which the L1 cache keeps while it has room for all that are open.
+    kept = 1 - _share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
+    lines = n.lines - kept * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
+    crossing = m.maximum((n.sector_bytes - kept * n.hit_bytes) * n.programs, busiest)
     start = c.start_s + c.latency_s
     issue = device.rates.issue / NVIDIA_WARP_SIZE
     computing = _computing(n, c, instructions * slower, issue, m) / clock
@@ -164,7 +176,7 @@ def kernel_time(
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
-        "L1 cache": (on_sm * n.lines + warps * moved) * visits * c.line_clocks / clock,
+        "L1 cache": (on_sm * lines + warps * moved) * visits * c.line_clocks / clock,
         "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
         "special functions": elements * n.special * c.sfu_clocks / special / clock,
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
@@ -194,14 +206,16 @@ def _memory_bytes(
     n: Counts, c: Constants, resident: Number, visits: Number, device: DeviceProperties, m: Numbers
 ) -> Number:
     """Bytes from and to memory: rows that the L2 cache has lost are read in every pass."""
-    at_once = m.minimum(n.programs, resident * device.sm_count) * n.steps
+    running = m.minimum(n.programs, resident * device.sm_count)
+    at_once = running * n.steps
     flight = at_once * n.fetched_bytes
     room = cache_room(device, c)
     lost = _share_lost(at_once * n.again_bytes, room)
     read = m.minimum(n.again_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
     refetched = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
-    return n.moved_bytes + lost * (n.passes - 1) * read + refetched
+    gathered = _share_lost(running * n.window_bytes, room) * n.requested_again
+    return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered
 
 
 def _share_lost(flight: Number, room: Number) -> Number:

@@ -57,20 +57,6 @@ def unused_share(problem: Problem, stream: Stream, strides: TensorStrides) -> fl
     return max(fetched / (elements * stream.item_bytes) - 1.0, 0.0)
 
 
-def unused_bytes(problem: Problem) -> float:
-    """Bytes that memory moves beside each element once: around elements that are read at an index
-    of another tensor, and of these the ones that are read again when the L2 cache has lost them."""
-    room, found = cache_room(problem.device, H200_CONSTANTS), 0.0
-    for stream in problem.streams:
-        if stream.held_bytes:
-            _, touched = TensorStrides(stream).touched(_whole(problem), FETCHED_BYTES)
-            fetched = touched * stream.accessed_share
-            once = min(fetched, float(stream.held_bytes))
-            again = (fetched - once) * _share_lost(once / room)
-            found += max(once + again - stream.fetched_bytes, 0.0)
-    return found
-
-
 def _whole(problem: Problem) -> Tile:
     return tuple(max(float(size), 1.0) for size in problem.axes)
 

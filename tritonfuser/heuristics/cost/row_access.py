@@ -13,6 +13,7 @@ from ...device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import TensorStrides, run_along, warp_bytes
+from .gathered import Gathered
 from .refetched import unused_share
 from .tiles import KernelTile
 from .traffic import is_linear
@@ -39,6 +40,8 @@ class RowTensor(NamedTuple):
     linear_vector : int
         Elements of a vector that its size is a multiple of, if its elements have addresses of their
         own: it is no linear function of the positions. 0 if they are offsets from one another.
+    gathered : Gathered or None
+        Its reads at indices of another tensor, if it is read so.
     """
 
     stream: Stream
@@ -49,6 +52,7 @@ class RowTensor(NamedTuple):
     vectors: tuple[int, int]
     nearer: int
     linear_vector: int
+    gathered: Gathered | None
 
 
 class TileTensor(NamedTuple):
@@ -88,7 +92,8 @@ def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
     unused = unused_share(problem, stream, strides)
     full = stream.along_x and (stream.along_r or problem.reduced <= 1)
     taken = times * stream.accessed_share
-    return RowTensor(stream, taken, strides, unused, full, vectors, nearer, own)
+    gathered = Gathered(problem, stream) if stream.held_bytes else None
+    return RowTensor(stream, taken, strides, unused, full, vectors, nearer, own, gathered)
 
 
 def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:

@@ -17,10 +17,11 @@ from ..params import KernelParams
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import Side, tile_over
+from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import R, RowTensor, TileTensor, X, access, layout, row_tensor, slice_bytes
 from .tiles import KernelTile
-from .traffic import FETCHED_BYTES, Traffic
+from .traffic import FETCHED_BYTES, Traffic, Windows
 
 
 class _TileTraffic(NamedTuple):
@@ -61,6 +62,7 @@ class RowStreams:
         ways = [access(touched, tile, align, threads) for touched in at_once.touched]
         widest = layout(at_once.touched, ways)
         lines = accesses = addresses = only_loads = slices = 0.0
+        windows: list[Windows] = []
         neighbours = 1
         for number, (tensor, count, valid, often, has_layout) in enumerate(at_once.touched):
             stream, (side, width) = tensor.stream, ways[number]
@@ -68,7 +70,10 @@ class RowStreams:
             loads = taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             apart = widest[side] if has_layout else width
-            lines += loads * valid * self._lines_of(number, at_once.sides, side, apart)
+            touched = loads * valid * self._lines_of(number, at_once.sides, side, apart)
+            lines += touched
+            if tensor.gathered:
+                windows.append(self._windows(tensor.gathered, params, tile, touched))
             if tensor.linear_vector:
                 own = max(count / min(width, tensor.linear_vector) / threads, 1.0)
                 addresses += own * often
@@ -92,9 +97,19 @@ class RowStreams:
             neighbours=float(neighbours),
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
+            windows=together(windows),
         )
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
+
+    def _windows(
+        self, tensor: Gathered, params: KernelParams, tile: KernelTile, lines: float
+    ) -> Windows:
+        (rows, row), axes = self._problem.places, self._problem.axes
+        side, many = Side(rows, tile.x), most_running(self._problem, params.num_warps)
+        step = tile_over(axes, (side, Side(row, tile.r)))
+        whole = Side(row, max(self._problem.reduced, 1))
+        return tensor.windows(step, running(axes, (side, whole), many), many, lines)
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""

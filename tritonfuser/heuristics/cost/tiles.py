@@ -87,7 +87,6 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     steps = max(ceil_div(max(problem.reduced, 1) - tails, tiling.block), 1)
     passes = 1
     if not isinstance(params, ReductionParams) and not problem.scans:
-        depth = 1 if problem.online_softmax else problem.reduction_depth
-        passes = max(depth + problem.dependent_outputs, 1)
+        passes = max(problem.passes_to_reduce + problem.dependent_outputs, 1)
     kept = tiling.rows * tails if passes > 1 else 0
     return KernelTile(programs, steps, passes, tiling.rows, tiling.block, loops=True, kept=kept)

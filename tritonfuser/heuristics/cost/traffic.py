@@ -12,6 +12,29 @@ FETCHED_BYTES = 2 * SECTOR_BYTES
 """Bytes that the L2 cache fetches from memory at a time."""
 
 
+class Windows(NamedTuple):
+    """Reads at indices of other tensors, in windows of these that programs have open: ``gathered``.
+
+    Attributes
+    ----------
+    opened_bytes : float
+        Bytes of the windows of a program.
+    window_bytes : float
+        Those of many programs that run at a time, by their number: neighbours share windows.
+    again_bytes : float
+        Bytes that the kernel requests of memory beside the first request of each, and that the L2
+        cache may have.
+    hit_bytes, hit_lines : float
+        The same of a program, in sectors and lines, that the L1 cache may have.
+    """
+
+    opened_bytes: float = 0.0
+    window_bytes: float = 0.0
+    again_bytes: float = 0.0
+    hit_bytes: float = 0.0
+    hit_lines: float = 0.0
+
+
 class Traffic(NamedTuple):
     """What a step of a program loads and stores, addresses of a thread: see ``Counts``.
 
@@ -23,6 +46,8 @@ class Traffic(NamedTuple):
         Those of ``accesses`` that load.
     loaded_elements : float
         Of all tensors together.
+    windows : Windows
+        Of tensors that are read at indices of others.
     """
 
     loaded_bytes: float = 0.0
@@ -38,6 +63,7 @@ class Traffic(NamedTuple):
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
     again_bytes: float = 0.0
+    windows: Windows = Windows()
 
     def through_shared_memory(self, slice_bytes: float) -> Traffic:
         """The same where loads are pipelined: what they load is written to shared memory and read

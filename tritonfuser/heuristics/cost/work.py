@@ -20,6 +20,10 @@ class NodeWork:
         and of all else.
     special_before, special_after : float
         Those of them that the pipe of special functions takes.
+    reducing : float
+        Instructions of the reductions and scans of so many elements, for each of them.
+    reductions, carried : int
+        Of these, as in ``ElementWork``.
     """
 
     elements: int
@@ -27,6 +31,9 @@ class NodeWork:
     after: float = 0.0
     special_before: float = 0.0
     special_after: float = 0.0
+    reducing: float = 0.0
+    reductions: int = 0
+    carried: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,24 +43,20 @@ class KernelWork:
     Attributes
     ----------
     nodes : tuple of NodeWork
-        Its nodes without reductions, scans and random numbers.
-    reducing : float
-        Instructions of the reductions and scans for an element.
-    reductions, carried, draws : int
+        Its nodes without random numbers.
+    draws : int
         As in ``ElementWork``.
     """
 
     nodes: tuple[NodeWork, ...] = ()
-    reducing: float = 0.0
-    reductions: int = 0
-    carried: int = 0
     draws: int = 0
 
 
 def element_work(work: KernelWork, problem: Problem) -> ElementWork:
     """The instructions for each element of a kernel's loop nest.
 
-    What has fewer elements, as the mean of a row, counts by its share of them.
+    What has fewer elements, as the mean of a row, counts by its share of them. A reduction of the
+    results of rows counts for nothing along them.
     """
     positions = max(problem.parallel * max(problem.reduced, 1), 1)
     before = after = special_before = special_after = 0.0
@@ -63,14 +66,17 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
         after += node.after * share
         special_before += node.special_before * share
         special_after += node.special_after * share
+    along = [
+        node for node in work.nodes if problem.reduced <= 1 or node.elements > problem.parallel
+    ]
     return ElementWork(
         before=before,
         after=after,
-        reducing=work.reducing,
+        reducing=sum(node.reducing for node in along),
         special_before=special_before,
         special_after=special_after,
-        reductions=work.reductions,
-        carried=work.carried,
+        reductions=sum(node.reductions for node in along),
+        carried=sum(node.carried for node in along),
         draws=work.draws,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...heuristics.cost.work import KernelWork, NodeWork
 from ...ir import Node, Value
@@ -22,9 +23,7 @@ def kernel_work(nodes: Sequence[Node]) -> KernelWork:
         form = op_of(node).form
         depends = not after.isdisjoint(node.operands())
         if isinstance(form, _REDUCTIONS):
-            found.reducing += instructions_of(node).issued
-            found.reductions += 1
-            found.carried += isinstance(form, Reduction)
+            found.add_reduction(node)
             after.update(node.outs)
             continue
         if depends:
@@ -46,40 +45,41 @@ def _reduced(nodes: Sequence[Node]) -> set[Value]:
 
 
 class _Total:
-    """A running sum of instructions."""
+    """Running sums of what the nodes of as many elements take."""
 
     def __init__(self) -> None:
-        self.elements: dict[str, int] = {}
-        self.counts: dict[str, list[float]] = {}
-        self.reducing = 0.0
-        self.reductions = self.carried = self.draws = 0
+        self.works: dict[str, NodeWork] = {}
+        self.draws = 0
 
     def add(self, node: Node, late: bool) -> None:
         """Add a node, computed before the reductions or after them."""
-        elements = node.out.tensor.numel if node.out.is_tensor else 1
+        found, more = self._of(node.out), instructions_of(node)
+        if late:
+            after, special = found.after + more.issued, found.special_after + more.sfu
+            self._set(replace(found, after=after, special_after=special))
+        else:
+            before, special = found.before + more.issued, found.special_before + more.sfu
+            self._set(replace(found, before=before, special_before=special))
+
+    def add_reduction(self, node: Node) -> None:
+        """Add a reduction or scan, by the elements that it reduces."""
+        operand = next(v for v in node.operands() if v.is_tensor)
+        found = self._of(operand)
+        more = replace(
+            found,
+            reducing=found.reducing + instructions_of(node).issued,
+            reductions=found.reductions + 1,
+            carried=found.carried + isinstance(op_of(node).form, Reduction),
+        )
+        self._set(more)
+
+    def _of(self, value: Value) -> NodeWork:
+        elements = value.tensor.numel if value.is_tensor else 1
+        return self.works.get(repr(elements), NodeWork(elements=elements))
+
+    def _set(self, work: NodeWork) -> None:
         # By their text: to compare sizes that vary could ask for a guard.
-        name = repr(elements)
-        self.elements[name] = elements
-        counts = self.counts.setdefault(name, [0.0] * 4)
-        instructions = instructions_of(node)
-        counts[late] += instructions.issued
-        counts[2 + late] += instructions.sfu
+        self.works[repr(work.elements)] = work
 
     def work(self) -> KernelWork:
-        nodes = (
-            NodeWork(
-                elements=self.elements[name],
-                before=before,
-                after=after,
-                special_before=special_before,
-                special_after=special_after,
-            )
-            for name, (before, after, special_before, special_after) in self.counts.items()
-        )
-        return KernelWork(
-            nodes=tuple(nodes),
-            reducing=self.reducing,
-            reductions=self.reductions,
-            carried=self.carried,
-            draws=self.draws,
-        )
+        return KernelWork(nodes=tuple(self.works.values()), draws=self.draws)

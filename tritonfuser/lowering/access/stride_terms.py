@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ...heuristics.streams import StrideTerm
 from ...symbolic.index_expr import Affine, Axis, Bounded, Digit
@@ -59,7 +60,7 @@ def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
         mod = hint(item.mod)
         extent = max(min(extent, mod // moved), 1)
         moved = moved % mod or 1
-    return StrideTerm(term.axis, hint(term.div) * apart, extent, hint(coefficient) * moved)
+    return replace(term, div=hint(term.div) * apart, extent=extent, step=hint(coefficient) * moved)
 
 
 def _anywhere(base: Loaded, coefficient: int, places: dict[Axis, int]) -> Iterator[StrideTerm]:
@@ -69,4 +70,4 @@ def _anywhere(base: Loaded, coefficient: int, places: dict[Axis, int]) -> Iterat
     for item in base.key.index:
         for part, _ in item.terms:
             for term in _terms(part, 1, places):
-                yield StrideTerm(term.axis, term.div, term.extent, coefficient * ANYWHERE)
+                yield replace(term, step=coefficient * ANYWHERE, is_indexed=True)

@@ -58,6 +58,7 @@ def problem_of(
         parallel=extent(parallel),
         reduced=extent(reduced),
         reduction_depth=group.depth,
+        reduction_passes=group.row_passes,
         full_outputs=group.full_outputs,
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,

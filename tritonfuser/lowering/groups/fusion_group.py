@@ -103,6 +103,12 @@ class FusionGroup:
         return max(self.levels.values(), default=-1) + 1
 
     @property
+    def row_passes(self) -> int:
+        """Loops over a row that its reductions take: results of rows are reduced without one."""
+        along = (m for m in self.members if m.across != self.co_reduced)
+        return len({self.levels[m.node.out] for m in along})
+
+    @property
     def batch_axes(self) -> tuple[Axis, ...]:
         """The axes of the rows that the outer members keep."""
         if not self.outer:

@@ -74,7 +74,7 @@ def refined(
     times = _Times(device, make, {choice: best})
     for other in _apart(first, choice):
         apart = times(other)
-        if apart.seconds < APART * best.seconds:
+        if apart.is_faster(best, APART):
             best, choice = apart, other
     if _is_slow(best):
         base, changed = materialize_shared(fusion)[0], set[Choice]()
@@ -170,7 +170,7 @@ def _taken(times: _Times, first: TimedKernels) -> TimedKernels:
     possible = [
         found
         for found in times.known.values()
-        if found.seconds < (1 - SAVED * (kept[id(found)] >= most)) * first.seconds
+        if found.is_faster(first, 1 - SAVED * (kept[id(found)] >= most))
     ]
     least = min((found.seconds for found in possible), default=0.0)
     alike = [found for found in possible if (1 - ALIKE) * found.seconds <= least]

@@ -1,0 +1,128 @@
+"""Reads at indices of other tensors: the windows that they are from, and the caches."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.heuristics.test_schedulers import H200
+from tests.lowering.harness import lowered
+from tritonfuser.heuristics.cost.counting import Counting
+from tritonfuser.heuristics.cost.footprint import Side
+from tritonfuser.heuristics.cost.gathered import running
+from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.params import PointwiseParams
+from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.streams import Stream, StrideTerm
+
+WORK = ElementWork(before=2)
+
+
+def picked(rows, columns, count):
+    """``x[i, index[j]]`` in float32: each row of ``x`` is a window."""
+    total = rows * count
+    index = Stream(item_bytes=8, total_bytes=8 * count, stride_terms=(StrideTerm(1, 1, count, 1),))
+    read = Stream(
+        item_bytes=4,
+        x_stride=None,
+        total_bytes=4 * min(rows * columns, total),
+        held_bytes=4 * rows * columns,
+        stride_terms=(
+            StrideTerm(0, 1, rows, columns),
+            StrideTerm(1, 1, count, 1009, is_indexed=True),
+        ),
+    )
+    axes = (rows, count)
+    return Problem(parallel=total, reduced=1, axes=axes, streams=(index, read), device=H200)
+
+
+def memory_bytes(problem, params):
+    time = predicted(problem, params, WORK).resources["memory"]
+    nothing = Problem(parallel=1, axes=(1,), streams=(), device=H200)
+    assert predicted(nothing, params, WORK).resources["memory"] < 1e-9
+    return time * H200.bandwidth_bytes_per_s
+
+
+def counts(problem, params):
+    return Counting(problem, WORK).counts(params)
+
+
+def test_what_others_fetched_of_a_window_is_found_while_the_windows_of_all_programs_fit():
+    """Fewer elements in flight have fewer windows open: 256 KB each, of 16 K elements."""
+    problem = picked(1 << 11, 1 << 16, 1 << 14)
+    few, many = (PointwiseParams(block_x=n, num_warps=4) for n in (256, 4096))
+    open_bytes = [counts(problem, params).window_bytes for params in (few, many)]
+    assert open_bytes[1] == pytest.approx(16 * open_bytes[0])
+    assert memory_bytes(problem, many) > 1.5 * memory_bytes(problem, few)
+
+
+def test_a_window_is_at_most_the_whole_tensor():
+    problem = picked(4, 1 << 10, 1 << 20)
+    params = PointwiseParams(block_x=1024, num_warps=4)
+    found = counts(problem, params)
+    assert found.opened_bytes == 4 << 10
+    assert found.window_bytes * 132 * 16 == pytest.approx(3 * (4 << 10), rel=0.4)
+    # All are in the L2 cache: memory moves each element once.
+    assert memory_bytes(problem, params) < 1.1 * problem.moved_bytes
+
+
+def test_the_l1_cache_has_what_a_program_reads_again():
+    """A program reads 4,096 elements of a row: of 8 KB a sector is read again often, of 1 MB
+    hardly."""
+    params = PointwiseParams(block_x=4096, num_warps=8)
+    small, large = (picked(1 << 12, columns, 1 << 12) for columns in (1 << 11, 1 << 18))
+    hits = [counts(problem, params).hit_bytes / (32 * 4096) for problem in (small, large)]
+    assert hits[0] > 0.9
+    assert hits[1] < 0.1
+    times = [predicted(problem, params, WORK).resources for problem in (small, large)]
+    for resource in ("L2 cache", "L1 cache"):
+        assert times[0][resource] < 0.5 * times[1][resource]
+
+
+def test_hits_are_lost_where_the_windows_of_all_programs_of_a_multiprocessor_do_not_fit():
+    """16 programs of 4 warps have a window of 64 KB each, two of 32 warps have two."""
+    problem = picked(1 << 12, 1 << 14, 1 << 14)
+    many, few = (PointwiseParams(block_x=32 * 8 * n, num_warps=n) for n in (4, 32))
+    time = [predicted(problem, params, WORK).resources["L2 cache"] for params in (many, few)]
+    share = [counts(problem, params).hit_bytes for params in (many, few)]
+    assert share[1] / (32 * 8192) > share[0] / (32 * 1024)
+    assert time[1] < 0.8 * time[0]
+
+
+def test_positions_of_programs_that_run_at_a_time():
+    rows, columns = Side((0,), 4), Side((1,), 16)
+    assert running((100, 100), (columns, rows), 3) == (4, 48)
+    # Programs go on along the second side where the first one ends.
+    assert running((100, 100), (columns, rows), 12.5) == (8, 100)
+    assert running((100, 100), (Side((0, 1), 64),), 10) == (6.4, 100)
+
+
+def streams(body, *inputs):
+    (piece,) = lowered(body, inputs, H200).segmented.segments
+    return piece.problem.streams
+
+
+def meta(*shape, dtype=torch.float32):
+    return torch.empty(*shape, dtype=dtype, device="meta")
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_axes_that_an_index_is_read_along_are_marked(dim):
+    def body(fd, table, index):
+        return fd.ops.gather(table, index, dim)
+
+    table, index = meta(1 << 10, 1 << 11), meta(1 << 10, 1 << 11, dtype=torch.int64)
+    (read,) = (s for s in streams(body, table, index) if s.held_bytes)
+    direct = [term for term in read.stride_terms if not term.is_indexed]
+    assert [term.extent for term in direct] == [table.shape[1 - dim]]
+    others = [s for s in streams(body, table, index) if not s.held_bytes]
+    assert not any(term.is_indexed for s in others for term in s.stride_terms)
+
+
+def test_few_reads_of_a_large_table_are_of_elements_of_their_own():
+    problem = picked(1, 1 << 28, 1 << 16)
+    found = counts(problem, PointwiseParams(block_x=1024))
+    assert found.requested_again < 0.01 * 64 * (1 << 16)
+    assert math.isclose(found.moved_bytes, (8 + 64) * (1 << 16), rel_tol=0.01)

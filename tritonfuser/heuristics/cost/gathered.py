@@ -1,0 +1,109 @@
+"""Tensors that are read at indices of another tensor: what the caches may keep of them.
+
+Along the axes that the address runs along by itself, a position's place in the tensor is known.
+What it reads there may lie anywhere in a *window*: a row of ``x`` for ``x[i, index[i, j]]``. Reads
+of a window find what others have fetched of it, as long as a cache has room for the windows of all
+programs that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, prod
+
+from ...device import MAX_PROGRAMS_PER_SM, SECTOR_BYTES
+from ..problem import Problem
+from ..streams import Stream
+from .footprint import Side, TensorStrides, Tile, tile_over
+from .traffic import FETCHED_BYTES, Windows
+
+
+class Gathered:
+    """A tensor that is read at indices of another one.
+
+    Parameters
+    ----------
+    stream : Stream
+        The tensor, with ``held_bytes``.
+
+    Attributes
+    ----------
+    around : float
+        Bytes that memory moves around its elements that are read.
+    """
+
+    def __init__(self, problem: Problem, stream: Stream) -> None:
+        held = float(stream.held_bytes)
+        self._strides, self._share = TensorStrides(stream), stream.accessed_share
+        self._direct = [term for term in stream.stride_terms if not term.is_indexed]
+        self._window = held / max(prod(term.extent for term in self._direct), 1)
+        whole = tuple(max(float(size), 1.0) for size in problem.axes)
+        requested = self._touched(whole, FETCHED_BYTES)
+        distinct = _distinct(requested, held)
+        self._again = requested - distinct
+        self.around = max(distinct - stream.fetched_bytes, 0.0)
+
+    def windows(self, tile: Tile, at_once: Tile, programs: float, lines: float) -> Windows:
+        """What a program reads of the tensor.
+
+        Parameters
+        ----------
+        tile, at_once : tuple of float
+            Positions along each axis of a program, and of so many that run at a time.
+        programs : float
+            The number of these.
+        lines : float
+            Lines that the program touches, if it finds none in the L1 cache.
+        """
+        opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
+        found = requested - _distinct(requested, opened)
+        window, hit_lines = self._opened(at_once) / programs, lines * found / requested
+        return Windows(opened, window, self._again, found, hit_lines)
+
+    def _opened(self, tile: Tile) -> float:
+        """Bytes of the windows that positions read from."""
+        count = prod(max(min(tile[t.axis] / t.div, t.extent), 1.0) for t in self._direct)
+        return count * self._window
+
+    def _touched(self, tile: Tile, granule: int) -> float:
+        return self._strides.touched(tile, granule)[1] * self._share
+
+
+def around_bytes(problem: Problem) -> float:
+    """Bytes that memory moves around elements that are read at indices of other tensors."""
+    return sum(Gathered(problem, s).around for s in problem.streams if s.held_bytes)
+
+
+def most_running(problem: Problem, warps: int) -> float:
+    """Programs of so many warps that the device may run at a time."""
+    device, threads = problem.device, warps * problem.device.warp_size
+    resident = max(min(device.max_threads_per_sm // threads, MAX_PROGRAMS_PER_SM), 1)
+    return float(resident * device.sm_count)
+
+
+def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> Tile:
+    """Positions along each axis of programs that run at a time.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        Of all axes.
+    order : sequence of Side
+        The sides of a program's tile: programs go along the first one first.
+    """
+    sides, left = [], programs
+    for places, block in order:
+        along = min(left, max(prod(extents[place] for place in places) / block, 1.0))
+        sides.append((places, block * along))
+        left /= along
+    return tile_over(extents, sides)
+
+
+def together(found: Sequence[Windows]) -> Windows:
+    """Of several tensors."""
+    return Windows(*map(sum, zip(*found, strict=True))) if found else Windows()
+
+
+def _distinct(requested: float, held: float) -> float:
+    """Bytes that requests at random places reach of those that there are, each once."""
+    return held * (1 - exp(-requested / held))
