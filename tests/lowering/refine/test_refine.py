@@ -316,7 +316,7 @@ def test_ways_that_cut_alike_are_changed_once():
 
 
 def test_what_saves_instructions_alone_is_not_taken():
-    """What the model knows least are instructions: with half of them it must be faster too."""
+    """What the model knows least are instructions: with fewer of them it must be faster too."""
     first = Timed(1.0, few_instructions=0.6)
     more_bytes, fewer_bytes = (Timed(0.7, few_instructions=share) for share in (0.65, 0.55))
     times = search._Times(H200, None, {Choice(kept=()): first, Choice(kept=("a",)): more_bytes})
