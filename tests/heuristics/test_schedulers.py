@@ -139,6 +139,16 @@ def problems(draw):
     )
 
 
+def test_rows_of_which_nothing_is_read_take_registers_too():
+    written = Stream(item_bytes=1, x_stride=None, r_stride=None, is_store=True)
+    long = norm(
+        1320, 1966081, reduction_depth=2, streams=(written, written), dependent_outputs=False
+    )
+    assert not schedulers.propose(long).persistent
+    short = replace(long, reduced=4096)
+    assert schedulers.propose(short).persistent
+
+
 @settings(max_examples=400)
 @given(problems())
 def test_proposals_can_run(problem):

@@ -157,8 +157,8 @@ def _fits_sm(problem: Problem, registers: int, warps: int, programs: int) -> boo
 
 
 def _packed_registers(problem: Problem, tile: int) -> int:
-    """Registers that a tile takes as it lies in memory."""
-    return tile * _read_bytes(problem) // 4
+    """Registers that a tile takes as it lies in memory; as float32 if nothing is read of it."""
+    return tile * (_read_bytes(problem) or 4) // 4
 
 
 def _read_bytes(problem: Problem) -> int:

@@ -73,10 +73,12 @@ def _items_per_thread(problem: Problem, factor: int) -> int:
 def _item_bytes(problem: Problem) -> int:
     """Bytes of an item of the widest tensor that has one for each element.
 
-    H100, where() of a bool and a float32 of 32 Mi elements: 98 us with 8 items a thread, 101 with 32;
-    sums of a bfloat16 and a float32 108 and 112.
+    H100, where() of a bool and a float32 of 32 Mi elements: 98 us with 8 items a thread, 101 with
+    32; sums of a bfloat16 and a float32 108 and 112.
     """
-    each = [s.item_bytes for s in problem.streams if s.total_bytes >= s.item_bytes * problem.parallel]
+    each = [
+        s.item_bytes for s in problem.streams if s.total_bytes >= s.item_bytes * problem.parallel
+    ]
     return max(each, default=problem.narrowest)
 
 
