@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -119,6 +120,15 @@ def test_the_axes_that_an_index_is_read_along_are_marked(dim):
     assert [term.extent for term in direct] == [table.shape[1 - dim]]
     others = [s for s in streams(body, table, index) if not s.held_bytes]
     assert not any(term.is_indexed for s in others for term in s.stride_terms)
+
+
+def test_what_is_read_nowhere_opens_no_window():
+    problem = picked(4, 1 << 10, 1 << 20)
+    index, read = problem.streams
+    problem = replace(problem, streams=(index, replace(read, accessed=(0, 1 << 20))))
+    found = counts(problem, PointwiseParams(block_x=1024, num_warps=4))
+    assert (found.opened_bytes, found.requested_again, found.hit_lines) == (0, 0, 0)
+    assert memory_bytes(problem, PointwiseParams(block_x=1024)) < 1.1 * problem.moved_bytes
 
 
 def test_few_reads_of_a_large_table_are_of_elements_of_their_own():

@@ -80,6 +80,11 @@ class Axes:
             return Side(self._others, params.block_x), Side(self._across, params.block_y)
         return (Side(self._every, getattr(params, "block_x", 1)),)
 
+    def order(self, params: KernelParams) -> tuple[Side, ...]:
+        """The sides, the one that programs run along first before the other."""
+        sides = self.sides(params)
+        return sides[::-1] if getattr(params, "first", "") == "y" else sides
+
 
 def flat_tile(problem: Problem, params: KernelParams) -> Tile:
     """Positions along each axis that a program has."""
@@ -132,9 +137,8 @@ class FlatStreams:
         )
 
     def _windows(self, tensor: Gathered, params: KernelParams, lines: float) -> Windows:
-        axes, sides = self._problem.axes, self._axes.sides(params)
-        order = sides[::-1] if getattr(params, "first", "") == "y" else sides
-        many = most_running(self._problem, params.num_warps)
+        axes, many = self._problem.axes, most_running(self._problem, params.num_warps)
+        sides, order = self._axes.sides(params), self._axes.order(params)
         return tensor.windows(tile_over(axes, sides), running(axes, order, many), many, lines)
 
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
@@ -148,8 +152,7 @@ class FlatStreams:
 
         Nothing else depends on the side that programs run along first.
         """
-        sides = self._axes.sides(params)
-        order = sides[::-1] if getattr(params, "first", "") == "y" else sides
+        sides, order = self._axes.sides(params), self._axes.order(params)
         if order not in self._refetched:
             tile = self._of_tile(sides)
             rests = self._lost.rests(tile.rests, order)

@@ -56,6 +56,8 @@ class Gathered:
             Lines that the program touches, if it finds none in the L1 cache.
         """
         opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
+        if not requested:
+            return Windows()
         found = requested - _distinct(requested, opened)
         window, hit_lines = self._opened(at_once) / programs, lines * found / requested
         return Windows(opened, window, self._again, found, hit_lines)
