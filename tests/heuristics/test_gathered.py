@@ -14,7 +14,7 @@ from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.footprint import Side
 from tritonfuser.heuristics.cost.gathered import running
 from tritonfuser.heuristics.cost.kernels import predicted
-from tritonfuser.heuristics.params import PointwiseParams
+from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
@@ -69,6 +69,27 @@ def test_a_window_is_at_most_the_whole_tensor():
     assert memory_bytes(problem, params) < 1.1 * problem.moved_bytes
 
 
+def test_two_tensors_that_are_read_alike_have_two_windows():
+    one = picked(1 << 11, 1 << 16, 1 << 14)
+    two = replace(one, streams=(*one.streams, one.streams[1]))
+    params = PointwiseParams(block_x=1024, num_warps=4)
+    once, twice = counts(one, params), counts(two, params)
+    for name in ("opened_bytes", "window_bytes", "requested_again", "hit_bytes", "hit_lines"):
+        assert getattr(twice, name) == pytest.approx(2 * getattr(once, name))
+
+
+def test_few_programs_open_as_many_windows_as_they_have_rows():
+    """128 programs of 16 rows: all rows are open, however many programs could run."""
+    problem = picked(1 << 11, 1 << 16, 1 << 13)
+    problem = replace(problem, parallel=1 << 11, reduced=1 << 13, row_axes=1, reduction_depth=1)
+    work = ElementWork(before=2, reducing=1, reductions=1, carried=1)
+    params = ReductionParams(block_x=16, block_r=64, persistent=False, num_warps=2)
+    found = Counting(problem, work).counts(params)
+    assert found.programs == 128
+    assert found.window_bytes * 128 == pytest.approx(4 << 27)
+    assert found.opened_bytes == pytest.approx((4 << 27) / 128)
+
+
 def test_the_l1_cache_has_what_a_program_reads_again():
     """A program reads 4,096 elements of a row: of 8 KB a sector is read again often, of 1 MB
     hardly."""
@@ -94,10 +115,12 @@ def test_hits_are_lost_where_the_windows_of_all_programs_of_a_multiprocessor_do_
 
 def test_positions_of_programs_that_run_at_a_time():
     rows, columns = Side((0,), 4), Side((1,), 16)
-    assert running((100, 100), (columns, rows), 3) == (4, 48)
+    assert running((100, 100), (columns, rows), 3) == ((4, 48), 3)
     # Programs go on along the second side where the first one ends.
-    assert running((100, 100), (columns, rows), 12.5) == (8, 100)
-    assert running((100, 100), (Side((0, 1), 64),), 10) == (6.4, 100)
+    assert running((100, 100), (columns, rows), 12.5) == ((8, 100), 12.5)
+    assert running((100, 100), (Side((0, 1), 64),), 10) == ((6.4, 100), 10)
+    # There are no more than 25 * 6.25.
+    assert running((100, 100), (columns, rows), 1000) == ((100, 100), 156.25)
 
 
 def streams(body, *inputs):

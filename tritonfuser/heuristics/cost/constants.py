@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from ...device import LAUNCH_S, MEMORY_LATENCY_S, DeviceProperties
 
@@ -197,3 +198,10 @@ def _scaled(launch: float, latency: float) -> Constants:
 def cache_room(device: DeviceProperties, c: Constants) -> float:
     """Bytes that pass the L2 cache of a device while it keeps half of what was in it before."""
     return c.l2_share_bytes * (device.l2_bytes / FITTED_L2_BYTES)
+
+
+def share_lost(passed: Any, room: float) -> Any:
+    """Share of what was loaded that a cache has lost when so many bytes passed it: a half at
+    ``room``. A number, or an array of them."""
+    full = (passed / room) ** 2
+    return full / (1 + full)

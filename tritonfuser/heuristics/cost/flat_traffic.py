@@ -139,7 +139,7 @@ class FlatStreams:
     def _windows(self, tensor: Gathered, params: KernelParams, lines: float) -> Windows:
         axes, many = self._problem.axes, most_running(self._problem, params.num_warps)
         sides, order = self._axes.sides(params), self._axes.order(params)
-        return tensor.windows(tile_over(axes, sides), running(axes, order, many), many, lines)
+        return tensor.windows(tile_over(axes, sides), running(axes, order, many), lines)
 
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
@@ -263,7 +263,7 @@ def _tensor(problem: Problem, stream: Stream, times: int) -> _Tensor:
         stream.fresh_share,
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
         unused_share(problem, stream, strides),
-        Gathered(problem, stream) if stream.held_bytes else None,
+        Gathered(problem, stream, times) if stream.held_bytes else None,
     )
 
 

@@ -25,15 +25,17 @@ class Gathered:
     ----------
     stream : Stream
         The tensor, with ``held_bytes``.
+    count : int
+        Tensors that are read alike.
 
     Attributes
     ----------
     around : float
-        Bytes that memory moves around its elements that are read.
+        Bytes that memory moves around the elements of one of them that are read.
     """
 
-    def __init__(self, problem: Problem, stream: Stream) -> None:
-        held = float(stream.held_bytes)
+    def __init__(self, problem: Problem, stream: Stream, count: int = 1) -> None:
+        self._count, held = count, float(stream.held_bytes)
         self._strides, self._share = TensorStrides(stream), stream.accessed_share
         self._direct = [term for term in stream.stride_terms if not term.is_indexed]
         self._window = held / max(prod(term.extent for term in self._direct), 1)
@@ -43,24 +45,26 @@ class Gathered:
         self._again = requested - distinct
         self.around = max(distinct - stream.fetched_bytes, 0.0)
 
-    def windows(self, tile: Tile, at_once: Tile, programs: float, lines: float) -> Windows:
+    def windows(self, tile: Tile, at_once: tuple[Tile, float], lines: float) -> Windows:
         """What a program reads of the tensor.
 
         Parameters
         ----------
-        tile, at_once : tuple of float
-            Positions along each axis of a program, and of so many that run at a time.
-        programs : float
-            The number of these.
+        tile : tuple of float
+            Positions along each axis of a program.
+        at_once : (tuple of float, float)
+            The same of programs that run at a time, and their number.
         lines : float
             Lines that the program touches, if it finds none in the L1 cache.
         """
+        many, programs = at_once
         opened, requested = self._opened(tile), self._touched(tile, SECTOR_BYTES)
         if not requested:
             return Windows()
         found = requested - _distinct(requested, opened)
-        window, hit_lines = self._opened(at_once) / programs, lines * found / requested
-        return Windows(opened, window, self._again, found, hit_lines)
+        window, hit_lines = self._opened(many) / programs, lines * found / requested
+        n = self._count
+        return Windows(n * opened, n * window, n * self._again, n * found, hit_lines)
 
     def _opened(self, tile: Tile) -> float:
         """Bytes of the windows that positions read from."""
@@ -83,8 +87,8 @@ def most_running(problem: Problem, warps: int) -> float:
     return float(resident * device.sm_count)
 
 
-def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> Tile:
-    """Positions along each axis of programs that run at a time.
+def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> tuple[Tile, float]:
+    """Positions along each axis of programs that run at a time, and their number.
 
     Parameters
     ----------
@@ -92,13 +96,15 @@ def running(extents: Sequence[int], order: Sequence[Side], programs: float) -> T
         Of all axes.
     order : sequence of Side
         The sides of a program's tile: programs go along the first one first.
+    programs : float
+        As many as may run; there may be fewer.
     """
     sides, left = [], programs
     for places, block in order:
         along = min(left, max(prod(extents[place] for place in places) / block, 1.0))
         sides.append((places, block * along))
         left /= along
-    return tile_over(extents, sides)
+    return tile_over(extents, sides), programs / left
 
 
 def together(found: Sequence[Windows]) -> Windows:

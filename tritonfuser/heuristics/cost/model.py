@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import L2_SLICE_BYTES, MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
-from .constants import Constants, cache_room, constants_of
+from .constants import Constants, cache_room, constants_of, share_lost
 from .counts import Counts, Held, Number
 from .numbers import PLAIN, Numbers
 
@@ -163,7 +163,7 @@ def kernel_time(
     fabric = device.sm_count * c.sm_bytes * clock
     busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
     # Windows of reads at indices, which the L1 cache keeps while it has room for all that are open.
-    kept = 1 - _share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
+    kept = 1 - share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
     lines = n.lines - kept * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
     crossing = m.maximum((n.sector_bytes - kept * n.hit_bytes) * n.programs, busiest)
     start = c.start_s + c.latency_s
@@ -210,18 +210,12 @@ def _memory_bytes(
     at_once = running * n.steps
     flight = at_once * n.fetched_bytes
     room = cache_room(device, c)
-    lost = _share_lost(at_once * n.again_bytes, room)
+    lost = share_lost(at_once * n.again_bytes, room)
     read = m.minimum(n.again_bytes * n.steps * n.programs, n.moved_bytes)
     apart = m.where(n.steps > 1, flight * c.drift, flight)
-    refetched = c.refetched * _share_lost(apart, room) * n.extra_bytes * visits * n.programs
-    gathered = _share_lost(running * n.window_bytes, room) * n.requested_again
+    refetched = c.refetched * share_lost(apart, room) * n.extra_bytes * visits * n.programs
+    gathered = share_lost(running * n.window_bytes, room) * n.requested_again
     return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered
-
-
-def _share_lost(flight: Number, room: Number) -> Number:
-    """Share of bytes that is no longer in a cache, by the bytes in flight: a half at ``room``."""
-    full = (flight / room) ** 2
-    return full / (1 + full)
 
 
 def _waiting(n: Counts, c: Constants, visits: Number, m: Numbers) -> Number:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...device import DeviceProperties
 from ..problem import Problem
 from ..streams import Stream
-from .constants import H200_CONSTANTS, cache_room
+from .constants import H200_CONSTANTS, cache_room, share_lost
 from .footprint import Side, TensorStrides, Tile
 from .traffic import FETCHED_BYTES
 
@@ -59,12 +59,6 @@ def unused_share(problem: Problem, stream: Stream, strides: TensorStrides) -> fl
 
 def _whole(problem: Problem) -> Tile:
     return tuple(max(float(size), 1.0) for size in problem.axes)
-
-
-def _share_lost(passed: float) -> float:
-    """Share of what was loaded that is lost when as much has passed the L2 cache since."""
-    full = passed**2
-    return full / (1 + full)
 
 
 class SectorRest(NamedTuple):
@@ -121,7 +115,7 @@ class LostBytes:
         lost = 0.0
         for rest in rests:
             between = min(self._bytes_between(order, rest.axis, rest.div), rest.most_between)
-            lost += rest.fetched * self._share_lost(between)
+            lost += rest.fetched * share_lost(between, self._room)
         return lost
 
     def rereads(self, rereads: Iterable[Reread], order: tuple[Side, ...]) -> float:
@@ -137,16 +131,13 @@ class LostBytes:
                 (self._bytes_between(order, axis, 1), count) for axis, count in reread.along
             ):
                 programs *= count
-                lost += reread.fetched * (count - 1) / programs * self._share_lost(between)
+                lost += reread.fetched * (count - 1) / programs * share_lost(between, self._room)
         return lost
 
     def _bytes_between(self, order: tuple[Side, ...], axis: int, div: int) -> float:
         """Bytes that all programs fetch from one to its neighbour along an axis."""
         apart = _between(self._axes, order, axis, div)
         return min(apart / self._positions, 1.0) * self._total
-
-    def _share_lost(self, between: float) -> float:
-        return _share_lost(between / self._room)
 
 
 def tiles_beside(

@@ -92,7 +92,7 @@ def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
     unused = unused_share(problem, stream, strides)
     full = stream.along_x and (stream.along_r or problem.reduced <= 1)
     taken = times * stream.accessed_share
-    gathered = Gathered(problem, stream) if stream.held_bytes else None
+    gathered = Gathered(problem, stream, times) if stream.held_bytes else None
     return RowTensor(stream, taken, strides, unused, full, vectors, nearer, own, gathered)
 
 

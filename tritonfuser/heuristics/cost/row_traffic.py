@@ -109,7 +109,7 @@ class RowStreams:
         side, many = Side(rows, tile.x), most_running(self._problem, params.num_warps)
         step = tile_over(axes, (side, Side(row, tile.r)))
         whole = Side(row, max(self._problem.reduced, 1))
-        return tensor.windows(step, running(axes, (side, whole), many), many, lines)
+        return tensor.windows(step, running(axes, (side, whole), many), lines)
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
