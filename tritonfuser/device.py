@@ -45,6 +45,10 @@ MAX_PROGRAMS_PER_SM = 32
 NVIDIA_WARP_SIZE = 32
 """Threads of a warp of all NVIDIA GPUs."""
 
+SHARED_BANKS = 32
+"""Words of 4 bytes of shared memory that a multiprocessor reads or writes in a clock, each from
+another bank."""
+
 AMD_WAVEFRONT_SIZE = 64
 """Threads of a wavefront of AMD's CDNA GPUs."""
 

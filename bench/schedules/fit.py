@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tritonfuser.heuristics.cost.constants import Constants
 from tritonfuser.heuristics.cost.model import kernel_time, wanted_registers
 
 from .judged import judged
-from .kernels import H200, Measured, measured
+from .kernels import Measured, measured_by_device
 from .summary import problems
 
 PRIORS = Constants(
@@ -31,6 +31,7 @@ PRIORS = Constants(
     masked=0.7,
     serial_clocks=3.0,
     tail=0.5,
+    exchange_tail=0.7,
     sfu_clocks=1.0,
     code_misses=0.5,
     program_clocks=300.0,
@@ -115,7 +116,7 @@ def constants_at(logs: torch.Tensor) -> Constants:
 
 def seconds(data: Measured, c: Constants) -> torch.Tensor:
     """The time of each schedule by the model."""
-    kernels = kernel_time(data.counts, H200, c, Tensors()).seconds
+    kernels = kernel_time(data.counts, data.device, c, Tensors()).seconds
     total = torch.zeros(len(data.names), dtype=torch.float64)
     return total.index_add(0, data.schedule, kernels) + c.launch_s * data.launched
 
@@ -150,32 +151,39 @@ def _register_loss(data: Measured, used: torch.Tensor, c: Constants) -> torch.Te
     return torch.where(full, cut, _soft(torch.log(wanted / found))).mean()
 
 
-def fitted(data: Measured, used: torch.Tensor) -> Constants:
-    """The constants for the schedules that are used."""
+def fitted(found: Sequence[Measured]) -> Constants:
+    """The constants for the schedules that are not held out, of several devices."""
     logs = torch.zeros(len(NAMES), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.Adam([logs], lr=RATE)
     for _ in range(STEPS):
         optimizer.zero_grad()
         c = constants_at(logs)
-        loss = _time_loss(data, used, c) + REGISTER_WEIGHT * _register_loss(data, used, c)
-        loss = loss + PRIOR_WEIGHT * (logs**2).sum()
+        loss = PRIOR_WEIGHT * (logs**2).sum()
+        for data in found:
+            used = ~data.held_out
+            times, registers = _time_loss(data, used, c), _register_loss(data, used, c)
+            loss = loss + (times + REGISTER_WEIGHT * registers) * _share(data, found)
         torch.autograd.backward(loss)
         optimizer.step()
     return Constants(**{n: float(f"{getattr(constants_at(logs), n):.3g}") for n in NAMES})
 
 
+def _share(data: Measured, found: Sequence[Measured]) -> float:
+    """The problems of one device, as a share of all."""
+    return data.problems / sum(other.problems for other in found)
+
+
 def fit(paths: Sequence[Path]) -> str:
     """Fit to two thirds of the problems of files, and judge by the others; as text."""
-    data = measured([problem for path in paths for problem in problems(path)])
-    held = data.held_out
-    found = fitted(data, ~held)
-    lines = [f"    {name}: float = {getattr(found, name)!r}" for name in NAMES]
-    shipped = judged(data, seconds(data, Constants()), held)
-    return "\n".join(
-        [
-            *lines,
-            "fitted, used: " + judged(data, seconds(data, found), ~held),
-            "fitted, held out: " + judged(data, seconds(data, found), held),
-            "shipped, held out: " + shipped,
-        ]
-    )
+    found = measured_by_device(problem for path in paths for problem in problems(path))
+    made = fitted(found)
+    lines = [f"    {name}: float = {getattr(made, name)!r}" for name in NAMES]
+    return "\n".join((*lines, *(line for data in found for line in _judgement(data, made))))
+
+
+def _judgement(data: Measured, made: Constants) -> Iterator[str]:
+    """How well fitted and shipped constants choose on one device."""
+    held, name = data.held_out, data.device.name
+    yield f"{name}, fitted, used: {judged(data, seconds(data, made), ~held)}"
+    yield f"{name}, fitted, held out: {judged(data, seconds(data, made), held)}"
+    yield f"{name}, shipped, held out: {judged(data, seconds(data, Constants()), held)}"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import torch
 
 from tritonfuser import Schedule
-from tritonfuser.device import known
+from tritonfuser.device import DeviceProperties, known
 from tritonfuser.errors import TritonFuserError
+from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.counts import Counts
 from tritonfuser.heuristics.params import HeuristicParams, KernelParams
@@ -26,6 +27,11 @@ from tritonfuser.lowering.segments import Segment
 from .problems import Problem
 
 H200 = known("sm_90")
+H100 = replace(
+    H200, name="NVIDIA H100 80GB HBM3", l2_bytes=50 << 20, bandwidth_bytes_per_s=3.017e12
+)
+DEVICES = {device.name: device for device in (H200, H100)}
+"""The devices of measured files. Facts of an H100 are as ``device.of`` found them on one."""
 
 FEWEST = 4
 """Params of one kernel from which on their order says something."""
@@ -33,10 +39,12 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """Schedules and their kernels.
+    """Schedules of one device, and their kernels.
 
     Attributes
     ----------
+    device : DeviceProperties
+        Where they were measured.
     names : list of str
         The problem of each schedule.
     problem : Tensor
@@ -55,6 +63,7 @@ class Measured:
         1 where the time has the launch of the plan too, 0 where it is that of kernels alone.
     """
 
+    device: DeviceProperties
     names: list[str]
     problem: torch.Tensor
     seconds: torch.Tensor
@@ -66,9 +75,28 @@ class Measured:
     launched: torch.Tensor
 
     @property
+    def problems(self) -> int:
+        """The number of problems."""
+        return int(self.problem.max()) + 1
+
+    @property
     def held_out(self) -> torch.Tensor:
         """Whether each schedule is of a problem that nothing is fitted to: a third, by its name."""
         return torch.tensor([is_held_out(name) for name in self.names])
+
+
+def measured_by_device(found: Iterable[dict[str, Any]]) -> list[Measured]:
+    """The same of problems of several devices, each of which says its own.
+
+    Raises
+    ------
+    KeyError
+        One is of a device that is not in ``DEVICES``.
+    """
+    of: dict[str, list[dict[str, Any]]] = {}
+    for problem in found:
+        of.setdefault(problem["device"], []).append(problem)
+    return [measured(problems, DEVICES[name]) for name, problems in of.items()]
 
 
 def is_held_out(name: str) -> bool:
@@ -85,8 +113,8 @@ class _Schedule:
     has_launch: bool
 
 
-def measured(found: list[dict[str, Any]]) -> Measured:
-    """The kernels of the schedules of measured problems.
+def measured(found: list[dict[str, Any]], device: DeviceProperties = H200) -> Measured:
+    """The kernels of the schedules of problems that were measured on one device.
 
     Where each kernel has a time, those of equal facts are a problem of their own.
 
@@ -102,7 +130,7 @@ def measured(found: list[dict[str, Any]]) -> Measured:
     number = 0
     for problem in found:
         by_kernel = "kernels" in problem["candidates"][0]
-        for schedules in single_kernels(problem) if by_kernel else [_whole(problem)]:
+        for schedules in single_kernels(problem, device) if by_kernel else [_whole(problem)]:
             for place, schedule in enumerate(schedules):
                 for made, registers, spilled in schedule.kernels:
                     counts.append(made)
@@ -116,6 +144,7 @@ def measured(found: list[dict[str, Any]]) -> Measured:
     schedule_of, registers_of, spills = zip(*kernels, strict=True)
     numbers, seconds, first, launched = zip(*rows, strict=True)
     return Measured(
+        device=device,
         names=names,
         problem=torch.tensor(numbers),
         seconds=_tensor(seconds),
@@ -150,10 +179,12 @@ def _kernels(
         if params is not None:
             work = works[place] if place < len(works) else ElementWork()
             registers, spilled = recorded[place] or (float("nan"), float("nan"))
-            yield Counting(facts_of(facts), work).counts(params), registers, spilled
+            yield counts_of(facts_of(facts), work, params), registers, spilled
 
 
-def single_kernels(problem: dict[str, Any]) -> Iterator[list[_Schedule]]:
+def single_kernels(
+    problem: dict[str, Any], device: DeviceProperties = H200
+) -> Iterator[list[_Schedule]]:
     """The kernels of each segment, by what they compute: one schedule for each of their params.
 
     The first is that of the heuristics, and only segments that it has count.
@@ -176,9 +207,9 @@ def single_kernels(problem: dict[str, Any]) -> Iterator[list[_Schedule]]:
         if len(times) < FEWEST:
             continue
         work = decode(ElementWork, chosen["works"][place], "works")
-        counting = Counting(facts_of(facts), work)
+        made = facts_of(facts, device)
         yield [
-            _Schedule(median(seconds), [(counting.counts(params), *registers[params])], False)
+            _Schedule(median(seconds), [(counts_of(made, work, params), *registers[params])], False)
             for params, seconds in times.items()
         ]
 
@@ -192,10 +223,15 @@ def _params(candidate: dict[str, Any], place: int) -> KernelParams | None:
     return params if isinstance(params, KernelParams) else None
 
 
-def facts_of(data: dict[str, Any]) -> Facts:
-    """The facts that a line of the file has, on an H200."""
+def counts_of(facts: Facts, work: ElementWork, params: KernelParams) -> Counts:
+    """What a kernel counts, with the axes of its problem in the order of its params."""
+    return Counting(in_order(facts, params), work).counts(params)
+
+
+def facts_of(data: dict[str, Any], device: DeviceProperties = H200) -> Facts:
+    """The facts that a line of the file has, on a device."""
     given = {name: value for name, value in data.items() if name != "product"}
-    found: Facts = decode(Facts, {**given, "device": H200}, "facts")
+    found: Facts = decode(Facts, {**given, "device": device}, "facts")
     return found
 
 

@@ -16,12 +16,14 @@ Problem = dict[str, Any]
 
 
 def problems(path: Path) -> Iterator[Problem]:
-    """The measured problems of a file; lines of provenance are left out."""
+    """The measured problems of a file, each with the device that the line before them names."""
+    device = ""
     with gzip.open(path, "rt") as lines:
         for line in lines:
             found = json.loads(line)
+            device = found.get("device", device)
             if "candidates" in found and found["candidates"][0]["seconds"] is not None:
-                yield found
+                yield {**found, "device": device}
 
 
 def regret(problem: Problem) -> float:

@@ -184,7 +184,7 @@ def test_tiles_begin_at_vectors_only_where_those_of_the_rules_do(row):
     problem = copies(4096, row, vector_elements=8)
     rules = InnerPersistentParams(block_x=64, block_r=128, persistent=True, num_warps=2)
     every = SPACES["inner_persistent"](problem)
-    assert 8 not in alignments(choice._alternatives(every, rules))
+    assert 8 not in alignments(choice._alternatives(every, problem, rules))
     assert (8 in alignments(every)) == (row >= 8)
 
 

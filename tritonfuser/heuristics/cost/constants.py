@@ -4,7 +4,8 @@ They are fitted to 6,500 schedules of 147 random problems on an H200
 (``bench/results/schedules_h200.jsonl.gz``), beginning at and staying near to data sheets and what
 the kernels' code looks like. ``python -m bench.schedules --fit`` fits them again. None of these
 problems reads at indices: ``hit_clocks`` and ``l1_share`` are fitted to 340 schedules of 17 gathers
-on an H100, of which the model then chooses ones that take 1.07 times as long as the fastest.
+on an H100, of which the model then chooses ones that take 1.07 times as long as the fastest;
+``exchange_tail`` is by 300 schedules of four sums of columns there, which run in one wave.
 
 Where resources overlap the model adds a part of the shorter times. So shares a little above 1 are
 what a resource reaches by itself.
@@ -62,6 +63,8 @@ class Constants:
         Clocks from one instruction of a warp to its next.
     tail : float
         Share of a program's last step, behind its loads, that no other program hides.
+    exchange_tail : float
+        The same of what the warps of the programs that end last exchange.
     sfu_clocks : float
         Factor on the time of the pipe of special functions.
     code_misses : float
@@ -142,6 +145,7 @@ class Constants:
     masked: float = 0.407
     serial_clocks: float = 1.56
     tail: float = 0.38
+    exchange_tail: float = 0.7
     sfu_clocks: float = 0.953
     code_misses: float = 0.568
     program_clocks: float = 136.0

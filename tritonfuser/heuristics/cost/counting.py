@@ -9,7 +9,6 @@ from math import ceil
 
 from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
 from ...lazy import cached_property
-from ..integers import next_power_of_2
 from ..params import (
     InnerOuterPersistentParams,
     KernelParams,
@@ -23,6 +22,7 @@ from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
 from .registers import LoadedAtOnce, registers_left
 from .row_traffic import RowStreams
+from .spread import Spreading
 from .strided import with_axes
 from .tiles import KernelTile, tile_of
 from .traffic import Traffic
@@ -46,7 +46,12 @@ class Counting:
         self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)
         self._is_flat = float(not problem.reduction_depth and not columns and not problem.scans)
         self._accumulators = _accumulators(problem, work)
-        self._inner = problem.inner
+        self._spreading = Spreading(
+            reductions=float(work.reductions),
+            columns=columns,
+            inner=problem.inner,
+            lanes=problem.device.warp_size,
+        )
         self._last: tuple[KernelParams, KernelTile] | None = None
 
     @cached_property
@@ -93,7 +98,7 @@ class Counting:
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
-        lanes, results, row_lanes, row_values = self._spread(tile, threads, traffic.neighbours)
+        spread = self._spreading.over(tile, threads, traffic.neighbours)
         return Counts(
             programs=float(tile.programs),
             warps=float(params.num_warps),
@@ -125,10 +130,11 @@ class Counting:
             draws=float(work.draws),
             reductions=float(work.reductions),
             reduced_steps=float(tile.steps if self._columns else 1),
-            lanes=lanes,
-            results=results,
-            row_lanes=row_lanes,
-            row_values=row_values,
+            lanes=spread.lanes,
+            results=spread.results,
+            row_lanes=spread.row_lanes,
+            row_values=spread.row_values,
+            exchange_clocks=spread.exchange_clocks,
             columns=float(self._columns),
             addresses=traffic.addresses,
             held=tile.kept / threads,
@@ -169,28 +175,6 @@ class Counting:
             return self._streams.traffic(params, tile, threads), sum(rereads.values())
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
-
-    def _spread(
-        self, tile: KernelTile, threads: int, neighbours: float
-    ) -> tuple[float, float, float, float]:
-        """(lanes, results, row_lanes, row_values): how reductions lie over a program's threads.
-
-        Threads are laid along memory first, each with the neighbours of its widest load, as Triton
-        lays them out. A row that begins inside vectors lies over as many lanes as it has elements.
-        """
-        row_lanes, row_values = 1.0, 0.0
-        if self._columns:
-            wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
-            row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
-            if row_lanes > 1:
-                row_values = self._columns * tile.r * row_lanes / threads
-        if not self._work.reductions:
-            return 1.0, 1.0, row_lanes, row_values
-        if self._inner:
-            lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
-            return lanes, max(tile.x * lanes / threads, 1.0), row_lanes, row_values
-        across = min(float(threads), max(tile.x / neighbours, 1.0))
-        return threads / across, max(tile.x / across, 1.0), row_lanes, row_values
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:

@@ -71,6 +71,9 @@ class Counts(NamedTuple):
         Groups of warps that have different rows of a step, where columns are reduced too.
     row_values : float
         Partial results of columns for each thread, which they exchange. 0 where they do not.
+    exchange_clocks : float
+        Clocks of shared memory for the partial results of columns that the warps of a program
+        exchange.
     columns : float
         Reductions over rows.
     addresses : float
@@ -125,6 +128,7 @@ class Counts(NamedTuple):
     results: Number
     row_lanes: Number
     row_values: Number
+    exchange_clocks: Number
     columns: Number
     addresses: Number
     held: Number

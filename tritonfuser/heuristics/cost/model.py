@@ -170,20 +170,22 @@ def kernel_time(
     issue = device.rates.issue / NVIDIA_WARP_SIZE
     computing = _computing(n, c, instructions * slower, issue, m) / clock
     program = c.start_s + _waiting(n, c, visits, m) + computing + n.waiting_s
+    exchanged = on_sm * n.exchange_clocks
     special = device.rates.sfu / NVIDIA_WARP_SIZE
     elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
-        "L1 cache": (on_sm * lines + warps * moved) * visits * c.line_clocks / clock,
+        "L1 cache": ((on_sm * lines + warps * moved) * visits * c.line_clocks + exchanged) / clock,
         "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
         "special functions": elements * n.special * c.sfu_clocks / special / clock,
         "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
         "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
     }
     busy = busy_seconds(resources)
-    tail = c.tail * computing / visits
+    last = m.minimum(resident, on_sm) * n.exchange_clocks / clock
+    tail = c.tail * computing / visits + c.exchange_tail * last
     return KernelTime(resources, busy + start + c.kernel_s + tail, registers, n.register_limit)
 
 

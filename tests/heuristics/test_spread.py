@@ -1,0 +1,104 @@
+"""How reductions lie over threads, and the conflicts of what warps exchange."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.heuristics.test_schedulers import H200
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.cost.kernels import predicted
+from tritonfuser.heuristics.cost.spread import Spreading
+from tritonfuser.heuristics.cost.tiles import KernelTile
+from tritonfuser.heuristics.params import ReductionParams
+from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.search.choice import chosen
+from tritonfuser.heuristics.streams import Stream
+
+SIZES = [
+    (x, r, warps, wide)
+    for x in (8, 32, 128)
+    for r in (8, 64)
+    for warps in (1, 2, 4, 8)
+    for wide in (1, 4, 8)
+    if x >= wide and x * r >= wide * 32 * warps and x <= wide * 32 * warps
+]
+"""Tiles of which each thread has ``wide`` columns of one row at least."""
+
+
+def sums(columns, rows, item=4, device=H200):
+    """Sums of columns."""
+    stream = Stream(
+        item_bytes=item, x_stride=1, r_stride=columns, total_bytes=item * columns * rows
+    )
+    return Problem(
+        parallel=columns, reduced=rows, reduction_depth=1, streams=(stream,), device=device
+    )
+
+
+def seconds(problem, work, rows, warps):
+    params = ReductionParams(block_x=64, block_r=rows, persistent=True, num_warps=warps)
+    return predicted(problem, params, work).seconds
+
+
+def clocks(x, warps, wide):
+    """Clocks of shared memory, by the banks of every access of every warp.
+
+    Lanes lie along the columns first, and so do warps; a column's partial results are neighbours.
+    """
+    beside = min(x // wide, 32)
+    along = max(x // wide // 32, 1)
+    partial = warps // along
+    taken = 0
+    for _ in range(warps):
+        for place in range(wide):
+            words = {(wide * lane + place) * partial for lane in range(beside)}
+            taken += max(Counter(word % 32 for word in words).values())
+    return 2 * taken if partial > 1 else 0
+
+
+@pytest.mark.parametrize(("x", "r", "warps", "wide"), SIZES)
+def test_conflicts_are_those_of_the_banks(x, r, warps, wide):
+    spreading = Spreading(reductions=1, columns=0, inner=False, lanes=32)
+    found = spreading.over(KernelTile(1, 1, 1, x, r), 32 * warps, wide)
+    assert found.exchange_clocks == clocks(x, warps, wide)
+
+
+def test_each_reduction_exchanges_and_rows_along_memory_do_not():
+    tile = KernelTile(1, 1, 1, 64, 64)
+
+    def exchanged(reductions, columns=0, inner=False):
+        spreading = Spreading(reductions=reductions, columns=columns, inner=inner, lanes=32)
+        return spreading.over(tile, 256, 4.0).exchange_clocks
+
+    assert exchanged(3) == 3 * exchanged(1) > 0
+    assert exchanged(1, inner=True) == 0
+    assert exchanged(1, columns=2, inner=True) == 2 * exchanged(0, columns=1, inner=True) > 0
+    assert exchanged(0) == 0
+
+
+def test_fewer_warps_take_less_time_for_many_reductions():
+    """H100, eight sums of ten rows each: 65 us by one warp, 326 by eight."""
+    problem, work = sums(1 << 19, 10), ElementWork(before=2, reducing=8, reductions=8, carried=8)
+    one, eight = (seconds(problem, work, 16, warps) for warps in (1, 8))
+    assert eight > 2 * one
+
+
+@pytest.mark.parametrize("item", [2, 4])
+def test_chosen_tiles_of_columns_have_whole_sectors(item):
+    """Or as many columns as those of the rules, where these are fewer."""
+    work = ElementWork(before=2, reducing=1, reductions=1, carried=1)
+    for columns, rows in ((128, 1792), (1024, 8192), (96, 100_000), (1 << 16, 640)):
+        problem = sums(columns, rows, item)
+        least = min(32 // item, schedulers.propose(problem).block_x)
+        assert chosen(problem, work).block_x >= least
+
+
+def test_the_exchange_of_programs_that_end_together_is_not_hidden():
+    """One wave of programs: what they exchange is behind all that they load."""
+    problem, work = sums(1024, 8192, 2), ElementWork(before=1, reducing=1, reductions=1, carried=1)
+    split = replace(problem, parallel=32 * 1024, reduced=256)
+    eight, four = (seconds(split, work, 256, warps) for warps in (8, 4))
+    assert eight > 1.05 * four

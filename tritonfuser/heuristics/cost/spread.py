@@ -1,0 +1,95 @@
+"""How reductions lie over the threads of a program, and what its warps exchange for them.
+
+Threads are laid along memory first, each with the neighbours of its widest load, as Triton lays
+them out. A row that begins inside vectors lies over as many lanes as it has elements.
+
+Where memory runs along the results, as in sums of columns, each warp has a partial result of each
+of them, and they exchange these through shared memory. There the partial results of one column are
+neighbours. Lanes with several columns each are then far apart, often by all banks, and the words of
+their lanes are written and read one after another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...device import SHARED_BANKS
+from ..integers import next_power_of_2
+from .tiles import KernelTile
+
+
+class Spread(NamedTuple):
+    """How reductions lie over the threads of a program.
+
+    Attributes
+    ----------
+    lanes : float
+        Lanes that a reduction is over.
+    results : float
+        Results of a reduction for each thread.
+    row_lanes : float
+        Groups of warps that have different rows of a step, where columns are reduced too.
+    row_values : float
+        Partial results of columns for each thread, which they exchange. 0 where they do not.
+    exchange_clocks : float
+        Clocks of shared memory for the partial results of columns that warps exchange.
+    """
+
+    lanes: float = 1.0
+    results: float = 1.0
+    row_lanes: float = 1.0
+    row_values: float = 0.0
+    exchange_clocks: float = 0.0
+
+
+class Spreading:
+    """How reductions of a problem lie over threads.
+
+    Parameters
+    ----------
+    reductions : float
+        Of each row.
+    columns : int
+        Reductions over rows.
+    inner : bool
+        Whether memory runs along the rows.
+    lanes : int
+        Lanes of a warp.
+    """
+
+    def __init__(self, *, reductions: float, columns: int, inner: bool, lanes: int) -> None:
+        self._reductions, self._columns = reductions, columns
+        self._inner, self._lanes = inner, lanes
+
+    def over(self, tile: KernelTile, threads: int, neighbours: float) -> Spread:
+        """How they lie over the threads of a program whose widest load has ``neighbours``."""
+        wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
+        found = Spread()
+        if self._columns:
+            row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
+            values = self._columns * tile.r * row_lanes / threads if row_lanes > 1 else 0.0
+            clocks = self._columns * self._clocks(tile.r, wide, threads)
+            found = Spread(row_lanes=row_lanes, row_values=values, exchange_clocks=clocks)
+        if not self._reductions:
+            return found
+        if self._inner:
+            lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
+            return found._replace(lanes=lanes, results=max(tile.x * lanes / threads, 1.0))
+        across = min(float(threads), max(tile.x / wide, 1.0))
+        return found._replace(
+            lanes=threads / across,
+            results=max(tile.x / across, 1.0),
+            exchange_clocks=self._reductions * self._clocks(tile.x, wide, threads),
+        )
+
+    def _clocks(self, columns: int, wide: float, threads: int) -> float:
+        """Clocks of shared memory for a reduction of columns that lie along memory: each warp
+        writes its partial results, and all read the results."""
+        across = max(columns / wide, 1.0)
+        beside = min(across, float(self._lanes))
+        warps = threads / self._lanes
+        partial = warps * beside / across
+        if partial <= 1:
+            return 0.0
+        at_a_bank = max(beside * min(wide * partial, SHARED_BANKS) / SHARED_BANKS, 1.0)
+        return 2 * warps * wide * at_a_bank
