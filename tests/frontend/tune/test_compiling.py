@@ -72,7 +72,7 @@ def test_what_is_tried_is_what_its_kernels_are(monkeypatch):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True)
         fd.add_output(fd.ops.sum(x, [0]))
-    compiler = compiler_for(fd, [torch.empty(4096, 512)])
+    compiler = compiler_for(fd, [torch.empty(4096, 1024)])
     chosen = compiler.heuristics()
     first, last = chosen.segments
     assert first.params.num_warps != last.params.num_warps
