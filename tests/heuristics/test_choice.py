@@ -25,6 +25,7 @@ from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.programs import leaves_idle, programs_of
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_FLAT, chosen, difference
+from tritonfuser.heuristics.search.narrowed import alternatives
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.search.warps import ALIKE, Kernels, spread_over_warps
 from tritonfuser.heuristics.streams import Stream
@@ -184,7 +185,7 @@ def test_tiles_begin_at_vectors_only_where_those_of_the_rules_do(row):
     problem = copies(4096, row, vector_elements=8)
     rules = InnerPersistentParams(block_x=64, block_r=128, persistent=True, num_warps=2)
     every = SPACES["inner_persistent"](problem)
-    assert 8 not in alignments(choice._alternatives(every, problem, rules))
+    assert 8 not in alignments(alternatives(every, problem, rules))
     assert (8 in alignments(every)) == (row >= 8)
 
 

@@ -8,12 +8,12 @@ predicts a gain that its own error does not explain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import lru_cache
 from math import inf, log2
 
-from ...device import NVIDIA_WARP_SIZE, SECTOR_BYTES
+from ...device import NVIDIA_WARP_SIZE
 from ..cost.constants import constants_of
 from ..cost.model import KernelTime, busy_seconds, memory_rate
 from ..cost.tiles import tile_of
@@ -21,11 +21,11 @@ from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
+from .narrowed import VARIED_FIELDS, alternatives, coarse
 from .near import params_near
 from .reread_order import with_rereads_near
-from .space import Alternative, Choice, SearchSpace
 from .spaces import SPACES
-from .warps import Kernels, are_many_warps, spread_over_warps
+from .warps import Kernels, spread_over_warps
 
 GAIN = 0.9
 """Share of the time of the rules' params, with a launch, that others have to be predicted to take
@@ -43,13 +43,6 @@ much, so that less is not seen."""
 
 STEPS = 4
 """Steps from the fastest of the coarse sample at most."""
-
-VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r")
-"""Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
-the model."""
-
-RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
-"""Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
 
 
 @lru_cache(maxsize=4096)
@@ -152,9 +145,9 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
     Of those that are alike the nearest to the rules' are taken: sizes that are alike then have
     kernels that are.
     """
-    space = _alternatives(SPACES[rules.scheduler](kernels.problem), kernels.problem, rules)
+    space = alternatives(SPACES[rules.scheduler](kernels.problem), kernels.problem, rules)
     found: dict[HeuristicParams, KernelTime] = {}
-    best = _first(kernels, iter(_coarse(space, rules)), found)
+    best = _first(kernels, iter(coarse(space, rules)), found)
     for _ in range(STEPS if best else 0):
         assert best is not None
         beside = _first(kernels, params_near(space, best, VARIED_FIELDS), found)
@@ -207,89 +200,3 @@ def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
         return None
     found = kernels.time(params)
     return None if found is None or kernels.may_spill_registers(params, found) else found
-
-
-# --- a coarse sample of a search space -----------------------------------------------------------
-
-
-def _coarse(space: SearchSpace, rules: KernelParams) -> SearchSpace:
-    """Every second value of sizes and warps, and the rules' values of all other fields."""
-    return replace(space, alternatives=tuple(_thinned(a, rules) for a in space.alternatives))
-
-
-def _alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> SearchSpace:
-    """Rows that are gone through several times stay in registers, or in loops, as the rules say.
-    The order of axes is theirs to say too, which is that of memory, and whether tiles begin at
-    vectors: not all rows have whole ones.
-
-    What a later pass finds in caches is what the model knows least: it takes rows of layer norms
-    that are read twice for twice as slow as they are.
-    """
-    kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
-    if not isinstance(rules, ReductionParams):
-        kept = [a for a in kept if _agrees(a, rules)]
-    least = _fewest_columns(problem, rules)
-    # For more warps registers are not estimated.
-    few = (_limited(a, "num_warps", lambda warps: not are_many_warps(warps)) for a in kept)
-    wide = (_limited(a, "block_x", lambda columns: columns >= least) for a in few)
-    return replace(space, alternatives=tuple(_aligned_alike(a, rules) for a in wide))
-
-
-def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
-    """Columns of a tile at least: those of a sector, which is read whole.
-
-    H100, sums of 1792 x 128 partial results, twice: 4.2 us by 8 columns a program, 8.6 by one. The
-    L2 cache gives sectors to several programs more slowly than the model knows.
-    """
-    if problem.inner or not problem.reduction_depth or rules.row_tiling is None:
-        return 1
-    return min(SECTOR_BYTES // problem.narrowest, rules.row_tiling.rows)
-
-
-def _limited(alternative: Alternative, field: str, allows: Callable[[int], bool]) -> Alternative:
-    """The alternative with those values of a field that are allowed."""
-    choices = tuple(
-        replace(c, values=tuple(v for v in c.values if allows(*v))) if c.fields == (field,) else c
-        for c in alternative.choices
-    )
-    return replace(alternative, choices=choices)
-
-
-def _aligned_alike(alternative: Alternative, rules: KernelParams) -> Alternative:
-    """The alternative without tiles that begin at vectors where those of the rules do not."""
-    align = rules.row_tiling.align if rules.row_tiling else 1
-    choices = []
-    for choice in alternative.choices:
-        if "align" in choice.fields:
-            place = choice.fields.index("align")
-            choice = replace(
-                choice, values=tuple(v for v in choice.values if v[place] in (1, align))
-            )
-        choices.append(choice)
-    return replace(alternative, choices=tuple(choices))
-
-
-def _is_ordered(alternative: Alternative) -> bool:
-    """Whether it has other orders of axes than that of the rules."""
-    return any("axes" in choice.fields for choice in alternative.choices)
-
-
-def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
-    return all(getattr(rules, name) == value for name, value in alternative.fixed.items())
-
-
-def _thinned(alternative: Alternative, rules: KernelParams) -> Alternative:
-    choices = tuple(_values(choice, rules) for choice in alternative.choices)
-    return replace(alternative, choices=choices)
-
-
-def _values(choice: Choice, rules: KernelParams) -> Choice:
-    own = tuple(getattr(rules, name) for name in choice.fields)
-    if len(choice.fields) > 1:
-        return choice
-    if choice.fields[0] in RULED_FIELDS:
-        return replace(choice, values=(own,))
-    if choice.fields[0] in VARIED_FIELDS:
-        return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))
-    kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]
-    return replace(choice, values=tuple(dict.fromkeys(kept)))
