@@ -29,7 +29,7 @@ SMALL = 16
 """Terms of fewer elements are taken less often."""
 LARGEST = 1e4
 """Numbers beyond are used by ops alone that make them no larger."""
-_EPS = {
+EPS = {
     D.Float: 1e-6,
     D.Double: 1e-14,
     D.Half: 1e-3,
@@ -322,10 +322,10 @@ class Graph:
         computed = compute_dtype(dtype)
         held = bool((finite.to(computed.info.torch).to(finite.dtype) == finite).all())
         if not exact or error or not held:
-            error += _EPS[computed] * size
+            error += EPS[computed] * size
         if dtype in REDUCED_FLOATS:
             ref = ref.to(dtype.info.torch).double()
-            error += _EPS[dtype] * size if error else 0.0
+            error += EPS[dtype] * size if error else 0.0
         return Term(handle, ref, error)
 
     def outputs(self) -> list[Term]:
