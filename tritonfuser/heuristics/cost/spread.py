@@ -62,15 +62,16 @@ class Spreading:
             lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
             return found._replace(lanes=lanes, results=max(tile.x * lanes / threads, 1.0))
         across = min(float(threads), max(tile.x / wide, 1.0))
+        clocks = self._reductions * self._clocks(tile.x, wide, threads)
         return found._replace(
             lanes=threads / across,
             results=max(tile.x / across, 1.0),
-            exchange_clocks=self._reductions * self._clocks(tile.x, wide, threads),
+            exchange_clocks=found.exchange_clocks + clocks,
         )
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:
-        """Clocks of shared memory for a reduction of columns that lie along memory: each warp
-        writes its partial results, and all read the results."""
+        """Clocks of shared memory for a reduction of columns that lie along memory, of words of 4
+        bytes: each warp writes its partial results, and all read the results."""
         across = max(columns / wide, 1.0)
         beside = min(across, float(self._lanes))
         warps = threads / self._lanes
