@@ -15,6 +15,8 @@ from tritonfuser.heuristics.cost.tiles import KernelTile
 from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.search.choice import chosen
+from tritonfuser.heuristics.search.narrowed import alternatives, coarse
+from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.heuristics.streams import Stream
 
 SIZES = [
@@ -94,6 +96,17 @@ def test_chosen_tiles_of_columns_have_whole_sectors(item):
         problem = sums(columns, rows, item)
         least = min(32 // item, schedulers.propose(problem).block_x)
         assert chosen(problem, work).block_x >= least
+
+
+@pytest.mark.parametrize("item", [1, 2, 4, 8, 16])
+def test_some_tiles_are_left_of_any_number_of_columns(item):
+    """Also where the rules' tile has more columns than there are."""
+    for columns in (1, 2, 3, 5, 8, 31, 1000):
+        problem = sums(columns, 4096, item)
+        for block_x in (1, 8, 2048):
+            rules = ReductionParams(block_x=block_x, block_r=8, persistent=False)
+            found = coarse(alternatives(SPACES["reduction"](problem), problem, rules), rules)
+            assert all(choice.values for each in found.alternatives for choice in each.choices)
 
 
 def test_the_exchange_of_programs_that_end_together_is_not_hidden():

@@ -50,7 +50,7 @@ def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
     """
     if problem.inner or not problem.reduction_depth or rules.row_tiling is None:
         return 1
-    return min(SECTOR_BYTES // problem.narrowest, rules.row_tiling.rows)
+    return min(SECTOR_BYTES // problem.narrowest, rules.row_tiling.rows, problem.parallel)
 
 
 def _limited(alternative: Alternative, field: str, allows: Callable[[int], bool]) -> Alternative:
