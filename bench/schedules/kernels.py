@@ -90,11 +90,14 @@ def measured_by_device(found: Iterable[dict[str, Any]]) -> list[Measured]:
 
     Raises
     ------
-    KeyError
+    ValueError
         One is of a device that is not in ``DEVICES``.
     """
     of: dict[str, list[dict[str, Any]]] = {}
     for problem in found:
+        if problem["device"] not in DEVICES:
+            known_ones = ", ".join(DEVICES)
+            raise ValueError(f"expected times of {known_ones}, got some of {problem['device']!r}")
         of.setdefault(problem["device"], []).append(problem)
     return [measured(problems, DEVICES[name]) for name, problems in of.items()]
 
@@ -130,7 +133,9 @@ def measured(found: list[dict[str, Any]], device: DeviceProperties = H200) -> Me
     number = 0
     for problem in found:
         by_kernel = "kernels" in problem["candidates"][0]
-        for schedules in single_kernels(problem, device) if by_kernel else [_whole(problem)]:
+        for schedules in (
+            single_kernels(problem, device) if by_kernel else [_whole(problem, device)]
+        ):
             for place, schedule in enumerate(schedules):
                 for made, registers, spilled in schedule.kernels:
                     counts.append(made)
@@ -161,16 +166,17 @@ def _tensor(values: Any) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def _whole(problem: dict[str, Any]) -> Iterator[_Schedule]:
+def _whole(problem: dict[str, Any], device: DeviceProperties) -> Iterator[_Schedule]:
     """The schedules of a problem, whose time is that of a call."""
     works = _works(problem)
     for candidate in problem["candidates"]:
         if candidate["seconds"] is not None:
-            yield _Schedule(candidate["seconds"], list(_kernels(candidate, works)), True)
+            kernels = list(_kernels(candidate, works, device))
+            yield _Schedule(candidate["seconds"], kernels, True)
 
 
 def _kernels(
-    candidate: dict[str, Any], works: list[ElementWork]
+    candidate: dict[str, Any], works: list[ElementWork], device: DeviceProperties
 ) -> Iterator[tuple[Counts, float, float]]:
     """(counts, registers, spilled bytes) of each kernel of a schedule."""
     recorded = candidate.get("registers") or [None] * len(candidate["facts"])
@@ -179,7 +185,7 @@ def _kernels(
         if params is not None:
             work = works[place] if place < len(works) else ElementWork()
             registers, spilled = recorded[place] or (float("nan"), float("nan"))
-            yield counts_of(facts_of(facts), work, params), registers, spilled
+            yield counts_of(facts_of(facts, device), work, params), registers, spilled
 
 
 def single_kernels(

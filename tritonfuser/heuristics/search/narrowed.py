@@ -37,9 +37,10 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
         kept = [a for a in kept if _agrees(a, rules)]
     least = _fewest_columns(problem, rules)
     # For more warps registers are not estimated.
-    few = (_limited(a, "num_warps", lambda warps: not are_many_warps(warps)) for a in kept)
-    wide = (_limited(a, "block_x", lambda columns: columns >= least) for a in few)
-    return replace(space, alternatives=tuple(_aligned_alike(a, rules) for a in wide))
+    kept = [_limited(a, "num_warps", lambda warps: not are_many_warps(warps)) for a in kept]
+    if least > 1:
+        kept = [_limited(a, "block_x", lambda columns: columns >= least) for a in kept]
+    return replace(space, alternatives=tuple(_aligned_alike(a, rules) for a in kept))
 
 
 def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
