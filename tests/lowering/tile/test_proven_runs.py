@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import triton
@@ -86,12 +87,33 @@ def test_lengths_of_runs(offset: Affine, run: int) -> None:
     assert proven_run(offset, TILE) == run
 
 
-def test_a_limit_of_neighbours_is_one_of_runs() -> None:
+def test_a_limit_of_neighbours_is_none_of_runs() -> None:
+    """It is told of addresses, where the runs that it cuts are known."""
     limited = Tile(X, "XBLOCK", False, WIDTH, place=1, neighbours=4)
-    assert proven_run(digit(X), limited) == 4
+    assert proven_run(digit(X, 1, 48) + digit(X, 48) * 1000, limited) == 16
 
 
 def test_parts_that_begin_anywhere_are_not_divided_evenly() -> None:
     part = Tile(X, "XBLOCK", False, WIDTH, place=1, part=digit(Y) * 33)
     assert proven_run(digit(X), part) == WIDTH
     assert proven_run(digit(X, 1, 48), part) == 1
+
+
+def value(expr: Affine, x: int) -> int:
+    """An expression of one axis at a position."""
+    total = expr.const
+    for item, step in expr.terms:
+        base = value(item.base, x) if isinstance(item.base, Affine) else x
+        place = base // item.div
+        total += step * (place if item.mod is None else place % item.mod)
+    return total
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+@pytest.mark.parametrize("width", [8, 32, 256])
+def test_neighbours_in_a_run_are_consecutive(offset: Affine, width: int) -> None:
+    """A limit on neighbours tells Triton that they are: a run that is none gives wrong elements."""
+    run = proven_run(offset, replace(TILE, width=width))
+    for x in range(0, X.extent, run):
+        found = [value(offset, x + n) for n in range(run)]
+        assert found == list(range(found[0], found[0] + run)), (x, run)

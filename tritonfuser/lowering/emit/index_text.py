@@ -14,6 +14,7 @@ from ...symbolic.loaded_index import Indexed, Loaded, Outside
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
 from ..access.read_footprint import Guards, Read
+from ..tile.proven_runs import proven_run
 from ..tile.tile import Tile
 from .divisions import Divisions
 from .guard_ranges import GuardRanges
@@ -141,9 +142,24 @@ class IndexWriter:
         return self._sum(expr)
 
     def address(self, value: Value, offset: Affine) -> str:
-        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``."""
+        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``.
+
+        Of more consecutive elements than a thread may have Triton is told of so many: here and not
+        of positions, since of quotients of positions with a limit it sees no neighbours at all.
+        """
         place = self.apart(offset)
-        return f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
+        text = f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
+        blocked = self.blocked(self.dims(offset))
+        tiles = (tile for tile in self.met(offset) if tile.neighbours and tile.name in blocked)
+        runs = {t.place: t.neighbours for t in tiles if proven_run(offset, t) > t.neighbours}
+        return self.limited(text, runs)
+
+    def limited(self, pointer: str, runs: Mapping[int, int]) -> str:
+        """A block of addresses, with so many consecutive ones at most along dims of the block."""
+        if not runs:
+            return pointer
+        sizes = [runs.get(place, 1) for place in range(self.rank)]
+        return f"tl.max_contiguous({pointer}, {sizes if self.rank > 1 else sizes[0]})"
 
     def _sum(self, expr: Affine) -> str:
         parts: list[str] = []
@@ -367,10 +383,7 @@ class IndexWriter:
 
     def range(self, tile: Tile) -> str:
         """The positions of a tile from its start on: ``tl.arange(0, RBLOCK)[None, :]``."""
-        positions = f"tl.arange(0, {tile.block})"
-        if tile.neighbours:
-            positions = f"tl.max_contiguous({positions}, {tile.neighbours})"
-        return f"{positions}{self.suffix(tile.place)}{self.widened}"
+        return f"tl.arange(0, {tile.block}){self.suffix(tile.place)}{self.widened}"
 
     def loop_end(self, tile: Tile) -> str:
         """The end of a loop over a tile, as a number of 64 bits where its last step needs them."""

@@ -35,8 +35,8 @@ EXCHANGE_INSTRUCTIONS = 1
 RANDOM_INSTRUCTIONS = 10
 """Instructions of a random number: five wide multiplies and as much logic."""
 
-CONTIGUOUS_LOAD, STRIDED_LOAD = 2, 8
-"""Instructions of one more load: of a contiguous tensor, and of one whose position is divided."""
+LOAD_INSTRUCTIONS = 2
+"""Instructions of one more load."""
 
 
 def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[int, ...]]) -> Nest:
@@ -58,7 +58,7 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
     if any(tile.neighbours for tile in nest.tiles):
         return nest  # params say how many
     tile = _row_tile(nest, segment)
-    if tile is None or _divides_rows(segment):
+    if tile is None:
         return nest
     loads = [s for s in problem.streams if not s.is_store and s.along_x]
     loads = [s for s in loads if s.along_r or not problem.reduction_depth]
@@ -70,16 +70,6 @@ def with_neighbours(nest: Nest, segment: Segment, outputs: Mapping[Value, tuple[
         most = most if found == all_of else found
     peeled = {t.name for t in nest.tiles if t != nest.rest and t.is_behind}
     return _limited(nest, {tile.name, *peeled}, most)
-
-
-def _divides_rows(segment: Segment) -> bool:
-    """Whether places along a row are divided, as those of channels of several images are.
-
-    Of a quotient and a rest of positions with a limit Triton does not see that neighbours are
-    consecutive: all loads and stores are of single elements then.
-    """
-    long = [axis for axis in segment.reduced if not is_known_equal(axis.extent, 1)]
-    return len(long) > 1
 
 
 def _is_lone_row(nest: Nest, tile: Tile) -> bool:
@@ -103,9 +93,8 @@ def _best_filling(
     count = most
     while count >= PHILOX_WORDS:
         times = ceil_div(tile.axis.extent, threads * count)
-        cost = each * times * threads * count / tile.axis.extent + _extra_load_instructions(
-            problem, loads, count
-        )
+        computed = each * times * threads * count / tile.axis.extent
+        cost = computed + _extra_load_instructions(loads, count)
         if cost < least:
             best, least = count, cost
         count //= 2
@@ -157,27 +146,13 @@ def _neighbours(problem: Problem, loads: list[Stream], stored: list[int]) -> int
     if not limits or count < (PHILOX_WORDS if problem.draws_random else 2):
         return 0
     saved = EXCHANGE_INSTRUCTIONS + (RANDOM_INSTRUCTIONS if problem.draws_random else 0)
-    return count if _extra_load_instructions(problem, loads, count) < saved else 0
+    return count if _extra_load_instructions(loads, count) < saved else 0
 
 
-def _extra_load_instructions(problem: Problem, loads: list[Stream], count: int) -> float:
-    """Instructions of an element for more loads than vectors of 16 bytes take.
-
-    With a limit, loads at divided positions are of single elements.
-    """
-    total = 0.0
-    for load in loads:
-        strided = _is_strided(problem, load)
-        more = max((1 if strided else 1 / count) - load.item_bytes / VECTOR_BYTES, 0)
-        total += more * (STRIDED_LOAD if strided else CONTIGUOUS_LOAD)
-    return total
-
-
-def _is_strided(problem: Problem, load: Stream) -> bool:
-    """Whether a tensor is not contiguous along the whole row, or all positions of a flat kernel."""
-    if problem.reduction_depth:
-        return load.r_stride is None or not is_known_equal(load.r_stride, 1)
-    return hint(load.contiguous_run) != 0
+def _extra_load_instructions(loads: list[Stream], count: int) -> float:
+    """Instructions of an element for more loads than vectors of 16 bytes take."""
+    more = (max(1 / count - load.item_bytes / VECTOR_BYTES, 0) for load in loads)
+    return LOAD_INSTRUCTIONS * sum(more)
 
 
 def _limited(nest: Nest, names: Container[str], most: int) -> Nest:

@@ -39,7 +39,10 @@ class _Known(NamedTuple):
 
 
 def proven_run(offset: Affine, tile: Tile) -> int:
-    """Neighbours along a tile whose offsets Triton knows to be consecutive; 1 for none."""
+    """Neighbours along a tile whose offsets Triton knows to be consecutive; 1 for none.
+
+    The tile's limit on the neighbours of a thread does not count.
+    """
     return _of_sum(unbound(offset), tile).run
 
 
@@ -97,9 +100,8 @@ def _of_base(item: Digit, tile: Tile) -> _Known:
 def _of_positions(tile: Tile) -> _Known:
     if tile.scattered:
         return _Known()
-    width = tile.neighbours or tile.width
     is_even = tile.part is None and not is_size(tile.start) and tile.start % tile.width == 0
-    return _Known(width, 1, tile.width if is_even else 1)
+    return _Known(tile.width, 1, tile.width if is_even else 1)
 
 
 def _of_constant(number: int | None) -> _Known:

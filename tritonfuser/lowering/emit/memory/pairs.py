@@ -92,7 +92,9 @@ class PairWriter:
                 continue
             accesses = [access for _, access in both]
             run = both[0][0].run(pair.tile.axis, self._positions(pair.tile))
-            pointer = self._index.address(pair.value, run)
+            tile = pair.tile
+            runs = {tile.place: tile.neighbours} if tile.neighbours else {}
+            pointer = self._index.limited(self._index.address(pair.value, run), runs)
             mask = self._mask(pair)
             first, last = sorted(place[id(access.line)] for access in accesses)
             instead |= {place[id(a.turned)]: [] for a in accesses if a.turned is not None}
