@@ -10,6 +10,7 @@ import torch
 from tests.lowering.graphs import noise
 from tests.lowering.harness import check, lowered, record, schedulers, small, texts
 from tritonfuser.device import SECTOR_BYTES
+from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.footprint import chain
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.params import (
@@ -181,3 +182,17 @@ def test_an_axis_is_once_in_what_a_tensor_lies_along() -> None:
     terms = StrideTerm(0, 1, 16, 1), StrideTerm(0, 1, 1, 16), StrideTerm(1, 1, 25, 16)
     assert chain(Stream(item_bytes=2, stride_terms=terms)) == [0]
     assert chain(Stream(item_bytes=2, stride_terms=(terms[0], terms[2]))) == [0, 1]
+
+
+def test_rows_that_begin_at_vectors_lie_apart_in_a_tensor_across_them() -> None:
+    """Each row of a tile is shifted by itself, so that none has a neighbour at its own positions.
+
+    H100, rows of 2249 beside a tensor that lies across: 76 us with vectors, 53 without.
+    """
+    given = crossing(6, 448, 2249)
+    piece, *_ = record(normed, given).segments(given, arch="sm_90").segments
+    tiles: dict[str, Any] = {"block_x": 8, "block_r": 2048, "persistent": True, "num_warps": 16}
+    aligned = InnerPersistentParams(**tiles, tails=(256, 16), align=4)
+    plain = InnerPersistentParams(**tiles, tails=(256,))
+    counting = Counting(piece.problem, ElementWork())
+    assert counting.counts(aligned).sector_bytes > 3 * counting.counts(plain).sector_bytes

@@ -123,10 +123,17 @@ def access(touched: TileTensor, tile: KernelTile, align: int, threads: int) -> t
     stream, along_x, along_r = tensor.stream, *tensor.vectors
     if align > 1 and stream.along_r:
         along_r = align if stream.along_x and stream.r_stride == 1 else 1
+        along_x = 1 if is_skewed(stream, align) else along_x
     widths = [min(along_x, tile.x), min(along_r, tile.r)]
     side = tensor.nearer if widths[X] == widths[R] else (X if widths[X] > widths[R] else R)
     width = min(widths[side], each, VECTOR_BYTES // stream.item_bytes)
     return side, 1 << max(width, 1).bit_length() - 1
+
+
+def is_skewed(stream: Stream, align: int) -> bool:
+    """Whether the rows of a tile lie apart in a tensor that runs along x, because each of them
+    begins at a vector of its own."""
+    return align > 1 and stream.along_x and stream.along_r and stream.r_stride != 1
 
 
 def layout(touched: Sequence[TileTensor], ways: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -19,7 +19,17 @@ from ..streams import Stream
 from .footprint import Side, tile_over
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, tiles_beside
-from .row_access import R, RowTensor, TileTensor, X, access, layout, row_tensor, slice_bytes
+from .row_access import (
+    R,
+    RowTensor,
+    TileTensor,
+    X,
+    access,
+    is_skewed,
+    layout,
+    row_tensor,
+    slice_bytes,
+)
 from .tiles import KernelTile
 from .traffic import FETCHED_BYTES, Traffic, Windows
 
@@ -46,7 +56,7 @@ class RowStreams:
         self._tensors = [
             row_tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
-        self._tiles: dict[KernelTile, _TileTraffic] = {}
+        self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
         self._lines: dict[tuple[int, int, int, int], float] = {}
         self._lost = LostBytes(problem)
         self._shared = list(self._shared_by_some())
@@ -56,9 +66,9 @@ class RowStreams:
         """Loads and stores of a step under params."""
         tiling = params.row_tiling
         align = 1 if tiling is None else tiling.align
-        if tile not in self._tiles:
-            self._tiles[tile] = self._touched(tile)
-        at_once = self._tiles[tile]
+        if (tile, align) not in self._tiles:
+            self._tiles[tile, align] = self._touched(tile, align)
+        at_once = self._tiles[tile, align]
         ways = [access(touched, tile, align, threads) for touched in at_once.touched]
         widest = layout(at_once.touched, ways)
         lines = accesses = addresses = only_loads = slices = 0.0
@@ -70,7 +80,9 @@ class RowStreams:
             loads = taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             apart = widest[side] if has_layout else width
-            touched = loads * valid * self._lines_of(number, at_once.sides, side, apart)
+            rows, row = at_once.sides
+            sides = (rows._replace(block=1) if is_skewed(stream, align) else rows), row
+            touched = loads * valid * self._lines_of(number, sides, side, apart)
             lines += touched
             if tensor.gathered:
                 windows.append(self._windows(tensor.gathered, params, tile, touched))
@@ -138,11 +150,12 @@ class RowStreams:
                 each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
                 yield stream, self._lost.rereads([Reread(each, along)], sides[::-1]) * tile.programs
 
-    def _touched(self, tile: KernelTile) -> _TileTraffic:
+    def _touched(self, tile: KernelTile, align: int) -> _TileTraffic:
         problem = self._problem
         places, (rows, row) = problem.places, (max(problem.parallel, 1), max(problem.reduced, 1))
         sides = Side(places[X], tile.x), Side(places[R], tile.r)
         positions = tile_over(problem.axes, sides)
+        one_row = tile_over(problem.axes, (Side(places[X], 1), sides[R]))
         all_positions = tile.programs * tile.steps * tile.x * tile.r
         valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
         # Positions behind the end are counted like others: what is valid is known of all tiles.
@@ -158,7 +171,8 @@ class RowStreams:
             scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
             moved = count * stream.item_bytes
-            distinct, sector_bytes = tensor.strides.touched(positions)
+            met, times = (one_row, tile.x) if is_skewed(stream, align) else (positions, 1)
+            distinct, sector_bytes = (times * n for n in tensor.strides.touched(met))
             new = distinct * stream.item_bytes
             if stream.is_store:
                 stored += moved * taken
@@ -170,8 +184,8 @@ class RowStreams:
                 again += 0.0 if stream.is_late else new * scale
             sectors += sector_bytes * scale
             if tensor.is_full:
-                _, pair_bytes = tensor.strides.touched(positions, FETCHED_BYTES)
-                beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
+                _, pair_bytes = tensor.strides.touched(met, FETCHED_BYTES)
+                beside = max(times * pair_bytes - new * (1 + tensor.unused), 0.0)
                 extra += beside * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
