@@ -427,7 +427,7 @@ def test_rows_of_elements_in_sectors_of_their_own_are_split():
 
 @pytest.mark.parametrize(
     ("elements", "items"),
-    [(1, 1), (4096, 1), (1 << 15, 2), (1 << 17, 4), (1 << 20, 4), (1 << 21, 8), (1 << 26, 32)],
+    [(1, 1), (4096, 1), (1 << 15, 2), (1 << 17, 4), (1 << 20, 4), (1 << 21, 8), (1 << 26, 16)],
 )
 def test_elements_of_a_thread_come_from_spreading_them_over_the_device(elements, items):
     narrow = replace(FLAT, item_bytes=2)
@@ -460,9 +460,7 @@ def test_a_lone_row_is_not_filled_to_twice_its_length_to_spare_one_tail():
     assert vars(schedulers.propose(norm(32, 2304)))["block_r"] == 4096
 
 
-@pytest.mark.parametrize(
-    ("elements", "items"), [(1, 1), (1 << 17, 4), (1 << 19, 16), (1 << 22, 32)]
-)
+@pytest.mark.parametrize(("elements", "items"), [(1, 1), (1 << 17, 4), (1 << 18, 8), (1 << 19, 16)])
 def test_threads_without_loads_have_more_elements(elements, items):
     stored = replace(FLAT, item_bytes=2, is_store=True)
     params = schedulers.propose(Problem(parallel=elements, streams=(stored,), device=H200))

@@ -15,15 +15,14 @@ from .params import HeuristicParams, PointwiseParams
 from .problem import Problem
 from .requirements import FLAT, first_reason
 
-VECTORS_PER_THREAD = 4
-"""Vectorized loads of a thread from the widest tensor, where its items have less than 4 bytes."""
+VECTORS_PER_THREAD = 2
+"""Vectorized loads of a thread from the widest tensor. H100, 83 flat kernels of random definitions
+and of models' steps, of 16-bit tensors: with two the kernels took 0.984 times as long as with four
+(geometric mean; 0.96 at the first decile, 1.01 at the ninth). H200, silu(a) * b of 2048 x 4096 in
+float32: 25.3 us with two, 25.9 with four."""
 
-WIDE_ITEMS_PER_THREAD = 8
-"""Elements of a thread where all items have 4 bytes or more. H200, silu(a) * b of 2048 x 4096 in
-float32: 25.3 us with 8, 25.9 with 16, which is less apart than the cost model can tell."""
-
-MAX_ITEMS_PER_THREAD = 32
-"""Most elements of a thread."""
+MIN_ITEMS_PER_THREAD, MAX_ITEMS_PER_THREAD = 8, 32
+"""Least and most elements of a thread, where nothing else limits them."""
 
 UNALIGNED_WEIGHTS = 2
 """Weights of rows of odd length from which on a thread has few neighbouring elements. Loads of
@@ -60,9 +59,7 @@ def _items_per_thread(problem: Problem, factor: int) -> int:
     """Elements of a thread, where there are enough of them for all threads."""
     item = _item_bytes(problem)
     vector = VECTOR_BYTES // item
-    items = WIDE_ITEMS_PER_THREAD
-    if item < 4:
-        items = min(VECTORS_PER_THREAD * vector, MAX_ITEMS_PER_THREAD)
+    items = min(max(VECTORS_PER_THREAD * vector, MIN_ITEMS_PER_THREAD), MAX_ITEMS_PER_THREAD)
     if problem.has_many_ops or factor:
         items = min(items, 8)
     if problem.has_many_loads:
