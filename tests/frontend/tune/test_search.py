@@ -171,3 +171,22 @@ def test_a_measurer_that_starts_late_leaves_half_of_the_budget():
     best = search.run(first)
     assert search.trials[best].schedule.segments[-1].params.block_x == 4
     assert 7.0 < clock.now < 8.0
+
+
+def test_a_slow_first_measurement_says_nothing_of_the_next_ones():
+    """As in a process that begins: it ended searches of 5 s after one schedule."""
+
+    class Slow(FakeDevice):
+        def measure(self, schedules, rounds):
+            self.clock.now += 0.0 if self.asked else 2.0
+            return super().measure(schedules, rounds)
+
+    fd, inputs = softmax()
+    clock = FakeClock()
+    compiler = compiler_for(fd, inputs)
+    first = compiler.prepared(compiler.heuristics())
+    proposals = Proposals(first.segmented, random.Random(0), True)
+    search = Search(compiler, Slow(clock, planted(4)), proposals, 3.0, threads=2, clock=clock)
+    best = search.run(first)
+    assert search.trials[best].schedule.segments[-1].params.block_x == 4
+    assert len(search.trials) > 20 and clock.now < 4.5

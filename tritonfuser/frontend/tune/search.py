@@ -174,9 +174,10 @@ class Search:
             done, pending = wait(pending, patience, FIRST_COMPLETED)
             for future in [one for one in asked if one in done]:
                 self._sort(asked.pop(future), future.result(), ready)
-            if not is_ready:
-                is_ready = self.measurer.is_ready(POLL_SECONDS)
-                end = max(end, self.clock() + STARTED * self.budget) if is_ready else end
+            if not is_ready and self.measurer.is_ready(POLL_SECONDS):
+                is_ready = True
+                self._compare([])
+                end = max(end, self.clock() + STARTED * self.budget)
             if ready and is_ready:
                 left = end - self.clock()
                 if left < self._took:
@@ -184,8 +185,9 @@ class Search:
                 count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
                 batch, ready = ready[:count], ready[count:]
                 self._compare(batch)
-                # One takes about as long as those before, or there is no time for it.
-                self._took = (left - (end - self.clock())) / count
+                # One takes about as long as others did, or there is no time for it.
+                took = (left - (end - self.clock())) / count
+                self._took = min(self._took, took) if self._took else took
             self.tell(self.trials)
 
     def _next(self, others: list[Schedule]) -> Schedule | None:
@@ -212,7 +214,10 @@ class Search:
         self.trials.append(replace(trial, change=change))
 
     def _compare(self, batch: Sequence[Prepared]) -> None:
-        """Time some schedules together with the best one, and move to a better one."""
+        """Time some schedules together with the best one, and move to a better one.
+
+        None at first: a process that measures begins slowly, which says nothing of the others.
+        """
         best = self.trials[self._best]
         found = self.measurer.measure([best.schedule, *(one.schedule for one in batch)], ROUNDS)
         now = found[0]
