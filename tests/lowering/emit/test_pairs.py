@@ -105,3 +105,28 @@ def test_results_in_place():
     found = lowered(body, [x], H200)
     planned(found, [x]).run([x])
     torch.testing.assert_close(x, wanted)
+
+
+def in_two_widths(rows: int, width: int) -> Any:
+    """The sums of the pairs of the first columns, in bfloat16 and float32: four a thread."""
+
+    def body(fd: Any, x: Any) -> Any:
+        first = fd.ops.slice(x, [0, 0], [rows, width], [1, 1])
+        pairs = fd.ops.cast(fd.ops.reshape(first, [rows, width // 2, 2]), DataType.Float)
+        ends = [rows, width // 2]
+        real, imag = (fd.ops.slice(pairs, [0, 0, n], [*ends, n + 1], [1, 1, 1]) for n in (0, 1))
+        total = fd.ops.squeeze(fd.ops.add(real, imag), [2])
+        return total, fd.ops.cast(total, DataType.BFloat16)
+
+    return body
+
+
+@pytest.mark.parametrize(("width", "most"), [(64, 4), (66, 0), (40, 4)])
+def test_a_limit_on_neighbours_is_one_of_runs_that_are_longer(width: int, most: int) -> None:
+    """Of runs of 66 it would say that the four elements from the 64th on are neighbours."""
+    x = noise(512, 80).bfloat16()
+    (text,) = texts(lowered(in_two_widths(512, width), [x], H200))
+    assert "split_pairs" in text
+    found = re.findall(r"tl\.max_contiguous\(tv0_ptr \+ [^,]*, (\d+)\)", text)
+    assert found == [str(most)] * bool(most), text
+    check(in_two_widths(512, width), x, facts=small(1), tolerance=1e-2)

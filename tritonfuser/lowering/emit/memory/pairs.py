@@ -16,6 +16,7 @@ from ....ir import Value
 from ....symbolic.index_expr import Affine, Axis
 from ...access.pairs import Half, half_of
 from ...tile.nest import Nest
+from ...tile.proven_runs import proven_run
 from ...tile.tile import Tile
 from ..expressions import load_text
 from ..index_text import IndexWriter
@@ -92,9 +93,7 @@ class PairWriter:
                 continue
             accesses = [access for _, access in both]
             run = both[0][0].run(pair.tile.axis, self._positions(pair.tile))
-            tile = pair.tile
-            runs = {tile.place: tile.neighbours} if tile.neighbours else {}
-            pointer = self._index.limited(self._index.address(pair.value, run), runs)
+            pointer = self._limited(self._index.address(pair.value, run), pair.tile, run)
             mask = self._mask(pair)
             first, last = sorted(place[id(access.line)] for access in accesses)
             instead |= {place[id(a.turned)]: [] for a in accesses if a.turned is not None}
@@ -127,6 +126,12 @@ class PairWriter:
             self._writer.bind(axis, Name(axis.name, DataType.Int32))
             self._index.terms.add(2 * (tile.end + tile.width))
         return axis
+
+    def _limited(self, pointer: str, tile: Tile, run: Affine) -> str:
+        """The addresses of runs, with no more neighbours than a thread may have."""
+        wide = replace(tile, axis=self._positions(tile), width=2 * tile.width)
+        is_limited = 0 < tile.neighbours < proven_run(run, wide)
+        return self._index.limited(pointer, {tile.place: tile.neighbours} if is_limited else {})
 
     def _mask(self, pair: _Pair) -> str:
         """The mask of the runs: that of a pair's tile is of both elements."""
