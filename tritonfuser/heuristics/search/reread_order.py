@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..cost.constants import constants_of
-from ..cost.model import KernelTime, memory_rate
+from ..cost.model import KernelTime
 from ..cost.sides import sides_beside
 from ..params import HeuristicParams, KernelParams, PointwiseParams
 from ..problem import Problem
@@ -50,14 +49,12 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 
 def _near_in_a_tile(kernels: Kernels, params: KernelParams, first: KernelTime) -> HeuristicParams:
     """A flat kernel's params with what programs read again beside it in their tiles, where that is
-    much faster: what it takes beside its bytes from memory is then what can be saved."""
-    problem, device = kernels.problem, kernels.problem.device
-    memory_s = problem.moved_bytes / memory_rate(device, constants_of(device))
-    if GAIN * first.busy <= memory_s:
+    much faster. It saves the caches' time, not that of memory."""
+    if first.limit == "memory":
         return params
     most = GAIN * (first.seconds + kernels.launch_s) - kernels.launch_s
     best: tuple[KernelParams, KernelTime] | None = None
-    for order in dict.fromkeys(_orders_beside(problem)):
+    for order in dict.fromkeys(_orders_beside(kernels.problem)):
         found = _in_order(kernels, params, order)
         if found is None or found[1].seconds > most:
             continue
