@@ -460,7 +460,9 @@ def test_a_lone_row_is_not_filled_to_twice_its_length_to_spare_one_tail():
     assert vars(schedulers.propose(norm(32, 2304)))["block_r"] == 4096
 
 
-@pytest.mark.parametrize(("elements", "items"), [(1, 1), (1 << 17, 4), (1 << 18, 8), (1 << 19, 16)])
+@pytest.mark.parametrize(
+    ("elements", "items"), [(1, 1), (1 << 17, 4), (1 << 18, 8), (1 << 19, 16), (1 << 22, 16)]
+)
 def test_threads_without_loads_have_more_elements(elements, items):
     stored = replace(FLAT, item_bytes=2, is_store=True)
     params = schedulers.propose(Problem(parallel=elements, streams=(stored,), device=H200))

@@ -245,7 +245,8 @@ def test_steps_across_rows_fit_into_32_bits(rows, align):
     (piece,) = lowered(across_rows, [x, y, across]).segmented.segments
     rules = propose(piece.problem)
     assert isinstance(rules, InnerPersistentParams)
-    assert rules.align == align
+    assert isinstance(piece.params, InnerPersistentParams)
+    assert rules.align == align and piece.params.align in (1, align)
 
 
 def test_given_tiles_that_begin_at_vectors_have_64_bits_where_steps_need_them(monkeypatch):
