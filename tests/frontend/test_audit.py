@@ -275,7 +275,7 @@ def test_a_matrix_product_is_a_reduction_of_its_inner_extent(monkeypatch):
         giving(fd, monkeypatch, exact + 0.2, exact, total).validate([a, b])
 
 
-@pytest.mark.parametrize("index", [13, 15])
+@pytest.mark.parametrize("index", [13, pytest.param(15, marks=pytest.mark.slow)])
 def test_layer_norm_backwards_of_bert_are_valid_at_full_size(index):
     """Columns of 1024 rows: the interpreter adds them in pairs, as a GPU does."""
     entry = of_model("hf-bert")[index]
