@@ -14,6 +14,7 @@ from . import (
     layernorm,
     layout,
     loss,
+    optimizers,
     pointwise,
     reductions,
     rmsnorm,
@@ -32,6 +33,7 @@ CASES: tuple[Case, ...] = (
     *layout.CASES,
     *indexing.CASES,
     *loss.CASES,
+    *optimizers.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}
 SUITES = tuple(dict.fromkeys(case.suite for case in CASES))

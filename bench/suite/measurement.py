@@ -105,7 +105,7 @@ class Measurement:
         """Number of launches, least time, bitwise determinism, and errors of tritonfuser."""
         found: dict[str, Any] = {}
         if any(contender.name == OURS for contender in self._ready):
-            ours, again = fd.run(inputs), fd.run(inputs)
+            ours, again = (fd.run(_apart(fd, inputs)) for _ in range(2))
             found["launches"] = len(fd.kernels(inputs))
             least = least_time(fd.segments(inputs), self._moved(), self.bandwidth, self.device)
             found |= {"least": least.seconds, "limit": least.limit}
@@ -160,6 +160,13 @@ class Measurement:
 def _error(actual: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
     """The error against the reference, which may have more outputs and kept dims."""
     return max_error(actual, [e.reshape(a.shape) for a, e in zip(actual, expected, strict=False)])
+
+
+def _apart(fd: FusionDefinition, inputs: Inputs) -> Inputs:
+    """The inputs; copies where the definition replaces some."""
+    if all(out.alias_of is None for out in fd.fusion.ir.outputs):
+        return inputs
+    return [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
 def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:

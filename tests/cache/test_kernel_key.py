@@ -17,6 +17,8 @@ from tritonfuser.lowering.kernel_source import (
     SizeArg,
 )
 
+X, _, OUT = (arg.value for arg in vector_add().args)
+
 CHANGED = {
     "name": "other",
     "text": "# another\n",
@@ -36,13 +38,19 @@ CHANGED = {
     "max_registers": 64,
     "room": 128,
     "asserts": True,
+    "in_place": ((OUT, X),),
 }
 """Another value for each field of a kernel. A new field needs one."""
 
 
 def test_every_field_is_in_the_key_or_is_left_out_for_a_reason():
     assert {row.name for row in fields(KernelSource)} == set(CHANGED)
-    assert all(NOT_IN_KEY.values()) and set(NOT_IN_KEY) == {"grid", "lines", "index_ops"}
+    assert all(NOT_IN_KEY.values()) and set(NOT_IN_KEY) == {
+        "grid",
+        "lines",
+        "index_ops",
+        "in_place",
+    }
 
 
 @pytest.mark.parametrize("name", CHANGED)

@@ -158,6 +158,10 @@ class ArrivalCounters:
 Argument = Union[KernelArg, SizeArg, InverseArg, CooperativeWorkspace, ArrivalCounters]
 
 
+InPlace = tuple[Value, Value]
+"""A result, and the input whose memory a kernel may store it into."""
+
+
 @dataclass(frozen=True, slots=True)
 class KernelSource:
     """One generated ``@triton.jit`` kernel.
@@ -198,6 +202,8 @@ class KernelSource:
         grid has no more programs. 0 where that is not known.
     asserts : bool
         Whether it is to be compiled with its assertions.
+    in_place : tuple of (Value, Value)
+        Results that may be stored into the memory of an input: (result, input).
     lines : tuple of (int, SourceLoc)
         1-based line of the text -> the user's line it was generated for.
     index_ops : tuple of (int, str)
@@ -222,6 +228,7 @@ class KernelSource:
     max_registers: int = 0
     room: int = 0
     asserts: bool = False
+    in_place: tuple[InPlace, ...] = ()
 
     @property
     def passed(self) -> tuple[Argument, ...]:

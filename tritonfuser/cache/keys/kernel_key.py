@@ -13,6 +13,7 @@ NOT_IN_KEY = {
     "grid": "an argument of each launch",
     "lines": "for messages alone",
     "index_ops": "for messages alone",
+    "in_place": "says which buffers a plan may give it",
 }
 """Fields of ``KernelSource`` that are not in the key, and why. Every other one is."""
 

@@ -27,6 +27,7 @@ from .capture import to_cpu, to_device
 from .copies import apart, put
 from .counters import counters_on
 from .function_text import Body
+from .in_place import Apart, replaced_inputs
 from .kernel_operands import detached, may_be_negated, resolve_neg, rounded, view_as_real
 from .random_state import draw
 from .results import results_of, view_text
@@ -89,11 +90,13 @@ class PlanWriter:
         self._buffers: dict[Value, int] = {}
         self._counted_on: set[Value] = set()
         self._needs_device = False
+        self._in_place = replaced_inputs(lowered, self._writable())
 
     def body(self) -> Body:
         """The complete body."""
         self._inputs()
         self._random()
+        self._ask_apart()
         segmented = self.lowered.segmented
         self._compile()
         last = self._last_uses()
@@ -103,7 +106,7 @@ class PlanWriter:
             if piece.runs_torch:
                 self._library(place, piece)
             else:
-                self._allocate_all((piece, *segmented.launched_with(piece)))
+                self._allocate_all(self._allocated_before(place))
             if source is not None:
                 self._launch(place, piece, source)
             gone = [v.name for v, use in last.items() if use == place]
@@ -114,14 +117,22 @@ class PlanWriter:
     def _body(self) -> Body:
         hidden = self._hidden()
         given = tuple(v for v in self.fusion.inputs if v not in hidden)
+        written = set(self._in_place.values())
         results = results_of(
-            self.lowered, self._buffers, self._name, self.not_ours, self.on_gpu, self.varying.text
+            self.lowered,
+            self._buffers,
+            self._name,
+            self.not_ours,
+            self.on_gpu,
+            self.varying.text,
+            written,
         )
+        kept = (self._read_inputs | written) - {v for v in given if self._copy(v)}
         return Body(
             inputs=given,
             addressed=tuple(v for v in given if v in self._addressed),
             aligned=tuple(v for v in given if v in self._counted_on),
-            as_they_lie=tuple(v for v in given if v in self._read_inputs and not self._copy(v)),
+            as_they_lie=tuple(v for v in given if v in kept),
             lines=tuple(self.lines),
             step_lines=tuple(self.step_lines),
             buffers=dict(self._buffers),
@@ -192,6 +203,42 @@ class PlanWriter:
             self.lines.append(f"{seed.name} = seed")
             self.lines.append(f"{offset.name} = offset + {place}")
 
+    # -- outputs that replace an input ---------------------------------------
+
+    def _writable(self) -> set[Value]:
+        """Inputs whose memory kernels may write as it lies, like that of an aligned buffer."""
+        return {
+            value
+            for value in self._tensors()
+            if self.aligned.get(value) and self._copy(value) is None
+            if value not in self._negated and not may_be_negated(value.tensor)
+        }
+
+    def _tensors(self) -> list[Value]:
+        """The tensors on the device that a caller gives."""
+        hidden = self._hidden()
+        given = (v for v in self.fusion.inputs if v.is_tensor and v not in hidden)
+        return [v for v in given if not (self.on_gpu and v.tensor.is_cpu)]
+
+    def _ask_apart(self) -> None:
+        """The lines that ask whether inputs that kernels may store into overlap no other."""
+        if not self._in_place:
+            return
+        written = self._in_place.values()
+        apart = Apart(self.fusion, self._tensors(), written)
+        self.scope["overlap"] = apart.check(self.varying)
+        self.scope["increment_version"] = torch.autograd.graph.increment_version
+        self._count_on(written)
+        if self.on_gpu:
+            self._addressed.update(v for v in apart.tensors if self._copy(v) is None)
+        self.lines += apart.lines(self._start)
+
+    def _start(self, value: Value) -> str:
+        """The address of a tensor as it is given."""
+        return (
+            self._address(value) if self._copy(value) is None else f"{self._name(value)}.data_ptr()"
+        )
+
     # -- buffers -------------------------------------------------------------
 
     def _last_uses(self) -> dict[Value, int]:
@@ -205,10 +252,21 @@ class PlanWriter:
         return found
 
     def _allocate_all(self, pieces: Iterable[Segment]) -> None:
-        """Allocate the results of the segments of a launch."""
+        """Allocate the results of segments."""
         for value in dict.fromkeys(out for piece in pieces for out in piece.outputs):
             if value not in self._buffers:  # a scatter's result is written twice
                 self._allocate(value)
+
+    def _allocated_before(self, place: int) -> Iterable[Segment]:
+        """The segments whose results are allocated before a launch: those that it computes.
+
+        All to come, where it stores into an input: what may fail is done before.
+        """
+        segmented = self.lowered.segmented
+        piece = segmented.segments[place]
+        launched = (piece, *segmented.launched_with(piece))
+        writes = any(out in self._in_place for each in launched for out in each.outputs)
+        return segmented.segments[place:] if writes else launched
 
     def _allocate(self, value: Value) -> None:
         """The lines that allocate a buffer, and take its address where several kernels use it."""
@@ -222,6 +280,8 @@ class PlanWriter:
             made = f"empty({sizes}, {steps}, {short})"
         else:
             made = f"torch.empty_strided({sizes}, {steps}, dtype={dtype}, device=device)"
+        if value in self._in_place:
+            made = f"{self._in_place[value].name} if is_apart else {made}"
         self._buffers[value] = len(self.lines)
         self.lines.append(f"{value.name} = {made}")
         if self.on_gpu and self._uses[value] > 1:

@@ -55,6 +55,8 @@ class Result:
         The buffer that a tensor given in ``out`` can replace.
     as_buffer : str
         Expression of such a tensor as that buffer, with ``{}`` for the tensor.
+    in_place : bool
+        Whether a kernel has stored it into ``target`` where ``is_apart``.
     """
 
     view: str
@@ -65,6 +67,7 @@ class Result:
     handed: str = ""
     buffer: Value | None = None
     as_buffer: str = "{}"
+    in_place: bool = False
 
 
 def results_of(
@@ -74,6 +77,7 @@ def results_of(
     anywhere: Collection[Value],
     on_gpu: bool,
     numbers: Callable[[int | tuple[int, ...]], str],
+    in_place: Collection[Value] = (),
 ) -> tuple[Result, ...]:
     """The outputs in order.
 
@@ -89,6 +93,8 @@ def results_of(
         Whether the plan runs on a GPU.
     numbers : callable
         Sizes as a Python expression.
+    in_place : collection of Value
+        Inputs that kernels may store a result into.
     """
     segmented = lowered.segmented
     given = segmented.fusion.given
@@ -109,7 +115,17 @@ def results_of(
                 view = f"apart({view}, {targets})"
             copies = on_gpu and target.tensor.is_cpu
             writing = f"to_cpu({into}, {{}})" if copies else f"{into}.copy_({{}})"
-            results.append(Result(view, layout, output.hidden, target, writing, own))
+            results.append(
+                Result(
+                    view,
+                    layout,
+                    output.hidden,
+                    target,
+                    writing,
+                    own,
+                    in_place=target in in_place,
+                )
+            )
             continue
         made = lies.root in buffers and lies.root not in taken and not output.hidden
         how = _as_buffer(lies, segmented.layouts[lies.root], numbers) if made else None
@@ -247,4 +263,14 @@ def _handed(place: int, result: Result) -> str:
 
 def _written(results: Sequence[Result]) -> list[str]:
     """All that is written is made before: inputs may be written crosswise."""
-    return [r.writing.format(f"out{p}") for p, r in enumerate(results) if r.target is not None]
+    copies = [(r, r.writing.format(f"out{p}")) for p, r in enumerate(results) if r.target]
+    stored = [r.handed for r, _ in copies if r.in_place]
+    if not stored:
+        return [line for _, line in copies]
+    return [
+        "if is_apart:",
+        f"    increment_version(({', '.join(stored)},))",
+        *(f"    {line}" for r, line in copies if not r.in_place),
+        "else:",
+        *(f"    {line}" for _, line in copies),
+    ]

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ..access.read_footprint import Read
 from ..kernel_source import CooperativeWorkspace
+from ..segments import Store
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.nest import Nest
 from ..tile.product_nest import ProductNest
@@ -23,6 +24,10 @@ class Body(Protocol):
     @property
     def loaded(self) -> Sequence[Read]:
         """All loads by addresses. They are known when the body is written."""
+
+    @property
+    def stored(self) -> Sequence[Store]:
+        """All stores, at the positions of the kernel. They are known when the body is written."""
 
     @property
     def workspace(self) -> CooperativeWorkspace | None:

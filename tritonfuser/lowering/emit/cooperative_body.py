@@ -10,7 +10,7 @@ from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, digit
 from ..access.read_footprint import Read
 from ..kernel_source import WORKSPACE, CooperativeWorkspace
-from ..segments import Member
+from ..segments import Member, Store
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
 from .kernel_writers import KernelFacts, KernelWriters
@@ -45,6 +45,11 @@ class CooperativeBody:
     def loaded(self) -> Sequence[Read]:
         """All loads."""
         return self.writers.loads.loaded
+
+    @property
+    def stored(self) -> Sequence[Store]:
+        """All stores."""
+        return self.writers.stores.stored
 
     def write(self) -> list[Line]:
         """All lines of the function body."""

@@ -46,6 +46,11 @@ class KernelBody:
         return self.writers.loads.loaded
 
     @property
+    def stored(self) -> Sequence[Store]:
+        """All stores."""
+        return self.writers.stores.stored
+
+    @property
     def workspace(self) -> CooperativeWorkspace | None:
         """None: programs exchange nothing."""
         return None

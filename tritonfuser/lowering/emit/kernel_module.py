@@ -17,6 +17,7 @@ from ..kernel_source import (
     Argument,
     ArrivalCounters,
     CooperativeWorkspace,
+    InPlace,
     InverseArg,
     KernelArg,
     KernelSource,
@@ -29,6 +30,7 @@ from ..tile.unvectorized import unvectorized
 from .bodies import body_of
 from .divisions import inverses_in
 from .expressions import triton_name
+from .in_place import in_place, launched_in_place
 from .kernel_writers import KernelFacts
 from .launch_text import INVERSE, grid_of, launch_lines, register_room, uses_torch
 from .line_passes import comments, without_unused
@@ -153,6 +155,7 @@ def _source(
         room=register_room(segment, content.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
+        in_place=content.in_place,
     )
 
 
@@ -168,6 +171,7 @@ class _Content:
     narrow: frozenset[Value] = frozenset()
     workspace: CooperativeWorkspace | None = None
     arrivals: ArrivalCounters | None = None
+    in_place: tuple[InPlace, ...] = ()
 
 
 def _single_segment(
@@ -192,6 +196,9 @@ def _single_segment(
         narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),
         workspace=writer.workspace,
         arrivals=counters_of(lasts),
+        in_place=launched_in_place(
+            [(segment, in_place(facts.fusion, tiled, writer)), *_in_place_of(helpers)]
+        ),
     )
 
 
@@ -214,11 +221,18 @@ def _several_segments(
         constants=_constants(helpers),
         grid=(total, 1, 1),
         helpers=helpers,
+        in_place=launched_in_place(_in_place_of(helpers)),
     )
 
 
 def _constants(functions: Iterable[SegmentFunction]) -> tuple[tuple[str, int], ...]:
     return tuple(item for function in functions for item in function.constants)
+
+
+def _in_place_of(
+    functions: Iterable[SegmentFunction],
+) -> list[tuple[Segment, tuple[InPlace, ...]]]:
+    return [(function.segment, function.in_place) for function in functions]
 
 
 def _overlap(segment: Segment) -> list[Line]:

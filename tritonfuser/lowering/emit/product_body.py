@@ -48,6 +48,11 @@ class ProductBody:
         return self.writers.loads.loaded
 
     @property
+    def stored(self) -> Sequence[Store]:
+        """All stores."""
+        return self.writers.stores.stored
+
+    @property
     def workspace(self) -> CooperativeWorkspace | None:
         """None: programs exchange nothing."""
         return None

@@ -13,13 +13,14 @@ from ...ops.table import View
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
-from ..kernel_source import passed_dtype
+from ..kernel_source import InPlace, passed_dtype
 from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .divisions import inverses_in
 from .expressions import triton_name
+from .in_place import in_place
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .line_passes import without_unused
@@ -82,6 +83,8 @@ class SegmentFunction:
         Its lines.
     narrow : frozenset of Value
         Tensors whose loads must not be vectorized.
+    in_place : tuple of (Value, Value)
+        Results that may be stored into an input: (result, input).
     """
 
     segment: Segment
@@ -91,6 +94,7 @@ class SegmentFunction:
     constants: tuple[tuple[str, int], ...]
     body: tuple[Line, ...]
     narrow: frozenset[Value]
+    in_place: tuple[InPlace, ...]
 
     @property
     def name(self) -> str:
@@ -144,4 +148,5 @@ def segment_function(
         constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
         body=tuple(body),
         narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
+        in_place=in_place(facts.fusion, tiled, writer),
     )

@@ -30,6 +30,11 @@ class StoreWriter:
         stored column: one element a thread, with bank conflicts. Columns are stored as blocks with
         one dim then, whose layout stays their own. H200, sums and variances of 297216 rows of 64:
         129 us with ``[X, 1]`` stored, 40 without a pipeline.
+
+    Attributes
+    ----------
+    stored : list of Store
+        All stores so far, at the positions of the kernel.
     """
 
     def __init__(
@@ -45,12 +50,14 @@ class StoreWriter:
         self.writer = values.writer
         self.outputs = outputs
         self.is_pipelined = is_pipelined
+        self.stored: list[Store] = []
 
     def write(self, store: Store, at: AxisMap) -> None:
         """Store one tile of a result."""
         if store.value.tensor.numel == 0:
             return
         store = replace(store, index=at.index(store.index), guards=at.guards(store.guards))
+        self.stored.append(store)
         name = self._stored(store)
         target = store.target
         guards = (*store.guards, *target.guards)

@@ -1,0 +1,204 @@
+"""Outputs that replace an input: stored there by kernels where that is right, else copied."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+
+from tests.cache.in_place import (
+    adam,
+    adam_inputs,
+    assert_replaces,
+    drawn,
+    recorded,
+    running_statistics,
+    statistics_inputs,
+)
+from tests.lowering.graphs import noise
+from tritonfuser import FusionDefinition
+
+
+def in_place(fd, inputs):
+    """The number of outputs that are stored where an input is."""
+    return fd.plan(inputs).text.count("if is_apart else")
+
+
+def test_an_optimizer_takes_no_memory_and_copies_nothing(monkeypatch):
+    inputs = adam_inputs(40, 33)
+    fd = assert_replaces(adam, inputs)
+    assert in_place(fd, inputs) == 3
+
+    def refused(*given, **named):
+        raise AssertionError("memory or a copy")
+
+    monkeypatch.setattr(torch, "empty_strided", refused)
+    monkeypatch.setattr(torch.Tensor, "copy_", refused)
+    fd.run(inputs)
+    with pytest.raises(AssertionError, match="memory or a copy"):
+        fd.run([*inputs[:2], inputs[3], inputs[3]])
+
+
+def test_torch_is_told():
+    """Autograd refuses a backward pass that would need what has been overwritten."""
+    inputs = adam_inputs(4, 5)
+    fd = recorded(adam, inputs, replaces=True)
+    before = [x._version for x in inputs]
+    fd.run(inputs)
+    assert [x._version > v for x, v in zip(inputs, before, strict=True)] == [1, 0, 1, 1]
+    x = noise(4, 4).requires_grad_()
+    saved = x.clone()
+    loss = saved.square().sum()
+    twice = recorded(lambda fd, t: [(fd.ops.mul(t[0], 2.0), 0)], [saved], replaces=True)
+    twice.run([saved])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_the_same_tensor_is_returned():
+    x = noise(8, 8)
+    fd = recorded(lambda fd, t: [(fd.ops.mul(t[0], 2.0), 0)], [x], replaces=True)
+    expected = x * 2
+    with torch.no_grad():
+        fd.run([x])
+    torch.testing.assert_close(x, expected)
+
+
+def test_parameters_and_tensors_of_inference():
+    weight = torch.nn.Parameter(noise(6, 6))
+    expected = weight.detach() * 2
+    fd = recorded(lambda fd, t: [(fd.ops.mul(t[0], 2.0), 0)], [weight], replaces=True)
+    assert in_place(fd, [weight])
+    fd.run([weight])
+    torch.testing.assert_close(weight.detach(), expected)
+    with torch.inference_mode():
+        x = noise(6, 6)
+        expected = x * 2
+        fd.run([x])
+        assert torch.equal(x, expected)
+
+
+def overlapping(shift):
+    """Two windows of one memory, some elements apart."""
+    memory = noise(40)
+    return [memory[shift : shift + 16], memory[4:20]]
+
+
+@pytest.mark.parametrize("shift", [0, 4, 8, 20, 24])
+def test_inputs_that_overlap(shift):
+    """What is read has the elements of before the run, wherever it lies."""
+
+    def define(fd, given):
+        x, y = given
+        return [(fd.ops.add(fd.ops.mul(x, 2.0), y), 0)]
+
+    x, y = overlapping(shift)
+    apart = overlapping(20)
+    fd = recorded(define, apart, replaces=True)
+    fd.run(apart)  # the fast path is there before the other inputs come
+    expected = x * 2 + y
+    fd.run([x, y])
+    torch.testing.assert_close(x, expected)
+
+
+def test_one_tensor_given_twice():
+    def define(fd, given):
+        x, y = given
+        return [(fd.ops.add(fd.ops.sum(y, [0], keepdim=True), x), 0)]
+
+    x = noise(9, 10)
+    fd = recorded(define, [x, x.clone()], replaces=True)
+    fd.run([x.clone(), noise(9, 10, seed=3)])
+    expected = x.sum(0, keepdim=True) + x
+    fd.run([x, x])
+    torch.testing.assert_close(x, expected)
+
+
+def test_crosswise():
+    """Each result is of what the other one replaces."""
+
+    def define(fd, given):
+        x, y = given
+        return [(fd.ops.mul(y, 2.0), 0), (fd.ops.neg(x), 1)]
+
+    assert_replaces(define, [noise(33, 5), noise(33, 5, seed=2)])
+
+
+STORED = {
+    "moved": (lambda fd, t: [(fd.ops.permute(t[0], [1, 0]), 0)], 0),
+    "read at another place": (
+        lambda fd, t: [(fd.ops.add(fd.ops.permute(t[0], [1, 0]), t[0]), 0)],
+        0,
+    ),
+    "not computed from it": (
+        lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], 1.0), 1)],
+        0,
+    ),
+    "not read": (lambda fd, t: [(fd.ops.exp(t[1]), 0)], 1),
+    "one of two": (lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], t[1]), 1)], 1),
+    "rows": (lambda fd, t: [(fd.ops.add(t[0], fd.ops.sum(t[0], [1], True)), 0)], 1),
+}
+"""Definitions, with the number of outputs that kernels may store where the input is."""
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_where_results_are_stored(name):
+    define, count = STORED[name]
+    inputs = [noise(24, 24), noise(24, 24, seed=1)]
+    assert in_place(assert_replaces(define, inputs), inputs) == count
+
+
+@pytest.mark.parametrize("sizes", [(40, 9), (300, 33)])
+def test_running_statistics(sizes):
+    assert_replaces(running_statistics, statistics_inputs(*sizes))
+
+
+def test_a_view_of_what_is_replaced():
+    """It is asked for before the run changes it."""
+
+    def define(fd, given):
+        x = given[0]
+        return [(fd.ops.reshape(x, [12, 48]), 1), (fd.ops.mul(x, 2.0), 0)]
+
+    assert_replaces(define, [noise(24, 24), noise(12, 48)])
+
+
+def test_a_run_without_memory_leaves_inputs_alone(monkeypatch):
+    """Whatever allocation fails, those of kernels behind the one that could store there too."""
+    x, y = noise(24, 24), noise(70, 3)
+    with FusionDefinition() as fd:
+        given, other = fd.from_pytorch(x), fd.from_pytorch(y)
+        fd.add_output(fd.ops.add(given, 1.0), given)
+        fd.add_output(fd.ops.sum(fd.ops.exp(fd.ops.sum(other, [0])), [0]))
+    fd.run([x.clone(), y])
+    empty, before = torch.empty_strided, x.clone()
+
+    def limited(*given, **named):
+        if not left:
+            raise torch.OutOfMemoryError
+        left.pop()
+        return empty(*given, **named)
+
+    monkeypatch.setattr(torch, "empty_strided", limited)
+    for count in range(20):
+        left = [None] * count
+        try:
+            fd.run([x, y])
+        except torch.OutOfMemoryError:
+            assert torch.equal(x, before)
+        else:
+            break
+    assert count > 1 and torch.equal(x, before + 1)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_random_definitions(first):
+    """Some outputs are in place and some are copied; all are right."""
+    found = Counter()
+    for seed in range(first, first + 20):
+        inputs = [noise(24, 24, seed=k) for k in range(3)]
+        fd = assert_replaces(drawn(seed), inputs)
+        made = in_place(fd, inputs)
+        found.update(stored=made, copied=len(fd.fusion.ir.outputs) - made)
+    assert found["stored"] > 5 and found["copied"] > 5
