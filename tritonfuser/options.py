@@ -208,6 +208,13 @@ class Settings:
         True,
         "0: runs do not use schedules that fd.autotune stored",
     )
+    autotune: float = _env(
+        "TRITONFUSER_AUTOTUNE",
+        _factor,
+        0.0,
+        "seconds for which a definition's first run on a GPU with inputs of new sizes tries other "
+        "schedules; what is best is stored for later processes. 0: none",
+    )
     calibrated: bool = _env(
         "TRITONFUSER_CALIBRATED",
         _flag,

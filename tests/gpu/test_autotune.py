@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ import torch
 
 import tritonfuser
 from tritonfuser import FusionDefinition, options
+from tritonfuser.cache.executor import MOST_TUNINGS
 from tritonfuser.cache.tuned import store
+from tritonfuser.frontend.tune import stored_tuning
+from tritonfuser.frontend.tune.autotune import autotune
 from tritonfuser.frontend.tune.child_process import ChildProcess
 from tritonfuser.frontend.tune.messages import Layout, packed, unpacked
 
@@ -46,6 +50,56 @@ def layernorm(fd, x):
 
 def column_sum(fd, x):
     return fd.ops.sum(x, [0])
+
+
+def run_first(name, sizes=SIZE):
+    """A first run of a new definition, beside its reference."""
+    x = torch.randn(sizes, device="cuda")
+    fd = recorded(name)
+    (made,) = fd.run([x])
+    return fd, x, made
+
+
+@pytest.fixture
+def first_runs(monkeypatch):
+    """First runs are tuned for two seconds; counts how often."""
+    monkeypatch.setenv("TRITONFUSER_AUTOTUNE", "2")
+    options.refresh()
+    asked = []
+
+    def counted(task):
+        asked.append(task)
+        return autotune(task)
+
+    monkeypatch.setattr(stored_tuning, "autotune", counted)
+    return asked
+
+
+def test_first_runs_are_tuned_once(first_runs, folder):
+    """What is found is stored, the heuristics' own schedule too, for definitions like this one."""
+    fd, x, made = run_first("softmax")
+    torch.testing.assert_close(made, x.softmax(1))
+    fd.run([x])
+    again, _, _ = run_first("softmax")
+    assert len(first_runs) == 1 and len(list((folder / "schedules").iterdir())) == 1
+    assert "tuned on" in str(again.explain([x]))
+
+
+def test_sizes_that_vary_are_not_tuned_forever(first_runs, monkeypatch):
+    def fails(task):
+        first_runs.append(task)
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(stored_tuning, "autotune", fails)
+    fd = recorded("layernorm")
+    for columns in range(100, 130):
+        x = torch.randn(64, columns, device="cuda")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            (made,) = fd.run([x])
+        assert all("a definition is not tuned: RuntimeError" in str(w.message) for w in told)
+        torch.testing.assert_close(made, torch.nn.functional.layer_norm(x, [columns]))
+    assert 0 < len(first_runs) <= MOST_TUNINGS
 
 
 CASES = {"softmax": softmax, "layernorm": layernorm, "column_sum": column_sum}

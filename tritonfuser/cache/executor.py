@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Union
 
 import torch
 
@@ -42,6 +42,13 @@ from .tuned.keys import StoreKey, store_key
 from .tuned.lookup import tuned_options
 from .variants import Request, Variants
 
+Tune = Callable[["FusionExecutorCache", Sequence[Any], Union[torch.device, None]], None]
+"""Tunes a definition, given its executor, for flat inputs on a device."""
+
+MOST_TUNINGS = 4
+"""First runs of a definition that are tuned. With more sizes than these its sizes vary, and each
+further one would take as long."""
+
 
 class FusionExecutorCache:
     """A definition with its compiled plans: an LRU with one for each signature of inputs.
@@ -58,6 +65,9 @@ class FusionExecutorCache:
         The number of the definition in profiles.
     hot_sizes : bool
         Whether sizes that run often may get kernels of their own.
+    tune : callable, optional
+        Tunes the definition for the inputs of a first run, and stores the schedule, where
+        ``TRITONFUSER_AUTOTUNE`` asks for it.
     """
 
     def __init__(
@@ -67,8 +77,11 @@ class FusionExecutorCache:
         max_plans: int = 256,
         fusion_id: int = 0,
         hot_sizes: bool = True,
+        tune: Tune | None = None,
     ) -> None:
         self.fusion = fusion
+        self._tune = tune
+        self._tunings = 0
         self._fusion_id = fusion_id
         self._key = key_maker(fusion)
         self._plans: LRU[Any, ExecutionPlan] = LRU(max_plans)
@@ -143,6 +156,11 @@ class FusionExecutorCache:
     def _made(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> ExecutionPlan:
         """A plan of the stored schedule, if there is one, else of the heuristics'."""
         tuned = self._tuned(inputs, options)
+        if tuned is None and self._tunes_first(request, inputs, options):
+            assert self._tune is not None
+            self._tunings += 1
+            self._tune(self, inputs, options.device)
+            tuned = self._tuned(inputs, options)
         if tuned is not None:
             try:
                 return self._variants.serve(self._request(inputs, tuned)[0])
@@ -153,6 +171,17 @@ class FusionExecutorCache:
     def _tuned(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
         """The options with the schedule that is stored for a run that asks for nothing else."""
         return tuned_options(options, lambda: self.store_key(inputs, options.device))
+
+    def _tunes_first(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> bool:
+        """Whether a run for which nothing is stored is tuned before."""
+        asked = settings.current()
+        if not asked.autotune or not asked.tuned or replace(options, device=None) != DEFAULT:
+            return False
+        where = checked_device(self.fusion, inputs, options.device)
+        refuse_first_run(where)
+        opens = self._variants.peek(request) is not None
+        few = self._tunings < MOST_TUNINGS
+        return self._tune is not None and where.type == "cuda" and few and not opens
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
         """What to ask the variants for, and the key of the plan in ``_plans``."""

@@ -12,6 +12,7 @@ import torch
 
 from tests.frontend.tune.fakes import compiler_for, softmax
 from tritonfuser import FusionDefinition
+from tritonfuser.frontend.tune import worker_pipe
 from tritonfuser.frontend.tune.autotune import Task, tuned
 from tritonfuser.frontend.tune.candidates import candidates, neighbours
 from tritonfuser.frontend.tune.child_process import ChildProcess
@@ -133,6 +134,18 @@ def test_a_search_survives_a_fault(child):
 
 
 @pytest.mark.slow
+def test_a_daemonic_process_is_told_that_it_cannot(monkeypatch):
+    """A worker of a pool, for example; what is made is not half a process."""
+    monkeypatch.setattr(worker_pipe.current_process(), "_config", {"daemon": True})
+    fd, inputs = softmax()
+    child = ChildProcess()
+    for _ in range(2):
+        with pytest.raises(TunerError, match="is a daemonic process") as error:
+            child.open(fd.to_dict(), inputs, "cpu", fd.schedule(inputs))
+        assert "daemon=False" in str(error.value)
+        child.stop()
+
+
 def test_a_program_without_a_guard_is_not_run_again(tmp_path):
     """As a spawned process does with the module ``__main__``."""
     text = (

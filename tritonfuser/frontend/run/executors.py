@@ -15,6 +15,7 @@ from ...pickling import Unpicklable
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, flatten_inputs, locate_errors, run_or_flatten
 from ..record.sharding import Sharding
+from ..tune.stored_tuning import first_tuning
 from ..vocabulary.argument_types import expect
 from ..vocabulary.unavailable import UnavailableError
 from ..vocabulary.untraced import untraced
@@ -124,7 +125,10 @@ def _core(fusion: Fusion, max_plans: int, fusion_id: int) -> executor.FusionExec
     shardings = fusion.shardings
     if shardings:
         return ShardedExecutor(fusion.ir, shardings, max_plans=max_plans, fusion_id=fusion_id)
-    return executor.FusionExecutorCache(fusion.ir, max_plans=max_plans, fusion_id=fusion_id)
+    tune = first_tuning(fusion)
+    return executor.FusionExecutorCache(
+        fusion.ir, max_plans=max_plans, fusion_id=fusion_id, tune=tune
+    )
 
 
 class KernelExecutor(Unpicklable):

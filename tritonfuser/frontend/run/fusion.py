@@ -26,6 +26,7 @@ from ..record.recording import Recording, outside
 from ..record.tensor_forms import DefinesTensors
 from ..serialization.decode import restore
 from ..serialization.encode import recording_data
+from ..tune.stored_tuning import first_tuning
 from ..vocabulary.argument_types import expect
 from ..vocabulary.location import user_line
 from ..vocabulary.untraced import untraced
@@ -147,7 +148,7 @@ class Fusion(Recording):
             if not self.defined():
                 raise UndefinedFusionError("Fusion is empty!", loc=user_line())
             self.dump()
-            self._executor = FusionExecutorCache(self.ir)
+            self._executor = FusionExecutorCache(self.ir, tune=first_tuning(self))
         return self._executor
 
     def dump(self) -> None:

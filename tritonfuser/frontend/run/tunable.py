@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import math
 import random
-import warnings
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 
 from ...cache.dry_run import checked_device
-from ...cache.tuned.keys import StoreKey
-from ...cache.tuned.store import Stored, load, remove, save
 from ...errors import ArgumentError, UnsupportedDeviceError
 from ...ir import Fusion
 from ...ops.arguments import shown
 from ..multidevice.sharded_executor import ShardedExecutor
 from ..record.inputs import Inputs, locate_errors
-from ..serialization.signatures import signature_data
-from ..tune.autotune import Task, autotune
 from ..tune.candidates import Proposals
 from ..tune.prediction import predicted
 from ..tune.report import TuneReport
+from ..tune.stored_tuning import StoredTuning
 from ..vocabulary.location import user_line
 from ..vocabulary.unavailable import UnavailableError
 from .arguments import run_options, with_device
@@ -112,32 +106,23 @@ class Tunable(Validated):
         with locate_errors(fusion):
             given = self._checked_inputs(inputs)
             options = with_device(run_options(), given, gpu_only=self._gpu_only())
-            where = checked_device(core.fusion, given, options.device)
-            _check_device(where)
-            key = core.store_key(given, options.device)
-            known = load(key)
-            task = Task(
-                fusion=core.fusion,
-                definition=fusion.to_dict(),
-                inputs=given,
-                device=where,
+            _check_device(checked_device(core.fusion, given, options.device))
+            tuning = StoredTuning.of(
+                core,
+                fusion,
+                given,
+                options.device,
                 budget=float(budget_s),
                 wide=level == "schedule",
-                known=() if known is None else (known.schedule,),
                 seed=seed,
                 shown=progress,
             )
-            report = autotune(task)
-            return self._stored(report, task, key) if store else report
-
-    def _stored(self, report: TuneReport, task: Task, key: StoreKey) -> TuneReport:
-        """Store the schedule of a report; the next run with these inputs looks for it."""
-        core = self._core()
-        signature = signature_data(core.signature(task.inputs, task.device))
-        problem = {"definition": task.definition, "inputs": signature}
-        stored = replace(report, stored=_store(key, report, problem))
-        core.forget(task.inputs)
-        return stored
+            report = tuning.report()
+            if not store:
+                return report
+            stored = tuning.stored(report)
+            core.forget(given)  # the next run with these inputs looks for it
+            return stored
 
     def _predicted(
         self, fusion: Fusion, inputs: Inputs, arch: str, wide: bool, seed: int
@@ -147,23 +132,6 @@ class Tunable(Validated):
             given, _ = self._asked(inputs, arch, run_options())
             rng = random.Random(seed)
             return predicted(fusion, given, arch, lambda base: Proposals(base, rng, wide))
-
-
-def _store(key: StoreKey, report: TuneReport, problem: Mapping[str, Any]) -> str:
-    """Store what was found, if it is better than the heuristics' schedule; the file, or empty."""
-    try:
-        if not report.is_better:
-            remove(key)
-            return ""
-        times = (report.seconds, report.heuristic_seconds)
-        return str(save(key, Stored(report.schedule, *times, report.device, problem)))
-    except OSError as error:
-        warnings.warn(
-            f"the tuned schedule is not stored: {error}; set TRITONFUSER_CACHE_DIR to a directory "
-            "that can be written to, or give fd.run(inputs, schedule=report.schedule)",
-            stacklevel=2,
-        )
-        return ""
 
 
 def _check_arguments(budget_s: Any, level: Any, seed: Any) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from multiprocessing.process import BaseProcess, current_process
 from types import ModuleType
 from typing import Any
 
@@ -79,17 +79,30 @@ class Link:
         return self._process is not None and self._process.is_alive()
 
     def start(self) -> None:
-        """Start the process unless it runs; does not wait for it."""
+        """Start the process unless it runs; does not wait for it.
+
+        Raises
+        ------
+        TunerError
+            This process may not start another one.
+        """
         if self.is_alive:
             return
         self.stop()
+        if current_process().daemon:
+            raise TunerError(
+                f"{current_process().name} is a daemonic process, which may not start the one that "
+                "times candidates",
+                hint="Tune in a process that multiprocessing starts with daemon=False, or before.",
+            )
         context = torch_processes.get_context("spawn")
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(
+        pipe, other = context.Pipe()
+        process = context.Process(
             target=serve, args=(other,), daemon=True, name="tritonfuser autotune"
         )
         with _without_main():
-            self._process.start()
+            process.start()
+        self._pipe, self._process = pipe, process
         other.close()
         self.starts += 1
         self.late = time.monotonic() + START_SECONDS
