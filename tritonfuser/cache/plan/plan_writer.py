@@ -15,20 +15,19 @@ import torch
 from torch.utils import _python_dispatch
 
 from ...device import DeviceProperties
-from ...dtypes import REDUCED_FLOATS
 from ...ir import Fusion, Value
 from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
 from ...symbolic.substitution import varies
 from ..kernels import Loaded, interpreted, loaded
-from ..keys.signature import is_aligned
-from .capture import to_cpu, to_device
+from .capture import to_cpu
 from .copies import apart, put
 from .counters import counters_on
 from .function_text import Body
+from .given_inputs import GivenInputs
 from .in_place import Apart, replaced_inputs
-from .kernel_operands import detached, may_be_negated, resolve_neg, rounded, view_as_real
+from .kernel_operands import detached
 from .random_state import draw
 from .results import results_of, view_text
 from .scope import constants, gpu_functions
@@ -69,18 +68,14 @@ class PlanWriter:
         self.properties = properties
         self.on_gpu = device.type != "cpu"
         self.scope = _scope(device)
-        pairs = zip(self.fusion.inputs, inputs, strict=False)
-        tensors = {value: tensor for value, tensor in pairs if value.is_tensor}
-        self.aligned = {value: is_aligned(tensor) for value, tensor in tensors.items()}
-        for part in lowered.parts:
-            self.aligned[part.value] = self.aligned.get(part.source, False)
-        self._negated = {value for value, tensor in tensors.items() if tensor.is_neg()}
-        read = {value for piece in lowered.segmented.segments for value in piece.inputs}
-        self._read_inputs = read & set(self.fusion.inputs)
+        self.given = GivenInputs(lowered, inputs, self.on_gpu)
+        self.aligned = dict(self.given.aligned)
         sources = (source for source in lowered.sources if source is not None)
         self._uses = Counter(arg.value for s in sources for arg in s.args if arg.is_tensor)
         # Values whose address is in a variable.
-        self._addressed = {v for v in self.fusion.inputs if v in self._uses and self.on_gpu}
+        prepared = {*self.given.copies, *(part.value for part in lowered.parts)}
+        given = (v for v in self.fusion.inputs if v in self._uses and v not in prepared)
+        self._addressed = set(given) if self.on_gpu else set()
         self.not_ours = set(self.fusion.inputs)
         self.varying = Varying(lowered.env)
         self.lines: list[str] = []
@@ -89,12 +84,12 @@ class PlanWriter:
         self._loaded: dict[int, Loaded] = {}
         self._buffers: dict[Value, int] = {}
         self._counted_on: set[Value] = set()
-        self._needs_device = False
-        self._in_place = replaced_inputs(lowered, self._writable())
+        self._needs_device = self.given.needs_device
+        self._in_place = replaced_inputs(lowered, self.given.writable)
 
     def body(self) -> Body:
         """The complete body."""
-        self._inputs()
+        self.lines += self.given.lines(self.scope)
         self._random()
         self._ask_apart()
         segmented = self.lowered.segmented
@@ -115,24 +110,23 @@ class PlanWriter:
         return self._body()
 
     def _body(self) -> Body:
-        hidden = self._hidden()
-        given = tuple(v for v in self.fusion.inputs if v not in hidden)
+        given = self.given
         written = set(self._in_place.values())
         results = results_of(
             self.lowered,
             self._buffers,
-            self._name,
+            given.name,
             self.not_ours,
             self.on_gpu,
             self.varying.text,
             written,
         )
-        kept = (self._read_inputs | written) - {v for v in given if self._copy(v)}
+        lying = (given.read | written) - given.copies.keys()
         return Body(
-            inputs=given,
-            addressed=tuple(v for v in given if v in self._addressed),
-            aligned=tuple(v for v in given if v in self._counted_on),
-            as_they_lie=tuple(v for v in given if v in kept),
+            inputs=given.listed,
+            addressed=tuple(v for v in given.listed if v in self._addressed),
+            aligned=tuple(v for v in given.listed if v in self._counted_on),
+            as_they_lie=tuple(v for v in given.listed if v in lying),
             lines=tuple(self.lines),
             step_lines=tuple(self.step_lines),
             buffers=dict(self._buffers),
@@ -146,51 +140,7 @@ class PlanWriter:
         self.steps.append(step)
         self._needs_device = True
 
-    # -- inputs --------------------------------------------------------------
-
-    def _inputs(self) -> None:
-        """The lines that prepare inputs for kernels: real parts, rounded numbers, copies."""
-        for part in self.lowered.parts:  # complex inputs as real ones
-            self._addressed.discard(part.value)
-            source = part.source.name
-            made = f"{source}.{part.how}"
-            if part.value.is_tensor:
-                self.scope[part.how] = view_as_real
-                made = f"{part.how}({source})"
-            self.lines.append(f"{part.value.name} = {made}")
-        for value in self.fusion.inputs:
-            if not value.is_tensor and value.dtype in REDUCED_FLOATS:
-                self.scope["rounded"] = rounded
-                dtype = value.dtype.info.torch
-                self.lines.append(f"{value.name} = rounded({value.name}, {dtype})")
-        for value in self.fusion.inputs:
-            copy = self._copy(value)
-            if copy is not None:
-                self._addressed.discard(value)
-                self.lines.append(f"{value.name}_given = {value.name}")
-                self.lines.append(f"{value.name} = {copy}")
-
-    def _hidden(self) -> set[Value]:
-        """Inputs of the lowered fusion that no caller gives: seeds, parts of complex inputs."""
-        seeds = (value for pair in self.lowered.seeds for value in pair)
-        return {*seeds, *(part.value for part in self.lowered.parts)}
-
-    def _copy(self, value: Value) -> str | None:
-        """The copy that kernels read in place of an input, as an expression; None without one."""
-        if not value.is_tensor or value not in self._read_inputs:
-            return None
-        if self.on_gpu and value.tensor.is_cpu:
-            self.scope["to_device"] = to_device
-            self._needs_device = True
-            return f"to_device({value.name}, device)"
-        if value in self._negated or may_be_negated(value.tensor):
-            self.scope["resolve_neg"] = resolve_neg
-            return f"resolve_neg({value.name})"
-        return None
-
-    def _name(self, value: Value) -> str:
-        """The variable of a tensor; for an input that is copied, of the given one."""
-        return value.name if self._copy(value) is None else f"{value.name}_given"
+    # -- before the first kernel ---------------------------------------------
 
     def _random(self) -> None:
         """The lines that draw the seeds of random ops."""
@@ -203,41 +153,23 @@ class PlanWriter:
             self.lines.append(f"{seed.name} = seed")
             self.lines.append(f"{offset.name} = offset + {place}")
 
-    # -- outputs that replace an input ---------------------------------------
-
-    def _writable(self) -> set[Value]:
-        """Inputs whose memory kernels may write as it lies, like that of an aligned buffer."""
-        return {
-            value
-            for value in self._tensors()
-            if self.aligned.get(value) and self._copy(value) is None
-            if value not in self._negated and not may_be_negated(value.tensor)
-        }
-
-    def _tensors(self) -> list[Value]:
-        """The tensors on the device that a caller gives."""
-        hidden = self._hidden()
-        given = (v for v in self.fusion.inputs if v.is_tensor and v not in hidden)
-        return [v for v in given if not (self.on_gpu and v.tensor.is_cpu)]
-
     def _ask_apart(self) -> None:
         """The lines that ask whether inputs that kernels may store into overlap no other."""
         if not self._in_place:
             return
         written = self._in_place.values()
-        apart = Apart(self.fusion, self._tensors(), written)
+        apart = Apart(self.fusion, self.given.on_device, written)
         self.scope["overlap"] = apart.check(self.varying)
         self.scope["increment_version"] = torch.autograd.graph.increment_version
         self._count_on(written)
         if self.on_gpu:
-            self._addressed.update(v for v in apart.tensors if self._copy(v) is None)
+            self._addressed.update(v for v in apart.tensors if v not in self.given.copies)
         self.lines += apart.lines(self._start)
 
     def _start(self, value: Value) -> str:
         """The address of a tensor as it is given."""
-        return (
-            self._address(value) if self._copy(value) is None else f"{self._name(value)}.data_ptr()"
-        )
+        copied = value in self.given.copies
+        return f"{self.given.name(value)}.data_ptr()" if copied else self._address(value)
 
     # -- buffers -------------------------------------------------------------
 
@@ -300,7 +232,9 @@ class PlanWriter:
         self.scope[f"k{place}"] = self.varying.make(f"k{place}", library_call, node, strides)
         views = iter(piece.operands)
         args = [
-            view_text(next(views), self._name, self.fusion.given, self.not_ours, self.varying.text)
+            view_text(
+                next(views), self.given.name, self.fusion.given, self.not_ours, self.varying.text
+            )
             if v.is_tensor
             else self._scalar(v)
             for v in node.operands()
