@@ -17,7 +17,7 @@ from tests.cache.in_place import (
     statistics_inputs,
 )
 from tests.lowering.graphs import noise
-from tritonfuser import FusionDefinition
+from tritonfuser import DataType, FusionDefinition
 
 
 def in_place(fd, inputs):
@@ -131,12 +131,10 @@ STORED = {
         lambda fd, t: [(fd.ops.add(fd.ops.permute(t[0], [1, 0]), t[0]), 0)],
         0,
     ),
-    "not computed from it": (
-        lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], 1.0), 1)],
-        0,
-    ),
+    "crosswise": (lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], 1.0), 1)], 2),
+    "not computed from what is there": (lambda fd, t: [(fd.ops.mul(t[0], 0.0), 0)], 1),
     "not read": (lambda fd, t: [(fd.ops.exp(t[1]), 0)], 1),
-    "one of two": (lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], t[1]), 1)], 1),
+    "both": (lambda fd, t: [(fd.ops.exp(t[1]), 0), (fd.ops.add(t[0], t[1]), 1)], 2),
     "rows": (lambda fd, t: [(fd.ops.add(t[0], fd.ops.sum(t[0], [1], True)), 0)], 1),
 }
 """Definitions, with the number of outputs that kernels may store where the input is."""
@@ -149,19 +147,91 @@ def test_where_results_are_stored(name):
     assert in_place(assert_replaces(define, inputs), inputs) == count
 
 
+def layouts():
+    """Targets that are no buffer as a plan makes them."""
+    wide = noise(16, 32)
+    memory = noise(16 * 16 + 1)
+    return {
+        "transposed": noise(16, 16).t(),
+        "a part of a wider tensor": wide[:, :16],
+        "misaligned": memory[1:].view(16, 16),
+    }
+
+
+@pytest.mark.parametrize("name", layouts())
+def test_inputs_that_lie_otherwise(name):
+    """A result is copied there; it is not computed from what it replaces."""
+    target, x = layouts()[name], noise(16, 16, seed=4)
+    with FusionDefinition() as fd:
+        given, other = fd.from_pytorch(target), fd.from_pytorch(x)
+        fd.add_output(fd.ops.exp(other), given)
+    assert not in_place(fd, [target, x])
+    fd.run([target, x])
+    torch.testing.assert_close(target, x.exp())
+
+
+def test_an_aligned_input_comes_first():
+    """The kernel for it is not run on one that starts between multiples of 16 bytes."""
+    memory = noise(16 * 16 + 1)
+    fd = recorded(lambda fd, t: [(fd.ops.exp(t[1]), 0)], [noise(16, 16)] * 2, replaces=True)
+    x = noise(16, 16, seed=4)
+    for target in (memory[:-1].view(16, 16), memory[1:].view(16, 16)):
+        fd.run([target, x])
+        torch.testing.assert_close(target, x.exp())
+
+
+def test_threads_wait_before_they_store():
+    """What is stored may not depend on what is loaded, once it is compiled."""
+
+    def define(fd, given):
+        x, mask = given
+        other = fd.ops.cast(fd.ops.where(mask, x, 1), DataType.Double)
+        fd.add_output(other)
+        return [(fd.ops.mul(x, 0), 0)]
+
+    x = torch.ones(64, 256, dtype=torch.int32)
+    inputs = [x, torch.ones(64, 256, dtype=torch.bool)]
+    fd = recorded(define, inputs, replaces=True)
+    (kernel,) = fd.kernels(inputs, arch="sm_90")
+    lines = kernel.text.splitlines()
+    load = next(n for n, line in enumerate(lines) if "tv0 = tl.load" in line)
+    store = next(
+        n
+        for n, line in enumerate(lines)
+        if f"tl.store({kernel.in_place[0][0].name}_ptr" in line.replace("tl.max_contiguous(", "")
+    )
+    assert load < lines.index("    tl.debug_barrier()") < store
+    fd.run(inputs)
+    assert not x.any()
+
+
+def test_an_index_out_of_range_leaves_inputs_alone():
+    """The interpreter finds it in the middle of a kernel."""
+    n = 3000
+    x, table, index = noise(n), noise(n, seed=2), torch.arange(n)
+    index[-1] = n
+    with FusionDefinition() as fd:
+        given, source, places = (fd.from_pytorch(t) for t in (x, table, index))
+        fd.add_output(fd.ops.add(given, fd.ops.gather(source, places, 0)), given)
+    before = x.clone()
+    with pytest.raises(IndexError):
+        fd.run([x, table, index])
+    assert torch.equal(x, before)
+
+
 @pytest.mark.parametrize("sizes", [(40, 9), (300, 33)])
 def test_running_statistics(sizes):
     assert_replaces(running_statistics, statistics_inputs(*sizes))
 
 
-def test_a_view_of_what_is_replaced():
-    """It is asked for before the run changes it."""
+def test_a_view_of_another_input():
+    """It may have to be copied before that is changed: memory that may not be there."""
 
     def define(fd, given):
-        x = given[0]
-        return [(fd.ops.reshape(x, [12, 48]), 1), (fd.ops.mul(x, 2.0), 0)]
+        return [(fd.ops.reshape(given[2], [12, 48]), 1), (fd.ops.mul(given[0], 2.0), 0)]
 
-    assert_replaces(define, [noise(24, 24), noise(12, 48)])
+    inputs = [noise(24, 24), noise(12, 48), noise(24, 24, seed=3)]
+    assert not in_place(assert_replaces(define, inputs), inputs)
 
 
 def test_a_run_without_memory_leaves_inputs_alone(monkeypatch):

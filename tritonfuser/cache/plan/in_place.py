@@ -11,9 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 
 import torch
 
+from ...heuristics.params import MatmulParams
 from ...ir import Fusion, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
+from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
+from ...lowering.segments import Segment
 from ...symbolic.queries import is_known_equal
 from .memory_overlap import OverlapCheck, extent_bytes
 from .varying import Varying
@@ -22,16 +25,21 @@ Memory = tuple[tuple[int, ...], tuple[int, ...]]
 """Sizes and strides, in elements."""
 
 
-def replaced_inputs(lowered: Lowered, writable: Collection[Value]) -> dict[Value, Value]:
+def replaced_inputs(
+    lowered: Lowered, writable: Collection[Value], on_gpu: bool
+) -> dict[Value, Value]:
     """The buffers that may be the memory of an input which an output replaces: buffer -> input.
 
-    No kernel after the one that stores the output reads the input. None of these kernels needs
-    memory but for results, which a run takes before: one that raises has not changed an input.
+    No kernel after the one that stores the output reads the input. A run that raises has not
+    changed an input: none of these kernels needs memory but for results, which a run takes before.
 
     Parameters
     ----------
     writable : collection of Value
         Inputs whose memory kernels may write as it lies.
+    on_gpu : bool
+        Whether kernels run there. The interpreter leaves a kernel in the middle where an index is
+        out of range, and runs one whose programs wait for one another twice.
     """
     wanted = _wanted(lowered, writable)
     found: dict[Value, Value] = {}
@@ -43,14 +51,25 @@ def replaced_inputs(lowered: Lowered, writable: Collection[Value]) -> dict[Value
             continue
         if source is None:  # torch, which takes memory
             break
+        if not on_gpu and (source.index_ops or source.workspace is not None):
+            break
         launched = (piece, *segmented.launched_with(piece))
-        mine = {v: into for v, into in source.in_place if wanted.get(v) == into}
-        found.update((v, into) for v, into in mine.items() if into not in read_later)
+        found.update(
+            (result, into)
+            for result, into in source.in_place
+            if wanted.get(result) == into and into not in read_later
+        )
         read_later.update(value for each in launched for value in each.inputs)
         made = {out for each in launched for out in each.outputs}
-        if made - kept or source.workspace is not None or source.arrivals is not None:
+        if made - kept or _takes_memory(piece, source):
             break
     return found
+
+
+def _takes_memory(piece: Segment, source: KernelSource) -> bool:
+    """Whether a launch needs memory besides results: tensor descriptors of products do too."""
+    is_product = isinstance(piece.params, MatmulParams)
+    return is_product or source.workspace is not None or source.arrivals is not None
 
 
 def _wanted(lowered: Lowered, writable: Collection[Value]) -> dict[Value, Value]:
@@ -59,6 +78,9 @@ def _wanted(lowered: Lowered, writable: Collection[Value]) -> dict[Value, Value]
     pairs = list(zip(segmented.fusion.outputs, segmented.results, strict=True))
     used = Counter(lies.root for _, lies in pairs)
     used.update(out.alias_of for out, _ in pairs if out.alias_of is not None)
+    views = (out.alias_of for out, lies in pairs if lies.root in segmented.fusion.given)
+    if any(into is not None for into in views):
+        return {}  # what is a view of an input may have to be copied, at the end
     return {
         lies.root: out.alias_of
         for out, lies in pairs

@@ -85,7 +85,7 @@ class PlanWriter:
         self._buffers: dict[Value, int] = {}
         self._counted_on: set[Value] = set()
         self._needs_device = self.given.needs_device
-        self._in_place = replaced_inputs(lowered, self.given.writable)
+        self._in_place = replaced_inputs(lowered, self.given.writable, self.on_gpu)
 
     def body(self) -> Body:
         """The complete body."""

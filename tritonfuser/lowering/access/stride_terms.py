@@ -26,28 +26,50 @@ def stride_terms_of(offset: Affine, axes: Sequence[Axis]) -> tuple[StrideTerm, .
     A digit of a sum, as ``(4 * a + b) // 6``, is approximated by one term for each axis, as if the
     other axes were at 0. Terms of step 0 are left out.
     """
-    places = {axis: place for place, axis in enumerate(axes)}
+    terms = _Terms(axes)
     return tuple(
         term
         for item, coefficient in offset.terms
-        for term in _terms(item, coefficient, places)
+        for term in terms.of(item, coefficient)
         if hint(term.step)
     )
 
 
-def _terms(item: Digit, coefficient: int, places: dict[Axis, int]) -> Iterator[StrideTerm]:
-    base = item.base
-    if isinstance(base, Axis):
-        if base in places:
-            extent = -(-base.extent // item.div) if item.mod is None else item.mod
-            yield StrideTerm(places[base], item.div, extent, coefficient)
-    elif isinstance(base, Loaded):
-        yield from _anywhere(base, coefficient, places)
-    else:
-        inner = base.expr if isinstance(base, Bounded) else base
-        for part, factor in inner.terms:
-            for term in _terms(part, factor, places):
+class _Terms:
+    """The stride terms of digits. Those of a sum are found once: digits share their parts, which
+    makes of ten views one behind the other thousands of ways to an axis."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self._places = {axis: place for place, axis in enumerate(axes)}
+        self._known: dict[Affine, tuple[StrideTerm, ...]] = {}
+
+    def of(self, item: Digit, coefficient: int) -> Iterator[StrideTerm]:
+        """The terms of a digit, times a coefficient."""
+        base = item.base
+        if isinstance(base, Axis):
+            if base in self._places:
+                extent = -(-base.extent // item.div) if item.mod is None else item.mod
+                yield StrideTerm(self._places[base], item.div, extent, coefficient)
+        elif isinstance(base, Loaded):
+            yield from self._anywhere(base, coefficient)
+        else:
+            for term in self._of_sum(base.expr if isinstance(base, Bounded) else base):
                 yield _divided(term, item, coefficient)
+
+    def _of_sum(self, inner: Affine) -> tuple[StrideTerm, ...]:
+        if inner not in self._known:
+            found = (term for part, factor in inner.terms for term in self.of(part, factor))
+            self._known[inner] = tuple(dict.fromkeys(found))
+        return self._known[inner]
+
+    def _anywhere(self, base: Loaded, coefficient: int) -> Iterator[StrideTerm]:
+        """Terms of an index that is read from memory, along the axes that it is read along."""
+        if not isinstance(base.key, Read):
+            return
+        for item in base.key.index:
+            for part, _ in item.terms:
+                for term in self.of(part, 1):
+                    yield replace(term, step=coefficient * ANYWHERE, is_indexed=True)
 
 
 def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
@@ -61,13 +83,3 @@ def _divided(term: StrideTerm, item: Digit, coefficient: int) -> StrideTerm:
         extent = max(min(extent, mod // moved), 1)
         moved = moved % mod or 1
     return replace(term, div=hint(term.div) * apart, extent=extent, step=hint(coefficient) * moved)
-
-
-def _anywhere(base: Loaded, coefficient: int, places: dict[Axis, int]) -> Iterator[StrideTerm]:
-    """TensorStrides of an index that is read from memory, along the axes that it is read along."""
-    if not isinstance(base.key, Read):
-        return
-    for item in base.key.index:
-        for part, _ in item.terms:
-            for term in _terms(part, 1, places):
-                yield replace(term, step=coefficient * ANYWHERE, is_indexed=True)

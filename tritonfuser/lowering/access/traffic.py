@@ -9,7 +9,7 @@ from math import prod
 from ...ir import Value
 from ...lazy import cached_property
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, Digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, unbound
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
 from .read_footprint import Read
@@ -76,7 +76,7 @@ class Traffic:
     @cached_property
     def order(self) -> tuple[bool, int, str]:
         """Sort key: loads before stores, then by rank."""
-        return self.is_store, self.rank, repr(self.offset)
+        return self.is_store, self.rank, shown(self.offset)
 
     @cached_property
     def fastest(self) -> Axis | None:
@@ -87,6 +87,33 @@ class Traffic:
     def runs_along(self, axes: tuple[Axis, ...]) -> bool:
         """Whether the offset depends on one of these axes."""
         return not self.axes.isdisjoint(axes)
+
+
+LEVELS_SHOWN = 4
+"""Sums in sums that ``shown`` writes out."""
+
+
+def shown(expr: Affine, levels: int = LEVELS_SHOWN) -> str:
+    """An expression as ``repr`` has it. What is nested deeper stands by its digest.
+
+    Expressions share their parts: written out, they double with each view of a view.
+    """
+    if not levels:
+        return expr.digest
+    terms = [f"({_shown_digit(item, levels - 1)}, {factor!r})" for item, factor in expr.terms]
+    rest = "," * (len(terms) == 1)
+    return f"Affine(terms=({', '.join(terms)}{rest}), const={expr.const!r})"
+
+
+def _shown_digit(item: Digit, levels: int) -> str:
+    base = item.base
+    if isinstance(base, Affine):
+        text = shown(base, levels)
+    elif isinstance(base, Bounded):
+        text = f"Bounded(expr={shown(base.expr, levels)}, extent={base.extent!r})"
+    else:
+        text = repr(base)
+    return f"Digit(base={text}, div={item.div!r}, mod={item.mod!r})"
 
 
 def axes_of(expr: Affine) -> frozenset[Axis]:

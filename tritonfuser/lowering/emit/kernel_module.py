@@ -181,6 +181,7 @@ def _single_segment(
     segment, nest = facts.segment, tiled.nest
     writer = body_of(facts, nest)
     body = without_unused([*_overlap(segment), *numbers(segment, seeds), *writer.write()])
+    replacing, body = in_place(facts.fusion, tiled, writer, body)
     fresh = frozenset(tiled.outputs)
     lasts = [
         Finish(segment_function(facts, last, seeds, env, fresh), meeting)
@@ -196,9 +197,7 @@ def _single_segment(
         narrow=unvectorized(writer.loaded, tiled.inputs, nest.tiles),
         workspace=writer.workspace,
         arrivals=counters_of(lasts),
-        in_place=launched_in_place(
-            [(segment, in_place(facts.fusion, tiled, writer)), *_in_place_of(helpers)]
-        ),
+        in_place=launched_in_place([(segment, replacing), *_in_place_of(helpers)]),
     )
 
 

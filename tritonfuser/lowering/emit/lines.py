@@ -37,6 +37,8 @@ class Line:
         Loops around it, within the function body.
     loads : str
         The tensor that it loads from; empty if none.
+    stores : str
+        The tensor that it stores to; empty if none.
     op : str
         The op whose index it checks; empty if none.
     """
@@ -45,6 +47,7 @@ class Line:
     loc: SourceLoc | None = None
     depth: int = 0
     loads: str = ""
+    stores: str = ""
     op: str = ""
 
     @property

@@ -135,7 +135,9 @@ def segment_function(
         launch_stages=launch.segment.kernel_params.num_stages,
     )
     writer = KernelBody(facts, tiled.nest)
-    body = without_unused([*numbers(segment, seeds), *writer.write()]) or [Line("pass")]
+    body = without_unused([*numbers(segment, seeds), *writer.write()])
+    replacing, body = in_place(facts.fusion, tiled, writer, body)
+    body = body or [Line("pass")]
     values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
     text = "\n".join(line.code for line in body)
     sizes = () if env is None else tuple(atom.name for atom in atoms_in(env, text))
@@ -148,5 +150,5 @@ def segment_function(
         constants=tuple((f"{segment.name.upper()}_{n}", size) for n, size in tiled.nest.constants),
         body=tuple(body),
         narrow=frozenset(unvectorized(writer.loaded, tiled.inputs, tiled.nest.tiles)),
-        in_place=in_place(facts.fusion, tiled, writer),
+        in_place=replacing,
     )

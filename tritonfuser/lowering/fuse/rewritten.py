@@ -14,7 +14,11 @@ from ...heuristics.schedule import ReductionSplit, Rewrites
 from ...ir import Fusion, Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
-from ..passes.invariants.materialize import choose_invariants, materialize_invariants
+from ..passes.invariants.materialize import (
+    choose_invariants,
+    materialize_invariants,
+)
+from ..passes.invariants.positions import read_at_many
 from ..passes.materialization import materialize_shared
 from ..passes.splits.split_factors import (
     AlongMaximum,
@@ -60,6 +64,7 @@ def in_memory(
     """
     fusion, reread = materialize_shared(fusion)
     invariants = choose_invariants(fusion, device) if kept is None else kept
+    invariants = tuple(dict.fromkeys((*read_at_many(fusion), *invariants)))
     rewrites = Rewrites(
         materialized=reread.materialized, recomputed=reread.recomputed, invariants=invariants
     )

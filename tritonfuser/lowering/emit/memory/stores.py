@@ -79,7 +79,7 @@ class StoreWriter:
             text, named = f"flat_column({text})", named and f"flat_column({named})"
         mask = f", mask={named}" if named else ""
         loc = None if store.scatter is None else store.scatter.loc
-        line = Line(f"tl.store({pointer}, {text}{mask})", loc)
+        line = Line(f"tl.store({pointer}, {text}{mask})", loc, stores=store.value.name)
         self.writer.scope_for(masked).lines.append(line)
         if not guards and name.dims == dims:
             access = Access(line, plain, self.index.masked(masked))
