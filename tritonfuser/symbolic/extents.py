@@ -7,6 +7,7 @@ a quarter of a second, and a definition of known sizes does without.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -56,8 +57,16 @@ class SymbolicExtent:
 Extent = Union[int, SymbolicExtent]
 
 
+LONGEST_NAME = 400
+"""Characters of the name of a symbol. What slices of slices keep is named by what they are slices
+of, so names of a cat of two slices double with every step."""
+
+
 def symbol(name: str) -> SymbolicExtent:
-    """The extent of that name."""
+    """The extent of that name; of a name that is too long, its beginning and its digest."""
+    if len(name) > LONGEST_NAME:
+        digest = hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
+        name = f"{name[: LONGEST_NAME // 4]}...{digest}"
     return SymbolicExtent(_sympy().Symbol(name, integer=True, nonnegative=True))
 
 

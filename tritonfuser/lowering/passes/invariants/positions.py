@@ -7,6 +7,7 @@ are the same. Such a value is put in memory, so that each element is computed on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -25,6 +26,10 @@ them. A kernel whose time is that of its memory has some forty instructions an e
 MOST_REPEATED = 64
 """Instructions an element up to which a value is computed again and again: it takes about as long
 to store and load it. A cast, or a product of two inputs, is loaded as cheaply as its operands."""
+
+MOST_WAYS = 64
+"""Ways to a value from one result up to which a kernel has an expression for each, where only one
+of them is gone at a time: parts of a cat."""
 
 MOST_VIEWS = 32
 """Views one behind the other, up to which a kernel follows positions through all of them."""
@@ -48,7 +53,7 @@ class _Uses:
 
     def add(self, chain: Chain, share: float) -> None:
         """Another use of the value; ways beyond those that decide are not kept."""
-        if chain in self.chains or len(self.chains) <= 4 * MOST_POSITIONS:
+        if chain in self.chains or len(self.chains) <= 2 * MOST_WAYS:
             self.chains[chain] = max(share, self.chains.get(chain, 0.0))
 
     @property
@@ -58,6 +63,11 @@ class _Uses:
         for chain, share in self.chains.items():
             totals[chain[0]] = totals.get(chain[0], 0.0) + share
         return max(totals.values(), default=0.0)
+
+    @property
+    def ways(self) -> int:
+        """The most ways from any result."""
+        return max(Counter(chain[0] for chain in self.chains).values(), default=0)
 
     @property
     def depth(self) -> int:
@@ -134,12 +144,19 @@ class _Search:
     def _is_crowded(self, node: Node) -> bool:
         """Whether a value is computed too often, or behind too many views."""
         uses = self._used(node.out)
-        positions = uses.positions
+        again = uses.positions - 1 if uses.positions > MOST_POSITIONS else 0.0
+        ways = uses.ways - 1 if uses.ways > MOST_WAYS else 0
+        often = max(again, ways)
         is_crowded = uses.depth > MOST_VIEWS or (
-            positions > MOST_POSITIONS
-            and any((positions - 1) * count > MOST_REPEATED for count in self._counts(node))
+            often > 0 and any(often * count > MOST_REPEATED for count in self._counts(node))
         )
-        return is_crowded and node.out.name in self._possible
+        return is_crowded and self._can_be_kept(node)
+
+    def _can_be_kept(self, node: Node) -> bool:
+        """Whether a value can be in memory: a result that no strides express is no view there."""
+        form = op_of(node).form
+        moved = isinstance(form, View) and form.alias is None
+        return moved or node.out.name in self._possible
 
     def _counts(self, node: Node) -> Iterator[int]:
         """The instructions that an element is computed by, node by node, each once."""
