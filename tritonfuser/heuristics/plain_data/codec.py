@@ -81,8 +81,7 @@ def normalized(value: Any, where: str) -> None:
     kind = type(value)
     for name, hint in types_of(kind).items():
         given = getattr(value, name)
-        plain = type(given) in _PLAIN_TYPES or (type(given) is tuple and not given)
-        if plain and _is_as_read(kind, name, given):  # type: ignore[arg-type]
+        if _is_plain(given) and _is_as_read(kind, name, given):  # type: ignore[arg-type]
             continue
         found = decode(hint, given, f"{where}{name}")
         if found is not given:
@@ -92,13 +91,22 @@ def normalized(value: Any, where: str) -> None:
 _PLAIN_TYPES = frozenset((bool, int, str, NoneType))
 
 
+def _is_plain(given: Any) -> bool:
+    """Whether it is a number, a word or None, or a tuple of ints. Equal ones are then the same."""
+    kind = type(given)
+    return kind in _PLAIN_TYPES or (kind is tuple and all(type(item) is int for item in given))
+
+
 @lru_cache(maxsize=4096, typed=True)
 def _is_as_read(kind: type[Any], name: str, given: Any) -> bool:
     """Whether a field may have a value, and has it as it is. Kernels have few different ones."""
     try:
-        return decode(types_of(kind)[name], given, name) is given
+        found = decode(types_of(kind)[name], given, name)
     except ParamsError:
         return False
+    if type(given) is tuple:
+        return all(one is other for one, other in zip(found, given, strict=True))
+    return found is given
 
 
 def _wrong(where: str, expected: str, value: Any) -> ParamsError:
