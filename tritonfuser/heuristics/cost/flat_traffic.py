@@ -8,41 +8,19 @@ takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import (
-    Side,
-    TensorStrides,
-    Tile,
-    run_along,
-    tile_over,
-    vector_elements,
-    warp_bytes,
-)
+from .flat_access import Access, FlatLoads, accesses, flat_tensor
+from .footprint import Side, Tile, tile_over
 from .gathered import Gathered, most_running, running, together
-from .refetched import LostBytes, Reread, SectorRest, tiles_beside, unused_share
+from .refetched import LostBytes, Reread, SectorRest, tiles_beside
 from .traffic import FETCHED_BYTES, Traffic, Windows
-
-
-class _Tensor(NamedTuple):
-    """A tensor, as far as no params change it, and how many times a position accesses it."""
-
-    stream: Stream
-    times: float
-    stride_terms: TensorStrides
-    lane: float
-    axes: frozenset[int]
-    fresh: float
-    most_between: float
-    unused: float
-    gathered: Gathered | None
 
 
 class _TileTraffic(NamedTuple):
@@ -55,15 +33,6 @@ class _TileTraffic(NamedTuple):
     elements: float
     rests: list[SectorRest]
     rereads: list[tuple[Stream, Reread]]
-
-
-class _Access(NamedTuple):
-    """How threads load a tensor: along which side, how many elements each, and how many neighbours
-    a thread has along that side."""
-
-    place: int
-    width: int
-    wide: int
 
 
 class Axes:
@@ -80,9 +49,8 @@ class Axes:
             return Side(self._others, params.block_x), Side(self._across, params.block_y)
         return (Side(self._every, getattr(params, "block_x", 1)),)
 
-    def order(self, params: KernelParams) -> tuple[Side, ...]:
+    def order(self, params: KernelParams, sides: tuple[Side, ...]) -> tuple[Side, ...]:
         """The sides, the one that programs run along first before the other."""
-        sides = self.sides(params)
         return sides[::-1] if getattr(params, "first", "") == "y" else sides
 
 
@@ -102,62 +70,73 @@ class FlatStreams:
         self._problem, self._axes = problem, Axes(problem)
         self._lost = LostBytes(problem)
         self._tensors = [
-            _tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
+            flat_tensor(problem, stream, times)
+            for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
-        self._accesses: dict[tuple[int, ...], list[_Access]] = {}
+        self._accesses: dict[tuple[int, ...], list[Access]] = {}
         self._lines: dict[tuple[float, ...], float] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
 
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """Loads and stores of a program under params."""
+        sides = self._axes.sides(params)
+        tile, loads = self._of_tile(sides), self.loads(params, threads)
+        at_once = tile.loaded, tile.new, tile.stored, tile.sectors
+        windows = [self._windows(one, params, sides, lines) for one, lines in loads.gathered]
+        return Traffic(
+            *at_once,
+            loads.lines,
+            loads.accesses,
+            addresses=loads.addresses,
+            loaded_elements=tile.elements,
+            windows=together(windows),
+        )
+
+    def loads(self, params: KernelParams, threads: int) -> FlatLoads:
+        """How the threads of a program load and store, whatever its tile touches of memory."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
-        tile = self._of_tile(sides)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        lines = accesses = addresses = 0.0
-        windows: list[Windows] = []
-        for number, access in enumerate(self._loads(sides, limit, threads)):
+        lines = requests = addresses = 0.0
+        gathered = []
+        for number, access in enumerate(self._accesses_by(sides, limit, threads)):
             tensor = self._tensors[number]
-            count = max(_warps(tensor, sides) / access.width, 1.0)
-            accesses += count * tensor.times
+            positions = prod([sides[place].block for place in access.along])
+            count = max(positions / tensor.lane / NVIDIA_WARP_SIZE / access.width, 1.0)
+            requests += count * tensor.times
             if crosses and not tensor.stream.is_store:
                 addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
             touched = count * self._lines_of_warp(number, sides, access) * tensor.times
             lines += touched
             if tensor.gathered:
-                windows.append(self._windows(tensor.gathered, params, touched))
-        at_once = tile.loaded, tile.new, tile.stored, tile.sectors
-        return Traffic(
-            *at_once,
-            lines,
-            accesses,
-            addresses=addresses,
-            loaded_elements=tile.elements,
-            windows=together(windows),
-        )
+                gathered.append((tensor.gathered, touched))
+        return FlatLoads(lines, requests, addresses, gathered)
 
-    def _windows(self, tensor: Gathered, params: KernelParams, lines: float) -> Windows:
+    def _windows(
+        self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
+    ) -> Windows:
         axes, many = self._problem.axes, most_running(self._problem, params.num_warps)
-        sides, order = self._axes.sides(params), self._axes.order(params)
+        order = self._axes.order(params, sides)
         return tensor.windows(tile_over(axes, sides), running(axes, order, many), lines)
 
     def reread_bytes(self, params: KernelParams, programs: int) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
         sides = self._axes.sides(params)
+        lost = self._lost.in_order(sides)
         rereads = self._of_tile(sides).rereads
-        return {stream: self._lost.rereads([one], sides) * programs for stream, one in rereads}
+        return {stream: lost.rereads([one]) * programs for stream, one in rereads}
 
     def refetched_bytes(self, params: KernelParams, programs: int) -> float:
         """Bytes that all programs fetch once more, since the L2 cache lost them before their use.
 
         Nothing else depends on the side that programs run along first.
         """
-        sides, order = self._axes.sides(params), self._axes.order(params)
+        sides = self._axes.sides(params)
+        order = self._axes.order(params, sides)
         if order not in self._refetched:
-            tile = self._of_tile(sides)
-            rests = self._lost.rests(tile.rests, order)
-            again = self._lost.rereads((one for _, one in tile.rereads), order)
-            self._refetched[order] = rests + again
+            tile, lost = self._of_tile(sides), self._lost.in_order(order)
+            rests = lost.rests(tile.rests)
+            self._refetched[order] = rests + lost.rereads(one for _, one in tile.rereads)
         return self._refetched[order] * programs
 
     def _of_tile(self, sides: tuple[Side, ...]) -> _TileTraffic:
@@ -193,31 +172,18 @@ class FlatStreams:
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
         return _TileTraffic(loaded, new, stored, sectors, elements, rests, rereads)
 
-    def _loads(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[_Access]:
+    def _accesses_by(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[Access]:
         """How threads load each tensor."""
         each = max(prod(side.block for side in sides) // threads, 1)
         limit = min(limit, 1 << each.bit_length() - 1)
         key = (len(sides), limit)
         if key not in self._accesses:
-            self._accesses[key] = self._accesses_of([side.places for side in sides], limit)
+            self._accesses[key] = accesses(
+                self._problem, self._tensors, [side.places for side in sides], limit
+            )
         return self._accesses[key]
 
-    def _accesses_of(self, sides: Sequence[tuple[int, ...]], limit: int) -> list[_Access]:
-        problem, every = self._problem, range(len(sides))
-        widths = [_widths(problem, tensor.stream, sides, limit) for tensor in self._tensors]
-        wide = [max((w[place] for w in widths), default=1) for place in every]
-        found = []
-        for tensor, width in zip(self._tensors, widths, strict=True):
-            place = max(every, key=lambda p: width[p])
-            if width[place] <= 1:
-                # Threads are neighbours along the side that is nearer in memory.
-                strides = tensor.stride_terms
-                touched = [warp_bytes(strides, problem.axes, sides, p) for p in every]
-                place = min(every, key=lambda p: (touched[p], -p))
-            found.append(_Access(place, max(width[place], 1), max(wide[place], 1)))
-        return found
-
-    def _lines_of_warp(self, number: int, sides: tuple[Side, ...], access: _Access) -> float:
+    def _lines_of_warp(self, number: int, sides: tuple[Side, ...], access: Access) -> float:
         """Lines that a load of a warp touches.
 
         Threads with more neighbours than the load is wide load them one after another, so that
@@ -241,49 +207,3 @@ class FlatStreams:
 def flat_streams(problem: Problem) -> FlatStreams:
     """The ``FlatStreams`` of a problem, cached: several rules ask about the same tiles in turn."""
     return FlatStreams(problem)
-
-
-def _widths(
-    problem: Problem, stream: Stream, sides: Sequence[tuple[int, ...]], limit: int
-) -> list[int]:
-    """Elements of a load of a thread along each side; 0 where neighbours are not contiguous."""
-    most = max(min(VECTOR_BYTES // stream.item_bytes, limit), 1)
-    runs = [run_along(stream, problem.axes, places) for places in sides]
-    return [0 if run == 1 else vector_elements(stream, run, most) for run in runs]
-
-
-def _tensor(problem: Problem, stream: Stream, times: int) -> _Tensor:
-    strides = TensorStrides(stream)
-    return _Tensor(
-        stream,
-        times * stream.accessed_share,
-        strides,
-        _lane(problem, stream),
-        _axes(stream),
-        stream.fresh_share,
-        stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
-        unused_share(problem, stream, strides),
-        Gathered(problem, stream, times) if stream.held_bytes else None,
-    )
-
-
-def _warps(tensor: _Tensor, sides: tuple[Side, ...]) -> float:
-    """Warps that a program has for an element each."""
-    blocks = 1
-    for side in sides:
-        if not tensor.axes.isdisjoint(side.places):
-            blocks *= side.block
-    return blocks / tensor.lane / NVIDIA_WARP_SIZE
-
-
-def _axes(stream: Stream) -> frozenset[int]:
-    return frozenset(term.axis for term in stream.stride_terms)
-
-
-def _lane(problem: Problem, stream: Stream) -> float:
-    """Neighbours of a flat kernel that have the same element, which is then loaded once."""
-    if problem.across or not stream.stride_terms:
-        return 1.0
-    inner = max(stream.stride_terms, key=lambda term: term.axis)
-    same = inner.div * prod(problem.axes[inner.axis + 1 :])
-    return float(same & -same) if same > 1 else 1.0

@@ -74,7 +74,7 @@ class TensorStrides:
         The tensor.
     """
 
-    __slots__ = ("_axes", "_even", "_item", "_terms")
+    __slots__ = ("_axes", "_item", "_pieces", "_terms")
 
     def __init__(self, stream: Stream) -> None:
         stride_terms = sorted(stream.stride_terms, key=_step)
@@ -83,7 +83,7 @@ class TensorStrides:
             (term.axis, term.div, float(term.extent), abs(term.step)) for term in stride_terms
         ]
         self._axes = tuple({term.axis for term in stream.stride_terms})
-        self._even: dict[int, bool] = {}
+        self._pieces: dict[int, tuple[int, bool]] = {}
 
     def footprint(self, tile: Tile, granule: int = SECTOR_BYTES) -> Footprint:
         """What a tile touches of the tensor.
@@ -93,15 +93,15 @@ class TensorStrides:
         granule : int
             Bytes of the pieces that memory is moved in.
         """
-        gap = granule // self._item
-        return Footprint(*self._runs(tile, gap), self._is_even(gap))
+        gap, is_even = self._piece(granule)
+        return Footprint(*self._runs(tile, gap), is_even)
 
     def touched(self, tile: Tile, granule: int = SECTOR_BYTES) -> tuple[float, float]:
         """(elements, bytes): those that a tile touches, and of the sectors that they are in, or of
         other pieces of ``granule`` bytes."""
-        gap = granule // self._item
+        gap, is_even = self._pieces.get(granule) or self._piece(granule)
         elements, runs, span = self._runs(tile, gap)
-        return elements, _piece_bytes(runs, span, self._is_even(gap), self._item, granule)
+        return elements, _piece_bytes(runs, span, is_even, self._item, granule)
 
     def _runs(self, tile: Tile, gap: int) -> tuple[float, float, float]:
         """(elements, runs, span) of the footprint of a tile: see ``Footprint``."""
@@ -127,13 +127,14 @@ class TensorStrides:
             runs = most
         return elements, runs, min(span, gap * elements / runs)
 
-    def _is_even(self, gap: int) -> bool:
-        """Whether all steps that are not smaller than pieces of memory are whole pieces."""
-        found = self._even.get(gap)
-        if found is None:
+    def _piece(self, granule: int) -> tuple[int, bool]:
+        """Elements of a piece of memory, and whether all steps that are not smaller are whole
+        pieces."""
+        if granule not in self._pieces:
+            gap = granule // self._item
             uneven = [step for *_, step in self._terms if step >= gap and step % gap]
-            found = self._even[gap] = not uneven
-        return found
+            self._pieces[granule] = gap, not uneven
+        return self._pieces[granule]
 
     def end_of(self, tile: Tile) -> tuple[int, int] | None:
         """(axis, div) of the term that goes on where a tile ends, the nearest in memory of several.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from ...device import DeviceProperties
@@ -95,8 +96,33 @@ class Reread(NamedTuple):
     along: tuple[tuple[int, float], ...]
 
 
+class Neighbours:
+    """How far programs are apart whose tiles are neighbours, in one order of programs.
+
+    Programs go along the first of the sides first: all of it, before the next tile of the others.
+    """
+
+    def __init__(self, axes: tuple[int, ...], order: tuple[Side, ...]) -> None:
+        self._steps: dict[int, tuple[int, int, int]] = {}
+        before = 1
+        for number, side in enumerate(order):
+            around = before * prod(other.block for other in order[number + 1 :])
+            step = 1
+            for place in reversed(side.places):
+                self._steps[place] = step, side.block, around
+                step *= axes[place]
+            before *= step
+
+    def apart(self, axis: int, div: int) -> float:
+        """Positions of the grid between a tile and the one that goes on along an axis."""
+        if axis not in self._steps:
+            return 1.0
+        step, block, around = self._steps[axis]
+        return float(max(div * step, block) * around)
+
+
 class LostBytes:
-    """How much the L2 cache loses before its next use, by the order of programs."""
+    """How much the L2 cache loses before its next use."""
 
     def __init__(self, problem: Problem) -> None:
         self._axes = problem.axes
@@ -104,21 +130,28 @@ class LostBytes:
         self._total = problem.moved_bytes
         self._room = cache_room(problem.device, H200_CONSTANTS)
 
-    def rests(self, rests: Iterable[SectorRest], order: tuple[Side, ...]) -> float:
-        """The bytes of rests of sectors that are lost for each program.
+    def in_order(self, order: tuple[Side, ...]) -> LostInOrder:
+        """The same where programs run along the first of these sides first, before the others."""
+        return LostInOrder(Neighbours(self._axes, order), self._positions, self._total, self._room)
 
-        Parameters
-        ----------
-        order : tuple of Side
-            The side that programs run along first, before the others.
-        """
+
+class LostInOrder(NamedTuple):
+    """How much it loses in one order of programs, of which ``positions`` move ``total`` bytes."""
+
+    neighbours: Neighbours
+    positions: int
+    total: int
+    room: float
+
+    def rests(self, rests: Iterable[SectorRest]) -> float:
+        """The bytes of rests of sectors that are lost for each program."""
         lost = 0.0
         for rest in rests:
-            between = min(self._bytes_between(order, rest.axis, rest.div), rest.most_between)
-            lost += rest.fetched * share_lost(between, self._room)
+            between = min(self._bytes_between(rest.axis, rest.div), rest.most_between)
+            lost += rest.fetched * share_lost(between, self.room)
         return lost
 
-    def rereads(self, rereads: Iterable[Reread], order: tuple[Side, ...]) -> float:
+    def rereads(self, rereads: Iterable[Reread]) -> float:
         """The bytes that are lost for each program of tensors that others have loaded.
 
         Programs along the axis whose neighbours run soonest find most, those along the others find
@@ -128,16 +161,15 @@ class LostBytes:
         for reread in rereads:
             programs = 1.0
             for between, count in sorted(
-                (self._bytes_between(order, axis, 1), count) for axis, count in reread.along
+                (self._bytes_between(axis, 1), count) for axis, count in reread.along
             ):
                 programs *= count
-                lost += reread.fetched * (count - 1) / programs * share_lost(between, self._room)
+                lost += reread.fetched * (count - 1) / programs * share_lost(between, self.room)
         return lost
 
-    def _bytes_between(self, order: tuple[Side, ...], axis: int, div: int) -> float:
+    def _bytes_between(self, axis: int, div: int) -> float:
         """Bytes that all programs fetch from one to its neighbour along an axis."""
-        apart = _between(self._axes, order, axis, div)
-        return min(apart / self._positions, 1.0) * self._total
+        return min(self.neighbours.apart(axis, div) / self.positions, 1.0) * self.total
 
 
 def tiles_beside(
@@ -159,23 +191,3 @@ def tiles_beside(
         for axis, size in enumerate(extents)
         if axis not in has and size > tile[axis]
     )
-
-
-def _between(axes: tuple[int, ...], order: tuple[Side, ...], axis: int, div: int) -> float:
-    """Positions of the grid between a tile and the one that goes on along an axis.
-
-    Programs go along the first of the sides first: all of it, before the next tile of the others.
-    """
-    found = 1
-    for number, side in enumerate(order):
-        if axis in side.places:
-            step = div
-            for behind in side.places[side.places.index(axis) + 1 :]:
-                step *= axes[behind]
-            found *= max(step, side.block)
-            for other in order[number + 1 :]:
-                found *= other.block
-            return float(found)
-        for place in side.places:
-            found *= axes[place]
-    return 1.0

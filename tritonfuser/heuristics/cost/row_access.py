@@ -10,6 +10,8 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from ...device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
+from ...lazy import cached_property
+from ..integers import floor_power_of_2
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import TensorStrides, run_along, warp_bytes
@@ -22,7 +24,7 @@ X, R = 0, 1
 """The sides of a tile."""
 
 
-class RowTensor(NamedTuple):
+class RowTensor:
     """A tensor, as far as no params change it.
 
     Attributes
@@ -35,8 +37,6 @@ class RowTensor(NamedTuple):
         It runs over both axes, where there are two.
     vectors : tuple of int
         Elements of the widest vector along each side, wherever tiles begin.
-    nearer : int
-        The side whose neighbours are nearer in memory.
     linear_vector : int
         Elements of a vector that its size is a multiple of, if its elements have addresses of their
         own: it is no linear function of the positions. 0 if they are offsets from one another.
@@ -44,15 +44,28 @@ class RowTensor(NamedTuple):
         Its reads at indices of another tensor, if it is read so.
     """
 
-    stream: Stream
-    times: float
-    strides: TensorStrides
-    unused: float
-    is_full: bool
-    vectors: tuple[int, int]
-    nearer: int
-    linear_vector: int
-    gathered: Gathered | None
+    def __init__(self, problem: Problem, stream: Stream, times: int) -> None:
+        self.stream, self._problem = stream, problem
+        self.times = times * stream.accessed_share
+        self.strides = TensorStrides(stream)
+        self.unused = unused_share(problem, stream, self.strides)
+        self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
+        rows, row = problem.places
+        self.vectors = _vector(problem, stream, rows), _vector(problem, stream, row)
+        self.linear_vector = 0
+        if not stream.is_store and not is_linear(problem, stream):
+            size = gcd(stream.total_bytes, VECTOR_BYTES)
+            self.linear_vector = max(size // stream.item_bytes, 1)
+        self.gathered = Gathered(problem, stream, times) if stream.held_bytes else None
+
+    @cached_property
+    def nearer(self) -> int:
+        """The side whose neighbours are nearer in memory."""
+        sides, axes = self._problem.places, self._problem.axes
+        if not all(sides):
+            return X
+        along_x, along_r = (warp_bytes(self.strides, axes, sides, side) for side in (X, R))
+        return X if along_x < along_r else R
 
 
 class TileTensor(NamedTuple):
@@ -66,34 +79,32 @@ class TileTensor(NamedTuple):
         Share of the elements of all tiles that exist.
     often : float
         Loads or stores of the same elements in a step: a share of 1 where they are before the loop.
+    taken : float
+        The same in the mean of the passes over a row.
     has_layout : bool
         Whether threads load it in the layout of all loads of the tile's shape. Stores are converted
         to a layout of their own.
+    side, vector : int
+        The side that the threads of a load are neighbours along, and the elements of its vectors
+        where threads have as many.
+    blocks : (int, int)
+        Positions along that side, and along the other one.
     """
 
     tensor: RowTensor
     elements: int
     valid: float
     often: float
+    taken: float
     has_layout: bool
+    side: int
+    vector: int
+    blocks: tuple[int, int]
 
-
-def row_tensor(problem: Problem, stream: Stream, times: int) -> RowTensor:
-    """The facts of a tensor that no params change."""
-    sides, nearer = problem.places, X
-    vectors = _vector(problem, stream, sides[X]), _vector(problem, stream, sides[R])
-    strides = TensorStrides(stream)
-    if all(sides):
-        near = [warp_bytes(strides, problem.axes, sides, side) for side in (X, R)]
-        nearer = X if near[X] < near[R] else R
-    own = 0
-    if not stream.is_store and not is_linear(problem, stream):
-        own = max(gcd(stream.total_bytes, VECTOR_BYTES) // stream.item_bytes, 1)
-    unused = unused_share(problem, stream, strides)
-    full = stream.along_x and (stream.along_r or problem.reduced <= 1)
-    taken = times * stream.accessed_share
-    gathered = Gathered(problem, stream, times) if stream.held_bytes else None
-    return RowTensor(stream, taken, strides, unused, full, vectors, nearer, own, gathered)
+    def width(self, threads: int) -> int:
+        """Elements that a thread loads at once."""
+        each = max(self.elements // threads, 1)
+        return self.vector if each >= self.vector else floor_power_of_2(each)
 
 
 def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
@@ -113,21 +124,20 @@ def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
     return max(found, 1)
 
 
-def access(touched: TileTensor, tile: KernelTile, align: int, threads: int) -> tuple[int, int]:
-    """The side that the threads of a load are neighbours along, and the elements of each.
+def access(tensor: RowTensor, tile: KernelTile, align: int) -> tuple[int, int]:
+    """The side that the threads of a load are neighbours along, and the elements of its vectors.
 
     Tiles of rows that begin inside vectors begin at the first vector of each row (``align``); what
     all rows share is shifted against them.
     """
-    tensor, each = touched.tensor, max(touched.elements // threads, 1)
     stream, along_x, along_r = tensor.stream, *tensor.vectors
     if align > 1 and stream.along_r:
         along_r = align if stream.along_x and stream.r_stride == 1 else 1
         along_x = 1 if is_skewed(stream, align) else along_x
     widths = [min(along_x, tile.x), min(along_r, tile.r)]
     side = tensor.nearer if widths[X] == widths[R] else (X if widths[X] > widths[R] else R)
-    width = min(widths[side], each, VECTOR_BYTES // stream.item_bytes)
-    return side, 1 << max(width, 1).bit_length() - 1
+    width = min(widths[side], VECTOR_BYTES // stream.item_bytes)
+    return side, floor_power_of_2(max(width, 1))
 
 
 def is_skewed(stream: Stream, align: int) -> bool:
@@ -136,16 +146,16 @@ def is_skewed(stream: Stream, align: int) -> bool:
     return align > 1 and stream.along_x and stream.along_r and stream.r_stride != 1
 
 
-def layout(touched: Sequence[TileTensor], ways: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def layout(touched: Sequence[TileTensor], widths: Sequence[int]) -> tuple[int, int]:
     """Neighbours of a thread along each side, in the layout of loads of the tile's shape.
 
     Triton lays threads out by the widest vector among them. A tensor whose vectors are narrower is
     loaded one vector after another, so that those of a load are apart.
     """
     widest = [1, 1]
-    for one, (side, width) in zip(touched, ways, strict=True):
-        if one.has_layout:
-            widest[side] = max(widest[side], width)
+    for one, width in zip(touched, widths, strict=True):
+        if one.has_layout and width > widest[one.side]:
+            widest[one.side] = width
     return widest[X], widest[R]
 
 

@@ -27,7 +27,6 @@ from .row_access import (
     access,
     is_skewed,
     layout,
-    row_tensor,
     slice_bytes,
 )
 from .tiles import KernelTile
@@ -44,7 +43,6 @@ class _TileTraffic(NamedTuple):
     sector_bytes: float
     extra_bytes: float
     loaded_elements: float
-    sides: tuple[Side, Side]
     touched: list[TileTensor]
 
 
@@ -54,7 +52,7 @@ class RowStreams:
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._tensors = [
-            row_tensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
+            RowTensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
         self._lines: dict[tuple[int, int, int, int], float] = {}
@@ -69,31 +67,29 @@ class RowStreams:
         if (tile, align) not in self._tiles:
             self._tiles[tile, align] = self._touched(tile, align)
         at_once = self._tiles[tile, align]
-        ways = [access(touched, tile, align, threads) for touched in at_once.touched]
-        widest = layout(at_once.touched, ways)
+        widths = [touched.width(threads) for touched in at_once.touched]
+        widest = layout(at_once.touched, widths)
         lines = accesses = addresses = only_loads = slices = 0.0
         windows: list[Windows] = []
         neighbours = 1
-        for number, (tensor, count, valid, often, has_layout) in enumerate(at_once.touched):
-            stream, (side, width) = tensor.stream, ways[number]
-            taken = often * _share_of_passes(stream, tile)
-            loads = taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
+        for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
+            tensor, count = touched.tensor, touched.elements
+            loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
-            apart = widest[side] if has_layout else width
-            rows, row = at_once.sides
-            sides = (rows._replace(block=1) if is_skewed(stream, align) else rows), row
-            touched = loads * valid * self._lines_of(number, sides, side, apart)
-            lines += touched
+            apart = widest[touched.side] if touched.has_layout else width
+            met = loads * touched.valid * self._lines_of(number, touched, apart)
+            lines += met
             if tensor.gathered:
-                windows.append(self._windows(tensor.gathered, params, tile, touched))
+                windows.append(self._windows(tensor.gathered, params, tile, met))
             if tensor.linear_vector:
                 own = max(count / min(width, tensor.linear_vector) / threads, 1.0)
-                addresses += own * often
+                addresses += own * touched.often
+            stream = tensor.stream
             if stream.is_store:
                 continue
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
-                slices = max(slices, slice_bytes(stream, count * often))
+                slices = max(slices, slice_bytes(stream, count * touched.often))
             if width > neighbours and tensor.is_full:
                 neighbours = width
         made = Traffic(
@@ -125,6 +121,8 @@ class RowStreams:
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
+        if not self._shared:
+            return {}
         if tile not in self._rereads:
             self._rereads[tile] = dict(self._reread(tile))
         return self._rereads[tile]
@@ -141,14 +139,15 @@ class RowStreams:
     def _reread(self, tile: KernelTile) -> Iterator[tuple[Stream, float]]:
         axes, places = self._problem.axes, self._problem.places
         sides = Side(places[X], tile.x), Side(places[R], tile.r)
+        positions, lost = tile_over(axes, sides), self._lost.in_order(sides[::-1])
         for tensor, has in self._shared:
-            stream, positions = tensor.stream, tile_over(axes, sides)
+            stream = tensor.stream
             along = tiles_beside(axes[: len(places[X])], has, positions)
             if along:
                 elements, _ = tensor.strides.touched(positions)
                 new = elements * stream.item_bytes
                 each = min(new * tile.steps, stream.total_bytes) * stream.fresh_share * tensor.times
-                yield stream, self._lost.rereads([Reread(each, along)], sides[::-1]) * tile.programs
+                yield stream, lost.rereads([Reread(each, along)]) * tile.programs
 
     def _touched(self, tile: KernelTile, align: int) -> _TileTraffic:
         problem = self._problem
@@ -171,7 +170,8 @@ class RowStreams:
             scale = (more[X] if along_x else 1.0) * (more[R] if along_r else 1.0) * taken
             same = max(min(stream.r_same, tile.r), 1) if along_r else 1
             moved = count * stream.item_bytes
-            met, times = (one_row, tile.x) if is_skewed(stream, align) else (positions, 1)
+            skewed = is_skewed(stream, align)
+            met, times = (one_row, tile.x) if skewed else (positions, 1)
             distinct, sector_bytes = (times * n for n in tensor.strides.touched(met))
             new = distinct * stream.item_bytes
             if stream.is_store:
@@ -189,22 +189,35 @@ class RowStreams:
                 extra += beside * scale * (2 if stream.is_store else 1)
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
-            touched.append(TileTensor(tensor, count // (same & -same), share, often, shaped))
-        return _TileTraffic(
-            loaded, fetched, again, stored, sectors, extra, elements, sides, touched
-        )
+            side, vector = access(tensor, tile, align)
+            blocks = (1 if skewed else tile.x), tile.r
+            touched.append(
+                TileTensor(
+                    tensor=tensor,
+                    elements=count // (same & -same),
+                    valid=share,
+                    often=often,
+                    taken=taken,
+                    has_layout=shaped,
+                    side=side,
+                    vector=vector,
+                    blocks=blocks if side == X else blocks[::-1],
+                )
+            )
+        return _TileTraffic(loaded, fetched, again, stored, sectors, extra, elements, touched)
 
-    def _lines_of(self, number: int, sides: tuple[Side, Side], side: int, width: int) -> float:
+    def _lines_of(self, number: int, touched: TileTensor, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
+        (block, across), side = touched.blocks, touched.side
         along = NVIDIA_WARP_SIZE * width
-        inner = min(along, sides[side].block)
-        outer = min(max(along // inner, 1), sides[1 - side].block)
+        inner = min(along, block)
+        outer = min(max(along // inner, 1), across)
         key = number, side, inner, outer
         if key not in self._lines:
-            strides = self._tensors[number].strides
-            warp = [(sides[side].places, inner), (sides[1 - side].places, outer)]
+            places = self._problem.places
+            warp = [(places[side], inner), (places[1 - side], outer)]
             tile = tile_over(self._problem.axes, warp)
-            _, line_bytes = strides.touched(tile, CACHE_LINE_BYTES)
+            _, line_bytes = touched.tensor.strides.touched(tile, CACHE_LINE_BYTES)
             self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return self._lines[key]
 
