@@ -303,7 +303,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
 @settings(deadline=None, max_examples=60)
 @given(problems(), WORKS, st.integers(0, 1 << 30))
 def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem, work, seed):
-    """And what is said of registers without a time is true with one."""
+    """And what is said of registers, and of the time, without a time is true with one."""
     if schedulers.reject_reason(problem) is not None:
         return
     space, kernels = SPACES[schedulers.propose(problem).scheduler](problem), Kernels(problem, work)
@@ -311,8 +311,13 @@ def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem
     for params in filter(None, (space.draw(rng) for _ in range(8))):
         time = kernels.time(params)
         assert time == predicted(problem, params, work)
-        if time is not None and kernels.must_spill_registers(params):
+        if time is None:
+            continue
+        least = kernels.least_seconds(params)
+        if least is None:
             assert kernels.may_spill_registers(params, time)
+        else:
+            assert least <= time.seconds * (1 + 1e-12)
 
 
 def across(loads):

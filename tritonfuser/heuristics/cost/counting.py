@@ -6,8 +6,14 @@ Everything here is arithmetic on facts: nothing is fitted.
 from __future__ import annotations
 
 from math import ceil
+from typing import NamedTuple
 
-from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
+from ...device import (
+    MAX_REGISTERS_PER_THREAD,
+    NVIDIA_WARP_SIZE,
+    VECTOR_BYTES,
+    DeviceProperties,
+)
 from ...lazy import cached_property
 from ..params import (
     InnerOuterPersistentParams,
@@ -17,15 +23,29 @@ from ..params import (
 )
 from ..problem import ElementWork, Problem
 from ..streams import Stream
-from .counts import Counts, Held
+from .constants import Constants
+from .counts import Counts, HeldOfElement, LeastCounts, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
+from .model import registers_each
 from .registers import LoadedAtOnce, registers_left
 from .row_traffic import RowStreams
 from .spread import Spreading
 from .strided import with_axes
 from .tiles import KernelTile, tile_of
 from .traffic import Traffic
+
+FLAT_PARAMS = (PointwiseParams, TransposeParams)
+"""Params whose tiles run over the axes of a problem without rows."""
+
+
+class _LeastLoads(NamedTuple):
+    """Elements of the widest vector of any tensor, tensors that are loaded for each element, and
+    vectors of an element, if all loads and stores are of vectors."""
+
+    widest: float
+    loaded: float
+    vectors: float
 
 
 class Counting:
@@ -38,14 +58,19 @@ class Counting:
         problem = with_axes(problem)
         columns, reduced = problem.outer_members, max(problem.reduced, 1)
         self._problem, self._work = problem, work
-        self._columns = columns
         self._positions = problem.parallel * reduced
         self._moved = problem.moved_bytes + around_bytes(problem)
-        self._loads = float(sum(not s.is_store for s in problem.streams))
         self._full_loads = float(len(problem.full_loads))
-        self._words = sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads)
-        self._is_flat = float(not problem.reduction_depth and not columns and not problem.scans)
         self._accumulators = _accumulators(problem, work)
+        self._of_problem = ProblemCounts(
+            loads=float(sum(not s.is_store for s in problem.streams)),
+            draws=float(work.draws),
+            reductions=float(work.reductions),
+            columns=float(columns),
+            words=sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads),
+            is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
+        )
+        self._tiles: dict[KernelTile, TileCounts] = {}
         self._spreading = Spreading(
             reductions=float(work.reductions),
             columns=columns,
@@ -66,21 +91,55 @@ class Counting:
     def _flat_streams(self) -> FlatStreams:
         return flat_streams(self._problem)
 
-    def held(self, params: KernelParams) -> Held:
-        """What a thread of the kernel of these params holds at least."""
+    @cached_property
+    def _least_loads(self) -> _LeastLoads:
+        loads = [s for s in self._problem.streams if not s.is_store]
+        return _LeastLoads(
+            widest=max((VECTOR_BYTES / s.item_bytes for s in loads), default=1.0),
+            loaded=sum(s.accessed_share for s in self._problem.full_loads),
+            vectors=_vectors(self._problem),
+        )
+
+    def registers_each(self, c: Constants, in_registers: bool) -> float:
+        """Registers that each element of a thread takes at least if all loads are begun at once."""
+        held = HeldOfElement(
+            is_flat=self._of_problem.is_flat,
+            kept_tensors=0.0,
+            accumulators=0.0 if in_registers else self._accumulators,
+            columns=self._of_problem.columns,
+            words=self._of_problem.words,
+        )
+        return float(registers_each(held, c)) + self._loaded.words
+
+    def least(self, params: KernelParams) -> LeastCounts:
+        """What the kernel of these params counts at least, whatever its tiles touch of memory."""
         tile = self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
-        return Held(
-            elements=max(tile.x * tile.r / threads, 1.0),
-            instructions=self._instructions(tile),
+        size = tile.x * tile.r
+        accesses, lines, addresses = (
+            self._least_loads.vectors * size / (NVIDIA_WARP_SIZE * tile.passes),
+            0.0,
+            0.0,
+        )
+        if self._is_flat_tile(params):
+            loads = self._flat_streams.loads(params, threads)
+            accesses, lines, addresses = loads.accesses, loads.sure_lines, loads.addresses
+        return LeastCounts(
+            *self._of_problem,
+            *self._of_tile(tile),
+            *self._spreading.at_least(tile, threads, self._least_loads.widest),
+            warps=float(params.num_warps),
+            threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
-            loads=self._loads,
-            kept_tensors=self._kept_tensors(tile),
-            accumulators=self._accumulators if tile.loops else 0.0,
-            columns=float(self._columns),
-            words=self._words,
+            elements=max(size / threads, 1.0),
+            moved_bytes=self._moved,
+            accesses=accesses,
+            lines=lines,
+            addresses=addresses,
+            loaded=self._least_loads.loaded / tile.passes,
             held=tile.kept / threads,
-            is_flat=self._is_flat,
+            register_limit=float(register_limit(self._problem.device, params)),
+            waiting_s=_waiting(params, tile.steps),
         )
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
@@ -94,20 +153,18 @@ class Counting:
 
     def counts(self, params: KernelParams) -> Counts:
         """What the kernel of these params counts."""
-        work, tile = self._work, self._tile(params)
+        tile = self._tile(params)
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
-        spread = self._spreading.over(tile, threads, traffic.neighbours)
         return Counts(
-            programs=float(tile.programs),
+            *self._of_problem,
+            *self._of_tile(tile),
+            *self._spreading.over(tile, threads, traffic.neighbours),
             warps=float(params.num_warps),
             threads=float(threads),
-            steps=float(tile.steps),
-            passes=float(tile.passes),
             stages=float(params.num_stages if tile.loops else 1),
             elements=max(size / threads, 1.0),
-            valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
             moved_bytes=self._moved + refetched,
             loaded_bytes=traffic.loaded_bytes,
             fetched_bytes=traffic.fetched_bytes,
@@ -123,27 +180,31 @@ class Counting:
             requested_again=traffic.windows.again_bytes,
             hit_bytes=traffic.windows.hit_bytes,
             hit_lines=traffic.windows.hit_lines,
-            loads=self._loads,
             loaded=traffic.loaded_elements / size,
-            instructions=self._instructions(tile),
-            special=work.special_before * tile.passes + work.special_after,
-            draws=float(work.draws),
-            reductions=float(work.reductions),
-            reduced_steps=float(tile.steps if self._columns else 1),
-            lanes=spread.lanes,
-            results=spread.results,
-            row_lanes=spread.row_lanes,
-            row_values=spread.row_values,
-            exchange_clocks=spread.exchange_clocks,
-            columns=float(self._columns),
             addresses=traffic.addresses,
             held=tile.kept / threads,
-            kept_tensors=self._kept_tensors(tile),
-            accumulators=self._accumulators if tile.loops else 0.0,
-            words=self._words,
-            is_flat=self._is_flat,
             register_limit=float(register_limit(self._problem.device, params)),
             waiting_s=_waiting(params, tile.steps),
+        )
+
+    def _of_tile(self, tile: KernelTile) -> TileCounts:
+        if tile not in self._tiles:
+            self._tiles[tile] = self._tile_counts(tile)
+        return self._tiles[tile]
+
+    def _tile_counts(self, tile: KernelTile) -> TileCounts:
+        work, problem, size = self._work, self._problem, tile.x * tile.r
+        keeps = tile.keeps_rows and problem.dependent_outputs
+        return TileCounts(
+            programs=float(tile.programs),
+            steps=float(tile.steps),
+            passes=float(tile.passes),
+            valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
+            instructions=work.before * tile.passes + work.reducing + work.after,
+            special=work.special_before * tile.passes + work.special_after,
+            reduced_steps=float(tile.steps if problem.outer_members else 1),
+            kept_tensors=self._full_loads if keeps else 0.0,
+            accumulators=self._accumulators if tile.loops else 0.0,
         )
 
     def _tile(self, params: KernelParams) -> KernelTile:
@@ -154,24 +215,14 @@ class Counting:
 
     def _is_flat_tile(self, params: KernelParams) -> bool:
         """Whether tiles run over the axes of a problem without rows."""
-        return self._problem.is_flat and isinstance(params, PointwiseParams | TransposeParams)
-
-    def _instructions(self, tile: KernelTile) -> float:
-        """Instructions of an element in all passes."""
-        work = self._work
-        return work.before * tile.passes + work.reducing + work.after
-
-    def _kept_tensors(self, tile: KernelTile) -> float:
-        """Tensors whose elements stay in registers until their row is reduced."""
-        kept = tile.keeps_rows and self._problem.dependent_outputs
-        return self._full_loads if kept else 0.0
+        return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
 
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
-            rereads = self.reread_bytes(params)
+            rereads = self._streams.reread_bytes(tile)
             return self._streams.traffic(params, tile, threads), sum(rereads.values())
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
@@ -186,6 +237,13 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
         return 0.0
     carried = 0.0 if problem.online_softmax else work.carried / max(problem.passes_to_reduce, 1)
     return max(carried, 1.0)
+
+
+def _vectors(problem: Problem) -> float:
+    """Loads and stores of a thread for each element of a tile of rows, if all are of the widest
+    vectors."""
+    full = (s for s in problem.full_streams if s.r_same <= 1)
+    return sum(s.accessed_share * s.item_bytes / VECTOR_BYTES for s in full)
 
 
 def register_limit(device: DeviceProperties, params: KernelParams) -> int:

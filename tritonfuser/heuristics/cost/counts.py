@@ -94,14 +94,30 @@ class Counts(NamedTuple):
         Seconds that a program waits for others.
     """
 
+    loads: Number
+    draws: Number
+    reductions: Number
+    columns: Number
+    words: Number
+    is_flat: Number
     programs: Number
-    warps: Number
-    threads: Number
     steps: Number
     passes: Number
+    valid: Number
+    instructions: Number
+    special: Number
+    reduced_steps: Number
+    kept_tensors: Number
+    accumulators: Number
+    lanes: Number
+    results: Number
+    row_lanes: Number
+    row_values: Number
+    exchange_clocks: Number
+    warps: Number
+    threads: Number
     stages: Number
     elements: Number
-    valid: Number
     moved_bytes: Number
     loaded_bytes: Number
     fetched_bytes: Number
@@ -117,44 +133,85 @@ class Counts(NamedTuple):
     requested_again: Number
     hit_bytes: Number
     hit_lines: Number
-    loads: Number
     loaded: Number
-    instructions: Number
-    special: Number
-    draws: Number
-    reductions: Number
-    reduced_steps: Number
-    lanes: Number
-    results: Number
-    row_lanes: Number
-    row_values: Number
-    exchange_clocks: Number
-    columns: Number
     addresses: Number
     held: Number
-    kept_tensors: Number
-    accumulators: Number
-    words: Number
-    is_flat: Number
     register_limit: Number
     waiting_s: Number
 
 
-class Held(NamedTuple):
-    """What a thread holds: the fields of ``Counts`` that say how many registers it wants.
+class ProblemCounts(NamedTuple):
+    """The first fields of ``Counts``: those that no params change."""
 
-    Addresses and results, which depend on how threads lie, are the fewest that there may be.
+    loads: float
+    draws: float
+    reductions: float
+    columns: float
+    words: float
+    is_flat: float
+
+
+class TileCounts(NamedTuple):
+    """The next ones: those that all kernels with the same tile have."""
+
+    programs: float
+    steps: float
+    passes: float
+    valid: float
+    instructions: float
+    special: float
+    reduced_steps: float
+    kept_tensors: float
+    accumulators: float
+
+
+class LeastCounts(NamedTuple):
+    """The fields of ``Counts`` that are known before it is known what tiles touch of memory.
+
+    What depends on that, as how threads lie along memory, is the least that it may be. So each
+    field is at most that of ``Counts``, and the time of a kernel grows with each.
     """
 
-    elements: float
-    instructions: float
-    stages: float
     loads: float
+    draws: float
+    reductions: float
+    columns: float
+    words: float
+    is_flat: float
+    programs: float
+    steps: float
+    passes: float
+    valid: float
+    instructions: float
+    special: float
+    reduced_steps: float
+    kept_tensors: float
+    accumulators: float
+    lanes: float
+    results: float
+    row_lanes: float
+    row_values: float
+    exchange_clocks: float
+    warps: float
+    threads: float
+    stages: float
+    elements: float
+    moved_bytes: float
+    accesses: float
+    loaded: float
+    held: float
+    register_limit: float
+    waiting_s: float
+    lines: float = 0.0
+    loaded_bytes: float = 0.0
+    addresses: float = 0.0
+
+
+class HeldOfElement(NamedTuple):
+    """The fields of ``Counts`` that say how many registers an element takes."""
+
+    is_flat: float
     kept_tensors: float
     accumulators: float
     columns: float
     words: float
-    held: float
-    is_flat: float
-    addresses: float = 0.0
-    results: float = 1.0

@@ -11,20 +11,16 @@ their own last instruction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
-from ...device import L2_SLICE_BYTES, MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
+from ...device import L2_SLICE_BYTES, DeviceProperties
 from .constants import Constants, cache_room, constants_of, share_lost
-from .counts import Counts, Held, Number
+from .counts import Counts, HeldOfElement, LeastCounts, Number
 from .numbers import PLAIN, Numbers
+from .programs_time import programs_time, resident_programs
 
 SHARPNESS = 4.0
 """Order of the norm that joins the times of resources: infinite for the longest alone."""
-
-CODE_INSTRUCTIONS = 4000
-"""Instructions of a step that the instruction cache of a multiprocessor holds: some 64 KiB."""
-
-MAX_UNROLLED = 4.0
-"""Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
 
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
@@ -99,19 +95,11 @@ def busy_seconds(resources: dict[str, Number]) -> Number:
     return sum(seconds**SHARPNESS for seconds in resources.values()) ** (1 / SHARPNESS)
 
 
-def wanted_registers(n: Counts | Held, c: Constants, m: Numbers = PLAIN) -> Number:
+def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) -> Number:
     """Registers of a thread as the compiler would use them without a limit."""
-    element = (
-        c.registers_element
-        + c.registers_flat * n.is_flat
-        + c.registers_kept * n.kept_tensors
-        + c.registers_accumulator * n.accumulators
-        + c.registers_column * n.columns
-        + c.registers_word * n.words
-    )
     return (
         c.registers
-        + n.elements * element
+        + n.elements * registers_each(n, c)
         + c.registers_address * n.addresses * (1 + n.held / n.elements)
         + c.registers_result * n.results
         + c.registers_op * m.log2(1 + n.instructions)
@@ -120,15 +108,16 @@ def wanted_registers(n: Counts | Held, c: Constants, m: Numbers = PLAIN) -> Numb
     )
 
 
-def resident_programs(n: Counts, registers: Number, device: DeviceProperties, m: Numbers) -> Number:
-    """Resident programs of a multiprocessor, by threads, registers and shared memory."""
-    given = m.minimum(m.maximum(m.ceil(registers / 8) * 8, 24.0), n.register_limit)
-    by_threads = device.max_threads_per_sm / n.threads
-    by_registers = device.registers_per_sm / (given * n.threads)
-    shared = (n.stages - 1) * n.loaded_bytes
-    by_memory = device.shared_bytes_per_sm / m.maximum(shared, 1024.0)
-    found = m.minimum(m.minimum(by_threads, by_registers), by_memory)
-    return m.maximum(m.floor(m.minimum(found, MAX_PROGRAMS_PER_SM)), 1.0)
+def registers_each(n: Counts | LeastCounts | HeldOfElement, c: Constants) -> Number:
+    """Those of them for each of its elements."""
+    return (
+        c.registers_element
+        + c.registers_flat * n.is_flat
+        + c.registers_kept * n.kept_tensors
+        + c.registers_accumulator * n.accumulators
+        + c.registers_column * n.columns
+        + c.registers_word * n.words
+    )
 
 
 def kernel_time(
@@ -152,11 +141,6 @@ def kernel_time(
     clock = device.clock_hz
 
     moved = c.spill_traffic * spilled
-    instructions = _instructions(n, c, moved, m)
-    # Warps wait for their own last instruction, so that few of them do not fill the pipes.
-    busy_warps = m.maximum(m.minimum(resident, on_sm), 1.0) * n.warps
-    waits = 1 + c.latent_warps / busy_warps
-    slower = 1 + c.code_misses * m.maximum(m.log2(instructions / n.steps / CODE_INSTRUCTIONS), 0.0)
     warps = on_sm * n.warps
     spill_bytes = 4 * moved * n.threads * visits * n.programs
     memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
@@ -166,42 +150,41 @@ def kernel_time(
     kept = 1 - share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
     lines = n.lines - kept * n.hit_lines * (1 - c.hit_clocks / c.line_clocks)
     crossing = m.maximum((n.sector_bytes - kept * n.hit_bytes) * n.programs, busiest)
-    start = c.start_s + c.latency_s
-    issue = device.rates.issue / NVIDIA_WARP_SIZE
-    computing = _computing(n, c, instructions * slower, issue, m) / clock
-    program = c.start_s + _waiting(n, c, visits, m) + computing + n.waiting_s
     exchanged = on_sm * n.exchange_clocks
-    special = device.rates.sfu / NVIDIA_WARP_SIZE
-    elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
+    own = programs_time(n, resident, moved, device, c, m)
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
         "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
         "L1 cache": ((on_sm * lines + warps * moved) * visits * c.line_clocks + exchanged) / clock,
-        "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
-        "special functions": elements * n.special * c.sfu_clocks / special / clock,
-        "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
-        "latency": m.maximum(m.ceil(on_sm / resident) * program - start, 0.0),
+        **own.resources,
     }
-    busy = busy_seconds(resources)
     last = m.minimum(resident, on_sm) * n.exchange_clocks / clock
-    tail = c.tail * computing / visits + c.exchange_tail * last
-    return KernelTime(resources, busy + start + c.kernel_s + tail, registers, n.register_limit)
+    tail = own.tail_s + c.exchange_tail * last
+    seconds = _whole_seconds(resources, tail, c)
+    return KernelTime(resources, seconds, registers, n.register_limit)
 
 
-def _instructions(n: Counts, c: Constants, moved: Number, m: Numbers) -> Number:
-    """Instructions of one warp, from its start to its end, where a step moves spilled registers."""
-    apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
-    element = (
-        n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
-    )
-    accesses = n.accesses / n.warps * c.access_instructions
-    there = n.valid + c.masked * (1 - n.valid)
-    step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
-    step = step + c.row_exchange_instructions * n.row_values
-    exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
-    reduced = c.exchange_instructions * n.reductions * n.results * exchange
-    return n.steps * step + n.reduced_steps * reduced + c.program_instructions
+def least_time(
+    n: LeastCounts, registers: float, device: DeviceProperties, c: Constants
+) -> KernelTime:
+    """The time below which no kernel is predicted that counts these and wants so many registers at
+    least: programs by themselves, each byte of the tensors, and lines of the L1 cache."""
+    resident = resident_programs(n, registers, device, PLAIN)
+    own = programs_time(n, resident, 0.0, device, c, PLAIN)
+    lines = ceil(n.programs / device.sm_count) * n.lines * n.steps * n.passes
+    resources = {
+        "memory": n.moved_bytes / memory_rate(device, c),
+        "L1 cache": lines * c.line_clocks / device.clock_hz,
+        **own.resources,
+    }
+    seconds = _whole_seconds(resources, own.tail_s, c)
+    return KernelTime(resources, seconds, registers, n.register_limit)
+
+
+def _whole_seconds(resources: dict[str, Number], tail: Number, c: Constants) -> Number:
+    """The time of resources with the start and the end of the kernel."""
+    return busy_seconds(resources) + (c.start_s + c.latency_s) + c.kernel_s + tail
 
 
 def _memory_bytes(
@@ -218,23 +201,3 @@ def _memory_bytes(
     refetched = c.refetched * share_lost(apart, room) * n.extra_bytes * visits * n.programs
     gathered = share_lost(running * n.window_bytes, room) * n.requested_again
     return n.moved_bytes + lost * (n.passes - 1) * read + refetched + gathered
-
-
-def _waiting(n: Counts, c: Constants, visits: Number, m: Numbers) -> Number:
-    """Seconds that a program waits for memory, if it had the multiprocessor for itself."""
-    ahead = m.maximum(c.unrolled / n.elements, 1.0)
-    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), m.minimum(ahead, MAX_UNROLLED))
-    later = c.second_latency * (n.passes - 1)
-    return c.latency_s * (1 + later + (visits - n.passes) / ahead)
-
-
-def _computing(n: Counts, c: Constants, instructions: Number, issue: float, m: Numbers) -> Number:
-    """Clocks of a program without waiting for memory, if it had the multiprocessor for itself.
-
-    Its warps wait for their own last instruction, or for one another's.
-    """
-    across = m.log2(m.maximum(n.lanes / NVIDIA_WARP_SIZE, 1.0))
-    reduction = c.reduction_clocks * (n.lanes > 1) + c.barrier_clocks * across
-    columns = 2 * c.reduction_clocks * n.columns * (n.row_lanes > 1)
-    each = m.maximum(n.warps / (issue * c.issue), c.serial_clocks)
-    return instructions * each + n.reduced_steps * (n.reductions * reduction + columns)

@@ -48,6 +48,11 @@ class LoadedAtOnce:
                 words += 0 if is_linear(problem, stream) else ADDRESS_WORDS
                 self._loads.append((words, stream.along_x, stream.along_r))
 
+    @property
+    def words(self) -> int:
+        """Words of what is loaded for each element of a tile."""
+        return sum(words for words, along_x, along_r in self._loads if along_x and along_r)
+
     def most(self, tile: KernelTile, threads: int, wanted: float) -> float:
         """Registers at most.
 

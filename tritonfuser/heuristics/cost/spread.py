@@ -50,24 +50,33 @@ class Spreading:
     def over(self, tile: KernelTile, threads: int, neighbours: float) -> Spread:
         """How they lie over the threads of a program whose widest load has ``neighbours``."""
         wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
-        found = Spread()
+        clocks = 0.0
+        if self._columns:
+            clocks += self._columns * self._clocks(tile.r, wide, threads)
+        if self._reductions and not self._inner:
+            clocks += self._reductions * self._clocks(tile.x, wide, threads)
+        return Spread(*self._lanes_over(tile, threads, wide, neighbours), clocks)
+
+    def at_least(self, tile: KernelTile, threads: int, widest: float) -> Spread:
+        """The least lanes and results, where loads may have any width up to ``widest``."""
+        return Spread(*self._lanes_over(tile, threads, 1.0, widest))
+
+    def _lanes_over(
+        self, tile: KernelTile, threads: int, wide: float, neighbours: float
+    ) -> tuple[float, float, float, float]:
+        """The fields of ``Spread`` before the clocks, by the neighbours of a thread."""
+        lanes = results = row_lanes = 1.0
+        values = 0.0
         if self._columns:
             row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
             values = self._columns * tile.r * row_lanes / threads if row_lanes > 1 else 0.0
-            clocks = self._columns * self._clocks(tile.r, wide, threads)
-            found = Spread(row_lanes=row_lanes, row_values=values, exchange_clocks=clocks)
-        if not self._reductions:
-            return found
-        if self._inner:
+        if self._reductions and self._inner:
             lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
-            return found._replace(lanes=lanes, results=max(tile.x * lanes / threads, 1.0))
-        across = min(float(threads), max(tile.x / wide, 1.0))
-        clocks = self._reductions * self._clocks(tile.x, wide, threads)
-        return found._replace(
-            lanes=threads / across,
-            results=max(tile.x / across, 1.0),
-            exchange_clocks=found.exchange_clocks + clocks,
-        )
+            results = max(tile.x * lanes / threads, 1.0)
+        elif self._reductions:
+            across = min(float(threads), max(tile.x / wide, 1.0))
+            lanes, results = threads / across, max(tile.x / across, 1.0)
+        return lanes, results, row_lanes, values
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:
         """Clocks of shared memory for a reduction of columns that lie along memory, of words of 4

@@ -8,10 +8,11 @@ predicts a gain that its own error does not explain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import lru_cache
 from math import inf, log2
+from operator import itemgetter
 
 from ...device import NVIDIA_WARP_SIZE
 from ..cost.constants import constants_of
@@ -21,7 +22,7 @@ from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
-from .narrowed import VARIED_FIELDS, alternatives, coarse
+from .narrowed import VARIED_FIELDS, alternatives, coarse, within_registers
 from .near import params_near
 from .reread_order import with_rereads_near
 from .spaces import SPACES
@@ -145,12 +146,15 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
     Of those that are alike the nearest to the rules' are taken: sizes that are alike then have
     kernels that are.
     """
-    space = alternatives(SPACES[rules.scheduler](kernels.problem), kernels.problem, rules)
+    problem = kernels.problem
+    space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
+    space = within_registers(space, problem.device, kernels.registers_each)
     found: dict[HeuristicParams, KernelTime] = {}
-    best = _first(kernels, iter(coarse(space, rules)), found)
+    best = _first(kernels, coarse(space, rules), found)
     for _ in range(STEPS if best else 0):
         assert best is not None
-        beside = _first(kernels, params_near(space, best, VARIED_FIELDS), found)
+        near = params_near(space, best, VARIED_FIELDS)
+        beside = _first(kernels, near, found, least=found[best].seconds)
         if beside is None or found[beside].seconds >= found[best].seconds:
             break
         best = beside
@@ -165,17 +169,29 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
 
 
 def _first(
-    kernels: Kernels, params: Iterator[HeuristicParams], found: dict[HeuristicParams, KernelTime]
+    kernels: Kernels,
+    params: Iterable[HeuristicParams],
+    found: dict[HeuristicParams, KernelTime],
+    least: float = inf,
 ) -> HeuristicParams | None:
-    """The params with the least predicted time; times are added to ``found``."""
-    best, least = None, inf
-    for each in params:
+    """The params with the least predicted time, the first of several; times are added to ``found``.
+
+    Those come first that have the least bound. Where that is more than what is alike to the fastest
+    so far, so are their times and those of the others, which are then not asked for.
+    """
+    bounds = [(_bound(kernels, each), place, each) for place, each in enumerate(params)]
+    bounds = [each for each in bounds if each[0] < inf]
+    times: dict[int, tuple[HeuristicParams, KernelTime]] = {}
+    for bound, place, each in sorted(bounds, key=itemgetter(0)):
+        if not kernels.within_model_error(bound, least):
+            break
         time = _time(kernels, each)
         if time is not None:
-            found[each] = time
-            if best is None or time.seconds < least:
-                best, least = each, time.seconds
-    return best
+            times[place] = each, time
+            least = min(least, time.seconds)
+    in_order = dict(times[place] for place in sorted(times))
+    found.update(in_order)
+    return min(in_order, key=lambda p: in_order[p].seconds, default=None)
 
 
 def _distance(params: HeuristicParams, rules: KernelParams) -> float:
@@ -188,15 +204,22 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
     return found
 
 
-def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
-    """The time of a kernel. None where its registers or its shared memory may not suffice."""
+def _bound(kernels: Kernels, params: HeuristicParams) -> float:
+    """Seconds below which a kernel's time is not predicted: infinite where its registers or its
+    shared memory do not suffice."""
     if not isinstance(params, KernelParams):
-        return None
+        return inf
     if params.num_stages > 1:
         tile = tile_of(kernels.problem, params)
         if params.num_stages > kernels.problem.max_stages(tile.x * tile.r):
-            return None
-    if kernels.must_spill_registers(params):
-        return None
+            return inf
+    found = kernels.least_seconds(params)
+    return inf if found is None else found
+
+
+def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
+    """The time of a kernel. None where its registers may not suffice."""
     found = kernels.time(params)
-    return None if found is None or kernels.may_spill_registers(params, found) else found
+    if found is None or not isinstance(params, KernelParams):
+        return None
+    return None if kernels.may_spill_registers(params, found) else found

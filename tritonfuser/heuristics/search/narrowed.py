@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from math import ceil
+from typing import Any
 
-from ...device import SECTOR_BYTES
-from ..params import KernelParams, ReductionParams
+from ...device import MAX_REGISTERS_PER_THREAD, SECTOR_BYTES, DeviceProperties
+from ..params import KernelParams, ReductionParams, RowTiling
 from ..problem import Problem
-from .space import Alternative, Choice, SearchSpace
+from .space import Alternative, AtMost, Choice, SearchSpace
 from .warps import are_many_warps
 
 VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r")
@@ -35,12 +37,41 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
         kept = [a for a in kept if _agrees(a, rules)]
-    least = _fewest_columns(problem, rules)
-    # For more warps registers are not estimated.
-    kept = [_limited(a, "num_warps", lambda warps: not are_many_warps(warps)) for a in kept]
-    if least > 1:
-        kept = [_limited(a, "block_x", lambda columns: columns >= least) for a in kept]
-    return replace(space, alternatives=tuple(_aligned_alike(a, rules) for a in kept))
+    allowed = _Allowed(_fewest_columns(problem, rules), rules.row_tiling)
+    return replace(
+        space, alternatives=tuple(replace(a, choices=allowed.of(a.choices)) for a in kept)
+    )
+
+
+def within_registers(
+    space: SearchSpace, device: DeviceProperties, each: Callable[[bool], float]
+) -> SearchSpace:
+    """The tiles whose elements have registers, those of a thread and those of a multiprocessor.
+    Others would spill, so nothing is asked about them.
+
+    Parameters
+    ----------
+    each : callable
+        Registers that an element takes at least, by whether rows stay in registers.
+    """
+    found = []
+    for alternative in space.alternatives:
+        most = each(alternative.fixed.get("persistent", False))
+        conditions = tuple(_with_registers(alternative.conditions, device, most))
+        found.append(replace(alternative, conditions=conditions))
+    return replace(space, alternatives=tuple(found))
+
+
+def _with_registers(
+    conditions: Iterable[AtMost], device: DeviceProperties, each: float
+) -> Iterator[AtMost]:
+    for condition in conditions:
+        if condition.limit_product == ("num_warps",):
+            of_warp = ceil(MAX_REGISTERS_PER_THREAD * device.warp_size / each)
+            yield replace(condition, limit=min(condition.limit, of_warp))
+            yield AtMost(condition.product, ceil(device.registers_per_sm / each))
+        else:
+            yield condition
 
 
 def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
@@ -54,27 +85,37 @@ def _fewest_columns(problem: Problem, rules: KernelParams) -> int:
     return min(SECTOR_BYTES // problem.narrowest, rules.row_tiling.rows, problem.parallel)
 
 
-def _limited(alternative: Alternative, field: str, allows: Callable[[int], bool]) -> Alternative:
-    """The alternative with those values of a field that are allowed."""
-    choices = tuple(
-        replace(c, values=tuple(v for v in c.values if allows(*v))) if c.fields == (field,) else c
-        for c in alternative.choices
-    )
-    return replace(alternative, choices=choices)
+class _Allowed:
+    """The values of fields that are left.
 
+    Parameters
+    ----------
+    columns : int
+        Columns of a tile at least.
+    tiling : RowTiling or None
+        Of the rules. Other tiles begin at vectors only where theirs do.
+    """
 
-def _aligned_alike(alternative: Alternative, rules: KernelParams) -> Alternative:
-    """The alternative without tiles that begin at vectors where those of the rules do not."""
-    align = rules.row_tiling.align if rules.row_tiling else 1
-    choices = []
-    for choice in alternative.choices:
-        if "align" in choice.fields:
+    def __init__(self, columns: int, tiling: RowTiling | None) -> None:
+        self._columns, self._aligns = columns, (1, tiling.align if tiling else 1)
+
+    def of(self, choices: Iterable[Choice]) -> tuple[Choice, ...]:
+        """The choices with these values of fields."""
+        return tuple(self._of_one(choice) for choice in choices)
+
+    def _of_one(self, choice: Choice) -> Choice:
+        values: Iterable[tuple[Any, ...]] = choice.values
+        if choice.fields == ("num_warps",):
+            # For more warps registers are not estimated.
+            values = (v for v in values if not are_many_warps(*v))
+        elif choice.fields == ("block_x",):
+            values = (v for v in values if v[0] >= self._columns)
+        elif "align" in choice.fields:
             place = choice.fields.index("align")
-            choice = replace(
-                choice, values=tuple(v for v in choice.values if v[place] in (1, align))
-            )
-        choices.append(choice)
-    return replace(alternative, choices=tuple(choices))
+            values = (v for v in values if v[place] in self._aligns)
+        else:
+            return choice
+        return Choice(choice.fields, tuple(values))
 
 
 def _is_ordered(alternative: Alternative) -> bool:

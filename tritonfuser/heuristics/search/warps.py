@@ -38,9 +38,11 @@ class Kernels:
 
     def time(self, params: HeuristicParams) -> KernelTime | None:
         """The time of a kernel. None where none runs, and in the interpreter."""
-        if params not in self._found:
-            self._found[params] = self._times(params)
-        return self._found[params]
+        try:
+            return self._found[params]
+        except KeyError:
+            found = self._found[params] = self._times(params)
+            return found
 
     def may_spill_registers(self, params: KernelParams, time: KernelTime) -> bool:
         """Whether a kernel may spill, by its predicted registers or with all loads of a step issued
@@ -52,10 +54,15 @@ class Kernels:
         """Bytes of tensors that programs load again, and that the L2 cache has lost."""
         return self._times.reread_bytes(params)
 
-    def must_spill_registers(self, params: KernelParams) -> bool:
-        """Whether ``may_spill_registers`` holds already by the least registers of a thread."""
-        most = self._times.most_registers(params, self._times.least_registers(params))
-        return may_exceed(most, register_limit(self.problem.device, params))
+    def registers_each(self, in_registers: bool) -> float:
+        """Registers for each element of a thread, of which ``may_spill_registers`` holds where they
+        are more than there are. By whether rows stay in registers; for the rules' order of axes."""
+        return self._times.registers_each(in_registers)
+
+    def least_seconds(self, params: KernelParams) -> float | None:
+        """Seconds below which the time of a kernel is not predicted. None where
+        ``may_spill_registers`` holds already by the least registers of a thread."""
+        return self._times.least_seconds(params)
 
     def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel takes no longer than another by more than the model can tell."""

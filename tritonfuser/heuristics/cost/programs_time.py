@@ -1,0 +1,120 @@
+"""What programs do by themselves: start, compute and wait, whatever their tiles touch of memory."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...device import MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
+from .constants import Constants
+from .counts import Counts, LeastCounts, Number
+from .numbers import Numbers
+
+CODE_INSTRUCTIONS = 4000
+"""Instructions of a step that the instruction cache of a multiprocessor holds: some 64 KiB."""
+
+MAX_UNROLLED = 4.0
+"""Steps of a loop without a pipeline whose loads the compiler begins together, at most."""
+
+
+class ProgramsTime(NamedTuple):
+    """The time of what programs do by themselves.
+
+    Attributes
+    ----------
+    resources : dict of str to float
+        Seconds that each resource is busy.
+    tail_s : float
+        Seconds of the last programs that no others hide.
+    """
+
+    resources: dict[str, Number]
+    tail_s: Number
+
+
+def resident_programs(
+    n: Counts | LeastCounts, registers: Number, device: DeviceProperties, m: Numbers
+) -> Number:
+    """Resident programs of a multiprocessor, by threads, registers and shared memory."""
+    given = m.minimum(m.maximum(m.ceil(registers / 8) * 8, 24.0), n.register_limit)
+    by_threads = device.max_threads_per_sm / n.threads
+    by_registers = device.registers_per_sm / (given * n.threads)
+    shared = (n.stages - 1) * n.loaded_bytes
+    by_memory = device.shared_bytes_per_sm / m.maximum(shared, 1024.0)
+    found = m.minimum(m.minimum(by_threads, by_registers), by_memory)
+    return m.maximum(m.floor(m.minimum(found, MAX_PROGRAMS_PER_SM)), 1.0)
+
+
+def programs_time(
+    n: Counts | LeastCounts,
+    resident: Number,
+    moved: Number,
+    device: DeviceProperties,
+    c: Constants,
+    m: Numbers,
+) -> ProgramsTime:
+    """The time of programs by themselves.
+
+    Parameters
+    ----------
+    resident : float
+        Resident programs of a multiprocessor.
+    moved : float
+        Times that a thread writes and reads a spilled register in a step.
+    """
+    on_sm, visits, clock = m.ceil(n.programs / device.sm_count), n.steps * n.passes, device.clock_hz
+    instructions = _instructions(n, c, moved, m)
+    # Warps wait for their own last instruction, so that few of them do not fill the pipes.
+    busy_warps = m.maximum(m.minimum(resident, on_sm), 1.0) * n.warps
+    waits = 1 + c.latent_warps / busy_warps
+    slower = 1 + c.code_misses * m.maximum(m.log2(instructions / n.steps / CODE_INSTRUCTIONS), 0.0)
+    warps = on_sm * n.warps
+    issue = device.rates.issue / NVIDIA_WARP_SIZE
+    computing = _computing(n, c, instructions * slower, issue, m) / clock
+    program = c.start_s + _waiting(n, c, visits, m) + computing + n.waiting_s
+    around = c.start_s + c.latency_s
+    special = device.rates.sfu / NVIDIA_WARP_SIZE
+    elements = warps * n.steps * n.elements * (device.warp_size / NVIDIA_WARP_SIZE)
+    resources = {
+        "instructions": warps * instructions * slower * waits / (issue * c.issue) / clock,
+        "special functions": elements * n.special * c.sfu_clocks / special / clock,
+        "programs": on_sm * (c.program_clocks + n.warps * c.warp_clocks) / clock,
+        "latency": m.maximum(m.ceil(on_sm / resident) * program - around, 0.0),
+    }
+    return ProgramsTime(resources, c.tail * computing / visits)
+
+
+def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbers) -> Number:
+    """Instructions of one warp, from its start to its end, where a step moves spilled registers."""
+    apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
+    element = (
+        n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
+    )
+    accesses = n.accesses / n.warps * c.access_instructions
+    there = n.valid + c.masked * (1 - n.valid)
+    step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
+    step = step + c.row_exchange_instructions * n.row_values
+    exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
+    reduced = c.exchange_instructions * n.reductions * n.results * exchange
+    return n.steps * step + n.reduced_steps * reduced + c.program_instructions
+
+
+def _waiting(n: Counts | LeastCounts, c: Constants, visits: Number, m: Numbers) -> Number:
+    """Seconds that a program waits for memory, if it had the multiprocessor for itself."""
+    ahead = m.maximum(c.unrolled / n.elements, 1.0)
+    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), m.minimum(ahead, MAX_UNROLLED))
+    later = c.second_latency * (n.passes - 1)
+    return c.latency_s * (1 + later + (visits - n.passes) / ahead)
+
+
+def _computing(
+    n: Counts | LeastCounts, c: Constants, instructions: Number, issue: float, m: Numbers
+) -> Number:
+    """Clocks of a program without waiting for memory, if it had the multiprocessor for itself.
+
+    Its warps wait for their own last instruction, or for one another's.
+    """
+    across = m.log2(m.maximum(n.lanes / NVIDIA_WARP_SIZE, 1.0))
+    reduction = c.reduction_clocks * (n.lanes > 1) + c.barrier_clocks * across
+    columns = 2 * c.reduction_clocks * n.columns * (n.row_lanes > 1)
+    each = m.maximum(n.warps / (issue * c.issue), c.serial_clocks)
+    return instructions * each + n.reduced_steps * (n.reductions * reduction + columns)
