@@ -287,3 +287,20 @@ def test_a_misspelled_name_is_warned_of(environ):
     with pytest.warns(UserWarning, match="did you mean TRITONFUSER_DYNAMIC_SIZES") as caught:
         environ(TRITONFUSER_DYNAMC_SIZES="0", TRITONFUSER_OF_ANOTHER_PROGRAM="0")
     assert len(caught) == 1
+
+
+def test_a_process_without_streams_is_told_nothing(monkeypatch):
+    """As one that was started with its stderr closed."""
+    settings = options.read({"TRITONFUSER_LOG": "cache", "TRITONFUSER_DUMP": "plan"})
+    monkeypatch.setattr(options, "current", lambda: settings)
+    monkeypatch.setattr(options.sys, "stderr", None)
+    monkeypatch.setattr(options.sys, "stdout", None)
+    options.log("cache", "a line")
+    options.dump("plan", "a page")
+
+
+def test_an_empty_name_of_the_cache_directory_is_told():
+    """Triton's own words do not say which variable."""
+    found = directory_error(RuntimeError("Could not create or locate cache dir"))
+    assert isinstance(found, CacheDirectoryError) and "TRITON_CACHE_DIR" in str(found)
+    assert directory_error(RuntimeError("something else")) is None

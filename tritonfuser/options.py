@@ -291,7 +291,7 @@ def dump(stage: str, what: object) -> None:
     """Print what a stage gave if it is on; all but the definition itself under a heading."""
     if stage not in STAGES:
         raise OptionError(f"{stage!r} is no stage", hint=f"Stages: {', '.join(STAGES)}.")
-    if stage in dump_stages():
+    if stage in dump_stages() and sys.stdout is not None:
         heading = "" if stage == "python_definition" else f"# ---- {stage} ----\n"
         sys.stdout.write(f"{heading}{what}\n")
         sys.stdout.flush()
@@ -301,7 +301,7 @@ def log(topic: str, text: str) -> None:
     """Print a line on stderr if the topic is on."""
     if topic not in TOPICS:
         raise OptionError(f"{topic!r} is no topic", hint=f"Topics: {', '.join(TOPICS)}.")
-    if topic in current().log:
+    if topic in current().log and sys.stderr is not None:
         sys.stderr.write(f"tritonfuser {topic}: {text}\n")
 
 

@@ -104,11 +104,20 @@ def _without_entries() -> Iterator[None]:
         yield
 
 
+_NO_FOLDER = "Could not create or locate cache dir"
+"""What Triton's ``FileCacheManager`` says of an empty ``TRITON_CACHE_DIR``."""
+
+
 def directory_error(error: BaseException) -> CacheDirectoryError | None:
     """The error to raise where ``error`` came from writing compiled kernels; else None."""
     folder = directory()
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, RuntimeError) and str(cause) == _NO_FOLDER:
+            return CacheDirectoryError(
+                "there is no directory for compiled kernels: TRITON_CACHE_DIR is set and empty",
+                hint="Set TRITON_CACHE_DIR to a directory that can be written to, or unset it.",
+            )
         if isinstance(cause, OSError) and _is_about(cause, folder):
             return CacheDirectoryError(
                 f"compiled kernels cannot be written to {folder}: {cause.strerror or cause}",

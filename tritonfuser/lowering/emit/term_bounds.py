@@ -31,6 +31,7 @@ class TermBounds:
     def __init__(self) -> None:
         self._most = 0
         self._sizes: dict[int, None] = {}
+        self._limits = _Limits()
 
     def add(self, bound: int) -> None:
         """A number that some term is never above."""
@@ -62,7 +63,7 @@ class TermBounds:
         """The terms of an index that are added to an address one by one."""
         for item, coefficient in expr.terms:
             self.add_number(coefficient)
-            for bound in _ends(item, coefficient):
+            for bound in self._limits.ends(item, coefficient):
                 self.add(bound)
         self.add_number(expr.const)
 
@@ -78,7 +79,7 @@ class TermBounds:
         self.add_number(expr.const)
         for item, coefficient in expr.terms:
             self.add_number(coefficient)
-            low, high = _ends(item, coefficient)
+            low, high = self._limits.ends(item, coefficient)
             below, above = below + low, above + high
         self.add(below)
         self.add(above)
@@ -108,33 +109,40 @@ def _by_sign(number: int) -> tuple[int, int]:
     return (-number, 0) if is_known_less(number, 1) else parts_by_sign(number)
 
 
-def _ends(item: Digit, coefficient: int) -> tuple[int, int]:
-    """What ``item * coefficient`` is at least, as its negative, and at most."""
-    below, above = _by_sign(coefficient)
-    most = _most(item)
-    return below * most, above * most
+class _Limits:
+    """What digits are at least and at most. A sum is looked at once: expressions share their parts,
+    so that ten views one behind the other make thousands of ways to an axis."""
 
+    def __init__(self) -> None:
+        self._known: dict[Affine, int] = {}
 
-def _most(item: Digit) -> int:
-    """What a digit is at most where it is used; 0 of a number that may be any."""
-    base = item.base
-    if isinstance(base, Loaded):
-        most = 0 if base.dim is None else base.dim.extent - 1
-    else:
-        most = _above(base) if isinstance(base, Affine) else base.extent - 1
-    most = _quotient(most, item.div)
-    return most if item.mod is None else lesser(most, item.mod - 1)
+    def ends(self, item: Digit, coefficient: int) -> tuple[int, int]:
+        """What ``item * coefficient`` is at least, as its negative, and at most."""
+        below, above = _by_sign(coefficient)
+        most = self._most(item)
+        return below * most, above * most
+
+    def _most(self, item: Digit) -> int:
+        """What a digit is at most where it is used; 0 of a number that may be any."""
+        base = item.base
+        if isinstance(base, Loaded):
+            most = 0 if base.dim is None else base.dim.extent - 1
+        else:
+            most = self._above(base) if isinstance(base, Affine) else base.extent - 1
+        most = _quotient(most, item.div)
+        return most if item.mod is None else lesser(most, item.mod - 1)
+
+    def _above(self, expr: Affine) -> int:
+        """What the terms of an expression that are above 0 are together at most."""
+        if expr not in self._known:
+            total = _by_sign(expr.const)[1]
+            for item, coefficient in expr.terms:
+                total = total + self.ends(item, coefficient)[1]
+            self._known[expr] = total
+        return self._known[expr]
 
 
 def _quotient(number: int, by: int) -> int:
     whole, rest = known_divmod(number, by)
     within = is_known_less(-1, rest) and is_known_less(rest, by)
     return whole if within else number // by
-
-
-def _above(expr: Affine) -> int:
-    """What the terms of an expression that are above 0 are together at most."""
-    total = _by_sign(expr.const)[1]
-    for item, coefficient in expr.terms:
-        total = total + _ends(item, coefficient)[1]
-    return total

@@ -106,7 +106,9 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     """Integers wrap around; a negative exponent gives 0 unless the base is 1 or -1."""
     if _is_bool(x):
         return x | ~y
-    if x.is_floating_point() or x.is_complex():
+    if x.is_complex():
+        return torch.where(y == 0, 1, torch.pow(x, y))  # torch has nan for 0 ** 0
+    if x.is_floating_point():
         return torch.pow(x, y)
     sign = torch.where(y % 2 == 0, 1, -1)
     inverse = torch.where(x == 1, 1, torch.where(x == -1, sign, 0)).to(x.dtype)
