@@ -22,6 +22,7 @@ from tritonfuser.cli.main import main
 from tritonfuser.device import CPU, known
 from tritonfuser.frontend.run import tunable
 from tritonfuser.frontend.serialization.signatures import signature_data
+from tritonfuser.frontend.tune import stored_tuning
 from tritonfuser.frontend.tune.compiling import Compiler
 from tritonfuser.frontend.tune.report import Trial
 
@@ -379,7 +380,7 @@ def test_the_commands_of_the_page(tmp_path, settings):
     (tmp_path / "rows.py").write_text(page.split("```python\n")[1].split("```")[0])
     commands = re.findall(r"^    python -m tritonfuser (.+?)(?: +#.*)?$", page, re.MULTILINE)
     settings.setattr(tunable, "_check_device", lambda where: None)
-    settings.setattr(tunable, "autotune", found_at_once)
+    settings.setattr(stored_tuning, "autotune", found_at_once)
     settings.chdir(tmp_path)
     said = []
     for command in commands:

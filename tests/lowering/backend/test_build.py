@@ -315,6 +315,31 @@ def test_failure_while_interpreted_points_at_the_users_line():
     interpret_kernel(vector_add(size=8, block=8))(x, x, x)
 
 
+def test_a_parser_that_other_threads_disturb_is_asked_again(monkeypatch):
+    """CPython counts the depth of all threads' parsers together."""
+    tries, compile = [], triton.compile
+
+    def disturbed(*given, **named):
+        tries.append(given)
+        if len(tries) < 3:
+            raise SystemError("AST constructor recursion depth mismatch (before=97, after=95)")
+        return compile(*given, **named)
+
+    monkeypatch.setattr(triton, "compile", disturbed)
+    one = vector_add(DataType.Float, 420, 128, name="disturbed")
+    assert "ptx" in compile_kernel(one, "sm_90", aligned(one)).asm and len(tries) == 3
+
+    def fails(*given, **named):
+        tries.append(given)
+        raise SystemError("something else")
+
+    monkeypatch.setattr(triton, "compile", fails)
+    other = vector_add(DataType.Float, 421, 128, name="failing")
+    with pytest.raises(LoweringError, match="something else"):
+        compile_kernel(other, "sm_90", aligned(other))
+    assert len(tries) == 4
+
+
 def test_threads_interpret_and_compile_at_once():
     source = vector_add(DataType.Float, 256, 128, name="threaded")
     failures = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Union
@@ -167,7 +168,9 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
                 function, _signature(source), dict(source.constants), _attrs(source, aligned)
             )
             binary = found_or_made(
-                lambda: triton.compile(text, target=gpu, options=_options(source)),
+                lambda: _parsed_again(
+                    lambda: triton.compile(text, target=gpu, options=_options(source))
+                ),
                 _WHOLE[gpu.backend],
             )
         except Exception as error:
@@ -181,6 +184,25 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
         if kind in compiled.asm:
             options.dump("ptx", compiled.asm[kind])
     return compiled
+
+
+_PARSES = 5
+"""Attempts to compile a kernel while Python's parser fails."""
+
+
+def _parsed_again(build: Callable[[], Any]) -> Any:
+    """Call what parses a kernel's text: again where Python's parser fails for another thread.
+
+    It counts its depth for all threads together (python/cpython#106905), so that of several that
+    parse at once one is told of a ``recursion depth mismatch``.
+    """
+    for _ in range(_PARSES - 1):
+        try:
+            return build()
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+    return build()
 
 
 @cache
