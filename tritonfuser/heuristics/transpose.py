@@ -74,7 +74,7 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     bounds = {tile: float(times.least(tile).busy) for tile in tiles}
     found: dict[TransposeParams, float] = {}
     for tile in sorted(tiles, key=lambda tile: bounds[tile]):
-        if bounds[tile] > SAME * min(found.values(), default=inf):
+        if not _is_least(bounds[tile], min(found.values(), default=inf)):
             # Neither this tile nor those behind it are the fastest.
             break
         found |= _in_both_orders(problem, tile, times(tile))
@@ -109,7 +109,12 @@ def _along_y(tile: TransposeParams) -> TransposeParams:
 def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:
     """The first of those of the least time, as far as the model tells them apart."""
     least = min(seconds.values())
-    return next(tile for tile, time in seconds.items() if time <= SAME * least)
+    return next(tile for tile, time in seconds.items() if _is_least(time, least))
+
+
+def _is_least(seconds: float, least: float) -> bool:
+    """Whether a time is the least one, as far as the model tells times apart."""
+    return seconds <= SAME * least
 
 
 @lru_cache(maxsize=1024)

@@ -11,9 +11,6 @@ from .constants import constants_of
 from .counting import Counting
 from .model import FILLED, KernelTime, kernel_time, least_time, may_exceed, wanted_registers
 
-NO_ORDER = ((), ())
-"""Where params leave the order of axes to the rules."""
-
 
 class Times:
     """The times of the kernels of a problem by the model: facts are counted once for all params."""
@@ -77,7 +74,7 @@ class Times:
     def _counting(self, params: KernelParams) -> Counting:
         """The counts of the problem with its axes in the order of the params."""
         order = getattr(params, "axes", ()), getattr(params, "across", ())
-        if order == NO_ORDER:
+        if not any(order):  # left to the rules
             return self._of_problem
         if order not in self._orders:
             self._orders[order] = Counting(in_order(self._problem, params), self._work)

@@ -201,7 +201,7 @@ class RowStreams:
                     has_layout=shaped,
                     side=side,
                     vector=vector,
-                    blocks=blocks if side == X else blocks[::-1],
+                    blocks=blocks[::-1] if side else blocks,
                 )
             )
         return _TileTraffic(loaded, fetched, again, stored, sectors, extra, elements, touched)
