@@ -178,10 +178,12 @@ class FusionExecutorCache:
         if not asked.autotune or not asked.tuned or replace(options, device=None) != DEFAULT:
             return False
         where = checked_device(self.fusion, inputs, options.device)
+        if self._tune is None or where.type != "cuda" or self._tunings >= MOST_TUNINGS:
+            return False
+        if self._variants.peek(request) is not None:
+            return False  # kernels with open sizes serve it
         refuse_first_run(where)
-        opens = self._variants.peek(request) is not None
-        few = self._tunings < MOST_TUNINGS
-        return self._tune is not None and where.type == "cuda" and few and not opens
+        return True
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
         """What to ask the variants for, and the key of the plan in ``_plans``."""

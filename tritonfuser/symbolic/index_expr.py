@@ -246,6 +246,9 @@ def constant(value: int) -> Affine:
 
 def digit(base: Base, div: int = 1, mod: int | None = None) -> Affine:
     """``base // div % mod`` as an expression, in normal form."""
+    if isinstance(base, Bounded) and not base.expr.terms:
+        whole = constant(base.expr.const) // div
+        return whole if mod is None else whole % mod
     if isinstance(base, Axis | Bounded):
         span = -(-base.extent // div)
         if mod is None or is_known_less(span - 1, mod):

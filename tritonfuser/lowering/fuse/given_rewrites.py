@@ -61,7 +61,7 @@ def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
     ParamsError
         A name is of no tensor that kernels compute element by element.
     """
-    possible = can_be_kept(fusion)
+    possible = can_be_kept(fusion, moved=True)
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ParamsError(f"invariants[{place}]: {name} is there already")

@@ -86,21 +86,30 @@ def is_gain(question: _Question) -> bool:
     return gain(question.balance, question.device) > 0
 
 
-def can_be_kept(fusion: Fusion) -> frozenset[str]:
+def can_be_kept(fusion: Fusion, moved: bool = False) -> frozenset[str]:
     """The names of the values that ``materialize_invariants`` takes.
 
     Inputs are copied into the order of their dims. Results stay views of what they are views of:
     neither those nor what lies between is taken.
+
+    Parameters
+    ----------
+    moved : bool
+        Whether results that no strides express, and so are views of nothing, are taken too. No
+        kernel gains by that but one that computes them at many positions.
     """
     seen = _seen(fusion)
     inputs = (v for v in fusion.inputs if v in fusion.consumers and v not in fusion.written)
-    made = (node.out for node in fusion.nodes if is_fused(node) and not _is_view(node, seen))
+    made = (node.out for node in fusion.nodes if is_fused(node) and not _is_view(node, seen, moved))
     found = (*(v for v in inputs if v not in seen), *made)
     return frozenset(value.name for value in found if value.is_tensor)
 
 
-def _is_view(node: Node, seen: Collection[Value]) -> bool:
-    return node.out in seen and isinstance(as_call(node).op.form, View)
+def _is_view(node: Node, seen: Collection[Value], moved: bool) -> bool:
+    form = as_call(node).op.form
+    if node.out not in seen or not isinstance(form, View):
+        return False
+    return form.alias is not None or not moved
 
 
 def _seen(fusion: Fusion) -> frozenset[Value]:

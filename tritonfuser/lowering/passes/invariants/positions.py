@@ -7,7 +7,7 @@ are the same. Such a value is put in memory, so that each element is computed on
 
 from __future__ import annotations
 
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,7 +15,11 @@ from ....ir import Fusion, Node, Value
 from ....lazy import cached_property
 from ....ops.builder import op_of
 from ....ops.table import View
+from ....shapes import Index
+from ....symbolic.index_expr import Affine, Bounded
 from ....symbolic.sizes import hint
+from ...access.atomic_axes import AtomicAxes
+from ...access.read_footprint import Read, loaded_by, read_as, sources_of
 from ...access.rough_instructions import is_fused, rough_instructions
 from .materialize import can_be_kept
 
@@ -28,70 +32,83 @@ MOST_REPEATED = 64
 to store and load it. A cast, or a product of two inputs, is loaded as cheaply as its operands."""
 
 MOST_WAYS = 64
-"""Ways to a value from one result up to which a kernel has an expression for each, where only one
-of them is gone at a time: parts of a cat."""
+"""Positions of a value up to which a kernel has an expression for each, though an element takes
+only one of them, as for parts of a cat."""
 
-MOST_VIEWS = 32
-"""Views one behind the other, up to which a kernel follows positions through all of them."""
+MOST_LEVELS = 32
+"""Sums in sums, up to which a kernel computes positions."""
 
-Chain = tuple[object, ...]
-"""The result of a kernel, by its number, and the views that lead from it to a value, each with the
-operand that it takes."""
+Key = object
+"""What tells positions of a value apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A position at which a kernel computes a value for a result.
+
+    Attributes
+    ----------
+    share : float
+        How many of the result's elements need it.
+    levels : int
+        How deep the expression of the position is, at most.
+    """
+
+    share: float
+    levels: int
 
 
 @dataclass
 class _Uses:
-    """How a value is reached from the results of kernels.
+    """The positions of a value, for each result by its number."""
 
-    Attributes
-    ----------
-    chains : dict of Chain to float
-        For each way how many of the result's elements go it.
-    """
+    ways: dict[int, dict[Key, _Way]] = field(default_factory=dict)
 
-    chains: dict[Chain, float] = field(default_factory=dict)
-
-    def add(self, chain: Chain, share: float) -> None:
-        """Another use of the value; ways beyond those that decide are not kept."""
-        if chain in self.chains or len(self.chains) <= 2 * MOST_WAYS:
-            self.chains[chain] = max(share, self.chains.get(chain, 0.0))
-
-    @property
-    def positions(self) -> float:
-        """The most positions for an element of any result."""
-        totals: dict[object, float] = {}
-        for chain, share in self.chains.items():
-            totals[chain[0]] = totals.get(chain[0], 0.0) + share
-        return max(totals.values(), default=0.0)
+    def add(self, result: int, key: Key, way: _Way) -> None:
+        """Another use of the value; positions beyond those that decide are not kept."""
+        known = self.ways.setdefault(result, {})
+        before = known.get(key)
+        if before is None and len(known) > 2 * MOST_WAYS:
+            return
+        if before is not None:
+            way = _Way(max(way.share, before.share), max(way.levels, before.levels))
+        known[key] = way
 
     @property
-    def ways(self) -> int:
-        """The most ways from any result."""
-        return max(Counter(chain[0] for chain in self.chains).values(), default=0)
+    def repeated(self) -> float:
+        """How often the value is computed again for an element; 0 where that is seldom."""
+        often = 0.0
+        for known in self.ways.values():
+            shares = sum(way.share for way in known.values())
+            again = shares - 1 if shares > MOST_POSITIONS else 0.0
+            often = max(often, again, len(known) - 1 if len(known) > MOST_WAYS else 0.0)
+        return often
 
     @property
-    def depth(self) -> int:
-        """The most views on the way."""
-        return max((len(chain) - 1 for chain in self.chains), default=0)
+    def levels(self) -> int:
+        """How deep the deepest position is."""
+        return max((w.levels for known in self.ways.values() for w in known.values()), default=0)
 
 
 def read_at_many(fusion: Fusion) -> tuple[str, ...]:
     """The names of values that are to be in memory before kernels read them, in their order."""
-    return _Search(fusion).names() if _may_be_crowded(fusion) else ()
+    if not _may_be_crowded(fusion) or not _ByViews(fusion).names():
+        return ()
+    return _ByIndex(fusion).names()
 
 
 def _may_be_crowded(fusion: Fusion) -> bool:
     """Whether there are enough views, and values that several of them are of."""
     views = [node for node in fusion.nodes if isinstance(op_of(node).form, View)]
-    if len(views) > MOST_VIEWS:
+    if len(views) > MOST_LEVELS:
         return True
     viewed = [value for node in views for value in dict.fromkeys(node.operands())]
     more = sum(len(fusion.consumers[value]) > 1 for value in viewed)
     return bool(2**more > MOST_POSITIONS)
 
 
-class _Search:
-    """Goes from results to inputs, with the ways to each value."""
+class _Search(ABC):
+    """Goes from results to inputs, with the positions of each value."""
 
     def __init__(self, fusion: Fusion) -> None:
         self._fusion = fusion
@@ -100,7 +117,15 @@ class _Search:
 
     @cached_property
     def _possible(self) -> frozenset[str]:
-        return can_be_kept(self._fusion)
+        return can_be_kept(self._fusion, moved=True)
+
+    @abstractmethod
+    def _own(self, value: Value) -> Key:
+        """The position of a result."""
+
+    @abstractmethod
+    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
+        """The positions of operands that one of a result needs."""
 
     def names(self) -> tuple[str, ...]:
         """The chosen values."""
@@ -121,42 +146,28 @@ class _Search:
 
     def _begin(self, value: Value) -> None:
         """A result of a kernel, which computes it at its own positions."""
-        self._results += 1
-        self._used(value).add((self._results,), 1.0)
+        if value.is_tensor:
+            self._results += 1
+            self._used(value).add(self._results, self._own(value), _Way(1.0, 0))
 
     def _used(self, value: Value) -> _Uses:
         return self._uses.setdefault(value, _Uses())
 
     def _go_on(self, node: Node) -> None:
-        """Hand the ways to a value on to its operands."""
-        ways = self._used(node.out).chains
-        form = op_of(node).form
-        for number, value in enumerate(v for v in node.operands() if v.is_tensor):
-            if isinstance(form, View):
-                share = _share(node, form, value)
-                step = node.out, number
-                for chain, part in ways.items():
-                    self._used(value).add((*chain, step), part * share)
-            else:
-                for chain, part in ways.items():
-                    self._used(value).add(chain, part)
+        """Hand the positions of a value on to its operands."""
+        for result, known in self._used(node.out).ways.items():
+            for key, way in known.items():
+                for value, below, more in self._below(node, key, way):
+                    self._used(value).add(result, below, more)
 
     def _is_crowded(self, node: Node) -> bool:
-        """Whether a value is computed too often, or behind too many views."""
+        """Whether a value is computed too often, or at positions that are too deep."""
         uses = self._used(node.out)
-        again = uses.positions - 1 if uses.positions > MOST_POSITIONS else 0.0
-        ways = uses.ways - 1 if uses.ways > MOST_WAYS else 0
-        often = max(again, ways)
-        is_crowded = uses.depth > MOST_VIEWS or (
+        often = uses.repeated
+        is_crowded = uses.levels > MOST_LEVELS or (
             often > 0 and any(often * count > MOST_REPEATED for count in self._counts(node))
         )
-        return is_crowded and self._can_be_kept(node)
-
-    def _can_be_kept(self, node: Node) -> bool:
-        """Whether a value can be in memory: a result that no strides express is no view there."""
-        form = op_of(node).form
-        moved = isinstance(form, View) and form.alias is None
-        return moved or node.out.name in self._possible
+        return is_crowded and node.out.name in self._possible
 
     def _counts(self, node: Node) -> Iterator[int]:
         """The instructions that an element is computed by, node by node, each once."""
@@ -172,8 +183,66 @@ class _Search:
                     stack.append(maker)
 
 
+class _ByViews(_Search):
+    """Takes what is reached through other views for another position: never too few of them.
+
+    Views that undo one another are not seen. This is quick, and says where to look.
+    """
+
+    def _own(self, value: Value) -> Key:
+        return ()
+
+    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
+        form = op_of(node).form
+        for number, value in enumerate(v for v in node.operands() if v.is_tensor):
+            if isinstance(form, View):
+                share = way.share * _share(node, form, value)
+                yield value, (key, node.out, number), _Way(share, way.levels + 1)
+            else:
+                yield value, key, way
+
+
+class _ByIndex(_Search):
+    """Takes positions as kernels compute them."""
+
+    def __init__(self, fusion: Fusion) -> None:
+        super().__init__(fusion)
+        self._axes = AtomicAxes(fusion)
+        self._known: dict[Affine, int] = {}
+
+    def _own(self, value: Value) -> Key:
+        return self._axes.index(value)
+
+    def _below(self, node: Node, key: Key, way: _Way) -> Iterator[tuple[Value, Key, _Way]]:
+        assert isinstance(key, tuple)
+        read, form = Read(node.out, key), op_of(node).form
+        if not isinstance(form, View):
+            for value in node.operands():
+                if value.is_tensor:
+                    yield value, read_as(value, read).index, way
+            return
+        for source in sources_of(node, read):
+            for loaded in loaded_by(source):
+                yield loaded.value, loaded.index, self._at(loaded.index, way.share)
+            if isinstance(source.operand, Value) and source.operand.is_tensor:
+                share = way.share * _share(node, form, source.operand)
+                yield source.operand, source.index, self._at(source.index, share)
+
+    def _at(self, index: Index, share: float) -> _Way:
+        return _Way(share, max(map(self._levels, index), default=0))
+
+    def _levels(self, expr: Affine) -> int:
+        """How many sums are in one another."""
+        if expr not in self._known:
+            bases = [item.base for item, _ in expr.terms]
+            inner = [b.expr if isinstance(b, Bounded) else b for b in bases]
+            sums = [self._levels(each) for each in inner if isinstance(each, Affine)]
+            self._known[expr] = 1 + max(sums, default=0)
+        return self._known[expr]
+
+
 def _share(node: Node, form: View, value: Value) -> float:
-    """The share of a view's elements that are elements of an operand: of parts of a cat, theirs."""
+    """The share of a view's elements that an operand has: of a cat each has those of its part."""
     if not form.pieces or form.indices:
         return 1.0
     return min(hint(value.tensor.numel) / max(hint(node.out.tensor.numel), 1), 1.0)
