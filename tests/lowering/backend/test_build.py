@@ -315,6 +315,21 @@ def test_failure_while_interpreted_points_at_the_users_line():
     interpret_kernel(vector_add(size=8, block=8))(x, x, x)
 
 
+def test_lines_of_a_module_that_came_back():
+    """A module is collected while another thread loads the same text again."""
+    source = vector_add(DataType.Float, 512, 128, name="came_back")
+    name = modules.file_name(source)
+    first = modules.load_module(source)
+    modules._modules.pop(name)  # the first of its weak references
+    second = modules.load_module(source)
+    del first
+    gc.collect()
+    assert "".join(linecache.getlines(name)) == source.text
+    del second
+    gc.collect()
+    assert name not in linecache.cache
+
+
 def test_a_parser_that_other_threads_disturb_is_asked_again(monkeypatch):
     """CPython counts the depth of all threads' parsers together."""
     tries, compile = [], triton.compile

@@ -56,8 +56,9 @@ def _execute(source: KernelSource, name: str) -> ModuleType:
     # Functions hold their globals, not their module: so it lives as long as they do.
     module.__dict__["__tritonfuser_module__"] = module
     # No modification time: then linecache.checkcache leaves the entry alone.
-    linecache.cache[name] = (len(source.text), None, source.text.splitlines(True), name)
-    weakref.finalize(module, linecache.cache.pop, name, None)
+    lines = (len(source.text), None, source.text.splitlines(True), name)
+    linecache.cache[name] = lines
+    weakref.finalize(module, _forget, name, lines)
     try:
         exec(compile(source.text, name, "exec"), module.__dict__)
     except Exception as error:
@@ -71,6 +72,16 @@ def _execute(source: KernelSource, name: str) -> ModuleType:
     for found in [key for key in by_name if key.startswith(f"{module.__name__}:")]:
         del by_name[found]
     return module
+
+
+def _forget(name: str, lines: object) -> None:
+    """Drop the lines of a module that is gone, unless another one of the same text has come since.
+
+    Between the two weak references to a module, that of ``_modules`` and its finalizer's, another
+    thread may run.
+    """
+    if linecache.cache.get(name) is lines:
+        del linecache.cache[name]
 
 
 def jit_function(source: KernelSource) -> Any:
