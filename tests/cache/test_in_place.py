@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from tests.cache.in_place import (
 )
 from tests.lowering.graphs import noise
 from tritonfuser import DataType, FusionDefinition
+from tritonfuser.lowering.emit.in_place import launched_in_place
 
 
 def in_place(fd, inputs):
@@ -272,3 +274,11 @@ def test_random_definitions(first):
         made = in_place(fd, inputs)
         found.update(stored=made, copied=len(fd.fusion.ir.outputs) - made)
     assert found["stored"] > 5 and found["copied"] > 5
+
+
+def test_a_launch_of_several_segments():
+    """None of them loads what another one replaces: their programs run at once."""
+    own, other, apart = (SimpleNamespace(inputs=names) for names in (("x",), ("x", "y"), ("y",)))
+    pair = ("made", "x")
+    assert launched_in_place([(own, (pair,)), (apart, ())]) == (pair,)
+    assert launched_in_place([(own, (pair,)), (other, ())]) == ()

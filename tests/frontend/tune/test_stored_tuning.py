@@ -7,7 +7,10 @@ import torch
 
 from tests.frontend.tune.fakes import softmax
 from tritonfuser import FusionDefinition, options
+from tritonfuser.cache import executor
+from tritonfuser.errors import CaptureError
 from tritonfuser.frontend.tune import stored_tuning
+from tritonfuser.lowering.run_options import DEFAULT
 
 
 @pytest.fixture
@@ -28,6 +31,23 @@ def test_the_interpreter_is_not_tuned(asked):
     (made,) = fd.run([x])
     torch.testing.assert_close(made, x.softmax(1))
     assert not asked
+
+
+def test_what_needs_no_compiling_may_be_captured(asked, monkeypatch):
+    """Kernels with open sizes serve it; else a first run in a capture is refused, tuned or not."""
+
+    def refused(where):
+        raise CaptureError("a first run", hint="Run once before.")
+
+    fd, inputs = softmax()
+    core = fd._core()
+    request, _ = core._request(inputs, DEFAULT)
+    monkeypatch.setattr(executor, "checked_device", lambda *given: torch.device("cuda", 0))
+    monkeypatch.setattr(executor, "refuse_first_run", refused)
+    with pytest.raises(CaptureError):
+        core._tunes_first(request, inputs, DEFAULT)
+    monkeypatch.setattr(core._variants, "peek", lambda request: object())
+    assert not core._tunes_first(request, inputs, DEFAULT)
 
 
 def test_a_tuning_that_fails_is_a_warning(asked, monkeypatch):

@@ -141,7 +141,7 @@ class Counts(NamedTuple):
 
 
 class ProblemCounts(NamedTuple):
-    """The first fields of ``Counts``: those that no params change."""
+    """The first fields of ``Counts``, in its order: those that no params change."""
 
     loads: float
     draws: float
@@ -152,7 +152,7 @@ class ProblemCounts(NamedTuple):
 
 
 class TileCounts(NamedTuple):
-    """The next ones: those that all kernels with the same tile have."""
+    """The next ones, in its order: those that all kernels with the same tile have."""
 
     programs: float
     steps: float

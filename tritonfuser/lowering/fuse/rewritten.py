@@ -14,10 +14,7 @@ from ...heuristics.schedule import ReductionSplit, Rewrites
 from ...ir import Fusion, Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
-from ..passes.invariants.materialize import (
-    choose_invariants,
-    materialize_invariants,
-)
+from ..passes.invariants.materialize import choose_invariants, materialize_invariants
 from ..passes.invariants.positions import read_at_many
 from ..passes.materialization import materialize_shared
 from ..passes.splits.split_factors import (
