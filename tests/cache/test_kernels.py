@@ -44,8 +44,10 @@ def made(monkeypatch):
 
     def build_launcher(source):
         counts["launcher", kernels.kinds(source)] += 1
+        return True
 
     monkeypatch.setattr(kernels, "_COMPILED", LRU(64))
+    monkeypatch.setattr(kernels, "_LAUNCHERS", LRU(64))
     monkeypatch.setattr(kernels, "compile_kernel", compile_kernel)
     monkeypatch.setattr(kernels, "build_launcher", build_launcher)
     return counts

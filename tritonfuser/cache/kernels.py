@@ -21,6 +21,7 @@ Wanted = tuple[KernelSource, tuple[bool, ...]]
 
 _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
+_LAUNCHERS: LRU[tuple[str, ...], bool] = LRU(4096)
 
 
 def interpreted(source: KernelSource) -> Callable[..., None]:
@@ -32,6 +33,11 @@ def compiled(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> Comp
     """The kernel's binary for an architecture."""
     key = (*kernel_key(source), arch, aligned)
     return _COMPILED.get_or_make(key, lambda: compile_kernel(source, arch, aligned))
+
+
+def launcher_built(source: KernelSource) -> None:
+    """Have the launcher of a kernel on disk, for this process and others; built once."""
+    _LAUNCHERS.get_or_make(kinds(source), lambda: build_launcher(source))
 
 
 class Loaded(NamedTuple):
@@ -81,17 +87,15 @@ def compile_together(
 def _submitted(
     pool: ThreadPoolExecutor, missing: dict[Any, Wanted], arch: str, device_index: int | None
 ) -> dict[Any, Future[float]]:
-    launchers: dict[tuple[str, ...], Future[None]] = {}
-    for source, _ in missing.values():
-        if device_index is not None and kinds(source) not in launchers:
-            launchers[kinds(source)] = pool.submit(build_launcher, source)
+    if device_index is not None:
+        for source in {kinds(source): source for source, _ in missing.values()}.values():
+            pool.submit(launcher_built, source)
 
     def make(source: KernelSource, flags: tuple[bool, ...]) -> float:
         started = time.perf_counter()
         kernel = compiled(source, arch, flags)
         if device_index is not None:
-            # Submitted before, so it is running or done: waiting cannot deadlock the pool.
-            launchers[kinds(source)].result()
+            launcher_built(source)
             kernel.launcher(device_index)
         return time.perf_counter() - started
 

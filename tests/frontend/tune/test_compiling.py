@@ -48,6 +48,14 @@ def test_what_is_not_legal_is_not_compiled(compiler, monkeypatch):
     assert compiler(replace(compiler.heuristics(), segments=())).startswith("not legal: ")
 
 
+def test_launchers_are_built_for_the_process_that_times(compiler, monkeypatch):
+    """It would wait half a second for each: a C compiler builds them."""
+    built = []
+    monkeypatch.setattr(compiling, "launcher_built", built.append)
+    compiler.prepared(compiler.heuristics())
+    assert [source.name[:2] for source in built] == ["s0"]
+
+
 def test_what_needs_too_much_shared_memory_is_left_out(compiler, monkeypatch):
     made = SimpleNamespace(shared_bytes=1 << 20)
     monkeypatch.setattr(compiling, "compiled", lambda *given: made)

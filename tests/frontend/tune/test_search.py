@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -77,6 +78,36 @@ def test_less_than_a_hundredth_faster_is_not_faster():
         return 1e-5 if schedule.segments[-1].params.block_x == 64 else 0.995e-5
 
     assert searched(seconds)[1] == 0
+
+
+def test_changes_that_are_faster_alone_are_tried_together():
+    """Next, whatever else is proposed; the fastest one decides where they change one field."""
+    fd, inputs = softmax()
+    compiler = compiler_for(fd, inputs)
+    first = compiler.prepared(compiler.heuristics())
+    base = first.schedule
+
+    def changed(**fields):
+        (segment,) = base.segments
+        return replace(base, segments=(replace(segment, params=replace(segment.params, **fields)),))
+
+    times = {changed(block_x=32): 8e-6, changed(num_warps=8): 7e-6, changed(block_x=16): 9e-6}
+
+    class Listed:
+        def __init__(self):
+            self.left = [*times, *(changed(block_x=n) for n in (1, 2, 4, 8))]
+
+        def move_to(self, best):
+            pass
+
+        def __next__(self):
+            return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+
+    clock = FakeClock()
+    device = FakeDevice(clock, lambda schedule, rounds: times.get(schedule, 1e-5))
+    search = Search(compiler, device, Listed(), 3.0, threads=1, clock=clock)
+    search.run(first)
+    assert changed(block_x=32, num_warps=8) in [trial.schedule for trial in search.trials]
 
 
 def test_wrong_outputs_are_named_and_not_given():

@@ -152,14 +152,19 @@ class Proposals:
         """Two or three moves at a time; random schedules where there are no moves."""
         while near:
             count = self._rng.randint(2, LONGEST_WALK)
-            yield _joined(best, [self._rng.choice(near) for _ in range(count)])
+            yield joined(best, [self._rng.choice(near) for _ in range(count)])
         yield from self._random
 
 
-def _joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
-    """All that some schedules have changed; the last change of a field counts."""
+def joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
+    """All that some schedules have changed; the last change of a field counts.
+
+    What has other schedulers, or other reductions in two steps, is left out.
+    """
     segments, splits = list(best.segments), list(best.rewrites.splits)
     for other in moved:
+        if _kinds(other) != _kinds(best):
+            continue
         for place, (was, now) in enumerate(zip(best.segments, other.segments, strict=True)):
             fields = _changes(was.params, now.params)
             for params in replaced(segments[place].params, fields) if fields else ():
@@ -170,6 +175,12 @@ def _joined(best: Schedule, moved: Sequence[Schedule]) -> Schedule:
             splits[place] = new if new != old else splits[place]
     rewrites = replace(best.rewrites, splits=tuple(splits))
     return replace(best, rewrites=rewrites, segments=tuple(segments))
+
+
+def _kinds(schedule: Schedule) -> tuple[list[str], list[str]]:
+    """What is the same in schedules that differ in params, parts and launches alone."""
+    splits = [split.value for split in schedule.rewrites.splits]
+    return [segment.scheduler for segment in schedule.segments], splits
 
 
 def _changes(was: HeuristicParams, now: HeuristicParams) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ...cache.dry_run import lower_for, wanted_kernels
-from ...cache.kernels import compiled
+from ...cache.kernels import compiled, launcher_built
 from ...cache.keys.kernel_key import kernel_key
 from ...errors import LoweringError, ParamsError, TritonFuserError
 from ...heuristics.schedule import Schedule
@@ -87,6 +87,7 @@ class Compiler:
                     f"it asks for {shared} bytes of shared memory, and {device.name} has "
                     f"{device.shared_bytes_per_block} for a program"
                 )
+            launcher_built(source)
         keys = tuple(kernel_key(source) for source, _ in wanted)
         # As its kernels say it: a segment in another's launch has the warps of that.
         return Prepared(schedule_of(lowered.segmented), lowered.segmented, keys)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Union
+from typing import Any, Protocol, Union
 
 from ...heuristics.schedule import Schedule
 from ...lowering.segments import SegmentedFusion
+from .candidates import joined
 from .report import Trial, difference
 
 FINALISTS = 4
@@ -34,8 +35,12 @@ POLL_SECONDS = 0.02
 BATCH = 8
 """Most schedules that are timed together."""
 
-AHEAD = 2
-"""Schedules that are prepared ahead of their timing, for each thread."""
+TOGETHER = (2, 3)
+"""So many of the fastest schedules are tried as one."""
+
+AHEAD, AHEAD_AT_FIRST = 2, 8
+"""Schedules that are prepared ahead of their timing, for each thread: few, so that they are near
+the best one, and more until the measurer is ready, which takes seconds in a new process."""
 
 FRUITLESS = 400
 """Proposals in a row that were all tried before, after which a space counts as exhausted."""
@@ -116,6 +121,7 @@ class Search:
     tell: Callable[[Sequence[Trial]], object] = lambda trials: None
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
+    _first: list[Schedule] = field(default_factory=list)
     _known: set[Schedule] = field(default_factory=set)
     _kernels: set[tuple[object, ...]] = field(default_factory=set)
     _best: int = 0
@@ -136,10 +142,11 @@ class Search:
         self._known.add(first.schedule)
         self._kernels.add(first.kernels)
         self.trials.append(Trial(first.schedule))
+        self._first.extend(others)
         pool = ThreadPoolExecutor(self.threads, "tritonfuser autotune")
         with self._until_interrupted():
             try:
-                self._explore(pool, end - RESERVED * self.budget, list(others))
+                self._explore(pool, end - RESERVED * self.budget)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
         return self._decided()
@@ -154,14 +161,15 @@ class Search:
 
     # --- exploring -------------------------------------------------------------------------
 
-    def _explore(self, pool: ThreadPoolExecutor, end: float, others: list[Schedule]) -> None:
+    def _explore(self, pool: ThreadPoolExecutor, end: float) -> None:
         pending: set[Future[Prepared | str]] = set()
         asked: dict[Future[Prepared | str], Schedule] = {}
         ready: list[Prepared] = []
         is_ready = False
         while (left := end - self.clock()) > 0 or not is_ready:
-            while len(pending) + len(ready) < AHEAD * self.threads + BATCH:
-                schedule = self._next(others)
+            ahead = (AHEAD if is_ready else AHEAD_AT_FIRST) * self.threads + BATCH
+            while len(pending) + len(ready) < ahead:
+                schedule = self._next()
                 if schedule is None:
                     break
                 future = pool.submit(self.prepare, schedule)
@@ -184,23 +192,31 @@ class Search:
                     return
                 count = min(BATCH, len(ready), int(left / self._took) if self._took else 1)
                 batch, ready = ready[:count], ready[count:]
-                self._compare(batch)
+                if self._compare(batch):
+                    pending -= self._dropped(asked)
                 # One takes about as long as others did, or there is no time for it.
                 took = (left - (end - self.clock())) / count
                 self._took = min(self._took, took) if self._took else took
             self.tell(self.trials)
 
-    def _next(self, others: list[Schedule]) -> Schedule | None:
+    def _next(self) -> Schedule | None:
         """A schedule that is new; None where there seems to be no other."""
-        if self._exhausted:
+        if self._exhausted and not self._first:
             return None
         for _ in range(FRUITLESS):
-            schedule = others.pop(0) if others else next(self.proposals)
+            schedule = self._first.pop(0) if self._first else next(self.proposals)
             if schedule not in self._known:
                 self._known.add(schedule)
                 return schedule
         self._exhausted = True
         return None
+
+    def _dropped(self, asked: dict[Future[Prepared | str], Schedule]) -> set[Future[Any]]:
+        """Cancel what no thread has begun: it is near a schedule that is not the best any more."""
+        dropped = {future for future in asked if future.cancel()}
+        for future in dropped:
+            self._known.discard(asked.pop(future))
+        return dropped
 
     def _sort(self, schedule: Schedule, made: Prepared | str, ready: list[Prepared]) -> None:
         if isinstance(made, str):
@@ -213,8 +229,8 @@ class Search:
         change = difference(trial.schedule, self.trials[0].schedule)
         self.trials.append(replace(trial, change=change))
 
-    def _compare(self, batch: Sequence[Prepared]) -> None:
-        """Time some schedules together with the best one, and move to a better one.
+    def _compare(self, batch: Sequence[Prepared]) -> bool:
+        """Time some schedules together with the best one; whether one of them is the best now.
 
         None at first: a process that measures begins slowly, which says nothing of the others.
         """
@@ -225,8 +241,9 @@ class Search:
             # The best one so far fails now: it is tried no more.
             self.trials[self._best] = replace(best, failure=now)
             self._best = 0
-            return
-        self.trials[self._best] = replace(best, seconds=now)
+            return False
+        before = self._best
+        self.trials[before] = replace(best, seconds=now)
         for one, seconds in zip(batch, found[1:], strict=True):
             if isinstance(seconds, str):
                 self._note(Trial(one.schedule, failure=seconds))
@@ -235,6 +252,22 @@ class Search:
             if seconds < now:
                 now, self._best = seconds, len(self.trials) - 1
                 self.proposals.move_to(one.segmented)
+        self._first.extend(self._joined())
+        return self._best != before
+
+    def _joined(self) -> Iterator[Schedule]:
+        """What the fastest ones changed, as one schedule: kernels gain side by side, fields often.
+
+        Where they change the same field, the fastest one decides.
+        """
+        first = self.trials[0]
+        enough = GAIN * (first.seconds or 0.0)
+        better = [t for t in self.trials[1:] if t.seconds is not None and t.seconds < enough]
+        fastest = sorted(better, key=lambda trial: trial.seconds or 0.0)[: max(TOGETHER)]
+        for count in TOGETHER:
+            if count <= len(fastest):
+                slowest_first = [trial.schedule for trial in reversed(fastest[:count])]
+                yield joined(first.schedule, slowest_first)
 
     # --- deciding --------------------------------------------------------------------------
 

@@ -30,10 +30,13 @@ def kinds(source: KernelSource) -> tuple[str, ...]:
     return (*pointers, *("constexpr" for _ in source.constants))
 
 
-def build_launcher(source: KernelSource) -> None:
+def build_launcher(source: KernelSource) -> bool:
     """Have Triton build the launcher of a kernel, which loading the kernel then finds on disk.
 
-    Where that fails, loading the kernel will fail as well, and say why.
+    Returns
+    -------
+    bool
+        Whether it is there. Where it is not, loading the kernel will fail as well, and say why.
     """
     names = [arg.name for arg in source.passed] + [name for name, _ in source.constants]
     signature = dict(zip(names, kinds(source), strict=True))
@@ -42,3 +45,5 @@ def build_launcher(source: KernelSource) -> None:
         driver.active.launcher_cls(made, _Anything())
     except Exception as error:
         options.log("compile", f"no launcher ahead of {source.name}: {error}")
+        return False
+    return True
