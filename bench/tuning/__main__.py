@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.show:
         if not torch.cuda.is_available():
             raise SystemExit("python -m bench.tuning: times kernels, which needs a CUDA device")
-        with TemporaryDirectory() as folder, fresh_caches(folder):
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder, fresh_caches(folder):
             measure(cases, known, options)
     print(report([known[case.name] for case in cases if case.name in known]))
     missing = sum(case.name not in known for case in cases)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .backend.compile import CompiledKernel, Target, compile_kernel, digest_ahead, target_of
+from .backend.compile import CompiledKernel, Target, compile_kernel, digest, digest_ahead, target_of
 from .backend.kernel_report import KernelReport, report, report_of
 from .backend.launch import Launcher, Prepared
 from .backend.module_loader import load_module
@@ -19,6 +19,7 @@ __all__ = [
     "Prepared",
     "Target",
     "compile_kernel",
+    "digest",
     "digest_ahead",
     "interpret_kernel",
     "load_module",

@@ -17,6 +17,7 @@ from ...heuristics.schedule import Schedule
 from ...ir import Fusion
 from .candidates import Proposals
 from .child_process import ChildProcess, shared_child
+from .compile_pool import CompilePool, shared_pool
 from .compiling import Compiler
 from .prediction import Prediction, Ranked
 from .progress import progress
@@ -24,9 +25,12 @@ from .report import TuneReport
 from .search import Measurer, Search
 
 MOST_THREADS = 8
-"""Threads that compile, at most: a part of each compilation holds Python's lock, and the first ones
-should be done soon. H200, 16 cores, ten cases of 5 s: 2, 4, 8 and 16 threads have 27, 32, 35 and 21
-schedules timed at the median."""
+"""Threads that compile where no processes do, at most: a part of each compilation holds Python's
+lock. H200, 16 cores, ten cases of 5 s: 2, 4, 8 and 16 threads have 27, 32, 35 and 21 schedules
+timed at the median."""
+
+WAITING = 2
+"""Schedules that are lowered while all processes compile."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +90,28 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
     """
     begun = time.monotonic()
     takes_tensors = any(value.is_tensor for value in task.fusion.inputs)
-    compiler = Compiler(task.fusion, task.inputs, None if takes_tensors else task.device)
+    where = None if takes_tensors else task.device
+    compiler = Compiler(task.fusion, task.inputs, where)
     heuristics = compiler.heuristics()
+    pool: CompilePool | None = None
     if isinstance(measurer, ChildProcess):
         measurer.open(dict(task.definition), task.inputs, str(task.device), heuristics)
+        pool = _started_pool(task.device)
     first = compiler.prepared(heuristics)
     drawn = Proposals(first.segmented, random.Random(task.seed), task.wide)
     proposals = Ranked(drawn, Prediction(first.segmented, compiler.segmented))
     with progress(task.budget, task.shown) as bar:
         search = Search(
-            prepare=compiler,
+            prepare=Compiler(task.fusion, task.inputs, where, pool),
             measurer=measurer,
             proposals=proposals,
             budget=task.budget - (time.monotonic() - begun),
-            threads=min(usable_threads(), MOST_THREADS),
+            threads=min(usable_threads(), MOST_THREADS) if pool is None else pool.count + WAITING,
             tell=bar,
         )
         best = search.run(first, task.known)
+        if pool is not None:
+            pool.forget()
     base, found = search.trials[0], search.trials[best]
     if base.seconds is None or found.seconds is None:
         raise LoweringError(f"the heuristics' schedule could not be timed: {base.failure}")
@@ -115,3 +124,12 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
         spent_seconds=time.monotonic() - begun,
         interrupted=search.interrupted,
     )
+
+
+def _started_pool(device: torch.device) -> CompilePool | None:
+    """The processes that compile for a GPU, if there can be any."""
+    pool = shared_pool()
+    if device.type != "cuda":
+        return None
+    pool.start()
+    return pool if pool.works else None

@@ -1,4 +1,4 @@
-"""Candidates compiled ahead of their timing, on the threads of this process.
+"""Candidates compiled ahead of their timing.
 
 Triton keeps what it compiles on disk: the process that times a candidate finds its kernels there.
 """
@@ -11,14 +11,17 @@ from typing import Any
 import torch
 
 from ...cache.dry_run import lower_for, wanted_kernels
-from ...cache.kernels import compiled, launcher_built
+from ...cache.kernels import Wanted, compiled, launcher_built
 from ...cache.keys.kernel_key import kernel_key
+from ...cache.lru import LRU
 from ...errors import LoweringError, ParamsError, TritonFuserError
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion
+from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import SegmentedFusion
+from .compile_pool import CompilePool
 from .search import Prepared
 
 
@@ -33,12 +36,20 @@ class Compiler:
         Flat.
     device : torch.device, optional
         Where it runs, if no tensor says that.
+    pool : CompilePool, optional
+        Processes that compile candidates. Without, and where there can be none, the threads do.
     """
 
     def __init__(
-        self, fusion: Fusion, inputs: Sequence[Any], device: torch.device | None = None
+        self,
+        fusion: Fusion,
+        inputs: Sequence[Any],
+        device: torch.device | None = None,
+        pool: CompilePool | None = None,
     ) -> None:
         self._fusion, self._inputs, self._device = fusion, inputs, device
+        self._pool = pool
+        self._shared: LRU[Any, int] = LRU(4096)
 
     def heuristics(self) -> Schedule:
         """The schedule that the heuristics choose."""
@@ -80,14 +91,26 @@ class Compiler:
         options = RunOptions(schedule=schedule, device=self._device)
         lowered, device = lower_for(self._fusion, self._inputs, options)
         wanted = wanted_kernels(self._fusion, self._inputs, lowered)
-        for source, flags in () if device.is_cpu else wanted:
-            shared = compiled(source, device.arch, flags).shared_bytes
+        for one in () if device.is_cpu else wanted:
+            shared = self._shared_bytes(one, device.arch)
             if shared > device.shared_bytes_per_block:
                 raise LoweringError(
                     f"it asks for {shared} bytes of shared memory, and {device.name} has "
                     f"{device.shared_bytes_per_block} for a program"
                 )
-            launcher_built(source)
         keys = tuple(kernel_key(source) for source, _ in wanted)
         # As its kernels say it: a segment in another's launch has the warps of that.
         return Prepared(schedule_of(lowered.segmented), lowered.segmented, keys)
+
+    def _shared_bytes(self, wanted: Wanted, arch: str) -> int:
+        """The shared memory of a program of a kernel, which is compiled once."""
+        source, aligned = wanted
+        key = (*kernel_key(source), arch, aligned)
+        return self._shared.get_or_make(key, lambda: self._compiled(source, arch, aligned))
+
+    def _compiled(self, source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> int:
+        if self._pool is not None and self._pool.works:
+            return self._pool.shared_bytes(source, arch, aligned)
+        found = compiled(source, arch, aligned).shared_bytes
+        launcher_built(source)
+        return found

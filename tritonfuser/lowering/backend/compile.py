@@ -160,7 +160,7 @@ def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -
     if len(aligned) != len(source.args):
         raise ValueError(f"{len(source.args)} arguments, but {len(aligned)} alignments")
     started = time.perf_counter()
-    _digest_triton()
+    digest()
     with LANGUAGE.shared():
         function = jit_function(source)
         try:
@@ -208,21 +208,21 @@ def _parsed_again(build: Callable[[], Any]) -> Any:
 @cache
 def digest_ahead() -> None:
     """Start, on a thread, what the first compilation needs and does not depend on a kernel."""
-    threading.Thread(target=_digest_triton, name="tritonfuser digest", daemon=True).start()
+    threading.Thread(target=digest, name="tritonfuser digest", daemon=True).start()
 
 
 _digesting = Lock()
 
 
-def _digest_triton() -> None:
+def digest() -> None:
     """Let Triton hash its own files for the keys of its cache, which takes a third of a second.
 
     Triton keeps the answer, but every thread that asks before it is there would do it too.
     """
-    digest = getattr(triton_cache, "triton_key", None)
-    if digest is not None:
+    key = getattr(triton_cache, "triton_key", None)
+    if key is not None:
         with _digesting:
-            digest()
+            key()
 
 
 def signature_of(source: KernelSource, arg: Argument) -> str:

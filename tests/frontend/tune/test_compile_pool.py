@@ -1,0 +1,103 @@
+"""Processes that compile candidates: what they answer, and what becomes of one that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.lowering.kernels import vector_add
+from tritonfuser import LoweringError
+from tritonfuser.cache import kernels
+from tritonfuser.frontend.tune import compile_pool
+from tritonfuser.frontend.tune.compile_pool import CompilePool
+from tritonfuser.frontend.tune.compiling import Compiler
+
+ALL = (True, True, True)
+
+
+@pytest.fixture
+def pool(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    found = CompilePool()
+    yield found
+    found.stop()
+
+
+def _workers(pool):
+    server = pool._session._process.pid
+    return [int(pid) for pid in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+
+
+def _wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_kernels_are_compiled_elsewhere_and_found_on_disk(pool, tmp_path):
+    source = vector_add(name="elsewhere")
+    here = (*kernels.kernel_key(source), "sm_90", ALL)
+    assert pool.shared_bytes(source, "sm_90", ALL) == 0
+    assert here not in kernels._COMPILED
+    assert list(tmp_path.glob("*/elsewhere.cubin"))
+
+
+def test_what_does_not_compile_is_a_reason(pool):
+    source = vector_add(name="refused")
+    wrong = replace(source, text=source.text.replace("tl.load", "tl.lode"))
+    with pytest.raises(LoweringError, match="lode"):
+        pool.shared_bytes(wrong, "sm_90", ALL)
+
+
+def test_what_crashes_a_compiler_costs_no_later_kernel(pool):
+    pool.start()
+    _wait_for(lambda: pool._session.begun)
+    first = pool._session
+    os.kill(_workers(pool)[0], signal.SIGKILL)
+    assert pool.shared_bytes(vector_add(name="after"), "sm_90", ALL) == 0
+    assert first.ended and pool._session is not first
+
+
+def test_processes_that_cannot_be_are_asked_once(pool, monkeypatch):
+    monkeypatch.setattr(compile_pool, "_SERVER", "tritonfuser.no_such_server")
+    source = vector_add(name="here")
+    with pytest.raises(LoweringError, match="has ended"):
+        pool.shared_bytes(source, "sm_90", ALL)
+    assert not pool.works
+    # Threads compile then.
+    assert Compiler(None, (), None, pool)._compiled(source, "sm_90", ALL) == 0
+
+
+def test_an_environment_that_changed_is_theirs_too(pool, tmp_path, monkeypatch):
+    pool.start()
+    first = pool._session
+    pool.start()
+    assert pool._session is first
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "other"))
+    pool.shared_bytes(vector_add(name="moved"), "sm_90", ALL)
+    assert list(tmp_path.glob("other/*/moved.cubin"))
+    _wait_for(lambda: first.ended)
+
+
+def test_what_is_late_is_forgotten(pool):
+    pool.start()
+    asked = pool._session.ask(vector_add(name="late"), "sm_90", ALL)
+    pool.forget()
+    assert asked.result(timeout=1) == "it is not compiled in time"
+    assert pool.shared_bytes(vector_add(name="next"), "sm_90", ALL) == 0
+
+
+def test_all_processes_end_with_the_pool(pool):
+    pool.start()
+    _wait_for(lambda: pool._session.begun)
+    session, workers = pool._session, _workers(pool)
+    assert len(workers) == pool.count
+    pool.stop()
+    _wait_for(lambda: session._process.poll() is not None)
+    _wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

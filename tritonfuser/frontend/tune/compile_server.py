@@ -1,0 +1,92 @@
+"""``python -m tritonfuser.frontend.tune.compile_server FD COUNT``: compiles candidates for a tuner.
+
+Its workers are forked from one process that has imported torch and Triton, and has no threads yet.
+Triton keeps what they compile on disk, where the process that times candidates finds it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Union
+
+from ...cache.kernels import compiled, launcher_built
+from ...errors import TritonFuserError
+from ...lowering.build import digest
+from ...lowering.kernel_source import KernelSource
+
+BEGUN = 0
+"""The number of the first answer, which is to no job."""
+
+IDLE_SECONDS = 120.0
+"""Without a job for so long the processes end."""
+
+QUIET = ("TRITONFUSER_DUMP", "TRITONFUSER_LOG", "PYTORCH_NVFUSER_DUMP")
+"""Environment variables that would have candidates printed."""
+
+Found = Union[int, str]
+"""The bytes of shared memory of a program, or why the kernel does not compile."""
+
+
+def shared_bytes(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> Found:
+    """Compile a kernel, and build its launcher."""
+    try:
+        found = compiled(source, arch, aligned).shared_bytes
+    except TritonFuserError as error:
+        return error.message
+    except Exception as error:  # of Triton; what cannot be compiled is not tried
+        return f"{type(error).__name__}: {error}"
+    launcher_built(source)
+    return found
+
+
+def serve(pipe: Connection, count: int) -> None:
+    """Do jobs, numbered, on so many processes until the other end is closed, or idles."""
+    # Ctrl-C is for the process that tunes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in QUIET:
+        os.environ.pop(name, None)
+    digest()
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"))
+    pool.submit(os.getpid).result()  # forks them all
+    pipe.send((BEGUN, 0))
+    sending = threading.Lock()
+
+    def answer(number: int, future: Future[Found]) -> None:
+        error = future.exception()
+        if isinstance(error, BrokenProcessPool):
+            end()  # whoever asked sees that, and starts another server
+        found = future.result() if error is None else f"{type(error).__name__}: {error}"
+        with sending:
+            pipe.send((number, found))
+
+    with suppress(EOFError, OSError, BrokenProcessPool):
+        while pipe.poll(IDLE_SECONDS):
+            number, job = pipe.recv()
+            pool.submit(shared_bytes, *job).add_done_callback(partial(answer, number))
+
+
+def end() -> None:
+    """End this process and all workers."""
+    for worker in multiprocessing.active_children():
+        worker.kill()
+    os._exit(0)  # no thread of the pool is waited for
+
+
+def main() -> None:
+    """Serve the pipe whose descriptor is given, then end."""
+    descriptor, count = (int(given) for given in sys.argv[1:])
+    serve(Connection(descriptor), count)
+    end()
+
+
+if __name__ == "__main__":
+    main()
