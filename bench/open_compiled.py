@@ -31,7 +31,7 @@ from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.problem_sizes import env_of
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.segments import Segment
-from tritonfuser.symbolic.choices import hinted
+from tritonfuser.symbolic.choices import with_hints
 
 from .schedules.problems import Problem
 from .tables.formatting import table
@@ -207,7 +207,7 @@ def _kernels(fd: FusionDefinition, inputs: list[Any], lowered: Lowered) -> list[
 def _steps(piece: Segment) -> float:
     """Steps of a kernel's loop by the model."""
     assert piece.problem is not None
-    problem, params = hinted(env_of(piece.problem), piece.problem), piece.kernel_params
+    problem, params = with_hints(env_of(piece.problem), piece.problem), piece.kernel_params
     counting = Counting(in_order(problem, params), segment_element_work(piece))
     return float(counting.counts(params).steps)
 

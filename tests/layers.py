@@ -38,7 +38,7 @@ ROOMS = {
         {"shape_env"},
         {"size_text"},
         {"sizes"},
-        {"queries", "substitution"},
+        {"evaluation", "queries"},
         {"choices", "index_expr"},
     ),
     "ops": (

@@ -17,8 +17,8 @@ from tritonfuser.device import known
 from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.run_options import DEFAULT, RunOptions
+from tritonfuser.symbolic.evaluation import AtomValues, evaluate
 from tritonfuser.symbolic.shape_env import ShapeEnv
-from tritonfuser.symbolic.substitution import Atoms, at
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Step:
 class AbstractPlan:
     """What the variants need of a plan."""
 
-    def __init__(self, lowered: Lowered, atoms: Atoms) -> None:
+    def __init__(self, lowered: Lowered, atoms: AtomValues) -> None:
         self._open = lowered
-        self.lowered = at(lowered, atoms)
+        self.lowered = evaluate(lowered, atoms)
         self.text = "\n".join(s.text for s in lowered.sources if s is not None)
         self.steps = [Step(source) for source in lowered.sources]
 
-    def at(self, atoms: Atoms) -> AbstractPlan:
+    def at(self, atoms: AtomValues) -> AbstractPlan:
         return AbstractPlan(self._open, atoms)
 
 

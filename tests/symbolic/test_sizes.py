@@ -14,7 +14,7 @@ from tritonfuser.symbolic.polynomials import (
     added,
     common_part,
     divided,
-    least,
+    lower_bound,
     multiplied,
     never_zero,
 )
@@ -36,17 +36,17 @@ from tritonfuser.symbolic.queries import (
     is_known_multiple,
     known_divisor,
     known_divmod,
-    lesser,
+    min_by_hint,
 )
 from tritonfuser.symbolic.shape_env import ShapeEnv
 from tritonfuser.symbolic.size_text import atoms_in, computed, guard_text, size_text
 from tritonfuser.symbolic.sizes import (
     UndecidedSizeError,
+    evaluate_size,
     hint,
     integer,
     is_integer,
     is_size,
-    number,
     symbol,
 )
 
@@ -267,7 +267,7 @@ def test_asking() -> None:
     assert not is_known_multiple(b, 8) and is_known_multiple(24, 8)
     assert known_divisor(t * 3 + 8) == 8 and known_divisor(12) == 12
     assert is_known_equal(t + b - b, t) and not is_known_equal(t, 4096) and is_known_equal(3, 3)
-    assert lesser(t, t + 1) is t and lesser(7, 5) == 5 and hint(lesser(t, b)) == 8
+    assert min_by_hint(t, t + 1) is t and min_by_hint(7, 5) == 5 and hint(min_by_hint(t, b)) == 8
     assert repr(common_factor(t * b * 6, b * 36)) == "size1 * 12" and common_factor(6, 4) == 2
     assert [repr(n) for n in known_divmod(t * b + 5, b)] == ["size0", "5"]
     assert known_divmod(1024, t) == (0, 1024), "it may be less or more"
@@ -286,8 +286,8 @@ def test_polynomials() -> None:
     assert common_part([(0, 0, 1), (0, 1, 1)]) == (0, 1) and common_part([]) == ()
     assert never_zero({(0,): 4, (): 2}) and not never_zero({(0,): 4, (): 8})
     # a*b - a with both from 2 to 9
-    assert least({(0, 1): 1, (0,): -1}, lambda v: (2, 9)) == 2
-    assert least({(0,): -3, (): 1}, lambda v: (2, 9)) == -26
+    assert lower_bound({(0, 1): 1, (0,): -1}, lambda v: (2, 9)) == 2
+    assert lower_bound({(0,): -3, (): 1}, lambda v: (2, 9)) == -26
 
 
 # --- soundness -----------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_decisions_hold_wherever_the_guards_do(start: int) -> None:
             wanted, answers = Trial(seed).run(others)
             pairs = zip(known, answers, strict=True)
             assert all(was in (None, now) for was, now in pairs), seed
-            assert [number(n, atoms) for n in found] == wanted, seed
+            assert [evaluate_size(n, atoms) for n in found] == wanted, seed
             texts = [eval(repr(n), dict(names)) for n in found]
             assert texts == wanted, seed
             for line in computed(env, names)[1]:

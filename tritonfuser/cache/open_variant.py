@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..symbolic.substitution import Atoms
+from ..symbolic.evaluation import AtomValues
 from .keys.conditions import Conditions
 from .keys.open_sizes import Numbers, Opened
 from .keys.recompiles import Recompile
@@ -36,12 +36,12 @@ class OpenVariant:
     choices: ScheduleChoices
     record: Recompile
 
-    def fitting(self, numbers: Numbers) -> Atoms | None:
+    def fitting(self, numbers: Numbers) -> AtomValues | None:
         """Its sizes at these numbers; None where a guard fails or wider vectors are possible."""
         atoms = self.conditions.bind(numbers)
         return None if atoms is None or self.sizes.misses_vectors(atoms) else atoms
 
-    def serve(self, atoms: Atoms) -> ExecutionPlan:
+    def serve(self, atoms: AtomValues) -> ExecutionPlan:
         """The plan at these sizes."""
         self.record.served += 1
         return self.plan.at(atoms)
@@ -72,5 +72,5 @@ class Fit:
     """
 
     variant: OpenVariant
-    atoms: Atoms
+    atoms: AtomValues
     as_chosen: bool

@@ -11,7 +11,7 @@ from ..heuristics.cost.work import element_work
 from ..heuristics.params import HeuristicParams
 from ..heuristics.problem import ElementWork
 from ..heuristics.schedulers import kernel_seconds
-from ..symbolic.choices import hinted
+from ..symbolic.choices import with_hints
 from ..symbolic.sizes import hint
 from .problem_sizes import env_of
 from .segments import Segment, SegmentedFusion
@@ -42,7 +42,7 @@ def _time_by_params(piece: Segment) -> Callable[[HeuristicParams], KernelTime | 
     """The time of a segment's kernel as a function of its params."""
     if piece.problem is None:
         return lambda params: None
-    problem, work = hinted(env_of(piece.problem), piece.problem), segment_element_work(piece)
+    problem, work = with_hints(env_of(piece.problem), piece.problem), segment_element_work(piece)
     return lambda params: kernel_seconds(problem, params, work)
 
 
@@ -91,4 +91,4 @@ def segment_element_work(piece: Segment) -> ElementWork:
     sizes of this run. None of what torch runs."""
     if piece.problem is None:
         return ElementWork()
-    return element_work(*hinted(env_of(piece.problem), (piece.work, piece.problem)))
+    return element_work(*with_hints(env_of(piece.problem), (piece.work, piece.problem)))

@@ -1,8 +1,8 @@
-"""Choices by the sizes of one run: correct at all sizes of a variant, maybe not the fastest.
+"""Choices: decisions by the sizes of one run that are correct, but maybe not fastest, at others.
 
-A guard says at which sizes a kernel is right. A choice says at which sizes it is the kernel that
-would be made there: it keeps the question with its facts, so that it can be asked again at other
-sizes, without a lowering.
+A guard says at which sizes a kernel is correct. A choice says at which sizes the heuristics would
+make the same kernel again. It stores the question and its facts, so that the question can be asked
+at other sizes without lowering the definition again.
 """
 
 from __future__ import annotations
@@ -10,33 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from .evaluation import evaluate, evaluator
 from .guards import Choice
 from .shape_env import ShapeEnv
-from .sizes import made, sizes_among
-from .substitution import at, substitution
+from .sizes import as_size, sizes_among
 
 T = TypeVar("T")
 A = TypeVar("A")
 
 
 def env_among(*values: int) -> ShapeEnv | None:
-    """The shape env of the sizes among some numbers; None where none varies."""
+    """The ``ShapeEnv`` of the first size among some numbers; None where all are plain ints."""
     return next((size.env for size in sizes_among(*values)), None)
 
 
 def choose(env: ShapeEnv | None, ask: Callable[[T], A], facts: T) -> A:
-    """``ask(facts)`` at the sizes of this run; where they vary the question is kept.
+    """``ask(facts)`` at the sizes of this run. Where sizes vary, the question is stored in ``env``.
 
     Parameters
     ----------
     env : ShapeEnv or None
-        Of the sizes in the facts. None where there are none.
+        The env of the sizes in ``facts``. None where ``facts`` contains none.
     ask : callable
-        A function of a module: it takes plain numbers, and its answer is compared with ``==``.
+        A module-level function of facts in plain numbers. Its answers are compared with ``==``.
+    facts : object
+        A tuple or dataclass, which may contain sizes.
     """
     if env is None:
         return ask(facts)
-    answer = ask(hinted(env, facts))
+    answer = ask(with_hints(env, facts))
     env.choices.setdefault(f"{ask.__qualname__} {facts!r}", Choice(ask, facts, answer))
     return answer
 
@@ -49,18 +51,29 @@ def choose_number(
     most: int,
     multiple: int = 1,
 ) -> int:
-    """``ask(facts)``, a number that kernels take as an argument: a size, where the facts vary.
+    """``ask(facts)`` as a number that may differ at other sizes: kernels take it as an argument.
 
     Parameters
     ----------
+    env : ShapeEnv or None
+        The env of the sizes in ``facts``. With None the answer is a plain int.
+    ask : callable
+        As for ``choose``.
+    facts : object
+        As for ``choose``.
     least, most : int
-        Bounds of the answer at all sizes.
+        Inclusive bounds of the answer at all sizes.
     multiple : int
-        What divides the answer at all sizes.
+        A divisor of the answer at all sizes.
+
+    Returns
+    -------
+    int
+        A ``Size`` where the facts contain one.
     """
     if env is None:
         return ask(facts)
-    at_sizes, hints = substitution(facts), [atom.hint for atom in env.atoms]
+    at_sizes, hints = evaluator(facts), [atom.hint for atom in env.atoms]
     place = env.add_chosen(
         f"{ask.__qualname__} {facts!r}",
         ask(at_sizes(hints)),
@@ -69,12 +82,12 @@ def choose_number(
         lambda atoms: ask(at_sizes(atoms)),
         multiple,
     )
-    return made(env, {(place,): multiple})
+    return as_size(env, {(place,): multiple})
 
 
-def hinted(env: ShapeEnv | None, facts: T) -> T:
-    """Facts with the sizes of this run."""
+def with_hints(env: ShapeEnv | None, facts: T) -> T:
+    """``facts`` with every size replaced by its hint, its value in this run."""
     if env is None:
         return facts
-    found: T = at(facts, [atom.hint for atom in env.atoms])
+    found: T = evaluate(facts, [atom.hint for atom in env.atoms])
     return found

@@ -22,7 +22,7 @@ from .queries import (
     is_known_less,
     is_known_multiple,
     known_divmod,
-    lesser,
+    min_by_hint,
 )
 from .sizes import hint, is_size
 
@@ -106,7 +106,7 @@ class Digit:
     def _up_to(self, extent: int) -> int:
         """The most that it is where its base is below a number."""
         top = assume_max(extent - 1, 0) // self.div
-        return top if self.mod is None else lesser(top, self.mod - 1)
+        return top if self.mod is None else min_by_hint(top, self.mod - 1)
 
 
 @dataclass(frozen=True)
@@ -456,7 +456,7 @@ def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
     return found if item.mod is None else found % item.mod
 
 
-def unbound(expr: Affine) -> Affine:
+def strip_bounds(expr: Affine) -> Affine:
     """``expr`` with whole bounded expressions written out: what they are, not what they are within.
 
     ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
@@ -467,7 +467,7 @@ def unbound(expr: Affine) -> Affine:
     for item, coefficient in expr.terms:
         base = item.base
         if isinstance(base, Bounded) and _is_whole(item, base):
-            total = total + unbound(base.expr) * coefficient
+            total = total + strip_bounds(base.expr) * coefficient
         else:
             total = total + Affine(((item, coefficient),))
     return total

@@ -1,4 +1,4 @@
-"""Polynomials with integer coefficients over numbered variables, and bounds that hold for them.
+"""Polynomials with integer coefficients over numbered variables, and lower bounds of them.
 
 A polynomial maps monomials to coefficients, none zero; a monomial is the sorted tuple of its
 variables, each as often as its power: ``3*a*a*b - 2`` is ``{(0, 0, 1): 3, (): -2}``.
@@ -54,9 +54,10 @@ def content(p: Mapping[Monomial, int]) -> int:
 
 
 def divided(p: Mapping[Monomial, int], by: Mapping[Monomial, int]) -> tuple[Polynomial, Polynomial]:
-    """``p == by * whole + rest``, as much in ``whole`` as the leading term of ``by`` divides.
+    """``(whole, rest)`` of the polynomial division ``p == by * whole + rest``.
 
-    Coefficients of ``rest`` at monomials that it divides are in ``0 .. leading - 1``.
+    Where the leading monomial of ``by`` divides a monomial of ``rest``, the coefficient there is in
+    ``0 .. c - 1``, with ``c`` the leading coefficient of ``by``.
     """
     lead = max(by, key=lambda monomial: (len(monomial), monomial))
     whole: Polynomial = {}
@@ -77,7 +78,7 @@ def common_part(monomials: Iterable[Monomial]) -> Monomial:
 
 
 def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
-    """``monomial / part``, or None where that is none."""
+    """``monomial / part``, or None where ``part`` does not divide it."""
     left = list(monomial)
     for variable in part:
         if variable not in left:
@@ -86,12 +87,12 @@ def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
     return tuple(left)
 
 
-def least(p: Mapping[Monomial, int], bounds: Range) -> int:
-    """A number that ``p`` is never below.
+def lower_bound(p: Mapping[Monomial, int], bounds: Range) -> int:
+    """A lower bound of ``p`` for variables within ``bounds``.
 
-    Each variable is written as its least value and what is above that, which is not negative:
-    then only terms with negative coefficients have to be bounded. ``a*b - a`` with both at least
-    2 is ``2*(a-2) + ...``, and so at least 2.
+    Each variable is substituted by its lower bound plus a rest of 0 or more. Then only terms with
+    negative coefficients lower the constant term. ``a*b - a`` with ``a, b >= 2`` becomes
+    ``2 + (a-2) + 2*(b-2) + (a-2)*(b-2)``, which is 2 or more.
     """
     shifted: Polynomial = {}
     for monomial, coefficient in p.items():
@@ -111,6 +112,6 @@ def _span(bounds: tuple[int, int]) -> int:
 
 
 def never_zero(p: Mapping[Monomial, int]) -> bool:
-    """Whether divisibility alone says that ``p`` is not 0: ``4*a + 2``."""
+    """Whether divisibility alone proves that ``p`` is not 0, as for ``4*a + 2``."""
     rest = {monomial: c for monomial, c in p.items() if monomial}
     return bool(rest) and p.get((), 0) % content(rest) != 0

@@ -1,9 +1,8 @@
-"""Questions about numbers that may be sizes: what is known (``is_known_*``) or assumed as a guard.
+"""Questions about numbers that may be sizes: proved for all sizes, or assumed by a guard.
 
-``is_known_*`` and the like record nothing: they are False where the answer is not the same for all
-sizes. ``assume_*`` answer for the sizes of this run where that is not known, and record the answer
-as a guard: what is made with it serves other sizes only if the answer is the same for them. Plain
-ints are compared at once.
+``is_known_*`` record nothing. They are False where the answer is not proved for all sizes.
+``assume_*`` answer by the sizes of this run where nothing is proved, and record the answer as a
+guard: the kernels then serve only sizes with the same answer. Plain ints are compared at once.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import cmp_to_key
 from math import gcd
 
 from .polynomials import common_part, content
-from .sizes import hint, made, polynomial, sizes_among
+from .sizes import as_size, hint, polynomial, sizes_among
 
 # --- known for all sizes: nothing is recorded -----------------------------------------------------
 
@@ -32,12 +31,12 @@ def is_known_less(a: int, b: int) -> bool:
     if type(difference) is int:
         return difference > 0
     for size in sizes_among(difference):
-        return size.env.least(dict(size.terms)) > 0
+        return size.env.lower_bound(dict(size.terms)) > 0
     return difference > 0
 
 
 def is_implied_less(a: int, b: int) -> bool:
-    """Whether ``a < b`` for all sizes, also where one of the guards says more than that."""
+    """Whether ``a < b`` for all sizes that pass the guards: proved by bounds and one guard."""
     difference = b - a - 1
     for size in sizes_among(difference):
         return size.env.implies_at_least_zero(dict(size.terms))
@@ -50,14 +49,14 @@ def is_known_multiple(a: int, n: int) -> bool:
 
 
 def known_divisor(value: int) -> int:
-    """The greatest number that divides a size whatever it is; of a number itself."""
+    """The greatest known divisor of a size; an int as it is."""
     for size in sizes_among(value):
         return content(dict(size.terms))
     return value
 
 
 def common_factor(a: int, b: int) -> int:
-    """What divides both for all sizes: the gcd of numbers, the factors that sizes share."""
+    """A common divisor of both for all sizes: the gcd of ints, the factors that sizes share."""
     if type(a) is int and type(b) is int:
         return gcd(a, b)
     sizes = sizes_among(a, b)
@@ -66,11 +65,11 @@ def common_factor(a: int, b: int) -> int:
     both = [polynomial(n, sizes[0].env) for n in (a, b)]
     factor = gcd(*(content(p) for p in both))
     part = common_part(monomial for p in both for monomial in p)
-    return made(sizes[0].env, {part: factor} if factor else {})
+    return as_size(sizes[0].env, {part: factor} if factor else {})
 
 
 def known_divmod(a: int, n: int) -> tuple[int, int]:
-    """``(whole, rest)`` with ``a == n * whole + rest``; ``divmod`` where that is known."""
+    """``(whole, rest)`` with ``a == n * whole + rest``; equal to ``divmod`` where provable."""
     if type(a) is int and type(n) is int:
         return divmod(a, n)
     sizes = sizes_among(a, n)
@@ -78,11 +77,14 @@ def known_divmod(a: int, n: int) -> tuple[int, int]:
         return divmod(a, n)
     env = sizes[0].env
     whole, rest = env.split(polynomial(a, env), polynomial(n, env))
-    return made(env, whole), made(env, rest)
+    return as_size(env, whole), as_size(env, rest)
 
 
-def lesser(a: int, b: int) -> int:
-    """The lesser of two numbers; where it is not known which, the one that is less in this run."""
+def min_by_hint(a: int, b: int) -> int:
+    """The minimum of two numbers: the proved one, else the one that is less in this run.
+
+    No guard is recorded, so the result may not be the minimum at other sizes.
+    """
     if type(a) is int and type(b) is int:
         return a if a < b else b
     if is_known_less(a, b):

@@ -1,7 +1,8 @@
 """``ShapeEnv``: symbols for sizes that vary, their bounds, and the guards of a lowering.
 
-One env belongs to one lowering. ``known_*`` tells what its bounds and guards prove of a polynomial
-over its symbols. ``assume_*`` decides the rest by the hints, and records the answer as a guard.
+One env belongs to one lowering. ``known_*`` answers what bounds and guards prove of a polynomial
+over the symbols. ``assume_*`` answers anything else by the hints (the sizes of this run), and
+records the answer as a guard.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .polynomials import (
     content,
     divided,
     in_order,
-    least,
+    lower_bound,
     never_zero,
     value_at,
 )
@@ -31,13 +32,13 @@ class ShapeEnv:
     Attributes
     ----------
     atoms : list of Atom
-        Symbols and what is computed from them, each after what it is made of.
+        Symbols, and quotients and remainders of them. Operands come before results.
     guards : list of Guard
-        What was decided by the hints, in that order.
+        The decisions that were made by the hints, in the order in which they were made.
     choices : dict
-        What was chosen by the hints, each question once; see ``choices.py``.
+        The questions that ``choices.py`` answered by the hints, each once.
     closed : bool
-        Whether no more guards may be recorded: what is asked then has to be known.
+        Whether recording a guard is an error: answers have to be known from now on.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class ShapeEnv:
     # -- atoms ---------------------------------------------------------------
 
     def add(self, hint: int, multiple: int = 1) -> int:
-        """The place of a new symbol for a size of 2 and more."""
+        """Add a symbol for a size of 2 or more. Returns its index in ``atoms``."""
         assert hint >= 2 and hint % multiple == 0, (hint, multiple)
         low = -(-2 // multiple)
         return self._append(hint // multiple, low, LARGEST_SIZE // multiple, multiple, None)
@@ -66,7 +67,10 @@ class ShapeEnv:
         chosen: Callable[[Sequence[int]], int],
         multiple: int = 1,
     ) -> int:
-        """The place of a number that heuristics choose at any sizes; each key once."""
+        """Add a number that ``chosen`` computes at any sizes. Returns its index in ``atoms``.
+
+        A key that was added before gives the index from then.
+        """
         assert hint % multiple == 0, (hint, multiple)
         if key not in self._chosen:
             self._chosen[key] = self._append(
@@ -89,21 +93,21 @@ class ShapeEnv:
         place = self._computed.get(parts)
         if place is None:
             whole, rest = divmod(self.hint(numerator), self.hint(denominator))
-            ends = self._ends(parts)
+            ends = self._bounds_of_computed(parts)
             place = self._append(rest if sign == "%" else whole, *ends, 1, parts)
             self._computed[parts] = place
         return {(place,): 1}
 
-    def named(self, p: Polynomial) -> Atom:
-        """The atom that a positive polynomial is; one is made where none is."""
+    def atom_of(self, p: Polynomial) -> Atom:
+        """An atom that equals a positive polynomial; a new one where there is none."""
         for atom_place, atom in enumerate(self.atoms):
             if p == {(atom_place,): atom.multiple}:
                 return atom
         ((made,),) = self._compute(p, "//", {(): 1})
         return self.atoms[made]
 
-    def _ends(self, parts: tuple[Terms, str, Terms]) -> tuple[int, int]:
-        """What a quotient or a remainder is at least and at most."""
+    def _bounds_of_computed(self, parts: tuple[Terms, str, Terms]) -> tuple[int, int]:
+        """Inclusive bounds of a quotient or a remainder."""
         numerator, sign, denominator = parts
         below, above = self._bounds(dict(numerator)), self._bounds(dict(denominator))
         if sign == "%":
@@ -112,13 +116,13 @@ class ShapeEnv:
         return min(ends), max(ends)
 
     def tighten_computed(self) -> None:
-        """Bounds of quotients and remainders by what is known of symbols by now.
+        """Tighten the bounds of quotients and remainders by the current bounds of symbols.
 
-        What is told of them does not depend on whether they or the guards came first then.
+        Afterwards these bounds do not depend on whether an atom or a guard was recorded first.
         """
         for place, atom in enumerate(self.atoms):
             if atom.parts is not None:
-                low, high = self._ends(atom.parts)
+                low, high = self._bounds_of_computed(atom.parts)
                 tight = max(atom.low, low), min(atom.high, high)
                 self.atoms[place] = replace(atom, low=tight[0], high=tight[1])
 
@@ -129,14 +133,14 @@ class ShapeEnv:
         return atom.low, atom.high
 
     def _bounds(self, p: Polynomial) -> tuple[int, int]:
-        return self.least(p), -self.least(added({}, p, -1))
+        return self.lower_bound(p), -self.lower_bound(added({}, p, -1))
 
-    def least(self, p: Polynomial) -> int:
-        """A number that the polynomial is sure not to be below."""
-        return least(p, self.bounds)
+    def lower_bound(self, p: Polynomial) -> int:
+        """A proved lower bound of the polynomial."""
+        return lower_bound(p, self.bounds)
 
     def hint(self, p: Polynomial) -> int:
-        """What the polynomial is in this run."""
+        """The value of the polynomial in this run."""
         return value_at(p, lambda place: self.atoms[place].hint)
 
     def known_at_least_zero(self, p: Polynomial) -> bool | None:
@@ -153,7 +157,7 @@ class ShapeEnv:
         if self.known_at_least_zero(p):
             return True
         return any(
-            self.least(added(p, known, -times)) >= 0
+            self.lower_bound(added(p, known, -times)) >= 0
             for guard in self.guards
             if guard.relation is Relation.AT_LEAST_ZERO
             for known in [dict(guard.terms)]
@@ -173,7 +177,7 @@ class ShapeEnv:
         return False if _normal(p, Relation.NOT_ZERO) in self._assumed else None
 
     def constant(self, p: Polynomial) -> int | None:
-        """The number that the polynomial is at all sizes; None where none is known."""
+        """The value of the polynomial, if it is proved to be the same at all sizes; else None."""
         low, high = self._bounds(p)
         found = self.hint(p)
         known = low == high or self.known_zero(added(p, {(): found}, -1))
@@ -182,7 +186,7 @@ class ShapeEnv:
     # -- assuming ------------------------------------------------------------
 
     def assume_at_least_zero(self, p: Polynomial) -> bool:
-        """Whether the polynomial is 0 or more: as in this run, where it is not known."""
+        """Whether the polynomial is 0 or more: proved, else as in this run, with a guard."""
         known = self.known_at_least_zero(p)
         if known is not None:
             return known
@@ -191,7 +195,7 @@ class ShapeEnv:
         return answer
 
     def assume_zero(self, p: Polynomial) -> bool:
-        """Whether the polynomial is 0: as in this run, where it is not known."""
+        """Whether the polynomial is 0: proved, else as in this run, with a guard."""
         known = self.known_zero(p)
         if known is not None:
             return known
@@ -200,7 +204,7 @@ class ShapeEnv:
         return answer
 
     def assume_constant(self, p: Polynomial) -> int:
-        """What the polynomial is in this run, and from here on at all sizes."""
+        """The value of the polynomial in this run, recorded as a guard."""
         found = self.hint(p)
         self.assume_zero(added(p, {(): found}, -1))
         return found
@@ -213,7 +217,7 @@ class ShapeEnv:
         self._tighten(guard)
 
     def _tighten(self, guard: Guard) -> None:
-        """Bounds of a symbol that a guard on it alone gives."""
+        """Tighten the bounds of a symbol by a guard on that symbol alone."""
         p = dict(guard.terms)
         constant = p.pop((), 0)
         if len(p) != 1 or guard.relation is Relation.NOT_ZERO:
@@ -232,7 +236,7 @@ class ShapeEnv:
         self.atoms[monomial[0]] = replace(atom, low=low, high=high)
 
     def keep_schedule(self) -> None:
-        """Take what was chosen so far for all sizes: it is not asked again."""
+        """Forget the choices: the schedule made so far is used at all sizes."""
         self.choices.clear()
 
     def close(self) -> None:
@@ -273,21 +277,21 @@ class ShapeEnv:
         return added({(): left} if left else {}, self._compute(rest, "%", q), factor)
 
     def split(self, p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
-        """``p == q * whole + rest``; rounded down where that is known."""
+        """``(whole, rest)`` with ``p == q * whole + rest``; ``0 <= rest < q`` where provable."""
         whole, rest = divided(p, q)
-        below = added(rest, q)  # of what is just negative
-        if not self._is_residue(rest, q) and self._is_residue(below, q):
-            return added(whole, {(): -1}), below
+        raised = added(rest, q)  # a negative rest becomes one in 0 .. q - 1
+        if not self._is_residue(rest, q) and self._is_residue(raised, q):
+            return added(whole, {(): -1}), raised
         return whole, rest
 
     def _is_residue(self, p: Polynomial, q: Polynomial) -> bool:
-        """Whether ``0 <= p < q`` is known."""
-        return self.least(p) >= 0 and self.least(added(added(q, p, -1), {(): -1})) >= 0
+        """Whether ``0 <= p < q`` is proved."""
+        return self.lower_bound(p) >= 0 and self.lower_bound(added(added(q, p, -1), {(): -1})) >= 0
 
     # -- other sizes ---------------------------------------------------------
 
     def values(self, symbols: Iterable[int]) -> list[int]:
-        """What each atom is where the symbols' sizes are these."""
+        """The value of each atom where the symbols have these sizes, in elements."""
         given = iter(symbols)
         found: list[int] = []
         for atom in self.atoms:
@@ -305,7 +309,7 @@ class ShapeEnv:
 
 @contextmanager
 def sealed(env: ShapeEnv | None) -> Iterator[None]:
-    """A block in which no guards are recorded: what is asked of sizes has to be known."""
+    """A context in which recording a guard is an error: answers about sizes have to be known."""
     if env is None:
         yield
         return
@@ -323,7 +327,7 @@ def _below_zero(p: Polynomial) -> Polynomial:
 
 
 def _parted(guard: Guard) -> tuple[Terms, int]:
-    """What varies, and the constant."""
+    """The terms of a guard without its constant, and the constant."""
     p = dict(guard.terms)
     constant = p.pop((), 0)
     return _terms(p), constant
@@ -334,9 +338,14 @@ def _terms(p: Polynomial) -> Terms:
 
 
 def _reduced(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial, int, int]:
-    """``p / q`` without the factor that a constant ``q`` has in common with all but p's constant.
+    """Cancel the factor that a constant ``q`` shares with all terms of ``p`` but the constant one.
 
-    ``(16*a + 5) // 32 -> a // 2``, with the factor 16 and 5 left over.
+    ``(16*a + 5) // 32`` -> ``a // 2``, with the factor 16 and 5 left over.
+
+    Returns
+    -------
+    (Polynomial, Polynomial, int, int)
+        The smaller ``p`` and ``q``, the factor, and what is left over of the constant of ``p``.
     """
     if q.keys() != {()}:
         return p, q, 1, 0
@@ -347,7 +356,7 @@ def _reduced(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial, int,
 
 
 def _normal(p: Polynomial, relation: Relation) -> Guard:
-    """Without common factors: ``4*a - 6 >= 0`` is ``a - 2 >= 0``."""
+    """The guard ``p relation 0`` in normal form: ``4*a - 6 >= 0`` becomes ``a - 2 >= 0``."""
     factor = content({monomial: c for monomial, c in p.items() if monomial})
     if relation is Relation.AT_LEAST_ZERO:
         return Guard(_terms({m: v for m, c in p.items() if (v := c // factor)}), relation)

@@ -1,10 +1,9 @@
 """``Size``: an integer that varies between runs: a polynomial over symbols, with a hint.
 
-A ``Size`` does arithmetic as an int does and gives Sizes. It is annotated as an int and is none.
-An operator that compares, and whatever makes a plain number of a Size (``int(n)``, ``range(n)``),
-answers where the bounds of the symbols prove the answer; it raises ``UndecidedSizeError`` where
-other sizes would have another one, and never records anything. ``queries`` asks on: what is known
-only, or what is then assumed by a guard.
+Arithmetic on a ``Size`` gives Sizes. A ``Size`` is annotated as ``int``, though it is no instance
+of it. Comparisons and conversions to a plain number (``int(n)``, ``range(n)``) succeed where the
+bounds of the symbols prove one answer for all sizes. Otherwise they raise ``UndecidedSizeError``;
+they never record a guard. Code that may meet a ``Size`` asks ``queries`` instead.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from .size_text import size_text
 
 
 class UndecidedSizeError(Exception):
-    """A pass asked of a size what is not the same at all sizes, by an operator of plain numbers.
+    """A pass compared or converted a ``Size``, and the answer differs between sizes.
 
-    It is an error of the pass: users never see it, since what fails with sizes open is compiled
-    with its sizes written out.
+    It is an error of the pass. Users do not see it: a lowering that fails with open sizes is
+    repeated with constant ones.
     """
 
     def __init__(self, question: str) -> None:
@@ -44,7 +43,7 @@ class Size:
     def __init__(self, env: ShapeEnv, terms: Terms) -> None:
         self.env = env
         self.terms = terms
-        # To Python -1 and -2 hash alike, and of sizes with equal hashes ``==`` is asked.
+        # hash(-1) == hash(-2), and equal hashes make dicts call ``==``, which may be undecided.
         self._hash = hash((id(env), tuple((monomial, hash(2 * c)) for monomial, c in terms)))
 
     def __hash__(self) -> int:
@@ -221,10 +220,10 @@ def _binary(
     left, right = _polynomial(a, env), _polynomial(b, env)
     if left is None or right is None:
         return NotImplemented
-    return made(env, combine(left, right))
+    return as_size(env, combine(left, right))
 
 
-def made(env: ShapeEnv, p: Polynomial) -> int:
+def as_size(env: ShapeEnv, p: Polynomial) -> int:
     """A polynomial as a Size, a constant one as an int."""
     if not p or p.keys() == {()}:
         return p.get((), 0)
@@ -232,19 +231,19 @@ def made(env: ShapeEnv, p: Polynomial) -> int:
 
 
 def symbol(env: ShapeEnv, hint: int, multiple: int = 1) -> int:
-    """A new size of which nothing is known but that it is 2 or more, and a multiple of a number."""
-    return made(env, {(env.add(hint, multiple),): multiple})
+    """A new size, known to be 2 or more and a multiple of ``multiple``."""
+    return as_size(env, {(env.add(hint, multiple),): multiple})
 
 
-def size_of(env: ShapeEnv, atom: Atom) -> int:
-    """An atom of an env as it is called in texts: times its multiple."""
-    return made(env, {(env.atoms.index(atom),): atom.multiple})
+def size_of_atom(env: ShapeEnv, atom: Atom) -> int:
+    """The size that an atom's name stands for in texts: the atom times its multiple."""
+    return as_size(env, {(env.atoms.index(atom),): atom.multiple})
 
 
-def named(value: int) -> int:
-    """A positive size as an atom of its env, which has a name in texts."""
+def as_atom(value: int) -> int:
+    """A positive size as a lone atom of its env, which has a name in texts; an int as it is."""
     for size in sizes_among(value):
-        return size_of(size.env, size.env.named(dict(size.terms)))
+        return size_of_atom(size.env, size.env.atom_of(dict(size.terms)))
     return value
 
 
@@ -280,10 +279,13 @@ def polynomial(value: int, env: ShapeEnv) -> Polynomial:
 
 
 def parts_by_sign(value: int) -> tuple[int, int]:
-    """What is subtracted and what is added in a number: of a size, as it is written out."""
+    """``(negative, positive)`` parts of a number, with ``value == positive - negative``.
+
+    The parts of a size are the sums of its terms with negative and with positive coefficients.
+    """
     for size in sizes_among(value):
         below = {monomial: -c for monomial, c in size.terms if c < 0}
-        return made(size.env, below), made(size.env, {m: c for m, c in size.terms if c > 0})
+        return as_size(size.env, below), as_size(size.env, {m: c for m, c in size.terms if c > 0})
     return max(-value, 0), max(value, 0)
 
 
@@ -296,8 +298,8 @@ def hint(value: int) -> int:
     return value
 
 
-def number(value: int, atoms: Sequence[int]) -> int:
-    """The number that a size is where the atoms of its env have these values."""
+def evaluate_size(value: int, atoms: Sequence[int]) -> int:
+    """The value of a size where the atoms of its env have these values; an int as it is."""
     for size in sizes_among(value):
         return value_at(dict(size.terms), lambda place: atoms[place])
     return value

@@ -16,7 +16,7 @@ from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
 from tritonfuser.heuristics.search import choice
 from tritonfuser.lowering.access.element_work import kernel_work
 from tritonfuser.lowering.fuse.scheduler_queries.kernels import ProblemWithWork
-from tritonfuser.symbolic.substitution import at
+from tritonfuser.symbolic.evaluation import evaluate
 
 POOR = ReductionParams(block_x=1, block_r=32, persistent=False, num_warps=1)
 """For sums over columns: a sector is read for each element, by few threads."""
@@ -84,7 +84,7 @@ def test_sizes_that_vary_are_open_in_what_the_model_is_asked(poor_rules):
     (found,) = [c for c in lowered.env.choices.values() if isinstance(c.facts, ProblemWithWork)]
     roots = []
     for rows, columns in ((205, 70_206), (55, 90_001), (811, 70_001)):
-        facts = at(found.facts, lowered.env.values([rows, columns]))
+        facts = evaluate(found.facts, lowered.env.values([rows, columns]))
         (alone,) = served.static([meta(rows, columns)]).segmented.segments
         work = element_work(facts.work, facts.problem)
         assert work == element_work(kernel_work(alone.nodes), alone.problem)

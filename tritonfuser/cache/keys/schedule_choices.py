@@ -13,9 +13,9 @@ from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, limit_at
 from ...lowering.fuse.scheduler_queries.products import loses
 from ...lowering.fuse.scheduler_queries.rows import are_shared, parts, way_of
+from ...symbolic.evaluation import AtomValues, evaluator
 from ...symbolic.guards import Choice
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.substitution import Atoms, substitution
 
 PROBED = tuple(4**power for power in range(-6, 7) if power)
 """Factors on sizes at which it is tried whether the answer to a question of yes or no changes."""
@@ -35,7 +35,7 @@ class ScheduleChoices:
     def __init__(self, env: ShapeEnv) -> None:
         hints = [atom.hint for atom in env.atoms]
         probes = list(_probes(env))
-        self._facts: list[Callable[[Atoms], Any]] = []
+        self._facts: list[Callable[[AtomValues], Any]] = []
         self._asked: list[tuple[Callable[[Any], Any], int]] = []
         places: dict[str, int] = {}
         for choice in env.choices.values():
@@ -43,30 +43,30 @@ class ScheduleChoices:
                 continue
             place = places.setdefault(repr(choice.facts), len(places))
             if place == len(self._facts):
-                self._facts.append(substitution(choice.facts))
+                self._facts.append(evaluator(choice.facts))
             self._asked.append((choice.ask, place))
         self.count = len(self._asked)
         self._first = self.answers(hints)
         self._accepted = [self._first]
 
-    def answers(self, atoms: Atoms) -> Answers:
+    def answers(self, atoms: AtomValues) -> Answers:
         """What heuristics answer at other sizes."""
         facts = [made(atoms) for made in self._facts]
         return tuple(_answer(ask, facts[place]) for ask, place in self._asked)
 
-    def hold(self, atoms: Atoms) -> bool:
+    def hold(self, atoms: AtomValues) -> bool:
         """Whether the kernels are those that would be made at these sizes."""
         return self.answers(atoms) in self._accepted
 
-    def accept(self, atoms: Atoms) -> None:
+    def accept(self, atoms: AtomValues) -> None:
         """Take the answers at these sizes too: they lead to the same kernels."""
         self._accepted.append(self.answers(atoms))
 
-    def agreement(self, atoms: Atoms) -> int:
+    def agreement(self, atoms: AtomValues) -> int:
         """How many answers are those of the kernels."""
         return sum(a == b for a, b in zip(self._first, self.answers(atoms), strict=True))
 
-    def difference(self, atoms: Atoms) -> str:
+    def difference(self, atoms: AtomValues) -> str:
         """The first answer that differs, in words; empty where none does."""
         pairs = zip(self._asked, self._first, self.answers(atoms), strict=True)
         return next((_difference(ask, a, b) for (ask, _), a, b in pairs if a != b), "")
@@ -79,18 +79,18 @@ def _answer(ask: Callable[[Any], Any], facts: Any) -> Any:
         return str(error)
 
 
-def _may_change(choice: Choice, probes: list[Atoms]) -> bool:
+def _may_change(choice: Choice, probes: list[AtomValues]) -> bool:
     """Whether sizes may change an answer. Most refusals are for what no size changes.
 
     Whether shares are enough changes back and forth: 199 rows give 67 shares of 3, 200 rows 100.
     """
     if not isinstance(choice.answer, bool) or choice.ask is are_shared:
         return True
-    facts = substitution(choice.facts)
+    facts = evaluator(choice.facts)
     return any(_answer(choice.ask, facts(atoms)) != choice.answer for atoms in probes)
 
 
-def _probes(env: ShapeEnv) -> Iterator[Atoms]:
+def _probes(env: ShapeEnv) -> Iterator[AtomValues]:
     """Other sizes, each alone and all together by the same factor."""
     sizes = [atom.hint * atom.multiple for atom in env.atoms if atom.is_symbol]
     for factor in PROBED:

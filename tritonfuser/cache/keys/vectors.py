@@ -15,8 +15,8 @@ from ...errors import TritonFuserError
 from ...ir import Fusion, Output
 from ...lowering.access.aliases import buffer_strides
 from ...lowering.passes.concretize import InputSignature, TensorSpec, concretize
+from ...symbolic.evaluation import evaluator
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.substitution import substitution
 
 Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
 """Bytes of an element, sizes, strides."""
@@ -47,7 +47,7 @@ class Vectors:
     def __init__(self, fusion: Fusion, signature: InputSignature, env: ShapeEnv) -> None:
         self._env = env
         layouts = [*_input_layouts(signature), *_output_layouts(fusion, signature)]
-        self._layouts: Callable[[Sequence[int]], Any] = substitution(tuple(layouts))
+        self._layouts: Callable[[Sequence[int]], Any] = evaluator(tuple(layouts))
 
     def widths(self, symbols: Sequence[int]) -> Widths:
         """Bytes of each tensor's vectors where the symbols are these sizes."""

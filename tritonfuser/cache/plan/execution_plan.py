@@ -18,7 +18,7 @@ from ...device import DeviceProperties
 from ...errors import PLAN_FILE
 from ...lowering.pipeline import Lowered
 from ...options import dump
-from ...symbolic.substitution import Atoms
+from ...symbolic.evaluation import AtomValues
 from .clocks import Clock
 from .function_text import Body, plain_text, timed_text
 from .heat import Heat
@@ -92,7 +92,7 @@ class ExecutionPlan:
         How often it runs before ``HotSizes`` looks at it; None where calls are not counted.
     """
 
-    def __init__(self, template: PlanTemplate, atoms: Atoms) -> None:
+    def __init__(self, template: PlanTemplate, atoms: AtomValues) -> None:
         self._template = template
         self._atoms = atoms
         self.fusion_id = template.fusion_id
@@ -107,7 +107,7 @@ class ExecutionPlan:
         self.guarded_call: object = None
         self.heat: Heat | None = None
 
-    def at(self, atoms: Atoms) -> ExecutionPlan:
+    def at(self, atoms: AtomValues) -> ExecutionPlan:
         """The plan of the same variant at other sizes: the same text, other numbers."""
         return ExecutionPlan(self._template, atoms)
 

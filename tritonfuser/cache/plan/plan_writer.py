@@ -19,7 +19,7 @@ from ...ir import Fusion, Value
 from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
 from ...lowering.segments import Segment
-from ...symbolic.substitution import varies
+from ...symbolic.evaluation import has_sizes
 from ..kernels import Loaded, interpreted, loaded
 from .capture import to_cpu
 from .copies import apart, put
@@ -268,7 +268,7 @@ class PlanWriter:
         if not self.on_gpu:
             self.scope[f"k{place}"] = interpreted(source)
             took = time.perf_counter() - started
-            if varies(source.grid):
+            if has_sizes(source.grid):
                 names.append(f"grid={self.varying.text(source.grid)}")
             line = f"k{place}({', '.join(names)})"
             self._step(line, Step(piece, source, compile_seconds=took))

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from ...lowering.device_lib.division_functions import inverse_of
 from ...lowering.kernel_source import InverseArg
+from ...symbolic.evaluation import AtomValues, evaluate, has_sizes
 from ...symbolic.shape_env import ShapeEnv
-from ...symbolic.sizes import size_of
-from ...symbolic.substitution import Atoms, at, varies
+from ...symbolic.sizes import size_of_atom
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Varying:
     def text(self, value: int | tuple[int, ...]) -> str:
         """A number, or some, as an expression: a name where it varies."""
         text = repr(value)
-        if not varies(value):
+        if not has_sizes(value):
             return text
         if text not in self._names:
             name = text if text.isidentifier() else f"dims{len(self._names)}"
@@ -51,26 +51,26 @@ class Varying:
     def _size(self, name: str) -> int:
         """The atom of that name as a size."""
         assert self.env is not None
-        return size_of(self.env, next(atom for atom in self.env.atoms if atom.name == name))
+        return size_of_atom(self.env, next(atom for atom in self.env.atoms if atom.name == name))
 
     def make(self, name: str, maker: Callable[..., Any], *given: Any) -> Any:
         """``maker(*given)`` under a name; what it is in this run."""
-        if not any(varies(item) for item in given):
+        if not any(has_sizes(item) for item in given):
             return maker(*given)
         self._makers[name] = (maker, given)
         assert self.env is not None
-        return maker(*at(given, [atom.hint for atom in self.env.atoms]))
+        return maker(*evaluate(given, [atom.hint for atom in self.env.atoms]))
 
-    def scope(self, atoms: Atoms) -> dict[str, Any]:
+    def scope(self, atoms: AtomValues) -> dict[str, Any]:
         """All that varies, by name."""
         return {
-            name: maker(*at(given, atoms, self._fixed))
+            name: maker(*evaluate(given, atoms, self._fixed))
             for name, (maker, given) in self._makers.items()
         }
 
-    def at(self, value: T, atoms: Atoms) -> T:
+    def at(self, value: T, atoms: AtomValues) -> T:
         """An object that lives as long as this, with all sizes in it as numbers."""
-        return value if self.env is None else at(value, atoms, self._fixed)
+        return value if self.env is None else evaluate(value, atoms, self._fixed)
 
 
 def _itself(value: Any) -> Any:

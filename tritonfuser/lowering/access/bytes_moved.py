@@ -7,7 +7,7 @@ from math import prod
 
 from ...device import DeviceProperties
 from ...ir import Fusion, Value
-from ...symbolic.queries import assume_empty, assume_equal, lesser
+from ...symbolic.queries import assume_empty, assume_equal, min_by_hint
 from ...symbolic.sizes import hint
 from .aliases import BufferView, buffer_strides
 from .traffic import Traffic
@@ -19,7 +19,7 @@ def moved_bytes(fusion: Fusion, traffic: Iterable[Traffic]) -> int:
     for item in traffic:
         touched = item.item_bytes * prod(axis.extent for axis in item.axes)
         found[item.value] = found.get(item.value, 0) + touched
-    return sum(lesser(count, held_bytes(fusion, value)) for value, count in found.items())
+    return sum(min_by_hint(count, held_bytes(fusion, value)) for value, count in found.items())
 
 
 def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProperties) -> list[int]:
@@ -38,7 +38,7 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
             apart = abs(hint(item.offset.const - start)) * item.item_bytes
             more = item.accessed_bytes + fetched - held_bytes(fusion, item.value)
             if apart <= device.shared_bytes_per_sm and hint(more) > 0:
-                known = lesser(more, item.accessed_bytes)
+                known = min_by_hint(more, item.accessed_bytes)
         found.append(known)
         met[key] = start, fetched + item.accessed_bytes - known
     return found
@@ -53,7 +53,7 @@ def library_bytes(fusion: Fusion, operands: Iterable[BufferView]) -> int:
         if operand.memory is not None:
             items = _distinct(operand.memory.sizes, operand.memory.strides)
             touched = items * operand.root.dtype.info.bytes * (2 if operand.pairs else 1)
-        found[operand.root] = lesser(found.get(operand.root, 0) + touched, whole)
+        found[operand.root] = min_by_hint(found.get(operand.root, 0) + touched, whole)
     return sum(found.values())
 
 

@@ -9,7 +9,7 @@ from math import prod
 from ...ir import Value
 from ...lazy import cached_property
 from ...shapes import Guard, Index
-from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, strip_bounds
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import hint
 from .read_footprint import Read
@@ -139,7 +139,7 @@ def offset_of(index: Index, strides: tuple[int, ...]) -> Affine:
     total = Affine()
     for item, stride in zip(index, strides, strict=True):
         total = total + item * stride
-    return unbound(total)
+    return strip_bounds(total)
 
 
 def share_of(guards: Iterable[Guard]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from ...dtypes import DataType
 from ...symbolic.index_expr import Axis, Base, Digit
 from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple, known_divisor
-from ...symbolic.sizes import is_size, named
+from ...symbolic.sizes import as_atom, is_size
 from ..device_lib.division_functions import LEAST_DIVISOR
 from ..kernel_source import InverseArg
 from ..tile.tile import Tile
@@ -101,7 +101,7 @@ class Divisions:
 
     def _product(self, text: str, divisor: int, same: int) -> str:
         """``x // divisor`` as a multiplication, of which so many neighbours are equal."""
-        size = f"{named(divisor)}{'_long' if self.wide else ''}"
+        size = f"{as_atom(divisor)}{'_long' if self.wide else ''}"
         told = f", {same}" if same > 1 else ""
         return f"quotient({text}, {size}_inverse, {size}_shift{told})"
 

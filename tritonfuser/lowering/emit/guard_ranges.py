@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from ...shapes import Guard
-from ...symbolic.index_expr import Affine, Axis, Digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Digit, strip_bounds
 from ...symbolic.queries import is_known_less
 from ...symbolic.sizes import is_size
 from ..tile.tile import Tile
@@ -104,7 +104,7 @@ class GuardRanges:
 
 def _placed(guard: Guard) -> tuple[Affine, int, int]:
     """The position that a guard is about, and its bounds of it."""
-    expr = unbound(guard.expr)
+    expr = strip_bounds(guard.expr)
     return expr - expr.const, guard.low - expr.const, guard.high - expr.const
 
 

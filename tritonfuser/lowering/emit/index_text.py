@@ -9,7 +9,7 @@ from ...errors import SourceLoc
 from ...heuristics.integers import ceil_div
 from ...ir import Value
 from ...shapes import INT32_LIMIT
-from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, strip_bounds
 from ...symbolic.loaded_index import Indexed, Loaded, Outside
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
@@ -131,13 +131,13 @@ class IndexWriter:
         beyond : int
             What is added to it at most.
         """
-        expr = unbound(expr)
+        expr = strip_bounds(expr)
         self.terms.add_sum(expr, beyond)
         return self._sum(expr)
 
     def apart(self, expr: Affine) -> str:
         """The text of an offset behind a pointer, to which Triton adds one term after another."""
-        expr = unbound(expr)
+        expr = strip_bounds(expr)
         self.terms.add_apart(expr)
         return self._sum(expr)
 

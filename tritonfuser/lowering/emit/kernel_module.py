@@ -11,7 +11,7 @@ from ...dtypes import DataType
 from ...ir import Fusion, Value
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, bounds_text
-from ...symbolic.sizes import size_of
+from ...symbolic.sizes import size_of_atom
 from ..device_lib import functions
 from ..kernel_source import (
     Argument,
@@ -251,7 +251,7 @@ def _sizes(
     found = () if env is None else atoms_in(env, text)
     for atom in found if not wide else ():
         assert env is not None
-        terms.add(size_of(env, atom))
+        terms.add(size_of_atom(env, atom))
     return tuple(SizeArg(atom.name, dtype, atom.multiple) for atom in found)
 
 

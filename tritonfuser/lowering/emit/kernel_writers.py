@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir import Fusion, Node, Value
-from ...symbolic.choices import hinted
+from ...symbolic.choices import with_hints
 from ..access.read_footprint import Read
 from ..problem_sizes import env_of
 from ..segments import Member, Segment
@@ -74,7 +74,7 @@ class KernelFacts:
         loaded once; layer norms of 50176 x 128 whose rows are moved 9.86 and 10.40.
         """
         problem = self.segment.problem
-        in_columns = problem is not None and not hinted(env_of(problem), problem).inner
+        in_columns = problem is not None and not with_hints(env_of(problem), problem).inner
         places = enumerate(nest.grid) if in_columns else ()
         grid = {tile.name: place for place, (tile, _) in places}
         return IndexWriter(

@@ -19,7 +19,7 @@ from ...symbolic.queries import (
     is_implied_less,
     is_known_less,
     known_divmod,
-    lesser,
+    min_by_hint,
 )
 from ...symbolic.sizes import is_size, parts_by_sign
 from ..tile.tile import Tile
@@ -130,7 +130,7 @@ class _Limits:
         else:
             most = self._above(base) if isinstance(base, Affine) else base.extent - 1
         most = _quotient(most, item.div)
-        return most if item.mod is None else lesser(most, item.mod - 1)
+        return most if item.mod is None else min_by_hint(most, item.mod - 1)
 
     def _above(self, expr: Affine) -> int:
         """What the terms of an expression that are above 0 are together at most."""

@@ -15,7 +15,7 @@ from ...ops.builder import as_call
 from ...ops.table import Factory, Moments, Pointwise, Random, Reduction, Scan, View
 from ...ops.typing_rules import operand_types
 from ...shapes import Source, broadcast_index
-from ...symbolic.index_expr import Affine, linear, unbound
+from ...symbolic.index_expr import Affine, linear, strip_bounds
 from ...symbolic.sizes import is_integer
 from ..access.read_footprint import Read, is_reducer, merge_guards, reads, sources_of
 from .expressions import cast_text, filled, last_value, number, triton_name, typed, zero
@@ -242,7 +242,7 @@ class ValueWriter:
         work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
         texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
         self.read_indices(*read.index)
-        position = unbound(linear(read.index, node.out.tensor.sizes))
+        position = strip_bounds(linear(read.index, node.out.tensor.sizes))
         dims = self.index.dims(position)
         if isinstance(form, Factory):
             where = self.repeats.position(position)

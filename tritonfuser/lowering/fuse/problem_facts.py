@@ -13,7 +13,7 @@ from ...ir import Fusion, Value
 from ...ops.builder import op_of
 from ...ops.table import Moments
 from ...symbolic.index_expr import Axis, extent
-from ...symbolic.queries import lesser
+from ...symbolic.queries import min_by_hint
 from ...symbolic.sizes import hint, is_size
 from ..access.bytes_moved import held_bytes, known_bytes
 from ..access.pairs import pairs_in
@@ -196,7 +196,7 @@ def _stream(
         contiguous_run=_contiguous_run(item, parallel),
         x_same=_same(item, parallel),
         r_same=_same(item, reduced),
-        total_bytes=item.accessed_bytes if held is None else lesser(item.accessed_bytes, held),
+        total_bytes=item.accessed_bytes if held is None else min_by_hint(item.accessed_bytes, held),
         held_bytes=0 if held is None else held,
         accessed=item.share,
         known_bytes=known,

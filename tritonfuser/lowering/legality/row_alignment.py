@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...heuristics.params import RowTiling
-from ...symbolic.index_expr import substitute, unbound
+from ...symbolic.index_expr import strip_bounds, substitute
 from ...symbolic.queries import assume_less
 from ..segments import Segment
 
@@ -30,7 +30,7 @@ def why_not_aligned(
     if segment.co_reduced or segment.row_start is None:
         return "not most of its tensors have such rows"
     places = segment.shares[0].places if segment.shares else {}
-    within = unbound(substitute(segment.row_start, places)).split(tiling.align)[1]
+    within = strip_bounds(substitute(segment.row_start, places)).split(tiling.align)[1]
     looped = {*segment.looped_axes, *(axis for at in places.values() for axis in at.axes())}
     if loops_over_rows and within.axes() & looped - {share.part for share in segment.shares}:
         return "the rows of a program begin at different places of a vector"

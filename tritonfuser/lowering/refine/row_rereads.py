@@ -8,7 +8,7 @@ from itertools import product
 from ...heuristics.cost.tiles import KernelTile, tile_of
 from ...heuristics.problem import Problem
 from ...heuristics.programs import are_few
-from ...symbolic.choices import hinted
+from ...symbolic.choices import with_hints
 from ...symbolic.sizes import hint
 from ..problem_sizes import env_of
 from ..segments import Segment, SegmentedFusion
@@ -46,7 +46,7 @@ def _read_twice(segmented: SegmentedFusion) -> Iterator[tuple[Problem, KernelTil
         if piece.problem is None or piece.params is None or piece.params.row_parts > 1:
             continue
         if piece.problem.normalizes:
-            problem = hinted(env_of(piece.problem), piece.problem)
+            problem = with_hints(env_of(piece.problem), piece.problem)
             tile = tile_of(problem, piece.params)
             if tile.passes > 1:
                 yield problem, tile

@@ -7,7 +7,7 @@ from math import prod
 
 from ...device import VECTOR_BYTES
 from ...shapes import INT32_LIMIT
-from ...symbolic.index_expr import Affine, Axis, digit, substitute, unbound
+from ...symbolic.index_expr import Affine, Axis, digit, strip_bounds, substitute
 from ...symbolic.queries import assume_abs, assume_at_most, is_known_equal
 from ..access.traffic import Traffic
 
@@ -84,7 +84,7 @@ def vector_of_rows(
     if start is None:
         return 1
     whole = _whole(traffic, parallel, reduced)
-    within = unbound(substitute(start, places or {})).split(_vector(whole))[1]
+    within = strip_bounds(substitute(start, places or {})).split(_vector(whole))[1]
     apart = bool(batch_axes) and not within.axes() <= set(batch_axes)
     if apart or within == Affine():
         return 1

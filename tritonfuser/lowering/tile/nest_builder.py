@@ -21,7 +21,7 @@ from ...heuristics.params import (
     TransposeParams,
 )
 from ...symbolic.choices import env_among
-from ...symbolic.index_expr import Affine, Axis, substitute, unbound
+from ...symbolic.index_expr import Affine, Axis, strip_bounds, substitute
 from ...symbolic.queries import assume_at_most, is_known_equal, is_known_multiple
 from ..axis_order import across, ordered, ordered_groups, runs_along_y
 from ..segments import Segment, Share
@@ -182,7 +182,7 @@ def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nes
     row = segment.reduced_extent
     before_last = 0 if nest.row_split is None else nest.row_split.before_last
     tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place, before_last)
-    start = unbound(substitute(segment.row_start, nest.maps.blocks.axes)).split(vector)[1]
+    start = strip_bounds(substitute(segment.row_start, nest.maps.blocks.axes)).split(vector)[1]
     alignment = Alignment(vector, row, start, tuple(tiles))
     axes = nest.maps.blocks.axes
     rows = {axis: at for axis, at in axes.items() if axis not in segment.reduced}

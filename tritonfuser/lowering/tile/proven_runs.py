@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, unbound
+from ...symbolic.index_expr import Affine, Axis, Bounded, Digit, strip_bounds
 from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import is_size
 from ..access.traffic import axes_of
@@ -43,7 +43,7 @@ def proven_run(offset: Affine, tile: Tile) -> int:
 
     The tile's limit on the neighbours of a thread does not count.
     """
-    return _of_sum(unbound(offset), tile).run
+    return _of_sum(strip_bounds(offset), tile).run
 
 
 def _of_sum(expr: Affine, tile: Tile) -> _Known:

@@ -11,7 +11,7 @@ from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
 from ....heuristics.search.choice import chosen, difference
 from ....heuristics.search.load_registers import limit_for_loads as limit_of
-from ....symbolic.choices import choose, env_among, hinted
+from ....symbolic.choices import choose, env_among, with_hints
 from ....symbolic.shape_env import ShapeEnv
 from ...problem_sizes import env_of
 
@@ -19,7 +19,7 @@ from ...problem_sizes import env_of
 def reject_reason(problem: Problem) -> str | None:
     """None where some scheduler takes the problem, else all their reasons."""
     env = env_of(problem)
-    reason = schedulers.reject_reason(hinted(env, problem))
+    reason = schedulers.reject_reason(with_hints(env, problem))
     if reason is not None:
         choose(env, is_refused, problem)
     return reason
@@ -27,7 +27,7 @@ def reject_reason(problem: Problem) -> str | None:
 
 def refusals(problem: Problem) -> list[str]:
     """Why each scheduler before the chosen one does not take the problem."""
-    return schedulers.refusals(hinted(env_of(problem), problem))
+    return schedulers.refusals(with_hints(env_of(problem), problem))
 
 
 def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
@@ -43,7 +43,7 @@ def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
 
 def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -> str:
     """The times for which the cost model overruled the rules' params; empty where it did not."""
-    problem, work = hinted(_env_of(problem, work), (problem, work))
+    problem, work = with_hints(_env_of(problem, work), (problem, work))
     return difference(problem, element_work(work, problem), params)
 
 

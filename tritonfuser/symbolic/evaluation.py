@@ -1,4 +1,7 @@
-"""Objects that contain sizes -> the same objects with plain numbers."""
+"""Evaluates objects that contain sizes: every ``Size`` in them becomes a plain int.
+
+Tuples, lists, dicts, frozensets and dataclasses are searched for sizes, however deep they lie.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, cast
 
-from .sizes import is_size, number
+from .sizes import evaluate_size, is_size
 
-Atoms = Sequence[int]
-"""What each atom of a shape env is."""
-
-
-def varies(value: Any) -> bool:
-    """Whether there are sizes that vary in an object."""
-    return at(value, _Probe()) is not value
+AtomValues = Sequence[int]
+"""The value of each atom of a ``ShapeEnv``, in the order of ``env.atoms``."""
 
 
-class _Probe(Sequence[int]):
-    """Atoms of which any will do."""
+def has_sizes(value: Any) -> bool:
+    """Whether an object contains a size that varies."""
+    return evaluate(value, _AnyValues()) is not value
+
+
+class _AnyValues(Sequence[int]):
+    """The same value for every atom, however many there are."""
 
     def __len__(self) -> int:
         return 0
@@ -28,20 +31,24 @@ class _Probe(Sequence[int]):
         return 2
 
 
-def at(value: Any, atoms: Atoms, fixed: dict[int, Any] | None = None) -> Any:
-    """An object with all sizes in it as numbers; itself where it has none.
+def evaluate(value: Any, atoms: AtomValues, fixed: dict[int, Any] | None = None) -> Any:
+    """A copy of an object with its sizes as ints; the object itself where it contains no size.
 
     Parameters
     ----------
+    value : object
+        What to evaluate.
+    atoms : sequence of int
+        The value of each atom.
     fixed : dict, optional
-        Where to remember, by their ids, objects that have none.
+        A cache, by ``id``, of objects that are known to contain no size. It keeps them alive.
     """
     return _at(value, atoms, {}, {} if fixed is None else fixed)
 
 
-def _at(value: Any, atoms: Atoms, made: dict[int, Any], fixed: dict[int, Any]) -> Any:
+def _at(value: Any, atoms: AtomValues, made: dict[int, Any], fixed: dict[int, Any]) -> Any:
     if is_size(value):
-        return number(cast(int, value), atoms)
+        return evaluate_size(cast(int, value), atoms)
     if isinstance(value, str | int | float | Enum | None):
         return value
     place = id(value)
@@ -50,7 +57,7 @@ def _at(value: Any, atoms: Atoms, made: dict[int, Any], fixed: dict[int, Any]) -
     if place not in made:
         found = _rebuilt(value, lambda item: _at(item, atoms, made, fixed))
         if found is value:
-            fixed[place] = value  # which keeps its id from going to another object
+            fixed[place] = value  # kept alive: no other object gets its id
             return value
         made[place] = found
     return made[place]
@@ -74,18 +81,21 @@ def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     return value if same else replace(value, **new)
 
 
-def substitution(value: Any) -> Callable[[Atoms], Any]:
-    """``at`` of one object, for many sizes: what varies in it is looked up once."""
-    found = _substitution(value)
+def evaluator(value: Any) -> Callable[[AtomValues], Any]:
+    """A function of atom values that evaluates ``value``, for many evaluations of one object.
+
+    The sizes in ``value`` are searched for once, here. Only tuples and dataclasses are searched.
+    """
+    found = _evaluator(value)
     return (lambda atoms: value) if found is None else found
 
 
-def _substitution(value: Any) -> Callable[[Atoms], Any] | None:
-    """None where nothing varies."""
+def _evaluator(value: Any) -> Callable[[AtomValues], Any] | None:
+    """As ``evaluator``; None where ``value`` contains no size."""
     if is_size(value):
-        return lambda atoms: number(cast(int, value), atoms)
+        return lambda atoms: evaluate_size(cast(int, value), atoms)
     if isinstance(value, tuple):
-        places = {n: make for n, item in enumerate(value) if (make := _substitution(item))}
+        places = {n: make for n, item in enumerate(value) if (make := _evaluator(item))}
         if not places:
             return None
         return lambda atoms: tuple(
@@ -93,7 +103,7 @@ def _substitution(value: Any) -> Callable[[Atoms], Any] | None:
         )
     if not is_dataclass(value) or isinstance(value, type):
         return None
-    pairs = ((field.name, _substitution(getattr(value, field.name))) for field in fields(value))
+    pairs = ((field.name, _evaluator(getattr(value, field.name))) for field in fields(value))
     makers = {name: make for name, make in pairs if make is not None}
     if not makers:
         return None
