@@ -12,7 +12,7 @@ from tests.cache.abstract_variants import AbstractVariants, meta
 from tests.cache.test_open_and_static_schedules import define
 from tests.e2e.checking import CPU
 from tritonfuser import DataType
-from tritonfuser.cache.keys.open_sizes import Opened, opened
+from tritonfuser.cache.keys.open_sizes import OpenSignature, with_open_sizes
 from tritonfuser.cache.keys.signature import signature
 
 KINDS = {torch.float32: DataType.Float, torch.bfloat16: DataType.BFloat16}
@@ -20,7 +20,7 @@ KINDS = {torch.float32: DataType.Float, torch.bfloat16: DataType.BFloat16}
 
 def opened_at(
     body: Callable[..., Any], dtype: torch.dtype, *shapes: tuple[tuple[int, ...], ...]
-) -> Opened:
+) -> OpenSignature:
     """Opened at the last of some calls' shapes, where each call has the same number of tensors."""
     fd = define(body, [len(shape) for shape in shapes[0]], KINDS[dtype])
     specs = [signature(fd.fusion.ir, [meta(*s, dtype=dtype) for s in call], CPU) for call in shapes]
@@ -28,7 +28,7 @@ def opened_at(
         tuple(n for spec in found for n in (*spec.sizes, *spec.strides))  # type: ignore[union-attr]
         for found in specs
     ]
-    made = opened(fd.fusion.ir, specs[-1], seen)
+    made = with_open_sizes(fd.fusion.ir, specs[-1], seen)
     assert made is not None
     return made
 

@@ -17,7 +17,7 @@ from tests.e2e.graphs.growing import Grown
 from tests.e2e.graphs.resized import check_values, expectations
 from tritonfuser import FusionDefinition
 from tritonfuser.cache.keys.conditions import Conditions
-from tritonfuser.cache.keys.open_sizes import KeyReader, Opened, Split, opened
+from tritonfuser.cache.keys.open_sizes import KeyReader, OpenSignature, SplitKey, with_open_sizes
 from tritonfuser.cache.keys.signature import key_maker, signature
 from tritonfuser.cache.keys.vectors import Vectors
 from tritonfuser.cache.plan.execution_plan import ExecutionPlan, make_plan
@@ -35,7 +35,7 @@ class Open:
     plan: ExecutionPlan
     conditions: Conditions
 
-    def at(self, split: Split) -> ExecutionPlan | None:
+    def at(self, split: SplitKey) -> ExecutionPlan | None:
         """The plan at other sizes, None where its guards do not let them through."""
         atoms = self.conditions.bind(split.numbers)
         assert (atoms is None) is bool(self.conditions.failing(split.numbers))
@@ -44,7 +44,7 @@ class Open:
 
 def open_signature(
     fd: FusionDefinition, inputs: Sequence[Any], others: Sequence[Sequence[Any]]
-) -> Opened | None:
+) -> OpenSignature | None:
     """The signature of inputs, open in what differs in others; None where nothing can be.
 
     Nothing is counted on for the sake of vectors, so that the kernels take as many sizes as can be.
@@ -56,7 +56,7 @@ def open_signature(
     seen = [other.numbers for other in found if other.family == split.family]
     facts = signature(fusion, inputs, CPU)
     with mock.patch.object(Vectors, "multiples", lambda self, symbols: [1] * len(symbols)):
-        return opened(fusion, facts, [*seen, split.numbers], reader.scalars(split))
+        return with_open_sizes(fusion, facts, [*seen, split.numbers], reader.scalars(split))
 
 
 def compile_open(
@@ -80,8 +80,8 @@ def compile_open(
     plan = make_plan(lowered, inputs, CPU, device)
     sizes.env.close()
     reader = KeyReader(fusion)
-    words = reader.words(reader.split(key_maker(fusion)(inputs)))
-    return Open(plan, Conditions(sizes.env, sizes.numbers, words))
+    names = reader.number_names(reader.split(key_maker(fusion)(inputs)))
+    return Open(plan, Conditions(sizes.env, sizes.numbers, names))
 
 
 def programs(plan: ExecutionPlan) -> int:

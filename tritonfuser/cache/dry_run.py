@@ -17,7 +17,7 @@ from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
 from .kernels import Wanted
-from .keys.open_sizes import KeyReader, Numbers, Opened, opened
+from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, with_open_sizes
 from .keys.run_device import device_of
 from .keys.signature import is_aligned, key_maker, signature
 from .variants import log_fallback
@@ -70,14 +70,14 @@ def lower_for(
     """
     where = checked_device(fusion, inputs, options.device, abstract=True)
     properties = properties_of(where, options)
-    sizes = _opened(fusion, inputs, where, varying) if varying else None
+    sizes = _open_signature(fusion, inputs, where, varying) if varying else None
     if sizes is None:
         return lower(fusion, signature(fusion, inputs, where), properties, options), properties
     return _lowered(fusion, sizes, properties, options), properties
 
 
-def lower_opened(
-    fusion: Fusion, inputs: Sequence[Any], options: RunOptions, sizes: Opened
+def lower_with_open_sizes(
+    fusion: Fusion, inputs: Sequence[Any], options: RunOptions, sizes: OpenSignature
 ) -> tuple[Lowered, DeviceProperties] | None:
     """As ``lower_for``, with open sizes; None where that fails and a run takes constant ones."""
     properties = properties_of(device_of(inputs, options.device), options)
@@ -89,7 +89,7 @@ def lower_opened(
 
 
 def _lowered(
-    fusion: Fusion, sizes: Opened, properties: DeviceProperties, options: RunOptions
+    fusion: Fusion, sizes: OpenSignature, properties: DeviceProperties, options: RunOptions
 ) -> Lowered:
     made = lower(fusion, sizes.signature, properties, options, sizes.env)
     sizes.env.close()
@@ -138,22 +138,22 @@ def wanted_kernels(fusion: Fusion, inputs: Sequence[Any], lowered: Lowered) -> l
     ]
 
 
-def _opened(
+def _open_signature(
     fusion: Fusion, inputs: Sequence[Any], where: torch.device, varying: Sequence[Sequence[Any]]
-) -> Opened | None:
+) -> OpenSignature | None:
     """The signature with symbols for the sizes that differ from earlier runs; None without any."""
     reader, key = KeyReader(fusion), key_maker(fusion, abstract=True)
     now = reader.split(key(inputs))
-    seen: list[Numbers] = []
+    seen: list[KeyNumbers] = []
     for place, earlier in enumerate(varying):
         checked_device(fusion, earlier, abstract=True)
         before = reader.split(key(earlier))
         if before.family != now.family:
             raise InputError(
                 f"varying[{place}] differs from the inputs in more than sizes: "
-                f"{reader.other_kind(before.family, now.family)}",
+                f"{reader.family_difference(before.family, now.family)}",
                 hint="Give inputs of the same ranks, dtypes, device and alignment.",
             )
         seen.append(before.numbers)
     found = signature(fusion, inputs, where)
-    return opened(fusion, found, [*seen, now.numbers], reader.scalars(now))
+    return with_open_sizes(fusion, found, [*seen, now.numbers], reader.scalars(now))

@@ -28,9 +28,9 @@ from .calls.diagnosis import refuse_unlisted
 from .calls.gradient_warning import warn_detached
 from .calls.guarded_calls import GuardedCall, NoGuardedCall, guarded_call
 from .calls.profiling import register_plan
-from .dry_run import checked_device, compile_for, lower_for, lower_opened, properties_of
+from .dry_run import checked_device, compile_for, lower_for, lower_with_open_sizes, properties_of
 from .hot_sizes import HotSizes
-from .keys.open_sizes import Opened
+from .keys.open_sizes import OpenSignature
 from .keys.recompiles import Recompiles
 from .keys.signature import MISFIT_ERRORS, key_maker, signature
 from .keys.storage import is_abstract_run, modes_active
@@ -196,7 +196,7 @@ class FusionExecutorCache:
             # A stored schedule is for one signature, whose sizes are constants of its kernels.
             extra=(where, options, key if options.origin else None),
             signature=lambda: signature(self.fusion, inputs, where),
-            lower=lambda found, env: self._compiled(inputs, found, env, where, options),
+            compile=lambda found, env: self._compiled(inputs, found, env, where, options),
             hot=self._hot if options == DEFAULT else None,
         )
         return request, key if options == DEFAULT else (key, options)
@@ -282,7 +282,7 @@ class FusionExecutorCache:
         if first or options.arch is not None or varying:
             return lower_for(self.fusion, inputs, options, varying)
         request, cached = self._request(inputs, options)
-        found: ExecutionPlan | Opened | None = self._plans.peek(cached)
+        found: ExecutionPlan | OpenSignature | None = self._plans.peek(cached)
         tuned = None if found is not None else self._tuned(inputs, options)
         if tuned is not None:
             try:
@@ -294,7 +294,7 @@ class FusionExecutorCache:
             alone = None if self._hot is None else self._hot.next(found)
             return alone or found.lowered, found.properties
         if found is not None:
-            made = lower_opened(self.fusion, inputs, options, found)
+            made = lower_with_open_sizes(self.fusion, inputs, options, found)
             if made is not None:
                 return made
         return lower_for(self.fusion, inputs, options)

@@ -1,4 +1,4 @@
-"""A compiled variant with open sizes, and the signatures that it may and should serve."""
+"""A compiled variant with open sizes: where it is correct, and where heuristics would choose it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..symbolic.evaluation import AtomValues
 from .keys.conditions import Conditions
-from .keys.open_sizes import Numbers, Opened
+from .keys.open_sizes import KeyNumbers, OpenSignature
 from .keys.recompiles import Recompile
 from .keys.schedule_choices import ScheduleChoices
 from .plan.execution_plan import ExecutionPlan
@@ -19,30 +19,33 @@ class OpenVariant:
     Attributes
     ----------
     plan : ExecutionPlan
-        At the sizes that opened it.
-    sizes : Opened
-        Those sizes.
+        The plan at the sizes that it was compiled for.
+    open_signature : OpenSignature
+        The signature that it was compiled for.
     conditions : Conditions
-        Where it is right.
+        The sizes at which it is correct.
     choices : ScheduleChoices
-        Where its schedule would be chosen.
+        The sizes at which heuristics would choose its schedule.
     record : Recompile
-        What is told of it.
+        Its compilation, for reports.
     """
 
     plan: ExecutionPlan
-    sizes: Opened
+    open_signature: OpenSignature
     conditions: Conditions
     choices: ScheduleChoices
     record: Recompile
 
-    def fitting(self, numbers: Numbers) -> AtomValues | None:
-        """Its sizes at these numbers; None where a guard fails or wider vectors are possible."""
+    def bind(self, numbers: KeyNumbers) -> AtomValues | None:
+        """The values of its atoms at the numbers of a key.
+
+        None where a condition fails, or where other kernels could use wider vectors.
+        """
         atoms = self.conditions.bind(numbers)
-        return None if atoms is None or self.sizes.misses_vectors(atoms) else atoms
+        return None if atoms is None or self.open_signature.misses_vectors(atoms) else atoms
 
     def serve(self, atoms: AtomValues) -> ExecutionPlan:
-        """The plan at these sizes."""
+        """The plan at these sizes; the record counts it."""
         self.record.served += 1
         return self.plan.at(atoms)
 
@@ -52,25 +55,25 @@ class OpenVariant:
 
 
 def _launches(plan: ExecutionPlan) -> list[tuple[object, ...]]:
-    """What its kernels are compiled from."""
+    """What the kernels of a plan are compiled from."""
     sources = [step.source for step in plan.steps if step.source is not None]
     return [(s.text, s.constants, s.num_warps, s.num_stages, s.max_registers) for s in sources]
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A variant that is right at some sizes.
+    """A variant that is correct at the sizes of a call.
 
     Attributes
     ----------
     variant : OpenVariant
         The variant.
     atoms : sequence of int
-        The sizes.
-    as_chosen : bool
-        Whether it has the schedule that would be chosen there.
+        The values of its atoms at these sizes.
+    has_chosen_schedule : bool
+        Whether heuristics would choose its schedule at these sizes.
     """
 
     variant: OpenVariant
     atoms: AtomValues
-    as_chosen: bool
+    has_chosen_schedule: bool

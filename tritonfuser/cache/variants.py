@@ -1,10 +1,10 @@
 """The compiled variants of a definition: with constant sizes, or with sizes as arguments.
 
-Signatures that differ in numbers alone are a family. The first signatures of a family are compiled
-with constant sizes. For a further one the sizes that vary become arguments of the kernels. That
-variant is right for all signatures of the family that pass its guards, and it serves those of them
-for which heuristics would choose the same schedule. Another one opens a variant of its own, unless
-it is lowered to the same kernels, or the family has ``MAX_VARIANTS``.
+Signatures that differ in numbers alone are a family. The first ``STATIC_SIGNATURES`` of a family
+are compiled with constant sizes. For the next one, the sizes that vary become arguments of the
+kernels: an open variant. It is correct for all signatures of the family that pass its guards. It
+serves those for which heuristics would choose the same schedule. For any other signature a further
+variant is compiled, unless it has the same kernels, or the family has ``MAX_VARIANTS`` already.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..lowering.passes.concretize import InputSignature
 from ..symbolic.shape_env import ShapeEnv
 from .hot_sizes import HotSizes
 from .keys.conditions import Conditions
-from .keys.open_sizes import KeyReader, Numbers, Opened, Split, opened
+from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, SplitKey, with_open_sizes
 from .keys.recompiles import Recompile
 from .keys.schedule_choices import ScheduleChoices
 from .keys.signature import Key
@@ -36,16 +36,16 @@ REMEMBERED_SIGNATURES = 8
 """Signatures of a family that are remembered, to tell which sizes vary."""
 
 MAX_FAILURES = 3
-"""Lowerings with open sizes in a row that failed, or made all of them constant, before a family has
-constant sizes."""
+"""Consecutive lowerings with open sizes that failed, or made all sizes constant, after which a
+family is compiled with constant sizes only."""
 
 MAX_VARIANTS = 96
-"""Open variants kept for each family: rows over a range of 1,000x are in eight blocks, of four
-lengths each, and begin at vectors of three widths."""
+"""Open variants kept for each family. Row lengths over a range of 1,000x need 8 block sizes with 4
+length classes each and 3 vector widths: 96."""
 
 MAX_FRUITLESS = 32
-"""Open variants in a row that served one signature each, before a family has constant sizes. Of
-lengths drawn from ``MAX_VARIANTS`` schedules so many in a row differ once in 300 times."""
+"""Consecutive open variants that served one signature each, after which a family is compiled with
+constant sizes only. For random lengths with ``MAX_VARIANTS`` schedules that happens once in 300."""
 
 MAX_FAMILIES = 64
 """Families kept."""
@@ -53,7 +53,7 @@ MAX_FAMILIES = 64
 MAX_RECORDS = 256
 """Compilations kept on record."""
 
-Lower = Callable[[InputSignature, "ShapeEnv | None"], ExecutionPlan]
+Compile = Callable[[InputSignature, "ShapeEnv | None"], ExecutionPlan]
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ class Request:
     key : Key
         The key of the inputs.
     extra : tuple
-        What else separates families: the device and the ``RunOptions``.
+        What a family depends on besides the key: the device and the ``RunOptions``.
     signature : callable
-        Gives the signature for lowering.
-    lower : callable
-        Compiles a plan, with constant sizes or with those of a shape environment open.
+        Returns the signature of the inputs, for lowering.
+    compile : callable
+        Compiles a plan for a signature: with constant sizes, or with the symbols of an env.
     hot : HotSizes, optional
-        Counts the calls of plans with open sizes; None where these keep their kernels.
+        Counts the calls of plans with open sizes. None where no size gets kernels of its own.
     """
 
     key: Key
     extra: tuple[object, ...]
     signature: Callable[[], InputSignature]
-    lower: Lower
+    compile: Compile
     hot: HotSizes | None = None
 
 
@@ -94,21 +94,26 @@ class _Family:
     variants : list
         The open variants, the last that served first.
     failures : int
-        Lowerings with open sizes in a row that failed, or made all of them constant.
+        Consecutive lowerings with open sizes that failed, or made all sizes constant.
     fruitless : int
-        Open variants since one served a second signature.
+        Open variants compiled since one last served a second signature.
     """
 
-    seen: list[Numbers] = field(default_factory=list)
+    seen: list[KeyNumbers] = field(default_factory=list)
     static: int = 0
     variants: list[OpenVariant] = field(default_factory=list)
     failures: int = 0
     fruitless: int = 0
     lock: Lock = field(default_factory=Lock)
 
+    def remember(self, numbers: KeyNumbers) -> None:
+        """Add the numbers of a signature to ``seen``; the oldest are dropped."""
+        if numbers not in self.seen:
+            self.seen = [*self.seen[-REMEMBERED_SIGNATURES + 1 :], numbers]
+
 
 def log_fallback(error: Exception) -> None:
-    """Log why sizes stay written out: lowering with them open has failed."""
+    """Log why a lowering with open sizes failed, so that constant sizes are compiled."""
     options.log("cache", f"sizes stay written out: {type(error).__name__}: {error}")
 
 
@@ -126,43 +131,41 @@ class Variants:
         self.records: deque[Recompile] = deque(maxlen=MAX_RECORDS)
         self._reader = KeyReader(fusion)
         self._families: LRU[object, _Family] = LRU(MAX_FAMILIES)
-        self._last: Split | None = None
+        self._last: SplitKey | None = None
 
     def clear(self) -> None:
         """Drop all variants; ``records`` stays."""
         self._families.clear()
 
     def serve(self, request: Request) -> ExecutionPlan:
-        """A plan for a signature: of a variant whose guards it passes, else newly compiled."""
+        """A plan for a signature: of a variant that serves it, else newly compiled."""
         split = self._reader.split(request.key)
         family = self._families.get_or_make((split.family, request.extra), _Family)
         with family.lock:
-            fit = self._fit(split, family)
+            fit = self._best_fit(split, family)
             if fit is not None and self._serves(fit, family):
                 family.variants.remove(fit.variant)
                 family.variants.insert(0, fit.variant)
                 family.fruitless = 0
-                return self._counted(request, fit.variant.serve(fit.atoms))
+                return self._watched(request, fit.variant.serve(fit.atoms))
             reason = self._reason(split, family, fit)
-            sizes = self._opened(request, split, family, fit)
-            if split.numbers not in family.seen:
-                family.seen = [*family.seen[-REMEMBERED_SIGNATURES + 1 :], split.numbers]
-            made = None
-            if sizes is not None:
-                made = self._open(request, split, family, reason, sizes, fit)
-            if made is not None:
-                return made
+            opened = self._open_signature(request, split, family, fit)
+            family.remember(split.numbers)
+            if opened is not None:
+                plan = self._compile_open(request, split, family, reason, opened, fit)
+                if plan is not None:
+                    return plan
             if fit is not None:
-                return self._counted(request, fit.variant.serve(fit.atoms))
+                return self._watched(request, fit.variant.serve(fit.atoms))
             family.static += 1
-        return self._static(request, split, family, reason)
+        return self._compile_static(request, split, family, reason)
 
-    def peek(self, request: Request) -> ExecutionPlan | Opened | None:
+    def peek(self, request: Request) -> ExecutionPlan | OpenSignature | None:
         """What ``serve`` would do; nothing is compiled or remembered.
 
         Returns
         -------
-        ExecutionPlan, Opened or None
+        ExecutionPlan, OpenSignature or None
             The plan of a variant that is there, else the signature that would be compiled with
             open sizes. None where constant sizes would be compiled.
         """
@@ -171,31 +174,35 @@ class Variants:
         if family is None:
             return None
         with family.lock:
-            fit = self._fit(split, family)
-            sizes = None
+            fit = self._best_fit(split, family)
+            opened = None
             if fit is None or not self._serves(fit, family):
-                sizes = self._opened(request, split, family, fit)
-            return fit.variant.plan.at(fit.atoms) if sizes is None and fit is not None else sizes
+                opened = self._open_signature(request, split, family, fit)
+            return fit.variant.plan.at(fit.atoms) if opened is None and fit is not None else opened
 
-    def _fit(self, split: Split, family: _Family) -> Fit | None:
-        """A variant that is right for a signature: one with its schedule, else the most alike."""
+    def _best_fit(self, split: SplitKey, family: _Family) -> Fit | None:
+        """The variant to serve a signature, of those that are correct for it; None without any.
+
+        It is the first whose schedule heuristics would choose, else the one with the most answers
+        of ``ScheduleChoices`` alike.
+        """
         found: list[Fit] = []
         for variant in family.variants:
-            atoms = variant.fitting(split.numbers)
+            atoms = variant.bind(split.numbers)
             if atoms is not None:
-                found.append(Fit(variant, atoms, variant.choices.hold(atoms)))
-                if found[-1].as_chosen:
+                found.append(Fit(variant, atoms, variant.choices.are_accepted(atoms)))
+                if found[-1].has_chosen_schedule:
                     return found[-1]
         return max(found, key=lambda fit: fit.variant.choices.agreement(fit.atoms), default=None)
 
     def _serves(self, fit: Fit, family: _Family) -> bool:
-        """Whether a variant serves the sizes that it is right for."""
-        return fit.as_chosen or len(family.variants) >= MAX_VARIANTS
+        """Whether a fitting variant serves a signature, so that nothing is compiled for it."""
+        return fit.has_chosen_schedule or len(family.variants) >= MAX_VARIANTS
 
-    def _opened(
-        self, request: Request, split: Split, family: _Family, fit: Fit | None
-    ) -> Opened | None:
-        """The signature with those of its sizes open that vary; None where none are to be."""
+    def _open_signature(
+        self, request: Request, split: SplitKey, family: _Family, fit: Fit | None
+    ) -> OpenSignature | None:
+        """The signature with symbols for its varying sizes; None where sizes stay constant."""
         if not options.current().dynamic_sizes or family.static < STATIC_SIGNATURES:
             return None
         if family.failures >= MAX_FAILURES or family.fruitless >= MAX_FRUITLESS:
@@ -205,17 +212,17 @@ class Variants:
             others = others[-REMEMBERED_SIGNATURES + 1 :]
         if fit is not None:
             # The schedule alone is chosen again: the same sizes vary.
-            others = [*fit.variant.sizes.seen]
+            others = [*fit.variant.open_signature.seen]
         seen, scalars = [*others, split.numbers], self._reader.scalars(split)
-        return opened(self.fusion, request.signature(), seen, scalars)
+        return with_open_sizes(self.fusion, request.signature(), seen, scalars)
 
-    def _static(
-        self, request: Request, split: Split, family: _Family, reason: str
+    def _compile_static(
+        self, request: Request, split: SplitKey, family: _Family, reason: str
     ) -> ExecutionPlan:
         """Compile with constant sizes."""
         started = time.perf_counter()
         try:
-            plan = request.lower(request.signature(), None)
+            plan = request.compile(request.signature(), None)
         except BaseException:
             with family.lock:
                 family.static -= 1
@@ -223,28 +230,32 @@ class Variants:
         self._note(Recompile(False, reason, seconds=time.perf_counter() - started), plan, split)
         return plan
 
-    def _open(
+    def _compile_open(
         self,
         request: Request,
-        split: Split,
+        split: SplitKey,
         family: _Family,
         reason: str,
-        sizes: Opened,
+        opened: OpenSignature,
         fit: Fit | None,
     ) -> ExecutionPlan | None:
-        """Compile with open sizes; None where that fails, or gives the kernels that fit already."""
+        """Compile with open sizes.
+
+        None where that fails, or gives the kernels of ``fit``; then ``fit`` is noted as accepted.
+        """
         started = time.perf_counter()
         try:
-            plan = request.lower(sizes.signature, sizes.env)
-        except Exception as error:  # written out they may do, or tell what is wrong better
+            plan = request.compile(opened.signature, opened.env)
+        except Exception as error:  # constant sizes may work, or give a clearer error
             family.failures += 1
             log_fallback(error)
             return None
         if fit is not None and fit.variant.has_kernels_of(plan):
             fit.variant.choices.accept(fit.atoms)
             return None
-        sizes.env.close()
-        conditions = Conditions(sizes.env, sizes.numbers, self._reader.words(split))
+        opened.env.close()
+        names = self._reader.number_names(split)
+        conditions = Conditions(opened.env, opened.numbers, names)
         record = Recompile(
             conditions.is_open,
             reason,
@@ -253,11 +264,12 @@ class Variants:
             seconds=time.perf_counter() - started,
         )
         self._note(record, plan, split)
-        self._keep(family, OpenVariant(plan, sizes, conditions, ScheduleChoices(sizes.env), record))
-        return self._counted(request, plan) if record.dynamic else plan
+        choices = ScheduleChoices(opened.env)
+        self._keep(family, OpenVariant(plan, opened, conditions, choices, record))
+        return self._watched(request, plan) if record.dynamic else plan
 
-    def _counted(self, request: Request, plan: ExecutionPlan) -> ExecutionPlan:
-        """The plan, whose calls are counted if the request has them counted."""
+    def _watched(self, request: Request, plan: ExecutionPlan) -> ExecutionPlan:
+        """The plan. Its calls are counted from now on where ``request.hot`` is given."""
         if request.hot is not None:
             request.hot.watch(plan)
         return plan
@@ -271,7 +283,7 @@ class Variants:
         family.fruitless += 1
         family.variants = [variant, *family.variants[: MAX_VARIANTS - 1]]
 
-    def _note(self, record: Recompile, plan: ExecutionPlan, split: Split) -> None:
+    def _note(self, record: Recompile, plan: ExecutionPlan, split: SplitKey) -> None:
         self.note(record, plan)
         self._last = split
 
@@ -281,7 +293,7 @@ class Variants:
         self.records.append(record)
         options.log("cache", str(record))
 
-    def _reason(self, split: Split, family: _Family, fit: Fit | None) -> str:
+    def _reason(self, split: SplitKey, family: _Family, fit: Fit | None) -> str:
         """Why no variant serves a signature."""
         if fit is not None:
             return f"schedule chosen again: {fit.variant.choices.difference(fit.atoms)}"
@@ -289,7 +301,7 @@ class Variants:
             found = [v.conditions.failing(split.numbers) for v in family.variants]
             return found[0] if all(found) else "a better aligned variant is worth it"
         if family.seen:
-            return self._reader.difference(split, family.seen)
+            return self._reader.number_difference(split, family.seen)
         if self._last is None:
             return "first call"
-        return self._reader.other_kind(self._last.family, split.family)
+        return self._reader.family_difference(self._last.family, split.family)

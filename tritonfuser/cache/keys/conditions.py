@@ -1,4 +1,8 @@
-"""The guards of an open variant on the numbers of a key, as one generated function."""
+"""The conditions under which an open variant serves the numbers of a key, as one function.
+
+The function is generated: it binds the symbols to the numbers, checks the guards, and returns the
+values of all atoms.
+"""
 
 from __future__ import annotations
 
@@ -10,56 +14,66 @@ from ...symbolic.queries import known_divisor
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atom_text, atoms_in, guard_text
 from ...symbolic.sizes import is_size
-from .open_sizes import Numbers
+from .open_sizes import KeyNumbers
 
 CHOSEN = "parts of a reduction"
-"""What a number is that heuristics choose."""
+"""What ``Conditions.symbols`` says of a number that heuristics choose."""
 
-Bind = Callable[[Numbers], "list[int] | None"]
+Bind = Callable[[KeyNumbers], "list[int] | None"]
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as Python text, and the lines that compute what it names."""
+    """A condition on a key.
+
+    Attributes
+    ----------
+    text : str
+        The condition as a Python expression.
+    about : str
+        The number that it is about, such as ``tv0.shape[1]``.
+    """
 
     text: str
     about: str
 
 
 class Conditions:
-    """The conditions of a variant.
+    """The conditions under which a variant is correct.
 
     Parameters
     ----------
     env : ShapeEnv
-        With all guards: the variant is made.
+        A closed env, with all guards of the lowering.
     numbers : tuple of int
-        The numbers of a key as expressions.
-    words : sequence of str
-        What each of them is.
+        The numbers of the key: constants and sizes of ``env``.
+    number_names : sequence of str
+        The name of each number.
 
     Attributes
     ----------
     bind : callable
-        What the env's atoms are where the numbers fit, else None.
+        A function of the numbers of a key. Returns the values of the env's atoms where the
+        conditions hold, else None.
     symbols : dict
-        What each symbol is of the inputs, ``{"size0": "tv0.shape[1]"}``, and what was chosen.
+        The number of the key that each symbol stands for, ``{"size0": "tv0.shape[1]"}``;
+        ``CHOSEN`` for numbers that heuristics choose.
     multiples : tuple of str
-        What sizes are multiples of: ``("size0 % 16 == 0",)``.
+        Conditions on divisibility, such as ``"size0 % 16 == 0"``.
     guards : tuple of str
-        What was decided by the sizes at hand.
+        The guards of the lowering.
     """
 
-    def __init__(self, env: ShapeEnv, numbers: Numbers, words: Sequence[str]) -> None:
+    def __init__(self, env: ShapeEnv, numbers: KeyNumbers, number_names: Sequence[str]) -> None:
         self._env = env
-        self._words = list(words)
+        self._number_names = list(number_names)
         self.symbols: dict[str, str] = {}
         self.guards = tuple(guard_text(env, guard) for guard in env.guards)
         self._given: list[str] = []
         self._exact: list[Condition] = []
         self.multiples: tuple[str, ...] = ()
         for place, number in enumerate(numbers):
-            self._expect(place, number)
+            self._add_conditions(place, number)
         self._chosen: dict[str, Any] = {}
         self._computed = [
             line for place in range(len(env.atoms)) for line in self._computed_lines(place)
@@ -67,19 +81,20 @@ class Conditions:
         text = self._text()
         self.bind: Bind = _defined(text, self._chosen)["bind"]
 
-    def _expect(self, place: int, number: int) -> None:
+    def _add_conditions(self, place: int, number: int) -> None:
+        """Add the conditions on one number of the key."""
         text = repr(number)
         if text in self.symbols or not is_size(number) or not text.isidentifier():
-            self._exact.append(Condition(f"n{place} == {text}", self._words[place]))
+            self._exact.append(Condition(f"n{place} == {text}", self._number_names[place]))
             return
-        self.symbols[text] = self._words[place]
+        self.symbols[text] = self._number_names[place]
         self._given.append(f"{text} = n{place}")
-        self._exact.append(Condition(f"{text} >= 2", self._words[place]))
+        self._exact.append(Condition(f"{text} >= 2", self._number_names[place]))
         multiple = known_divisor(number)
         if multiple > 1:
             of = f"{text} % {multiple} == 0"
             self.multiples += (of,)
-            self._exact.append(Condition(of, self._words[place]))
+            self._exact.append(Condition(of, self._number_names[place]))
 
     def _computed_lines(self, place: int) -> list[str]:
         """The line that computes an atom from those before it; none for a symbol."""
@@ -96,7 +111,7 @@ class Conditions:
         return ", ".join(a.name if a.multiple == 1 else f"{a.name} // {a.multiple}" for a in atoms)
 
     def _text(self) -> str:
-        numbers = ", ".join(f"n{place}" for place in range(len(self._words)))
+        numbers = ", ".join(f"n{place}" for place in range(len(self._number_names)))
         exact = " and ".join(condition.text for condition in self._exact)
         guards = " and ".join(self.guards) or "True"
         atoms = self._values_of(len(self._env.atoms))
@@ -115,11 +130,11 @@ class Conditions:
 
     @property
     def is_open(self) -> bool:
-        """Whether any size may be another one than it was."""
+        """Whether any size may differ from its hint."""
         return any(a.low < a.high for a in self._env.atoms if a.is_symbol)
 
-    def failing(self, numbers: Numbers) -> str:
-        """The first condition that numbers do not fit, in words; empty where they fit."""
+    def failing(self, numbers: KeyNumbers) -> str:
+        """The first condition that does not hold for numbers, in words; empty where all hold."""
         scope: dict[str, Any] = {**self._chosen, **{f"n{n}": v for n, v in enumerate(numbers)}}
         exec("\n".join(self._given), scope)
         for condition in self._exact:
@@ -145,7 +160,7 @@ class Conditions:
         return f"{condition.text} does not hold: {self._values(condition.text, scope)}"
 
     def _values(self, text: str, scope: dict[str, Any]) -> str:
-        """What the sizes in a text are: ``size0 is 8192 (tv0.shape[1])``."""
+        """The values of the sizes in a text: ``size0 is 8192 (tv0.shape[1])``."""
         found: list[str] = []
         for atom in atoms_in(self._env, text):
             about = self.symbols.get(atom.name)

@@ -1,4 +1,8 @@
-"""Which numbers of a key vary between signatures, and a signature with symbols for them."""
+"""Open sizes: which numbers of a key vary between calls, and a signature with symbols for them.
+
+``KeyReader`` splits the key of a call into numbers and the rest. ``with_open_sizes`` compares the
+numbers of several calls and makes a symbol of each that differs.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,37 @@ from ...symbolic.sizes import symbol
 from .signature import KEY_PARTS, Key, key_names
 from .vectors import Vectors, Widths
 
-Numbers = tuple[int, ...]
-"""Sizes and strides of all tensors, and the ints that shapes depend on, in the inputs' order."""
+KeyNumbers = tuple[int, ...]
+"""The numbers of a key in the inputs' order: sizes and strides, in elements, of each tensor, and
+each int scalar that a shape depends on."""
 
 MOST_TOLD = 3
-"""Differences that a reason names."""
+"""Differences that the reason of a recompilation names at most."""
 
 MOST_MULTIPLE = 512
-"""The largest power of two that sizes seen are taken to be multiples of in future: as many parts as
-programs that loop over rows on one device, four on each of 128 multiprocessors."""
+"""The largest power of two that a symbol is assumed to be a multiple of, because all sizes seen
+are. 512 is the number of programs that loop over rows: four on each of 128 multiprocessors."""
 
 
 @dataclass(frozen=True)
-class Split:
-    """A key in two: what may vary, and all else, which variants have in common.
+class SplitKey:
+    """A key split into its numbers and the rest.
 
-    ``family`` has the rank in the place of sizes and strides, and None in that of an int.
+    Attributes
+    ----------
+    family : tuple
+        The key with ranks in place of sizes and strides, and None in place of int scalars. All
+        variants of a family have it in common.
+    numbers : tuple of int
+        The numbers.
     """
 
     family: tuple[Any, ...]
-    numbers: Numbers
+    numbers: KeyNumbers
 
 
 class KeyReader:
-    """Takes keys of a definition apart."""
+    """Splits the keys of one definition, and describes how two keys differ."""
 
     def __init__(self, fusion: Fusion) -> None:
         in_shapes = shape_scalars(fusion)
@@ -55,7 +66,8 @@ class KeyReader:
                 self._inputs.append((value, place + 1))
             place += 2 + (value in in_shapes)
 
-    def split(self, key: Key) -> Split:
+    def split(self, key: Key) -> SplitKey:
+        """The family and the numbers of a key."""
         assert isinstance(key, tuple)
         family = list(key)
         numbers: list[int] = []
@@ -67,15 +79,15 @@ class KeyReader:
             elif type(key[place]) is int:
                 numbers.append(key[place])
                 family[place] = None
-        return Split(tuple(family), tuple(numbers))
+        return SplitKey(tuple(family), tuple(numbers))
 
-    def scalars(self, split: Split) -> frozenset[Value]:
+    def scalars(self, split: SplitKey) -> frozenset[Value]:
         """The scalars among the numbers."""
         ours = ((v, place) for v, place in self._inputs if not v.is_tensor)
         return frozenset(value for value, place in ours if split.family[place] is None)
 
-    def words(self, split: Split) -> list[str]:
-        """What each number is: ``tv0.shape[1]``."""
+    def number_names(self, split: SplitKey) -> list[str]:
+        """The name of each number, such as ``tv0.shape[1]``."""
         found: list[str] = []
         scalars = self.scalars(split)
         for value, _ in self._inputs:
@@ -87,16 +99,16 @@ class KeyReader:
                 found.append(value.name)
         return found
 
-    def difference(self, split: Split, seen: Sequence[Numbers]) -> str:
-        """What differs from the most alike of some numbers, strides only if no size does."""
+    def number_difference(self, split: SplitKey, seen: Sequence[KeyNumbers]) -> str:
+        """How numbers differ from the nearest of those seen; strides only where no size differs."""
         near = min(seen, key=lambda numbers: sum(map(ne, numbers, split.numbers)))
-        pairs = zip(self.words(split), near, split.numbers, strict=True)
+        pairs = zip(self.number_names(split), near, split.numbers, strict=True)
         found = [(word, f"{word} was {a}, now {b}") for word, a, b in pairs if a != b]
         sizes = [text for word, text in found if ".stride(" not in word]
         return "; ".join((sizes or [text for _, text in found])[:MOST_TOLD]) or "it was dropped"
 
-    def other_kind(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> str:
-        """What else differs: ``tv0.dtype was torch.float32, now torch.bfloat16``."""
+    def family_difference(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> str:
+        """How two families differ: ``tv0.dtype was torch.float32, now torch.bfloat16``."""
         found: list[str] = []
         for name, a, b in zip(self._names, old, new, strict=True):
             if a != b:
@@ -105,101 +117,116 @@ class KeyReader:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A signature with the sizes that vary as symbols of a shape env.
+class OpenSignature:
+    """A signature whose varying sizes are symbols of a ``ShapeEnv``.
 
     Attributes
     ----------
+    env : ShapeEnv
+        The symbols.
     signature : InputSignature
-        What to lower for.
+        The inputs, for lowering.
     numbers : tuple of int
-        The numbers of the key as expressions.
+        The numbers of the key: constants, symbols, and products of these.
     vectors : Vectors
-        How wide vectors are at other sizes.
-    seen : tuple of Numbers
-        The numbers that say which sizes vary.
+        The vector widths at any sizes.
+    seen : tuple of KeyNumbers
+        The numbers of the calls by which the varying sizes were found.
     """
 
     env: ShapeEnv
     signature: InputSignature
-    numbers: Numbers
+    numbers: KeyNumbers
     vectors: Vectors
-    seen: tuple[Numbers, ...] = ()
+    seen: tuple[KeyNumbers, ...] = ()
 
     def widths(self, atoms: Sequence[int]) -> Widths:
-        """Bytes of each tensor's vectors at other sizes."""
+        """Bytes of each tensor's vectors where the atoms of ``env`` have these values."""
         pairs = zip(self.env.atoms, atoms, strict=True)
         return self.vectors.widths([n * atom.multiple for atom, n in pairs if atom.is_symbol])
 
     def misses_vectors(self, atoms: Sequence[int]) -> bool:
-        """Whether vectors are wider at other sizes than its kernels can count on."""
+        """Whether the vectors of some tensor are wider at these sizes than at the hints.
+
+        Kernels compiled for this signature would not use the wider ones.
+        """
         own = self.widths([atom.hint for atom in self.env.atoms])
         return any(a > b for a, b in zip(self.widths(atoms), own, strict=True))
 
 
-def opened(
+def with_open_sizes(
     fusion: Fusion,
     signature: InputSignature,
-    seen: Sequence[Numbers],
+    seen: Sequence[KeyNumbers],
     scalars: Collection[Value] = (),
-) -> Opened | None:
-    """The signature with symbols for what differs between the numbers seen, the last its own.
+) -> OpenSignature | None:
+    """The signature with a symbol for each number that differs between calls.
 
-    Sizes that were the same in each are one symbol. Strides that are a product of a size and a
-    stride of the tensor stay one. None where nothing differs, or what does is 0 or 1 now.
-
-    A symbol is a multiple of the power of two that divides all sizes seen, and of that which
-    vectors need to be as wide as they can be now.
+    Numbers that were equal to one another in every call share a symbol. A stride that is always the
+    product of a size and a smaller stride of its tensor is that product. A symbol is known to be a
+    multiple of the power of two that divides all sizes seen (at most ``MOST_MULTIPLE``), and of the
+    power of two that the widest vectors of this call need.
 
     Parameters
     ----------
+    fusion : Fusion
+        The definition.
+    signature : InputSignature
+        The inputs of this call.
+    seen : sequence of KeyNumbers
+        The numbers of earlier calls, then those of this call.
     scalars : collection of Value
-        Those that are among the numbers.
+        The scalar inputs that are among the numbers.
+
+    Returns
+    -------
+    OpenSignature or None
+        None where no number becomes a symbol: none differs, or those that differ are 0 or 1 now.
     """
-    counted = [value in scalars for value in fusion.inputs]
-    first = _Opener(seen)
-    free = first.signature(signature, counted)
-    if not first.env.atoms:
+    in_key = [value in scalars for value in fusion.inputs]
+    draft = _SymbolMaker(seen)
+    draft_signature = draft.signature(signature, in_key)
+    if not draft.env.atoms:
         return None
-    vectors = Vectors(fusion, free, first.env)
-    needed = vectors.multiples([atom.hint for atom in first.env.atoms if atom.is_symbol])
-    opener = _Opener(seen, needed)
-    specs = opener.signature(signature, counted)
-    return Opened(opener.env, specs, tuple(opener.numbers), vectors, tuple(seen))
+    vectors = Vectors(fusion, draft_signature, draft.env)
+    needed = vectors.multiples([atom.hint for atom in draft.env.atoms if atom.is_symbol])
+    maker = _SymbolMaker(seen, needed)
+    specs = maker.signature(signature, in_key)
+    return OpenSignature(maker.env, specs, tuple(maker.numbers), vectors, tuple(seen))
 
 
-class _Opener:
-    """Makes symbols of what differs, in the inputs' order.
+class _SymbolMaker:
+    """Makes symbols of the numbers that differ between calls, in the inputs' order.
 
     Parameters
     ----------
-    seen : sequence of Numbers
-        The numbers seen, the last its own.
+    seen : sequence of KeyNumbers
+        The numbers of earlier calls, then those of this call.
     needed : sequence of int, optional
-        What each symbol is to be a multiple of, at least. Without it nothing is known of them.
+        The least multiple of each symbol. Without it no symbol is a known multiple of anything.
     """
 
-    def __init__(self, seen: Sequence[Numbers], needed: Sequence[int] | None = None) -> None:
+    def __init__(self, seen: Sequence[KeyNumbers], needed: Sequence[int] | None = None) -> None:
         self.env = ShapeEnv()
         self.numbers: list[int] = []
         self._columns = list(zip(*seen, strict=True))
         self._symbols: dict[tuple[int, ...], int] = {}
         self._needed = needed
 
-    def signature(self, signature: InputSignature, counted: Sequence[bool]) -> InputSignature:
-        """The signature with symbols in it; ``counted`` for scalars that are among the numbers."""
-        pairs = zip(signature, counted, strict=True)
-        return tuple(self._spec(spec, is_counted) for spec, is_counted in pairs)
+    def signature(self, signature: InputSignature, in_key: Sequence[bool]) -> InputSignature:
+        """The signature with symbols. ``in_key`` says which inputs are scalars of the numbers."""
+        pairs = zip(signature, in_key, strict=True)
+        return tuple(self._spec(spec, is_in_key) for spec, is_in_key in pairs)
 
-    def _spec(self, spec: TensorSpec | ScalarSpec, counted: bool) -> TensorSpec | ScalarSpec:
+    def _spec(self, spec: TensorSpec | ScalarSpec, in_key: bool) -> TensorSpec | ScalarSpec:
         if isinstance(spec, ScalarSpec):
-            return replace(spec, value=self._next()) if counted else spec
+            return replace(spec, value=self._next()) if in_key else spec
         rank = len(spec.sizes)
         sizes = tuple(self._next() for _ in range(rank))
         return replace(spec, sizes=sizes, strides=self._strides(rank, sizes))
 
     def _next(self) -> int:
-        """The next number: a constant, or a symbol where it differs."""
+        """The next number of the key: a constant, or a symbol where it differs between calls."""
         self.numbers.append(self._number(self._columns[len(self.numbers)]))
         return self.numbers[-1]
 
@@ -212,14 +239,17 @@ class _Opener:
         return self._symbols[column]
 
     def _multiple(self, column: tuple[int, ...]) -> int:
-        """What the next symbol is known to be a multiple of."""
+        """The known multiple of the next symbol."""
         if self._needed is None:
             return 1
         factor = gcd(*column)
         return max(min(factor & -factor, MOST_MULTIPLE), self._needed[len(self._symbols)])
 
     def _strides(self, rank: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The smallest first: a larger one may be the product of a size and a smaller one."""
+        """The strides of a tensor: constants, symbols, or a size times a smaller stride.
+
+        Strides are made in ascending order, so that the smaller ones are there.
+        """
         start = len(self.numbers)
         size_columns = self._columns[start - rank : start]
         columns = self._columns[start : start + rank]

@@ -24,7 +24,7 @@ Answers = tuple[Any, ...]
 
 
 class ScheduleChoices:
-    """The questions that a lowering asked by its sizes, and the answers that lead to its kernels.
+    """The choices of a lowering: questions about its sizes, and answers that lead to its kernels.
 
     Attributes
     ----------
@@ -54,16 +54,16 @@ class ScheduleChoices:
         facts = [made(atoms) for made in self._facts]
         return tuple(_answer(ask, facts[place]) for ask, place in self._asked)
 
-    def hold(self, atoms: AtomValues) -> bool:
-        """Whether the kernels are those that would be made at these sizes."""
+    def are_accepted(self, atoms: AtomValues) -> bool:
+        """Whether the answers at these sizes are known to lead to the same kernels."""
         return self.answers(atoms) in self._accepted
 
     def accept(self, atoms: AtomValues) -> None:
-        """Take the answers at these sizes too: they lead to the same kernels."""
+        """Remember that the answers at these sizes lead to the same kernels."""
         self._accepted.append(self.answers(atoms))
 
     def agreement(self, atoms: AtomValues) -> int:
-        """How many answers are those of the kernels."""
+        """How many answers at these sizes equal those of the lowering."""
         return sum(a == b for a, b in zip(self._first, self.answers(atoms), strict=True))
 
     def difference(self, atoms: AtomValues) -> str:
@@ -80,9 +80,10 @@ def _answer(ask: Callable[[Any], Any], facts: Any) -> Any:
 
 
 def _may_change(choice: Choice, probes: list[AtomValues]) -> bool:
-    """Whether sizes may change an answer. Most refusals are for what no size changes.
+    """Whether other sizes may have another answer.
 
-    Whether shares are enough changes back and forth: 199 rows give 67 shares of 3, 200 rows 100.
+    An answer of yes or no is tried at ``probes``, since most do not depend on sizes. ``are_shared``
+    is always asked again: its answer changes back and forth between neighbouring sizes.
     """
     if not isinstance(choice.answer, bool) or choice.ask is are_shared:
         return True
