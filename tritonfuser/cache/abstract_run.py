@@ -96,10 +96,10 @@ def abstract_outputs(
     fakes = [given for given in inputs if isinstance(given, FakeTensor)]
     where = torch.device("meta") if _all_meta(inputs) else device
     with fakes[0].fake_mode if fakes else contextlib.nullcontext():
-        return _made(fusion, lowered, inputs, where)
+        return _outputs(fusion, lowered, inputs, where)
 
 
-def _made(
+def _outputs(
     fusion: Fusion, lowered: Lowered, inputs: Sequence[Any], where: torch.device
 ) -> list[torch.Tensor]:
     segmented = lowered.segmented
@@ -109,15 +109,12 @@ def _made(
         if part.value.is_tensor:
             given[part.value] = torch.view_as_real(given[part.source])
     buffers: Tensors = {}
-    for lies in segmented.results:
-        if lies.root not in given and lies.root not in buffers:
-            buffers[lies.root] = torch.empty_strided(
-                lies.root.tensor.sizes,
-                segmented.layouts[lies.root],
-                dtype=lies.root.dtype.info.torch,
-                device=where,
-            )
-    found = [_view(lies, given, buffers) for lies in segmented.results]
+    for root in (view.root for view in segmented.results):
+        if root not in given and root not in buffers:
+            sizes, strides = root.tensor.sizes, segmented.layouts[root]
+            dtype = root.dtype.info.torch
+            buffers[root] = torch.empty_strided(sizes, strides, dtype=dtype, device=where)
+    found = [_tensor_of(view, given, buffers) for view in segmented.results]
     outputs = segmented.fusion.outputs
     for output, made in zip(outputs, found, strict=True):
         if output.alias_of is not None:
@@ -129,16 +126,16 @@ def _made(
     ]
 
 
-def _view(lies: BufferView, given: Tensors, buffers: Tensors) -> torch.Tensor:
-    """A result as it lies in an input or in a buffer."""
-    is_given = lies.root in given
-    tensor = given[lies.root] if is_given else buffers[lies.root]
-    if lies.pairs:
+def _tensor_of(view: BufferView, given: Tensors, buffers: Tensors) -> torch.Tensor:
+    """The view of an input or of a buffer, as a tensor without data."""
+    is_given = view.root in given
+    tensor = given[view.root] if is_given else buffers[view.root]
+    if view.pairs:
         tensor = torch.view_as_complex(tensor)
-    if lies.memory is None:
+    if view.memory is None:
         return tensor
     start = tensor.storage_offset() if is_given else 0
-    return tensor.as_strided(lies.memory.sizes, lies.memory.strides, start + lies.memory.offset)
+    return tensor.as_strided(view.memory.sizes, view.memory.strides, start + view.memory.offset)
 
 
 def _properties(where: torch.device) -> DeviceProperties:
@@ -152,7 +149,7 @@ def _all_meta(inputs: Sequence[Any]) -> bool:
 
 
 def _mixed(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """The error for a tensor with memory beside others without, or one meta beside others not."""
+    """The error for inputs of several kinds: with memory, fake, meta. None for one kind."""
     tensors = [(p, given) for p, given in enumerate(inputs) if isinstance(given, torch.Tensor)]
     for place, given in tensors:
         if is_abstract(given) and _kind(given) == _kind(tensors[0][1]):

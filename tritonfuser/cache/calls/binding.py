@@ -37,8 +37,8 @@ class ExpectedTensor:
         Where it is.
     aligned : bool
         Whether its address must be a multiple of 16 bytes.
-    as_it_lies : bool
-        Whether torch must not have marked it as negated.
+    resolved : bool
+        Whether it must not have torch's negative or conjugate bit.
     """
 
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class ExpectedTensor:
     dtype: torch.dtype
     device: torch.device
     aligned: bool
-    as_it_lies: bool
+    resolved: bool
 
     @property
     def extent_bytes(self) -> int:
@@ -66,7 +66,7 @@ class ExpectedTensor:
         if self.aligned and not is_aligned(given):
             place = f"an address of {given.data_ptr():#x}"
             return "an address that is a multiple of 16", place
-        if self.as_it_lies and (given.is_neg() or given.is_conj()):
+        if self.resolved and (given.is_neg() or given.is_conj()):
             return "its signs as they lie in memory", "a tensor that is marked as negated"
         return None
 
@@ -99,7 +99,7 @@ class Binding:
         for place, (value, named, given) in enumerate(names):
             if value.is_tensor:
                 self._inputs[place] = expected_input(
-                    given, named in plan.body.aligned, named in plan.body.as_they_lie
+                    given, named in plan.body.aligned, named in plan.body.resolved
                 )
             elif value in in_shapes:
                 self._shape_numbers[place] = given
@@ -231,10 +231,10 @@ def refuse_changed(inputs: Sequence[Any], out: Any) -> list[torch.Tensor]:
     )
 
 
-def expected_input(given: torch.Tensor, aligned: bool, as_it_lies: bool) -> ExpectedTensor:
+def expected_input(given: torch.Tensor, aligned: bool, resolved: bool) -> ExpectedTensor:
     """What an input must be like to be taken in place of ``given``."""
     shape, strides = tuple(given.shape), tuple(given.stride())
-    return ExpectedTensor(shape, strides, given.dtype, given.device, aligned, as_it_lies)
+    return ExpectedTensor(shape, strides, given.dtype, given.device, aligned, resolved)
 
 
 def _expected_result(layout: Layout, device: torch.device, aligned: bool) -> ExpectedTensor:

@@ -1,9 +1,11 @@
-"""The key of a call: what of its inputs decides which compiled kernels serve it.
+"""The key of a call: the properties of its inputs that decide which compiled kernels serve it.
 
-Per tensor: sizes, strides, dtype, device, alignment of its pointer, torch's mark that its signs are
-off; per scalar its Python type, whether its dtype holds it, and its value where a shape depends on
-it; torch's current device where no tensor says one. The function that makes the key is generated
-for each definition, so that a call pays for nothing but the attributes it reads.
+- Of a tensor: sizes, strides, dtype, device, alignment of the pointer, negative bit.
+- Of a scalar: its Python type, whether its dtype holds it, its value where a shape depends on it.
+- torch's current device, for definitions without tensors.
+
+The function that makes the key is generated for each definition. A call reads these attributes and
+does nothing else.
 """
 
 from __future__ import annotations
@@ -35,18 +37,27 @@ ALIGNMENT = 16
 
 
 MISFIT_ERRORS = (AttributeError, TypeError, ValueError, RuntimeError)
-"""What making a key, or a guard, raises for inputs of another number or kind, or without memory."""
+"""Errors of a key maker or a guard for inputs of a wrong number or kind, or without memory."""
 
 KEY_PARTS = 6
 """Entries of a key for each tensor, the first its sizes and the second its strides."""
 
 
 def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
-    """A function of the flat inputs that gives their key.
+    """Generate the function that makes the key of flat inputs.
 
-    It raises one of ``MISFIT_ERRORS`` for inputs of another number or kind and for tensors without
-    memory; ``explain_mismatch`` then says what does not fit. With ``abstract`` it takes fake and
-    meta tensors too.
+    Parameters
+    ----------
+    fusion : Fusion
+        The definition.
+    abstract : bool
+        Whether the function takes fake and meta tensors too.
+
+    Returns
+    -------
+    callable
+        Raises one of ``MISFIT_ERRORS`` for inputs of a wrong number or kind, and for tensors
+        without memory. ``explain_mismatch`` then says what does not fit.
     """
     in_shapes = shape_scalars(fusion)
     names = [f"i{place}" for place in range(len(fusion.inputs))]
@@ -83,7 +94,7 @@ def key_maker(fusion: Fusion, *, abstract: bool = False) -> KeyMaker:
 
 
 def key_names(fusion: Fusion) -> list[str]:
-    """What each entry of a key is."""
+    """The name of each entry of a key, such as ``tv0's dtype``."""
     in_shapes = shape_scalars(fusion)
     found: list[str] = []
     for value in fusion.inputs:
@@ -108,7 +119,7 @@ def _key_parts(name: str, value: Value, in_shape: bool, abstract: bool) -> list[
 
 
 def signature(fusion: Fusion, inputs: Sequence[Any], device: torch.device) -> InputSignature:
-    """What lowering needs to know of inputs that fit the definition."""
+    """The properties of inputs that lowering depends on. The inputs must fit the definition."""
     in_shapes = shape_scalars(fusion)
     return tuple(
         _spec(value, given, value in in_shapes, device)
@@ -130,17 +141,17 @@ def _spec(value: Value, given: Any, in_shape: bool, device: torch.device) -> Inp
 
 
 def _integers(numbers: Sequence[int]) -> tuple[int, ...]:
-    """Sizes or strides; symbolic ones of a fake tensor as they are in this run."""
+    """Sizes or strides as ints; symbolic ones of a fake tensor by their hints."""
     return tuple(map(int, numbers))
 
 
 def _number(given: Any, dtype: DataType) -> Number:
-    """What a scalar of ``dtype`` is when it is given this number."""
+    """A given number as a scalar of ``dtype`` holds it."""
     return int(given) if dtype.info.category is Category.INT else as_number(given, dtype)
 
 
 def is_aligned(tensor: torch.Tensor) -> bool:
-    """Whether the data starts at a multiple of 16 bytes; the storage of abstract tensors does."""
+    """Whether the data starts at a multiple of 16 bytes. Abstract storages are taken as aligned."""
     if is_abstract(tensor):
         return (int(tensor.storage_offset()) * tensor.element_size()) % ALIGNMENT == 0
     return tensor.data_ptr() % ALIGNMENT == 0

@@ -35,8 +35,9 @@ class Body:
         Inputs whose address kernels take, as the variable ``tv0_at``.
     aligned : tuple of Value
         Inputs that kernels were compiled to take as aligned to 16 bytes.
-    as_they_lie : tuple of Value
-        Inputs whose memory kernels read without a look at torch's mark that the signs are off.
+    resolved : tuple of Value
+        Inputs that must not have torch's negative or conjugate bit: kernels read their memory and
+        do not look at these bits.
     lines : tuple of str
         The statements before the results.
     step_lines : tuple of int
@@ -52,7 +53,7 @@ class Body:
     inputs: tuple[Value, ...]
     addressed: tuple[Value, ...]
     aligned: tuple[Value, ...]
-    as_they_lie: tuple[Value, ...]
+    resolved: tuple[Value, ...]
     lines: tuple[str, ...]
     step_lines: tuple[int, ...]
     buffers: Mapping[Value, int]

@@ -1,4 +1,4 @@
-"""The inputs of a plan: those that a caller gives, and what kernels read in their place."""
+"""The inputs of a plan: those that a caller gives, and the copies that kernels read instead."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .kernel_operands import may_be_negated, resolve_neg, rounded, view_as_real
 
 
 class GivenInputs:
-    """The inputs of a lowered fusion, for inputs like these.
+    """The inputs of a lowered fusion, with what example inputs say of them.
 
     Attributes
     ----------
     all : tuple of Value
-        All, in order.
+        All inputs in order, with seeds and the parts of complex inputs.
     aligned : dict of Value to bool
         Whether each tensor starts at a multiple of 16 bytes.
     read : set of Value
-        Those that kernels or torch read.
+        The inputs that kernels or torch read.
     """
 
     def __init__(self, lowered: Lowered, inputs: Sequence[Any], on_gpu: bool) -> None:
@@ -43,7 +43,7 @@ class GivenInputs:
 
     @cached_property
     def listed(self) -> tuple[Value, ...]:
-        """Those that a caller gives: no seeds, no parts of complex inputs."""
+        """The inputs that a caller gives: without seeds and parts of complex inputs."""
         seeds = {value for pair in self._lowered.seeds for value in pair}
         hidden = seeds | {part.value for part in self._lowered.parts}
         return tuple(value for value in self.all if value not in hidden)
@@ -56,13 +56,16 @@ class GivenInputs:
 
     @cached_property
     def writable(self) -> frozenset[Value]:
-        """Those whose memory kernels may write as it lies, like that of an aligned buffer."""
-        lying = (v for v in self.on_device if self.aligned.get(v) and v not in self.copies)
-        return frozenset(v for v in lying if not self._may_be_negated(v))
+        """The tensors that kernels may store into: aligned, not copied, without negative bit."""
+        direct = (v for v in self.on_device if self.aligned.get(v) and v not in self.copies)
+        return frozenset(v for v in direct if not self._may_be_negated(v))
 
     @cached_property
     def copies(self) -> dict[Value, Callable[..., Any]]:
-        """Tensors of which kernels read a copy, each with the function that makes it."""
+        """The tensors of which kernels read a copy, each with the function that copies it.
+
+        They are CPU tensors in a run on a GPU, and tensors that may have the negative bit.
+        """
         tensors = [value for value in self.all if value.is_tensor and value in self.read]
         return {
             value: to_device if self._on_gpu and value.tensor.is_cpu else resolve_neg
@@ -79,7 +82,7 @@ class GivenInputs:
         return value in self._negated or may_be_negated(value.tensor)
 
     def name(self, value: Value) -> str:
-        """The variable of a tensor; for an input that is copied, of the given one."""
+        """The variable of the tensor that a caller gave, not that of its copy."""
         return f"{value.name}_given" if value in self.copies else value.name
 
     def lines(self, scope: dict[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Outputs that replace an input without a buffer of their own: kernels store into the input.
+"""Outputs that kernels store into the input that they replace, without a buffer of their own.
 
-``add_output(p - lr * g, alias_input=p)`` takes no memory, and no copy behind the kernels, where the
-memory of ``p`` is apart from that of all other inputs. That is asked in each call.
+``add_output(p - lr * g, alias_input=p)`` needs no buffer and no copy after the kernels, where the
+memory of ``p`` overlaps that of no other input. Each call checks that.
 """
 
 from __future__ import annotations
@@ -28,28 +28,35 @@ Memory = tuple[tuple[int, ...], tuple[int, ...]]
 def replaced_inputs(
     lowered: Lowered, writable: Collection[Value], on_gpu: bool
 ) -> dict[Value, Value]:
-    """The buffers that may be the memory of an input which an output replaces: buffer -> input.
+    """The outputs that may be stored into the input that they replace.
 
-    No kernel after the one that stores the output reads the input. A run that raises has not
-    changed an input: none of these kernels needs memory but for results, which a run takes before.
+    No kernel after the one that stores the output reads the input. A run that raises must not have
+    changed an input: all memory of the run is allocated before the first of these kernels.
 
     Parameters
     ----------
+    lowered : Lowered
+        The definition.
     writable : collection of Value
-        Inputs whose memory kernels may write as it lies.
+        Inputs whose memory kernels may write: aligned, on the device, no negative bit.
     on_gpu : bool
-        Whether kernels run there. The interpreter leaves a kernel in the middle where an index is
-        out of range, and runs one whose programs wait for one another twice.
+        Whether kernels run on a GPU. The interpreter may stop in the middle of a kernel where an
+        index is out of range, and runs a cooperative kernel twice.
+
+    Returns
+    -------
+    dict of Value to Value
+        Output -> input.
     """
-    wanted = _wanted(lowered, writable)
+    wanted = _replacing_outputs(lowered, writable)
     found: dict[Value, Value] = {}
     read_later: set[Value] = set()
-    kept = {lies.root for lies in lowered.segmented.results}
+    kept = {view.root for view in lowered.segmented.results}
     segmented = lowered.segmented
     for piece, source in reversed(list(zip(segmented.segments, lowered.sources, strict=True))):
         if piece.launched_by:
             continue
-        if source is None:  # torch, which takes memory
+        if source is None:  # torch runs it, and allocates
             break
         if not on_gpu and (source.index_ops or source.workspace is not None):
             break
@@ -67,30 +74,30 @@ def replaced_inputs(
 
 
 def _takes_memory(piece: Segment, source: KernelSource) -> bool:
-    """Whether a launch needs memory besides results: tensor descriptors of products do too."""
+    """Whether a launch allocates memory besides results: tensor descriptors need some too."""
     is_product = isinstance(piece.params, MatmulParams)
     return is_product or source.workspace is not None or source.arrivals is not None
 
 
-def _wanted(lowered: Lowered, writable: Collection[Value]) -> dict[Value, Value]:
-    """Outputs that are a whole buffer, to themselves, laid out like the input they replace."""
+def _replacing_outputs(lowered: Lowered, writable: Collection[Value]) -> dict[Value, Value]:
+    """Outputs with a buffer of their own, laid out like the input that they replace."""
     segmented = lowered.segmented
     pairs = list(zip(segmented.fusion.outputs, segmented.results, strict=True))
-    used = Counter(lies.root for _, lies in pairs)
+    used = Counter(view.root for _, view in pairs)
     used.update(out.alias_of for out, _ in pairs if out.alias_of is not None)
-    views = (out.alias_of for out, lies in pairs if lies.root in segmented.fusion.given)
-    if any(into is not None for into in views):
-        return {}  # what is a view of an input may have to be copied, at the end
+    of_inputs = (out.alias_of for out, view in pairs if view.root in segmented.fusion.given)
+    if any(target is not None for target in of_inputs):
+        return {}  # a view of an input that is written into another one is copied at the end
     return {
-        lies.root: out.alias_of
-        for out, lies in pairs
+        view.root: out.alias_of
+        for out, view in pairs
         if out.alias_of is not None and out.alias_of in writable
-        if used[lies.root] == used[out.alias_of] == 1 and lies == BufferView(lies.root)
-        if _are_alike(lowered, lies.root, out.alias_of)
+        if used[view.root] == used[out.alias_of] == 1 and view == BufferView(view.root)
+        if _have_one_layout(lowered, view.root, out.alias_of)
     }
 
 
-def _are_alike(lowered: Lowered, made: Value, given: Value) -> bool:
+def _have_one_layout(lowered: Lowered, made: Value, given: Value) -> bool:
     segmented = lowered.segmented
     if made.dtype is not given.dtype or made not in segmented.layouts:
         return False
@@ -103,17 +110,17 @@ def _are_alike(lowered: Lowered, made: Value, given: Value) -> bool:
     )
 
 
-class Apart:
-    """Asks in each call whether inputs that kernels may store into overlap no other input.
+class InPlaceGuard:
+    """Checks in each call that inputs which kernels may store into overlap no other input.
 
     Parameters
     ----------
     fusion : Fusion
-        Whose inputs they are.
+        The definition.
     tensors : sequence of Value
-        The inputs on the device.
+        The inputs on the device of the run.
     written : collection of Value
-        Those that may be stored into.
+        The inputs among them that kernels may store into.
     """
 
     def __init__(
@@ -125,14 +132,20 @@ class Apart:
         self._written = tuple(place for place, v in enumerate(tensors) if v in written)
 
     def check(self, varying: Varying) -> OverlapCheck:
-        """The check of their addresses, under the name ``overlap``."""
+        """The check of the inputs' addresses. Plans call it by the name ``overlap``."""
         made: OverlapCheck = varying.make(
             "overlap", _overlap_check, self._memories, self._dtypes, self._written
         )
         return made
 
     def lines(self, start: Callable[[Value], str]) -> list[str]:
-        """The lines that set ``is_apart``; ``start`` is an address as an expression."""
+        """The lines that set the variable ``is_apart``.
+
+        Parameters
+        ----------
+        start : callable
+            The address of an input as an expression.
+        """
         return [
             f"starts = ({', '.join(map(start, self.tensors))},)",
             "is_apart = overlap.disjoint == starts or not overlap(starts)",

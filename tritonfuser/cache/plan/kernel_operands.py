@@ -11,17 +11,16 @@ from ...symbolic.sizes import is_size
 
 
 def detached(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without autograd: all results of a run are, those that torch computes too."""
+    """The tensor without autograd, as all results of a run are."""
     return tensor.detach() if tensor.requires_grad else tensor
 
 
 def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's memory as pairs of reals; of a conjugated tensor a copy, laid out the same."""
+    """A complex tensor as pairs of reals; a copy of equal strides where the conj bit is set."""
     tensor = detached(tensor)
     if not tensor.is_conj():
         return torch.view_as_real(tensor)
-    # Twice conjugated: the same memory, as it is.
-    given = tensor.conj()
+    given = tensor.conj()  # a view of the same memory without the conj bit
     last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     reach = last + 1 if tensor.numel() else 0
     flat = given.as_strided((reach,), (1,)).conj_physical()
@@ -29,21 +28,22 @@ def view_as_real(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def may_be_negated(type_: TensorType) -> bool:
-    """Whether an input's strides are those of an imaginary part: then its signs may be off.
+    """Whether an input may have torch's negative bit, as far as dtype and strides say.
 
-    ``z.conj().imag`` is a view of the imaginary part of ``z`` with a mark.
+    ``z.conj().imag`` is a view of the imaginary part of ``z`` with that bit, so it has the strides
+    of an imaginary part: even ones, in elements.
     """
     strides = () if type_.layout is None else type_.layout.strides or ()
     dims = zip(type_.sizes, strides, strict=True)
     steps = (step for size, step in dims if assume_less(1, size))
-    # A step that varies may be even, whatever it is now.
+    # A step that is a size may be even at other sizes.
     known = (step for step in steps if not is_size(step))
     is_real = type_.dtype.info.category is Category.FLOAT
     return is_real and type_.dtype.info.bits >= 32 and all(step % 2 == 0 for step in known)
 
 
 def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a copy without the mark, laid out the same."""
+    """The tensor; a copy with the same strides where the negative bit is set."""
     if not tensor.is_neg():
         return tensor
     strides = tensor.stride()
@@ -52,5 +52,8 @@ def resolve_neg(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def rounded(number: float, dtype: torch.dtype) -> float:
-    """A number as half, bf16 or fp8 holds it: launchers cut bf16 off and refuse great halves."""
+    """A number rounded to half, bf16 or fp8.
+
+    Triton's launchers truncate a bf16 argument, and refuse a half out of range.
+    """
     return torch.tensor(number, dtype=torch.float64, device="cpu").to(dtype).item()

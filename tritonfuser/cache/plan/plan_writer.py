@@ -26,14 +26,15 @@ from .copies import apart, put
 from .counters import counters_on
 from .function_text import Body
 from .given_inputs import GivenInputs
-from .in_place import Apart, replaced_inputs
+from .in_place import InPlaceGuard, replaced_inputs
 from .kernel_operands import detached
 from .random_state import draw
-from .results import results_of, view_text
+from .results import results_of
 from .scope import constants, gpu_functions
 from .steps import Step
 from .torch_calls import library_call, scalar_call
 from .varying import Varying
+from .view_text import ViewWriter
 
 
 class PlanWriter:
@@ -51,7 +52,7 @@ class PlanWriter:
         Kernels and calls into torch so far.
     aligned : dict of Value to bool
         Whether each tensor starts at a multiple of 16 bytes.
-    not_ours : set of Value
+    external : set of Value
         Tensors that the plan does not allocate, whose storage offset may differ from 0.
     """
 
@@ -72,18 +73,21 @@ class PlanWriter:
         self.aligned = dict(self.given.aligned)
         sources = (source for source in lowered.sources if source is not None)
         self._uses = Counter(arg.value for s in sources for arg in s.args if arg.is_tensor)
+        copied = {*self.given.copies, *(part.value for part in lowered.parts)}
+        given = (v for v in self.fusion.inputs if v in self._uses and v not in copied)
         # Values whose address is in a variable.
-        prepared = {*self.given.copies, *(part.value for part in lowered.parts)}
-        given = (v for v in self.fusion.inputs if v in self._uses and v not in prepared)
         self._addressed = set(given) if self.on_gpu else set()
-        self.not_ours = set(self.fusion.inputs)
+        self.external = set(self.fusion.inputs)
         self.varying = Varying(lowered.env)
+        self._views = ViewWriter(
+            self.given.name, self.fusion.given, self.external, self.varying.text
+        )
         self.lines: list[str] = []
         self.steps: list[Step] = []
         self.step_lines: list[int] = []
         self._loaded: dict[int, Loaded] = {}
         self._buffers: dict[Value, int] = {}
-        self._counted_on: set[Value] = set()
+        self._must_be_aligned: set[Value] = set()
         self._needs_device = self.given.needs_device
         self._in_place = replaced_inputs(lowered, self.given.writable, self.on_gpu)
 
@@ -91,7 +95,7 @@ class PlanWriter:
         """The complete body."""
         self.lines += self.given.lines(self.scope)
         self._random()
-        self._ask_apart()
+        self._guard_in_place()
         segmented = self.lowered.segmented
         self._compile()
         last = self._last_uses()
@@ -112,21 +116,13 @@ class PlanWriter:
     def _body(self) -> Body:
         given = self.given
         written = set(self._in_place.values())
-        results = results_of(
-            self.lowered,
-            self._buffers,
-            given.name,
-            self.not_ours,
-            self.on_gpu,
-            self.varying.text,
-            written,
-        )
-        lying = (given.read | written) - given.copies.keys()
+        results = results_of(self.lowered, self._views, self._buffers, self.on_gpu, written)
+        resolved = (given.read | written) - given.copies.keys()
         return Body(
             inputs=given.listed,
             addressed=tuple(v for v in given.listed if v in self._addressed),
-            aligned=tuple(v for v in given.listed if v in self._counted_on),
-            as_they_lie=tuple(v for v in given.listed if v in lying),
+            aligned=tuple(v for v in given.listed if v in self._must_be_aligned),
+            resolved=tuple(v for v in given.listed if v in resolved),
             lines=tuple(self.lines),
             step_lines=tuple(self.step_lines),
             buffers=dict(self._buffers),
@@ -153,21 +149,21 @@ class PlanWriter:
             self.lines.append(f"{seed.name} = seed")
             self.lines.append(f"{offset.name} = offset + {place}")
 
-    def _ask_apart(self) -> None:
-        """The lines that ask whether inputs that kernels may store into overlap no other."""
+    def _guard_in_place(self) -> None:
+        """The lines that check whether inputs that kernels may store into overlap no other."""
         if not self._in_place:
             return
         written = self._in_place.values()
-        apart = Apart(self.fusion, self.given.on_device, written)
-        self.scope["overlap"] = apart.check(self.varying)
+        guard = InPlaceGuard(self.fusion, self.given.on_device, written)
+        self.scope["overlap"] = guard.check(self.varying)
         self.scope["increment_version"] = torch.autograd.graph.increment_version
-        self._count_on(written)
+        self._require_aligned(written)
         if self.on_gpu:
-            self._addressed.update(v for v in apart.tensors if v not in self.given.copies)
-        self.lines += apart.lines(self._start)
+            self._addressed.update(v for v in guard.tensors if v not in self.given.copies)
+        self.lines += guard.lines(self._start)
 
     def _start(self, value: Value) -> str:
-        """The address of a tensor as it is given."""
+        """The address of the tensor that the caller gave, as an expression."""
         copied = value in self.given.copies
         return f"{self.given.name(value)}.data_ptr()" if copied else self._address(value)
 
@@ -190,9 +186,10 @@ class PlanWriter:
                 self._allocate(value)
 
     def _allocated_before(self, place: int) -> Iterable[Segment]:
-        """The segments whose results are allocated before a launch: those that it computes.
+        """The segments whose results are allocated before a launch.
 
-        All to come, where it stores into an input: what may fail is done before.
+        They are those that it computes. Where it stores into an input, they are all that follow, so
+        that no later allocation can fail.
         """
         segmented = self.lowered.segmented
         piece = segmented.segments[place]
@@ -232,17 +229,13 @@ class PlanWriter:
         self.scope[f"k{place}"] = self.varying.make(f"k{place}", library_call, node, strides)
         views = iter(piece.operands)
         args = [
-            view_text(
-                next(views), self.given.name, self.fusion.given, self.not_ours, self.varying.text
-            )
-            if v.is_tensor
-            else self._scalar(v)
+            self._views.for_torch(next(views)) if v.is_tensor else self._scalar(v)
             for v in node.operands()
         ]
         outs = ", ".join(out.name for out in node.outs)
         self._step(f"{outs}, = k{place}({', '.join(args)})", Step(piece))
         self.aligned.update(dict.fromkeys(node.outs, True))
-        self.not_ours.update(node.outs)
+        self.external.update(node.outs)
 
     def _scalar(self, value: Value) -> str:
         """The variable of a scalar; a line that computes it is added where it is no input."""
@@ -255,26 +248,47 @@ class PlanWriter:
         return value.name
 
     def _launch(self, place: int, piece: Segment, source: KernelSource) -> None:
-        """The lines of a launch: its workspace, counters and scratch memory, then the call."""
+        """The lines of a launch: its workspace and counters, then the call."""
         sizes = [self.varying.atom(size.name) for size in source.sizes]
         sizes += map(self.varying.inverse, source.inverses)
-        names = [*(arg.value.name for arg in source.args), *sizes]
         if source.workspace is not None:
             self.lines.append(f"workspace = {source.workspace.made.format('device')}")
-            names.append("workspace")
         counters = self._counters(source)
-        names += counters
+        if self.on_gpu:
+            self._launch_on_gpu(place, piece, source, sizes, counters)
+        else:
+            self._interpret(place, piece, source, sizes, counters)
+
+    def _interpret(
+        self,
+        place: int,
+        piece: Segment,
+        source: KernelSource,
+        sizes: Sequence[str],
+        counters: Sequence[str],
+    ) -> None:
+        """The call of a kernel by the interpreter, which takes tensors."""
         started = time.perf_counter()
-        if not self.on_gpu:
-            self.scope[f"k{place}"] = interpreted(source)
-            took = time.perf_counter() - started
-            if has_sizes(source.grid):
-                names.append(f"grid={self.varying.text(source.grid)}")
-            line = f"k{place}({', '.join(names)})"
-            self._step(line, Step(piece, source, compile_seconds=took))
-            return
+        self.scope[f"k{place}"] = interpreted(source)
+        took = time.perf_counter() - started
+        workspace = ["workspace"] if source.workspace is not None else []
+        names = [*(arg.value.name for arg in source.args), *sizes, *workspace, *counters]
+        if has_sizes(source.grid):
+            names.append(f"grid={self.varying.text(source.grid)}")
+        self._step(f"k{place}({', '.join(names)})", Step(piece, source, compile_seconds=took))
+
+    def _launch_on_gpu(
+        self,
+        place: int,
+        piece: Segment,
+        source: KernelSource,
+        sizes: Sequence[str],
+        counters: Sequence[str],
+    ) -> None:
+        """The call of Triton's C launcher, which takes addresses, and its scratch memory."""
         aligned = self._aligned(source)
-        self._count_on(arg.value for arg, is_so in zip(source.args, aligned, strict=True) if is_so)
+        pairs = zip(source.args, aligned, strict=True)
+        self._require_aligned(arg.value for arg, is_aligned in pairs if is_aligned)
         (launch, head, tail, scratch), took = self._loaded[place]
         self.scope[f"k{place}"] = launch
         if scratch:
@@ -287,9 +301,8 @@ class PlanWriter:
         ]
         grid = [self.varying.text(n) for n in source.grid]
         workspace = ["workspace.data_ptr()"] if source.workspace is not None else []
-        memory = [*workspace, *counters]
-        given = ", ".join([*grid, "stream", *heads, *args, *sizes, *memory, *tails])
-        self._step(f"k{place}({given})", Step(piece, source, aligned, took))
+        given = [*grid, "stream", *heads, *args, *sizes, *workspace, *counters, *tails]
+        self._step(f"k{place}({', '.join(given)})", Step(piece, source, aligned, took))
 
     def _counters(self, source: KernelSource) -> list[str]:
         """The variable of a kernel's counters, if it has any: an address on a GPU."""
@@ -319,10 +332,10 @@ class PlanWriter:
     def _address(self, value: Value) -> str:
         return f"{value.name}_at" if value in self._addressed else f"{value.name}.data_ptr()"
 
-    def _count_on(self, values: Iterable[Value]) -> None:
-        """Record inputs that must stay aligned, directly or as the source of a complex part."""
+    def _require_aligned(self, values: Iterable[Value]) -> None:
+        """Have guards check that inputs are aligned. Of a complex part, its source is checked."""
         sources = {part.value: part.source for part in self.lowered.parts}
-        self._counted_on.update(sources.get(value, value) for value in values)
+        self._must_be_aligned.update(sources.get(value, value) for value in values)
 
 
 def _scope(device: torch.device) -> dict[str, Any]:

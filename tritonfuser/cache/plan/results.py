@@ -7,20 +7,19 @@ written to) is copied there at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
 
-from ...dtypes import Category, complex_dtype
+from ...dtypes import complex_dtype
 from ...ir import Output, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.pipeline import Lowered
 from ...shapes import Memory
 from ...symbolic.queries import assume_equal, assume_sorted
-
-_DIFFERENTIABLE = (Category.FLOAT, Category.COMPLEX)
+from .view_text import ViewWriter
 
 
 @dataclass(frozen=True)
@@ -47,24 +46,26 @@ class Result:
         Whether it is written into ``target`` and not returned.
     target : Value or None
         The input that it is written into.
-    writing : str
-        Statement that writes it into ``target``, with ``{}`` for the tensor; else empty.
-    handed : str
-        Name of the tensor that is returned where that is ``target``; else empty.
+    statement : str
+        The statement that writes it into ``target``, with ``{}`` for the tensor. Empty without a
+        target.
+    target_name : str
+        The variable of ``target``, which is returned. Empty without a target.
     buffer : Value or None
         The buffer that a tensor given in ``out`` can replace.
     as_buffer : str
-        Expression of such a tensor as that buffer, with ``{}`` for the tensor.
+        Expression of that tensor as the buffer, with ``{}`` for the tensor.
     in_place : bool
-        Whether a kernel has stored it into ``target`` where ``is_apart``.
+        Whether a kernel has stored it into ``target`` already, where the variable ``is_apart`` is
+        true.
     """
 
     view: str
     layout: Layout
     hidden: bool
     target: Value | None = None
-    writing: str = ""
-    handed: str = ""
+    statement: str = ""
+    target_name: str = ""
     buffer: Value | None = None
     as_buffer: str = "{}"
     in_place: bool = False
@@ -72,140 +73,116 @@ class Result:
 
 def results_of(
     lowered: Lowered,
+    views: ViewWriter,
     buffers: Collection[Value],
-    name: Callable[[Value], str],
-    anywhere: Collection[Value],
     on_gpu: bool,
-    numbers: Callable[[int | tuple[int, ...]], str],
     in_place: Collection[Value] = (),
 ) -> tuple[Result, ...]:
-    """The outputs in order.
+    """The outputs of a plan, in the order of the definition.
 
     Parameters
     ----------
+    lowered : Lowered
+        The definition.
+    views : ViewWriter
+        Writes outputs as expressions.
     buffers : collection of Value
         Values that the plan allocates.
-    name : callable
-        The variable of a value.
-    anywhere : collection of Value
-        Tensors whose storage offset may differ from 0.
     on_gpu : bool
         Whether the plan runs on a GPU.
-    numbers : callable
-        Sizes as a Python expression.
     in_place : collection of Value
         Inputs that kernels may store a result into.
     """
     segmented = lowered.segmented
-    given = segmented.fusion.given
-    written = [out.alias_of for out in segmented.fusion.outputs if out.alias_of is not None]
-    targets = ", ".join(map(name, dict.fromkeys(written)))
-    taken: set[Value] = set()
+    outputs = segmented.fusion.outputs
+    replaced = (out.alias_of for out in outputs if out.alias_of is not None)
+    targets = ", ".join(map(views.name, dict.fromkeys(replaced)))
+    replaceable = set(buffers)
     results: list[Result] = []
-    for output, lies in zip(segmented.fusion.outputs, segmented.results, strict=True):
-        # What is returned as it is given stays the tensor that it is.
-        whole = lies.memory is None and not lies.pairs
-        view = name(lies.root) if whole else view_text(lies, name, given, anywhere, numbers)
-        layout = _layout(lowered, output, lies)
-        target = output.alias_of
-        if target is not None:
-            own = name(target)
-            into = _detached(target, own)
-            if lies.root in given and lies.root != target:
-                view = f"apart({view}, {targets})"
-            copies = on_gpu and target.tensor.is_cpu
-            writing = f"to_cpu({into}, {{}})" if copies else f"{into}.copy_({{}})"
-            results.append(
-                Result(
-                    view,
-                    layout,
-                    output.hidden,
-                    target,
-                    writing,
-                    own,
-                    in_place=target in in_place,
-                )
-            )
+    for output, view in zip(outputs, segmented.results, strict=True):
+        layout = _layout(lowered, output, view)
+        if output.alias_of is not None:
+            copies = on_gpu and output.alias_of.tensor.is_cpu
+            result = _written_result(output, output.alias_of, view, layout, views, targets, copies)
+            results.append(replace(result, in_place=output.alias_of in in_place))
             continue
-        made = lies.root in buffers and lies.root not in taken and not output.hidden
-        how = _as_buffer(lies, segmented.layouts[lies.root], numbers) if made else None
-        if how is None:
-            results.append(Result(view, layout, output.hidden))
-            continue
-        taken.add(lies.root)
-        results.append(Result(view, layout, False, buffer=lies.root, as_buffer=how))
+        result = Result(views.expression(view), layout, output.hidden)
+        if view.root in replaceable and not output.hidden:
+            as_buffer = _as_buffer(view, segmented.layouts[view.root], views)
+            if as_buffer is not None:
+                replaceable.remove(view.root)  # two results cannot both provide the buffer
+                result = replace(result, buffer=view.root, as_buffer=as_buffer)
+        results.append(result)
     return tuple(results)
 
 
-def view_text(
-    lies: BufferView,
-    name: Callable[[Value], str],
-    given: Collection[Value],
-    anywhere: Collection[Value],
-    numbers: Callable[[int | tuple[int, ...]], str],
-) -> str:
-    """A value in memory as an expression: a buffer, or a view of one.
+def _written_result(
+    output: Output,
+    target: Value,
+    view: BufferView,
+    layout: Layout,
+    views: ViewWriter,
+    targets: str,
+    to_cpu: bool,
+) -> Result:
+    """An output that is written into the input ``target``.
 
     Parameters
     ----------
-    given : collection of Value
-        The inputs.
-    name, anywhere, numbers
-        As for ``results_of``.
+    targets : str
+        The variables of all inputs that the run writes, separated by commas. A view of another
+        input is copied before, where it overlaps one of them.
+    to_cpu : bool
+        Whether the target is on the CPU and the run on a GPU.
     """
-    own = name(lies.root)
-    text = _detached(lies.root, own) if lies.root in given else own
-    if lies.pairs:
-        own = text = f"torch.view_as_complex({text})"
-    if lies.memory is None:
-        return text
-    offset = numbers(lies.memory.offset)
-    if lies.root in anywhere:
-        offset = f"{own}.storage_offset() + {offset}"
-    sizes, strides = numbers(lies.memory.sizes), numbers(lies.memory.strides)
-    return f"{text}.as_strided({sizes}, {strides}, {offset})"
+    made = views.expression(view)
+    if view.root in views.inputs and view.root != target:
+        made = f"apart({made}, {targets})"
+    into = views.detached(target)
+    statement = f"to_cpu({into}, {{}})" if to_cpu else f"{into}.copy_({{}})"
+    return Result(made, layout, output.hidden, target, statement, views.name(target))
 
 
-def _detached(value: Value, text: str) -> str:
-    """The variable of an input for functions of torch, which are not to record a gradient."""
-    return f"detached({text})" if value.dtype.info.category in _DIFFERENTIABLE else text
-
-
-def _layout(lowered: Lowered, output: Output, lies: BufferView) -> Layout:
+def _layout(lowered: Lowered, output: Output, view: BufferView) -> Layout:
+    """The layout of an output; of one that is written into an input, the input's."""
     segmented = lowered.segmented
     if output.alias_of is not None:
-        lies = BufferView(output.alias_of)
-    root = lies.root
+        view = BufferView(output.alias_of)
+    root = view.root
     strides = segmented.layouts.get(root) or buffer_strides(segmented.fusion, root)
     memory = Memory(root.tensor.sizes, strides)
     dtype = root.dtype
-    if lies.pairs:
+    if view.pairs:
         memory = Memory(memory.sizes[:-1], tuple(s // 2 for s in memory.strides[:-1]))
         dtype = complex_dtype(dtype)
-    memory = memory if lies.memory is None else lies.memory
+    memory = memory if view.memory is None else view.memory
     on_cpu = root in segmented.fusion.inputs and root.tensor.is_cpu
     assert dtype.info.torch is not None
     return Layout(memory.sizes, memory.strides, dtype.info.torch, on_cpu)
 
 
-def _as_buffer(
-    lies: BufferView,
-    strides: tuple[int, ...],
-    numbers: Callable[[int | tuple[int, ...]], str],
-) -> str | None:
-    """How a tensor that lies as a result does is the whole buffer, if it is."""
-    if lies.memory is None:
-        return "torch.view_as_real({})" if lies.pairs else "{}"
-    sizes = lies.root.tensor.sizes
+def _as_buffer(view: BufferView, strides: tuple[int, ...], views: ViewWriter) -> str | None:
+    """The expression that turns a tensor laid out as ``view`` into the whole buffer of its root.
+
+    None where the view does not have all elements of the buffer.
+
+    Parameters
+    ----------
+    strides : tuple of int
+        The strides of the buffer, in elements.
+    """
+    if view.memory is None:
+        return "torch.view_as_real({})" if view.pairs else "{}"
+    sizes = view.root.tensor.sizes
     whole = Memory(sizes, strides)
-    same = _is_dense(lies.memory) and _is_dense(whole) and assume_equal(lies.memory.offset, 0)
-    if lies.pairs or not same or not assume_equal(prod(lies.memory.sizes), prod(sizes)):
+    same = _is_dense(view.memory) and _is_dense(whole) and assume_equal(view.memory.offset, 0)
+    if view.pairs or not same or not assume_equal(prod(view.memory.sizes), prod(sizes)):
         return None
-    return f"{{}}.as_strided({numbers(sizes)}, {numbers(strides)})"
+    return f"{{}}.as_strided({views.numbers(sizes)}, {views.numbers(strides)})"
 
 
 def _is_dense(memory: Memory) -> bool:
-    """Whether its elements are neighbours, each in a place of its own."""
+    """Whether the elements are contiguous in some order of dims, and none overlap."""
     steps = zip(memory.strides, memory.sizes, strict=True)
     reach = 1
     for stride, size in assume_sorted(step for step in steps if not assume_equal(step[1], 1)):
@@ -219,9 +196,9 @@ def _is_dense(memory: Memory) -> bool:
 
 
 def return_lines(results: Sequence[Result]) -> list[str]:
-    """The last lines of a run: write the inputs that are written, return what is not hidden."""
+    """The last lines of a run: results are written into inputs, and those not hidden returned."""
     made = [f"out{place} = {result.view}" for place, result in enumerate(results)]
-    shown = [_handed(place, r) for place, r in enumerate(results) if not r.hidden]
+    shown = [_returned(place, r) for place, r in enumerate(results) if not r.hidden]
     return [*made, *_written(results), f"return [{', '.join(shown)}]"]
 
 
@@ -231,12 +208,23 @@ def return_into_lines(
     buffers: Mapping[Value, int],
     given: Sequence[bool],
 ) -> tuple[list[str], list[str]]:
-    """The lines of a run, and the last ones, with results put into ``o0``, ``o1``, ...
+    """The lines of a run that writes returned results into the tensors ``o0``, ``o1``, ...
 
     Parameters
     ----------
+    results : sequence of Result
+        The outputs.
+    lines : sequence of str
+        The lines before the results.
+    buffers : mapping of Value to int
+        The index of the line that allocates each buffer.
     given : sequence of bool
-        For each result that is handed out whether there is a tensor to put it into.
+        For each returned result, whether there is a tensor to write it into.
+
+    Returns
+    -------
+    (list of str, list of str)
+        The lines before the results, and those of the results.
     """
     changed = list(lines)
     made: list[str] = []
@@ -246,25 +234,29 @@ def return_into_lines(
         own = f"o{len(shown)}"
         is_given = not result.hidden and given[len(shown)]
         if not result.hidden:
-            shown.append(own if is_given else _handed(place, result))
+            shown.append(own if is_given else _returned(place, result))
         if is_given and result.buffer is not None:
             text = result.as_buffer.format(own)
             changed[buffers[result.buffer]] = f"{result.buffer.name} = {text}"
             continue
         made.append(f"out{place} = {result.view}")
         if is_given:
-            copies.append(f"put({own}, {_handed(place, result)})")
+            copies.append(f"put({own}, {_returned(place, result)})")
     return changed, [*made, *_written(results), *copies, f"return [{', '.join(shown)}]"]
 
 
-def _handed(place: int, result: Result) -> str:
-    return result.handed or f"out{place}"
+def _returned(place: int, result: Result) -> str:
+    """The variable of the tensor that is returned for a result."""
+    return result.target_name or f"out{place}"
 
 
 def _written(results: Sequence[Result]) -> list[str]:
-    """All that is written is made before: inputs may be written crosswise."""
-    copies = [(r, r.writing.format(f"out{p}")) for p, r in enumerate(results) if r.target]
-    stored = [r.handed for r, _ in copies if r.in_place]
+    """The lines that write results into inputs.
+
+    They come after all ``out0 = ...``: two results may each be a view of the other's target.
+    """
+    copies = [(r, r.statement.format(f"out{p}")) for p, r in enumerate(results) if r.target]
+    stored = [r.target_name for r, _ in copies if r.in_place]
     if not stored:
         return [line for _, line in copies]
     return [
