@@ -5,8 +5,9 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 from ..device import DeviceProperties
 from ..errors import ParamsError
@@ -15,6 +16,7 @@ from ..ir_graph import check
 from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
+from .emit.emit_context import EmitContext
 from .emit.kernel_module import emit
 from .emit.term_bounds import TermBounds
 from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
@@ -53,13 +55,13 @@ class Lowered:
     sources : tuple of KernelSource or None
         The kernel of each segment. None where there is nothing to launch.
     seeds : Seeds
-        The inputs, behind the recorded ones, that a run draws from torch's generator.
+        Hidden inputs after the recorded ones: seeds that a run draws from torch's generator.
     parts : tuple of Part
-        The inputs that a run makes of the real and imaginary parts of complex inputs.
+        Hidden inputs that a run makes of complex inputs: their real and imaginary parts.
     env : ShapeEnv or None
-        The guards on sizes that vary. None where no size does.
+        The sizes that vary and the guards on them. None where no size varies.
     origin : str
-        Where the schedule comes from, in words; empty for that of the heuristics or of a caller.
+        Where the schedule comes from, in words. Empty where heuristics or the caller chose it.
     """
 
     segmented: SegmentedFusion
@@ -77,31 +79,32 @@ def lower(
     options: RunOptions = DEFAULT,
     env: ShapeEnv | None = None,
 ) -> Lowered:
-    """A recorded fusion as kernels, by all passes in order.
+    """Lower a recorded fusion to kernels: all passes in order.
 
     Parameters
     ----------
     fusion : Fusion
-        As recorded.
+        The fusion as recorded.
     signature : InputSignature
         The inputs' dtypes, sizes, strides and alignment.
     device : DeviceProperties
         The device to compile for.
     options : RunOptions
-        ``schedule``, or ``params``, ``products`` and ``two_steps``. ``device`` is what the rest of
-        it asks for.
+        ``schedule``, ``params``, ``products`` and ``two_steps`` are read. The device is ``device``,
+        whatever the options say.
     env : ShapeEnv, optional
-        Of the sizes in the signature that vary.
+        The env of the sizes in the signature. None where all are ints.
 
     Raises
     ------
     InputShapeError
         An op does not fit these sizes.
     SchedulingError
-        A matrix product that torch may not run cannot be a kernel.
+        A matrix product cannot be a kernel, and ``options.products`` excludes torch.
     ParamsError
-        The params are not one a segment, or a segment may not have its params. A field of the
-        schedule cannot be, and all tensors have elements.
+        ``options.params`` has not one entry for each segment, or an illegal one; or
+        ``options.schedule`` has an illegal field. A fusion with tensors of no elements ignores a
+        schedule that does not fit it.
     """
     if options.schedule is not None:
         fusion = with_names(fusion, options.schedule.values)
@@ -109,40 +112,43 @@ def lower(
     dump("concretize", concrete)
     misaligned = _misaligned(concrete, signature)
     try:
-        simplified = _simplified(concrete, device, options)
-        segmented = _segmented(simplified, device, options, misaligned, env)
+        simplified, segmented = _cut(concrete, device, options, misaligned, env)
     except ParamsError as error:
         if options.schedule is None or not has_empty(concrete):
             raise
         options = _without_schedule(options, error)
-        simplified = _simplified(concrete, device, options)
-        segmented = _segmented(simplified, device, options, misaligned, env)
+        simplified, segmented = _cut(concrete, device, options, misaligned, env)
     if env is not None and (options.params is not None or device.is_cpu):
-        # Given params are chosen for all sizes; the interpreter is not there for its speed.
+        # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
     segmented = replace(segmented, values=names_in_order(fusion))
-    tiled = tuple(tile(segmented, piece) for piece in segmented.segments)
-
-    def emitted(piece: TiledSegment | None, terms: TermBounds) -> KernelSource | None:
-        checks = _checks_bounds(device)
-        return emit_kernel(
-            segmented.fusion, piece, misaligned, simplified.seeds, env, checks, terms
-        )
-
-    sources = _emit_all(tiled, env, emitted)
+    tiled = tuple(tile(segmented, segment) for segment in segmented.segments)
+    seeds, parts = simplified.seeds, simplified.split.parts
+    checks = _checks_bounds(device)
+    sources = _emit_all(tiled, EmitContext(segmented.fusion, misaligned, seeds, env, checks))
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(
-        segmented, sources, simplified.seeds, simplified.split.parts, env, options.origin
-    )
+    return Lowered(segmented, sources, seeds, parts, env, options.origin)
+
+
+def _cut(
+    fusion: Fusion,
+    device: DeviceProperties,
+    options: RunOptions,
+    misaligned: frozenset[Value],
+    env: ShapeEnv | None,
+) -> tuple[_Simplified, SegmentedFusion]:
+    """A concrete fusion, simplified and cut into segments."""
+    simplified = _simplified(fusion, device, options)
+    return simplified, _segmented(simplified, device, options, misaligned, env)
 
 
 def _without_schedule(options: RunOptions, error: ParamsError) -> RunOptions:
-    """The options of a run that chooses a schedule, since the given one does not fit.
+    """The options without the given schedule, so that heuristics choose one.
 
-    What has no elements is not computed, so the schedule of other sizes names values that are not
-    there. The results are known all the same.
+    Tensors without elements are not computed. A schedule made at other sizes may name values that
+    the fusion does not have at these.
     """
     why = f"chosen here, since tensors have no elements: {error.message}"
     return replace(options, schedule=None, origin=why)
@@ -150,14 +156,14 @@ def _without_schedule(options: RunOptions, error: ParamsError) -> RunOptions:
 
 @dataclass(frozen=True)
 class _Simplified:
-    """A concrete fusion with less to compute, as segments are made of it.
+    """A concrete fusion after the passes up to ``simplify``.
 
     Attributes
     ----------
     fusion : Fusion
-        What is cut into segments.
+        The fusion to cut into segments.
     rolled : Fusion
-        The same before reductions of a few elements were unrolled into pointwise ops.
+        The fusion before reductions of a few elements were unrolled into pointwise ops.
     split : Split
         The pairs of reals that complex values became.
     seeds : Seeds
@@ -186,12 +192,12 @@ def _simplified(fusion: Fusion, device: DeviceProperties, options: RunOptions) -
 
 
 def _checks_bounds(device: DeviceProperties) -> bool:
-    """Whether kernels assert indices that are read at run time: on a CPU the interpreter does."""
+    """Whether kernels assert indices read at run time. On a CPU the interpreter checks them."""
     return "bounds" in current().check and not device.is_cpu
 
 
 def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
-    """Reductions of a few elements unrolled, but those named in ``kept``; then cheaper ops."""
+    """Unroll reductions of a few elements, except those named in ``kept``; then cheapen ops."""
     return check(reduce_precision(reduce_strength(unroll_reductions(fusion, kept))))
 
 
@@ -202,13 +208,13 @@ def _segmented(
     misaligned: frozenset[Value],
     env: ShapeEnv | None,
 ) -> SegmentedFusion:
-    """The segments with their params: as heuristics choose, or of the given schedule or params."""
+    """The segments with params: of the given schedule, with the given params, or as chosen."""
     if options.schedule is not None:
         segmented = segment_as(simplified.fusion, device, options.schedule, misaligned)
     else:
         segmented = choose(simplified.fusion, device, options, misaligned, env)
         if options.params is not None and not are_of(options.params, segmented):
-            # Params of a kernel with open sizes, which does not unroll reductions.
+            # The params may be of a kernel with open sizes, in which reductions are not unrolled.
             rolled = simplified.rolled
             plain = _unrolled(rolled, {out.name for node in rolled.nodes for out in node.outs})
             other = choose(plain, device, options, misaligned, env)
@@ -230,7 +236,10 @@ def choose(
     misaligned: frozenset[Value],
     env: ShapeEnv | None,
 ) -> SegmentedFusion:
-    """A simplified fusion as kernels. What would hold for one size alone is not tried."""
+    """The segments of a simplified fusion, as heuristics choose.
+
+    With open sizes the search of ``refine`` is skipped: its result may not suit other sizes.
+    """
     make = Segmenter(fusion, device, options.two_steps, options.products, misaligned)
     return refined(fusion, device, make) if env is None else make(HEURISTIC)
 
@@ -241,45 +250,43 @@ def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
     return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def tile(segmented: SegmentedFusion, piece: Segment) -> TiledSegment | None:
-    """A segment on kernel axes. None without a kernel of its own: it has no elements, or torch runs
-    it, or the kernel of another segment computes it."""
-    if not piece.params.has_kernel:
+def tile(segmented: SegmentedFusion, segment: Segment) -> TiledSegment | None:
+    """A segment on kernel axes.
+
+    None for a segment without a kernel of its own: it has no elements, torch runs it, or the kernel
+    of another segment computes it.
+    """
+    if not segment.params.has_kernel:
         return None
-    refuse_unheld(piece)
-    return None if piece.launched_by else tile_segment(segmented, piece)
+    refuse_unheld(segment)
+    return None if segment.launched_by else tile_segment(segmented, segment)
 
 
 def emit_kernel(
-    fusion: Fusion,
-    tiled: TiledSegment | None,
-    misaligned: frozenset[Value],
-    seeds: Seeds,
-    env: ShapeEnv | None,
-    check_bounds: bool = False,
-    terms: TermBounds | None = None,
+    tiled: TiledSegment | None, context: EmitContext, terms: TermBounds
 ) -> KernelSource | None:
     """The kernel of a segment on kernel axes, if it has one."""
-    if tiled is None:
-        return None
-    return emit(fusion, tiled, misaligned, seeds, env, check_bounds, terms)
+    return None if tiled is None else emit(tiled, context, terms)
 
 
 def _emit_all(
-    tiled: Iterable[TiledSegment | None],
-    env: ShapeEnv | None,
-    emitted: Callable[[TiledSegment | None, TermBounds], KernelSource | None],
+    tiled: Sequence[TiledSegment | None], context: EmitContext
 ) -> tuple[KernelSource | None, ...]:
-    """All kernels, with positions of 64 bits where a term of a text needs them."""
-    pieces = [(piece, TermBounds()) for piece in tiled]
+    """All kernels. Each has 64-bit positions where a term of its text may exceed 32 bits.
+
+    That is known when a kernel is written, so drafts are written first. Asking may record guards,
+    which texts state as ``tl.assume``: then all kernels are written again.
+    """
+    env = context.env
+    bounds = [TermBounds() for _ in tiled]
     with sealed(env):
-        drafts = tuple(emitted(piece, terms) for piece, terms in pieces)
-    before = 0 if env is None else len(env.guards)
-    wide = [terms.assume_long() for _, terms in pieces]
-    if not any(wide) and (env is None or len(env.guards) == before):
+        drafts = tuple(map(emit_kernel, tiled, repeat(context), bounds))
+    guards = 0 if env is None else len(env.guards)
+    wide = [terms.assume_long() for terms in bounds]
+    if not any(wide) and (env is None or len(env.guards) == guards):
         return drafts
-    with sealed(env):  # again, since the texts state what all guards say
+    with sealed(env):
         return tuple(
-            emitted(widened(piece) if piece and needs_64 else piece, TermBounds())
-            for (piece, _), needs_64 in zip(pieces, wide, strict=True)
+            emit_kernel(widened(each) if each and is_wide else each, context, TermBounds())
+            for each, is_wide in zip(tiled, wide, strict=True)
         )

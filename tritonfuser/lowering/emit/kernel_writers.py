@@ -1,4 +1,4 @@
-"""What a kernel is written from, and the writers of loads, values, reductions and stores."""
+"""``KernelFacts``, from which a kernel is written, and ``KernelWriters``, which write its parts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..problem_sizes import env_of
 from ..segments import Member, Segment
 from ..tile.axis_map import AxisMap, RowMaps
 from ..tile.nest import Nest
+from .emit_context import EmitContext
 from .index_text import IndexWriter
 from .lines import Name
 from .memory.loads import LoadWriter
@@ -27,51 +28,52 @@ from .writer import Writer
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFacts:
-    """What a kernel is written from.
+    """What a kernel, or a function of one segment, is written from.
 
     Attributes
     ----------
-    fusion : Fusion
-        Whose nodes it computes.
+    context : EmitContext
+        What it has in common with the definition's other kernels.
     segment : Segment
-        Its nodes, reductions, stores and params.
-    stored, outputs : mapping
+        The nodes, reductions, stores and params.
+    stored, outputs : mapping of Value to tuple of int
         Strides, in elements, of the buffers that it loads from and stores to.
     wide_index : bool
-        Whether positions need 64 bits.
+        Whether positions are computed in 64 bits.
     terms : TermBounds
-        Is told of all integer terms that are computed in 32 bits.
-    misaligned : frozenset of Value
-        Buffers that do not start at a multiple of 16 bytes.
-    check_bounds : bool
-        Whether it asserts that indices read at run time are of their dims.
+        Collects the bounds of all integer terms that are computed in 32 bits.
     fresh : frozenset of Value
-        What other programs of the same launch have stored before.
+        Values that other programs of the same launch have stored: loads must not find older
+        contents in the L1 cache.
     program : str
-        The number of a tile, in the text; empty where that is the number of the program.
+        The variable with the number of the tile. Empty where that is the program id.
     launch_stages : int
-        Pipeline stages that the launch has for loops which say nothing else.
+        ``num_stages`` of the launch, which loops have that do not set their own.
     """
 
-    fusion: Fusion
+    context: EmitContext
     segment: Segment
     stored: Mapping[Value, tuple[int, ...]]
     outputs: Mapping[Value, tuple[int, ...]]
     wide_index: bool
     terms: TermBounds
-    misaligned: frozenset[Value] = frozenset()
-    check_bounds: bool = False
     fresh: frozenset[Value] = frozenset()
     program: str = ""
     launch_stages: int = 1
 
+    @property
+    def fusion(self) -> Fusion:
+        """The fusion that the segment's nodes belong to."""
+        return self.context.fusion
+
     def index_writer(self, nest: Nest) -> IndexWriter:
         """A writer of positions, with an empty text.
 
-        Places of the grid are for columns alone. What lies along rows of memory is loaded by
-        vectors for all rows of a tile, and for one row by other threads, which have to hand it on.
-        H200: a softmax with a mask of each batch of 6144 x 64 took 2.14 us, and 2.37 with the mask
-        loaded once; layer norms of 50176 x 128 whose rows are moved 9.86 and 10.40.
+        Where the kernel reduces columns, it is told the grid, so that a value which is the same for
+        a whole tile is loaded once (``IndexWriter.dims``). For kernels with rows along memory that
+        is slower: the threads that load such a value are not those that use it. H200, softmax with
+        a mask of each batch of 6144 x 64: 2.14 us, and 2.37 with the mask loaded once; layer norms
+        of 50176 x 128 with permuted rows: 9.86 and 10.40 us.
         """
         problem = self.segment.problem
         in_columns = problem is not None and not with_hints(env_of(problem), problem).inner
@@ -81,7 +83,7 @@ class KernelFacts:
             Writer(),
             nest.tiles,
             self.wide_index,
-            self.check_bounds,
+            self.context.check_bounds,
             grid,
             self.program,
             None if self.wide_index else self.terms,
@@ -98,10 +100,9 @@ class KernelWriters:
     index : IndexWriter
         Writes positions, and has the text.
     part : PartOf
-        The positions of a tile divided by a number, as text.
+        Returns the positions of a tile divided by a number, as text.
     special_load : function
-        Writes and binds a load in another way than by ``tl.load`` where it is read; None where it
-        does not.
+        Writes and binds a load that is not a plain ``tl.load``. Returns None for any other load.
     """
 
     def __init__(
@@ -140,5 +141,5 @@ class KernelWriters:
         return self._special_load(read) or self.loads.load(read)
 
     def _reduce_again(self, node: Node) -> None:
-        """A scan in a later loop than its own is done again there."""
+        """Write a scan once more, in a later loop that reads its result."""
         self.reduce(self._members[node.out], self.reductions.nest.maps)

@@ -73,7 +73,7 @@ class DescriptorWriter:
         along: str,
     ) -> Described | None:
         """The tile of a buffer as a tensor descriptor describes it; None where it cannot."""
-        if not self.nest.descriptors or value in self.facts.misaligned:
+        if not self.nest.descriptors or value in self.facts.context.misaligned:
             return None
         offset = offset_of(index, strides[value])
         return described(value, offset, self.nest.tile(down), self.nest.tile(along))

@@ -1,6 +1,6 @@
 """A segment as a jitted function of its tile number, for kernels that compute several segments.
 
-What kernels and such functions are given, and what they are called by, is here too.
+The names of kernels and of their arguments are here too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from ...ir import Value
 from ...ops.builder import op_of
 from ...ops.table import View
-from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..kernel_source import InPlace, passed_dtype
@@ -35,8 +34,8 @@ def argument_name(value: Value) -> str:
     return f"{value.name}_ptr" if value.is_tensor else value.name
 
 
-def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
-    """The scalar arguments in their dtypes; seeds that lie in memory are loaded."""
+def scalar_lines(segment: Segment, seeds: Seeds) -> list[Line]:
+    """The lines that convert scalar arguments to their dtypes, and load seeds from memory."""
     drawn = [f"{s.name}, {o.name}" for s, o in seeds if s in segment.inputs]
     fetched = {value for pair in seeds for value in pair}
     given = [v for v in segment.inputs if not v.is_tensor and v not in fetched]
@@ -47,10 +46,10 @@ def numbers(segment: Segment, seeds: Seeds) -> list[Line]:
     ]
 
 
-def assertable(segment: Segment, check_bounds: bool) -> Segment:
-    """The segment, without a pipeline where its loops assert indices.
+def without_pipeline_if_checked(segment: Segment, check_bounds: bool) -> Segment:
+    """The segment with ``num_stages=1`` where its loops assert indices.
 
-    Triton's pipelining of loops, on AMD, takes none in them.
+    Triton's pipeliner for AMD fails on loops with assertions.
     """
     if not check_bounds or not any(map(indexes, segment.nodes)):
         return segment
@@ -65,20 +64,20 @@ def telling_ops(segment: Segment) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentFunction:
-    """A segment as a function that the kernel of another one calls, or of several.
+    """A segment as a function that a kernel of several segments calls.
 
     Attributes
     ----------
     segment : Segment
         What it computes.
     values : tuple of Value
-        What it loads, takes and stores.
+        The tensors that it loads and stores, and the scalars that it takes.
     parameters : tuple of str
-        Those without the block sizes.
+        The parameters before the block sizes.
     blocks : tuple of str
-        The block sizes in the function.
+        The block sizes, by their names in the function.
     constants : tuple of (str, int)
-        The block sizes as constants of the kernel.
+        The block sizes, by their names in the kernel.
     body : tuple of Line
         Its lines.
     narrow : frozenset of Value
@@ -108,22 +107,21 @@ class SegmentFunction:
 
 
 def segment_function(
-    launch: KernelFacts,
-    tiled: TiledSegment,
-    seeds: Seeds,
-    env: ShapeEnv | None,
-    fresh: frozenset[Value] = frozenset(),
+    launch: KernelFacts, tiled: TiledSegment, fresh: frozenset[Value] = frozenset()
 ) -> SegmentFunction:
     """The function of a segment.
 
     Parameters
     ----------
     launch : KernelFacts
-        Of the segment whose kernel calls it.
+        The facts of the segment whose kernel calls the function.
+    tiled : TiledSegment
+        The segment to compute.
     fresh : frozenset of Value
-        What other programs of the launch have stored.
+        As in ``KernelFacts``.
     """
-    segment = assertable(tiled.segment, launch.check_bounds)
+    context = launch.context
+    segment = without_pipeline_if_checked(tiled.segment, context.check_bounds)
     facts = replace(
         launch,
         segment=segment,
@@ -135,11 +133,12 @@ def segment_function(
         launch_stages=launch.segment.kernel_params.num_stages,
     )
     writer = KernelBody(facts, tiled.nest)
-    body = without_unused([*numbers(segment, seeds), *writer.write()])
-    replacing, body = in_place(facts.fusion, tiled, writer, body)
+    body = without_unused([*scalar_lines(segment, context.seeds), *writer.write()])
+    replacing, body = in_place(context.fusion, tiled, writer, body)
     body = body or [Line("pass")]
     values = tuple(dict.fromkeys((*segment.inputs, *segment.outputs)))
     text = "\n".join(line.code for line in body)
+    env = context.env
     sizes = () if env is None else tuple(atom.name for atom in atoms_in(env, text))
     inverses = tuple(arg.name for arg in inverses_in(text))
     return SegmentFunction(
