@@ -95,7 +95,7 @@ class CooperativeBody:
         words = len(self.published) * parts
         position = (digit(group.axis) * rows + digit(row.axis)) * words
         position = position + digit(Axis(part, parts)) + number * parts
-        return f"{WORKSPACE} + {self.index.apart(position)}"
+        return f"{WORKSPACE} + {self.index.offset_text(position)}"
 
     # -- the loop --------------------------------------------------------------
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...dtypes import DataType
-from ...errors import SourceLoc
 from ...heuristics.integers import ceil_div
 from ...ir import Value
 from ...shapes import INT32_LIMIT
 from ...symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, strip_bounds
-from ...symbolic.loaded_index import Indexed, Loaded, Outside
+from ...symbolic.loaded_index import Loaded
 from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple
 from ...symbolic.sizes import hint, is_size
 from ..access.read_footprint import Guards, Read
@@ -18,21 +17,14 @@ from ..tile.proven_runs import proven_run
 from ..tile.tile import Tile
 from .divisions import Divisions
 from .guard_ranges import GuardRanges
-from .lines import Line, Name, place_text
+from .lines import Line, Name
+from .memory.loaded_indices import bounds_assertion, safe_index, safe_index_dtype
 from .term_bounds import TermBounds
 from .writer import Writer
 
-_FUNCTIONS = {
-    Outside.CLAMPED: ("clamped_index", "clamped_long_index"),
-    Outside.WRAPPED: ("wrapped_index", "wrapped_long_index"),
-    Outside.GUARDED: ("checked_index", "checked_index"),
-}
-"""The functions of the device library that take an index, the elements of its dim, and the mask: of
-fewer than 2**31 elements, and of any number."""
-
 
 def signed(number: int) -> tuple[str, int]:
-    """The sign of a coefficient and its magnitude; a size of unknown sign is added."""
+    """The sign of a coefficient and its magnitude; "+" for a size of unknown sign."""
     return ("-", -number) if is_known_less(number, 0) else ("+", number)
 
 
@@ -41,7 +33,10 @@ def _covers(positions: int, extent: int) -> bool:
 
 
 def _threshold(item: Digit) -> tuple[Affine, int] | None:
-    """An expression and the number from which on a quotient of a sum is 1; before it is 0."""
+    """``(expr, least)`` where a digit is 1 for ``expr >= least`` and else 0; None for others.
+
+    That is a quotient of a sum that is less than twice the divisor.
+    """
     base = item.base
     if not isinstance(base, Affine) or item.mod is not None or base.range is None:
         return None
@@ -51,35 +46,28 @@ def _threshold(item: Digit) -> tuple[Affine, int] | None:
     return base - base.const, item.div - base.const
 
 
-def _bounds_assertion(index: str, dim: Indexed, where: str, loc: SourceLoc | None) -> Line:
-    """The line that ends a kernel where an index is not one of its dim."""
-    least = -dim.extent if dim.outside is Outside.WRAPPED else 0
-    # No kernel serves another extent than that of this run, see ``assume_index_dims``.
-    size = "1 element" if hint(dim.extent) == 1 else f"{hint(dim.extent)} elements"
-    message = f"{dim.op}{f' at {place_text(loc)}' if loc else ''}: index out of range for a dim of"
-    condition = f"index_within({index}, {least}, {dim.extent})"
-    return Line(f'tl.device_assert({condition}, "{message} {size}", {where})', loc)
-
-
 class IndexWriter:
-    """Writes index expressions, masks and block shapes; each digit of an axis is named once.
+    """Writes index expressions, masks and block shapes. Each digit of an axis gets one variable.
 
-    Values that an expression reads at run time (``Loaded``) are bound in ``writer`` before.
+    Values that an expression reads at run time (``Loaded``) must be bound in ``writer`` before.
 
     Parameters
     ----------
+    writer : Writer
+        The text of the kernel.
     tiles : tuple of Tile
         The kernel axes.
     wide : bool
         Whether positions are computed in 64 bits.
     check_bounds : bool
-        Whether values read at run time are asserted to be indices of their dims.
-    grid : dict of str to int
-        The kernel axes that programs are spread over, with their places in the grid.
+        Whether kernels assert that values read at run time are indices of their dims.
+    grid : mapping of str to int, optional
+        The axes of the grid by name, each with its number (of ``tl.program_id``). Empty where no
+        value is computed once for a whole tile, see ``dims``.
     program : str
-        The number of the tile to compute, where that is not the number of the program.
+        The variable with the number of the tile. Empty where that is the program id.
     terms : TermBounds, optional
-        Is told of all integer terms.
+        Collects the bounds of all integer terms.
     """
 
     def __init__(
@@ -104,58 +92,71 @@ class IndexWriter:
 
     @property
     def rank(self) -> int:
-        """Dims of a block."""
+        """The number of dims of a block in registers."""
         places = (tile.place for tile in self.tiles.values() if tile.block is not None)
         return 1 + max(places, default=-1)
 
-    def met(self, expr: Affine) -> tuple[Tile, ...]:
-        """The kernel's tiles; of the tiles of one row, only that which the expression runs over."""
+    def tiles_of(self, expr: Affine) -> tuple[Tile, ...]:
+        """The kernel's tiles, without those of a row that the expression does not run over."""
         names = {axis.name for axis in expr.axes()}
         row = [tile for tile in self.tiles.values() if tile.is_behind or tile.stop is not None]
         return tuple(t for t in self.tiles.values() if t not in row or t.name in names)
 
     def dims(self, expr: Affine) -> frozenset[str]:
-        """The tile axes an expression runs over, one-position axes included."""
-        whole = (Affine((term,)) for term in expr.terms if not self._is_one_place(term[0]))
-        names = {axis.name for term in whole for axis in term.axes()}
+        """The kernel axes along which an expression varies within a program's tile.
+
+        Axes along which a program has one position count too.
+        """
+        varying = (Affine((term,)) for term in expr.terms if not self._is_same_in_tile(term[0]))
+        names = {axis.name for term in varying for axis in term.axes()}
         for loaded in expr.loaded():
             found = self.writer.find(loaded.key)
             names |= found.dims if found is not None else frozenset()
         return frozenset(names)
 
     def text(self, expr: Affine, beyond: int = 0) -> str:
-        """``x * 4096 + r1 - 3``.
+        """An expression: ``x * 4096 + r1 - 3``.
 
         Parameters
         ----------
         beyond : int
-            What is added to it at most.
+            The most that the kernel adds to the result, for its bounds.
         """
         expr = strip_bounds(expr)
         self.terms.add_sum(expr, beyond)
         return self._sum(expr)
 
-    def apart(self, expr: Affine) -> str:
-        """The text of an offset behind a pointer, to which Triton adds one term after another."""
+    def offset_text(self, expr: Affine) -> str:
+        """An expression that is added to a pointer.
+
+        ``pointer + a + b`` is evaluated from the left: each term is extended to 64 bits by itself.
+        """
         expr = strip_bounds(expr)
-        self.terms.add_apart(expr)
+        self.terms.add_offset(expr)
         return self._sum(expr)
 
     def address(self, value: Value, offset: Affine) -> str:
-        """Where an element of a buffer is: ``tv0_ptr + x * 4 + r``.
+        """The address of an element of a buffer: ``tv0_ptr + x * 4 + r``.
 
-        Of more consecutive elements than a thread may have Triton is told of so many: here and not
-        of positions, since of quotients of positions with a limit it sees no neighbours at all.
+        Where Triton would give a thread more consecutive elements than ``Tile.neighbours``, the
+        address is limited by ``tl.max_contiguous``. On positions that hint would hide from Triton's
+        axis analysis that their quotients are equal for neighbours.
         """
-        place = self.apart(offset)
+        place = self.offset_text(offset)
         text = f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
         blocked = self.blocked(self.dims(offset))
-        tiles = (tile for tile in self.met(offset) if tile.neighbours and tile.name in blocked)
+        tiles = (tile for tile in self.tiles_of(offset) if tile.neighbours and tile.name in blocked)
         runs = {t.place: t.neighbours for t in tiles if proven_run(offset, t) > t.neighbours}
-        return self.limited(text, runs)
+        return self.with_max_contiguous(text, runs)
 
-    def limited(self, pointer: str, runs: Mapping[int, int]) -> str:
-        """A block of addresses, with so many consecutive ones at most along dims of the block."""
+    def with_max_contiguous(self, pointer: str, runs: Mapping[int, int]) -> str:
+        """A block of addresses in ``tl.max_contiguous``.
+
+        Parameters
+        ----------
+        runs : mapping of int to int
+            For dims of the block, the most consecutive addresses; 1 along all others.
+        """
         if not runs:
             return pointer
         sizes = [runs.get(place, 1) for place in range(self.rank)]
@@ -179,11 +180,11 @@ class IndexWriter:
             return f"tl.program_id({number}){self.widened}"
         return f"tl.cast({self.program}, tl.int64)" if self.wide else self.program
 
-    def _is_one_place(self, item: Digit) -> bool:
-        """Whether a program's whole tile is at one place of a digit of the axis across its rows.
+    def _is_same_in_tile(self, item: Digit) -> bool:
+        """Whether a digit has one value in a program's whole tile.
 
-        Of tiles of 64 columns in rows of 1024, ``x // 1024`` is a number: what lies along it alone
-        is loaded once, and not for each column.
+        With tiles of 64 columns, ``x // 1024`` is a scalar. A value that varies along it alone is
+        loaded once, and not once a column.
         """
         base = item.base
         tile = self.tiles.get(base.name) if isinstance(base, Axis) else None
@@ -198,7 +199,7 @@ class IndexWriter:
             return found.text
         threshold = _threshold(item)
         if threshold is not None:
-            return self._reached(item, *threshold)
+            return self._compared(item, *threshold)
         text, wanted, dims = self._digit_base(item)
         whole = self._never_wraps(item)
         self.terms.add_number(item.div)
@@ -215,8 +216,8 @@ class IndexWriter:
             return text
         return self.divisions.define(item, text, wanted, dims)
 
-    def _reached(self, item: Digit, place: Affine, least: int) -> str:
-        """1 where an expression is at least a number, else 0: a comparison takes no division."""
+    def _compared(self, item: Digit, place: Affine, least: int) -> str:
+        """A digit that is 1 where ``place >= least`` and else 0: a comparison, without division."""
         dtype = "tl.int64" if self.wide else "tl.int32"
         text = f"({self.text(place)} >= {least}).to({dtype})"
         return self.divisions.define(item, text, "i", self.dims(Affine(((item, 1),))))
@@ -227,7 +228,7 @@ class IndexWriter:
         if not isinstance(base, Axis):
             dims = self.dims(Affine(((item, 1),)))
             return self._base(base), "i", dims
-        if self._is_one_place(item):
+        if self._is_same_in_tile(item):
             tile = self.tiles[base.name]
             start = f"{self.program_text(self.grid[base.name])} * {tile.block}"
             return start, base.name, frozenset()
@@ -255,39 +256,36 @@ class IndexWriter:
 
     def _base(self, base: Base) -> str:
         if isinstance(base, Loaded):
-            found = self._within(base)
+            found = self._index_in_dim(base)
             short = self.wide and found.dtype.info.bits < 64
             return f"{found.text}.to(tl.int64)" if short else found.text
         expr = base.expr if isinstance(base, Bounded) else digit(base)
         return f"({self.text(expr)})"
 
-    def _within(self, loaded: Loaded) -> Name:
-        """A value read at run time as an index that lies in its dim."""
-        found = self.writer.find(loaded.key)
-        assert found is not None, "an index is written before the value it reads"
-        dim = loaded.dim
-        known = self.writer.find(loaded)
+    def _index_in_dim(self, loaded: Loaded) -> Name:
+        """A value read at run time as an index that is safe to use, written once."""
+        value = self.writer.find(loaded.key)
+        assert value is not None, "an index is written before the value it reads"
+        dim, known = loaded.dim, self.writer.find(loaded)
         if dim is None or known is not None:
-            return known or found
+            return known or value
         assert isinstance(loaded.key, Read)
         guards = loaded.key.guards
-        dims = found.dims | self.guard_dims(guards)
-        where = self.mask_name(dims, guards) or "True"
-        scope, guarded = self.writer.scope_for(found.dims), self.writer.scope_for(dims)
+        dims = value.dims | self.guard_dims(guards)
+        mask = self.mask_name(dims, guards) or "True"
+        scope, mask_scope = self.writer.scope_for(value.dims), self.writer.scope_for(dims)
         if self.check_bounds:
-            guarded.lines.append(_bounds_assertion(found.text, dim, where, loaded.loc))
+            mask_scope.lines.append(bounds_assertion(value.text, dim, mask, loaded.loc))
         name = self.writer.numbered("i")
-        short, long = _FUNCTIONS[dim.outside]
-        is_short = is_known_less(dim.extent, INT32_LIMIT)
-        call = f"{short if is_short else long}({found.text}, {dim.extent}, "
-        if guarded is not scope:  # the mask is not known yet where the index is
-            guarded.lines.append(Line(f"{call}{where})", loaded.loc, op=dim.op))
-            where = "False"
-        scope.lines.append(Line(f"{name} = {call}{where})", loaded.loc, op=dim.op))
-        cut = is_short and dim.outside is not Outside.GUARDED
-        dtype = DataType.Int32 if cut else found.dtype
-        scope.names[loaded] = made = Name(name, dtype, found.dims)
-        return made
+        if mask_scope is not scope:
+            # The mask is known in an inner loop only: there the interpreter checks the index.
+            call = safe_index(value.text, dim, mask)
+            mask_scope.lines.append(Line(call, loaded.loc, op=dim.op))
+            mask = "False"
+        call = safe_index(value.text, dim, mask)
+        scope.lines.append(Line(f"{name} = {call}", loaded.loc, op=dim.op))
+        scope.names[loaded] = Name(name, safe_index_dtype(value.dtype, dim), value.dims)
+        return scope.names[loaded]
 
     # -- masks and guards ------------------------------------------------------
 
@@ -303,12 +301,12 @@ class IndexWriter:
         return frozenset(d for d in dims if d in self.tiles and self.tiles[d].masked)
 
     def conditions(self, guards: Guards, given: Guards = ()) -> list[str]:
-        """What is left to check of guards, each condition in parentheses.
+        """The conditions of guards that may fail in a tile, each in parentheses.
 
         Parameters
         ----------
         given : tuple of Guard
-            Nobody uses a value where these do not hold.
+            Guards that hold wherever the value is used: what they imply is not checked again.
         """
         texts: list[str] = []
         for place, low, high in self.ranges.left(guards, given):
@@ -318,12 +316,12 @@ class IndexWriter:
         return list(dict.fromkeys(texts))
 
     def inside(self, guards: Guards, given: Guards = ()) -> str:
-        """All guards as one named condition, written once; empty where they always hold."""
+        """The variable of a condition that all guards hold; empty where they always do."""
         found = self.conditions(guards, given)
         return self._named(found, self.guard_dims(guards, given), "inside") if found else ""
 
     def mask_name(self, dims: frozenset[str], guards: Guards = ()) -> str:
-        """Tiles' masks and guards as one mask with a name, written once; nothing without any."""
+        """The variable of a mask: the masks of tiles and all guards. Empty where none is needed."""
         masks, inside = self.mask(dims), self.inside(guards)
         known = self._masked(dims)  # an axis without a mask moves no mask into its loop
         if not inside:
@@ -331,11 +329,21 @@ class IndexWriter:
         return self._named([*masks, inside], known | self.guard_dims(guards), "mask")
 
     def mask_dims(self, dims: frozenset[str], guards: Guards = ()) -> frozenset[str]:
-        """The axes that the mask of the same name runs over."""
+        """The axes along which the mask of ``mask_name`` varies."""
         return self._masked(dims) | self.guard_dims(guards)
 
     def _named(self, parts: list[str], dims: frozenset[str], series: str) -> str:
-        """A conjunction under a name, in the outermost scope where all of it is known."""
+        """The variable of a conjunction, defined in the outermost scope where its parts are known.
+
+        Parameters
+        ----------
+        parts : list of str
+            Variables, or conditions in parentheses.
+        dims : frozenset of str
+            The axes along which it varies.
+        series : str
+            The prefix of its numbered name. Empty for a name that is made of its parts.
+        """
         if len(parts) == 1 and parts[0].isidentifier():
             return parts[0]
         key = ("mask", *parts)
@@ -370,7 +378,10 @@ class IndexWriter:
         return f"[{', '.join(sizes)}]"
 
     def spread(self, text: str, dims: frozenset[str], always: bool = False) -> str:
-        """An address as a block over these axes, all the same; ``always`` also over none."""
+        """An address broadcast to a block over these axes.
+
+        Without an axis along which a program has a block it stays a scalar, unless ``always``.
+        """
         if not always and not self.blocked(dims):
             return text
         return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)"

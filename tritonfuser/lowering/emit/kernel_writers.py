@@ -69,11 +69,11 @@ class KernelFacts:
     def index_writer(self, nest: Nest) -> IndexWriter:
         """A writer of positions, with an empty text.
 
-        Where the kernel reduces columns, it is told the grid, so that a value which is the same for
-        a whole tile is loaded once (``IndexWriter.dims``). For kernels with rows along memory that
-        is slower: the threads that load such a value are not those that use it. H200, softmax with
-        a mask of each batch of 6144 x 64: 2.14 us, and 2.37 with the mask loaded once; layer norms
-        of 50176 x 128 with permuted rows: 9.86 and 10.40 us.
+        Kernels whose rows do not lie along memory are told the grid: a value that is the same for a
+        whole tile is then loaded once (``IndexWriter.dims``). With rows along memory it is slower,
+        since the threads that load such a value are not those that use it. H200: a softmax with a
+        mask of each batch of 6144 x 64 took 2.14 us, and 2.37 with the mask loaded once; layer
+        norms of 50176 x 128 with permuted rows 9.86 and 10.40 us.
         """
         problem = self.segment.problem
         in_columns = problem is not None and not with_hints(env_of(problem), problem).inner

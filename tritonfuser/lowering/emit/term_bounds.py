@@ -1,10 +1,13 @@
 """Bounds of the integer terms in a kernel's text: whether 32 bits hold all of them.
 
-What is written of positions is told here, term by term: positions along tiles, the last ones past
-the end too, since masks are made of them; steps of loops; products and sums that an index is made
-of; coefficients that are computed of sizes. What is computed of a position counts where the mask
-holds: elsewhere nobody uses it. Terms that are added to an address one by one are extended to 64
-bits one by one, so that only each of them has to fit.
+Writers report each term as they write it:
+
+- positions along tiles, those past the end of an axis too, since masks compare them;
+- the ends of loops, and coefficients that are computed from sizes;
+- products and partial sums of index expressions, where masks hold: elsewhere they are not used.
+
+Terms of an offset are added to a pointer one by one. Each is extended to 64 bits by itself, so
+only the terms have to fit, and not their sums.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from ..tile.tile import Tile
 
 
 class TermBounds:
-    """Upper bounds of all terms of a text; of terms below 0, of their negatives."""
+    """Collects upper bounds of the magnitudes of all terms of a text."""
 
     def __init__(self) -> None:
         self._most = 0
@@ -34,7 +37,7 @@ class TermBounds:
         self._limits = _Limits()
 
     def add(self, bound: int) -> None:
-        """A number that some term is never above."""
+        """Add the upper bound of a term."""
         if not is_size(bound):
             self._most = max(self._most, bound)
         elif not is_known_less(bound, INT32_LIMIT):
@@ -46,7 +49,7 @@ class TermBounds:
         Parameters
         ----------
         before : int
-            Positions of the axis that other programs have, at most.
+            The most positions of the axis that come before the tile.
         """
         for number in (tile.start, tile.end, tile.mask_end, tile.axis.extent):
             self.add_number(number)
@@ -54,13 +57,13 @@ class TermBounds:
         self.add(before + (tile.start + tile.width if tile.is_behind else tile.end + past))
 
     def add_number(self, number: int) -> None:
-        """A number in the text: one of sizes is computed of products and sums."""
+        """Add a number in the text. A size is a sum of products, which count too."""
         if is_size(number):
             for part in parts_by_sign(number):
                 self.add(part)
 
-    def add_apart(self, expr: Affine) -> None:
-        """The terms of an index that are added to an address one by one."""
+    def add_offset(self, expr: Affine) -> None:
+        """Add the terms of an index expression that is added to a pointer."""
         for item, coefficient in expr.terms:
             self.add_number(coefficient)
             for bound in self._limits.ends(item, coefficient):
@@ -68,12 +71,12 @@ class TermBounds:
         self.add_number(expr.const)
 
     def add_sum(self, expr: Affine, beyond: int = 0) -> None:
-        """Add the terms of an index, and their partial sums in any order.
+        """Add the terms of an index expression, and their partial sums in any order.
 
         Parameters
         ----------
         beyond : int
-            What may be added to it.
+            The most that the kernel adds to the result.
         """
         below, above = _by_sign(expr.const + beyond)
         self.add_number(expr.const)
@@ -85,7 +88,7 @@ class TermBounds:
         self.add(above)
 
     def assume_long(self) -> bool:
-        """Whether a term needs 64 bits, from here on for all sizes."""
+        """Whether some term needs 64 bits. Where that depends on sizes, a guard is recorded."""
         if self._most >= INT32_LIMIT:
             return True
         asked = [bound for bound in self._sizes if not is_implied_less(bound, INT32_LIMIT)]
@@ -93,7 +96,7 @@ class TermBounds:
 
 
 def _greatest(bounds: Iterable[int]) -> list[int]:
-    """The terms that no other one bounds from above; each once."""
+    """Bounds without those that are known to be at most another one."""
     found: list[int] = []
     for bound in bounds:
         if not any(is_known_less(bound - 1, other) for other in found):
@@ -103,27 +106,33 @@ def _greatest(bounds: Iterable[int]) -> list[int]:
 
 
 def _by_sign(number: int) -> tuple[int, int]:
-    """A number as its negative, if it is below 0, and as it is, if it is above."""
+    """``(negative, positive)`` parts of a number, both 0 or more: ``-3`` -> ``(3, 0)``.
+
+    A size of unknown sign has both, see ``parts_by_sign``.
+    """
     if is_known_less(-1, number):
         return 0, number
     return (-number, 0) if is_known_less(number, 1) else parts_by_sign(number)
 
 
 class _Limits:
-    """What digits are at least and at most. A sum is looked at once: expressions share their parts,
-    so that ten views one behind the other make thousands of ways to an axis."""
+    """Bounds of digits. The bound of a sum is cached.
+
+    Expressions of a chain of views share their parts: without the cache the work would double with
+    each view.
+    """
 
     def __init__(self) -> None:
         self._known: dict[Affine, int] = {}
 
     def ends(self, item: Digit, coefficient: int) -> tuple[int, int]:
-        """What ``item * coefficient`` is at least, as its negative, and at most."""
+        """``(below, above)`` with ``-below <= item * coefficient <= above``."""
         below, above = _by_sign(coefficient)
         most = self._most(item)
         return below * most, above * most
 
     def _most(self, item: Digit) -> int:
-        """What a digit is at most where it is used; 0 of a number that may be any."""
+        """The upper bound of a digit where it is used; 0 for a loaded value without a dim."""
         base = item.base
         if isinstance(base, Loaded):
             most = 0 if base.dim is None else base.dim.extent - 1
@@ -133,7 +142,7 @@ class _Limits:
         return most if item.mod is None else min_by_hint(most, item.mod - 1)
 
     def _above(self, expr: Affine) -> int:
-        """What the terms of an expression that are above 0 are together at most."""
+        """The upper bound of the sum of an expression's positive terms."""
         if expr not in self._known:
             total = _by_sign(expr.const)[1]
             for item, coefficient in expr.terms:

@@ -1,12 +1,12 @@
 """Writes the values of a kernel, recursively from a result back to its loads.
 
-A value at an index is written once, in the outermost scope where its axes run, under the name it
-has in the definition.
+A value at an index is written once, in the outermost scope where its axes run. Its variable has the
+name that the value has in the definition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 
 from ...dtypes import EIGHT_BIT_FLOATS, Category, DataType, compute_dtype
@@ -26,16 +26,21 @@ from .random_words import WORDS, Run, run_along, scaled
 
 
 class ValueWriter:
-    """Writes values of one kernel: loaded, or computed from others.
+    """Writes the values of one kernel: loaded, or computed from others.
 
     Parameters
     ----------
+    fusion : Fusion
+        The fusion that the values belong to.
     stored : collection of Value
         The values in memory.
+    repeats : RepeatWriter
+        Writes positions, and loads that neighbours share.
     load : function
-        Writes and binds the load of a value at an index, whose own index values are bound.
+        Writes and binds the load of a value at an index. Values that the index reads are bound
+        before.
     reduce_again : function
-        Writes what a node reduces or scans, where it is read and not bound.
+        Writes a reduction or scan once more, where its result is read and no longer bound.
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class ValueWriter:
         return found
 
     def _missing(self, read: Read) -> list[Read]:
-        """What is to be written for a value at an index, in an order of dependence."""
+        """The reads to write for a value at an index, operands before results."""
         order: list[Read] = []
         seen = {read}
         stack = [(read, self._operands(read))]
@@ -86,7 +91,7 @@ class ValueWriter:
         return order
 
     def _operands(self, read: Read) -> Iterator[Read]:
-        """What the value at an index is computed from here; nothing if it is loaded or reduced."""
+        """The operands that this writer computes a value from; none for loads and reductions."""
         node = self.fusion.producers.get(read.value)
         if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
@@ -94,11 +99,11 @@ class ValueWriter:
         return map(self._needed, needed)
 
     def _needed(self, read: Read) -> Read:
-        """A read without the guards that it does not need.
+        """A read without guards that need not be checked for it.
 
-        A value that is written without guards is right under any. And one of fewer axes than the
-        tile is written along its own, where guards of others would make it a block of all of them:
-        the statistics of rows, of which a part is another tensor's.
+        A value that was written without guards is correct under any. Guards on axes along which the
+        value does not vary are dropped: they would make it a block over these axes too, as a
+        statistic of rows whose columns come from two tensors.
         """
         if not read.guards:
             return read
@@ -110,7 +115,7 @@ class ValueWriter:
         own = frozenset[str]().union(*(self.index.dims(item) for item in read.index))
         dims = [self.index.guard_dims((guard,)) for guard in read.guards]
         if any(met & own and met - own for met in dims):
-            return read  # such a guard may hold at an index only where others do
+            return read  # this guard may hold only where the others do
         pairs = zip(read.guards, dims, strict=True)
         kept = tuple(guard for guard, met in pairs if met & own or not self.index.blocked(met))
         return replace(read, guards=kept)
@@ -127,7 +132,7 @@ class ValueWriter:
         return name
 
     def read_indices(self, *exprs: Affine) -> None:
-        """Write the values that index expressions read at run time."""
+        """Write and bind the values that index expressions read at run time."""
         for expr in exprs:
             for loaded in expr.loaded():
                 assert isinstance(loaded.key, Read)
@@ -139,8 +144,10 @@ class ValueWriter:
             return self._view(node, read)
         if isinstance(form, Pointwise):
             return self._pointwise(node, form, read)
-        if isinstance(form, Factory | Random):
-            return self._indexed(node, form, read)
+        if isinstance(form, Factory):
+            return self._factory(node, form, read)
+        if isinstance(form, Random):
+            return self._random(node, form, read)
         assert isinstance(form, Reduction | Moments | Scan), node.op
         self.reduce_again(node)
         found = self.writer.find(self._needed(read))
@@ -161,7 +168,7 @@ class ValueWriter:
         text = filled(node, form, names, typing.operands, typing.computed)
         if typing.computed is not out:
             text = cast_text(text, typing.computed, out)
-        # Elements of several boxes may be computed of the same: both halves of sin(cat([x, x])).
+        # Two reads may be the same text: both halves of sin(cat([x, x])).
         known = self.writer.find(("computed", text, out))
         if known is not None:
             return known
@@ -184,7 +191,7 @@ class ValueWriter:
         return self.writer.cast(self.read(place), dtype, arg, None)
 
     def _number(self, const: Const, dtype: DataType) -> Name:
-        """A constant as an operand: written out, or computed of arguments, as positions are."""
+        """A constant as an operand: a literal, or an expression of size arguments."""
         if is_integer(const.value):
             self.index.terms.add_number(const.value)
         return number(const, dtype, DataType.Int if self.index.wide else DataType.Int32)
@@ -192,28 +199,28 @@ class ValueWriter:
     def _view(self, node: Node, read: Read) -> Name:
         sources = [s for s in sources_of(node, read) if self._is_met(s, read)]
         if not sources:
-            return self._spelled(node, zero(node.out.dtype))
+            return self._as_tensor(node, zero(node.out.dtype))
         result = self._source(node, sources[-1], read)
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
             self.read_indices(*(guard.expr for guard in source.guards))
             inside = self.index.inside(source.guards, read.guards)
-            if not inside:  # of the axes as they are here, the guards say nothing
+            if not inside:  # the guards hold at all positions of the tiles
                 result = chosen
                 continue
             if chosen.literal and result.literal:
-                result = self._spelled(node, result)
+                result = self._as_tensor(node, result)
             dims = chosen.dims | result.dims | self.index.guard_dims(source.guards, read.guards)
             text = f"tl.where({inside}, {chosen.text}, {result.text})"
             result = self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
-        return self._spelled(node, result) if result.literal else result
+        return self._as_tensor(node, result) if result.literal else result
 
     def _is_met(self, source: Source, read: Read) -> bool:
-        """Whether some position of the tiles may take its element from a source."""
+        """Whether some position of the tiles may read its element from a source."""
         return not self.index.ranges.never(merge_guards(read.guards, source.guards))
 
-    def _spelled(self, node: Node, number: Name) -> Name:
-        """A number as a tensor of its dtype, which functions and casts take."""
+    def _as_tensor(self, node: Node, number: Name) -> Name:
+        """A literal as a variable of its dtype, since functions and casts take no literals."""
         return self.writer.define(node.out, typed(number), frozenset(), number.dtype, node.loc)
 
     def _source(self, node: Node, source: Source, read: Read) -> Name:
@@ -228,56 +235,50 @@ class ValueWriter:
         guards = merge_guards(read.guards, source.guards)
         return self.read(Read(source.operand, source.index, guards))
 
-    def _indexed(self, node: Node, form: Factory | Random, read: Read) -> Name:
-        call = as_call(node)
-        params = [p.name for p in call.op.params if p.kind.is_operand]
-        if isinstance(form, Random):
-            params = params[: 2 if form.scaled else 0]
-        operands = {
-            name: arg
-            for name, arg in zip(params, node.args, strict=False)
-            if isinstance(arg, Value | Const)
-        }
+    def _position(self, node: Node, read: Read) -> Affine:
+        """The row-major position of an element in its tensor; values in its index are written."""
+        self.read_indices(*read.index)
+        return strip_bounds(linear(read.index, node.out.tensor.sizes))
+
+    def _factory(self, node: Node, form: Factory, read: Read) -> Name:
+        """An element that is computed from scalars and, for some ops, its position."""
         dtype = node.out.dtype
         work = compute_dtype(dtype) if dtype in EIGHT_BIT_FLOATS else dtype
-        texts = {key: self.operand(a, work, read).text for key, a in operands.items()}
-        self.read_indices(*read.index)
-        position = strip_bounds(linear(read.index, node.out.tensor.sizes))
+        operands = _operands_by_name(node)
+        texts = {name: self.operand(arg, work, read).text for name, arg in operands.items()}
+        position = self._position(node, read)
         dims = self.index.dims(position)
-        if isinstance(form, Factory):
-            where = self.repeats.position(position)
-            varies = "{i0}" in form.triton and bool(dims or position.loaded())
-            if varies:
-                # In a loop over single rows it is a number where Triton alone interprets.
-                where = f"tl.cast({where}, {triton_name(work)})"
-            elif not where.isidentifier():
-                where = f"({where})"
-            text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
-            if work.info.category is Category.INT:  # 0.0 + -0.0 is another number
-                text = text.removeprefix("0 + ").removeprefix("1 * ")
-            dims = dims if varies else frozenset()
-            if not varies and not any(isinstance(a, Value) for a in operands.values()):
-                text = f"tl.full([], {text}, {triton_name(work)})"
-            return self.writer.define(node.out, cast_text(text, work, dtype), dims, dtype, node.loc)
-        return self._random(node, form, texts, position, dims)
+        where = self.repeats.position(position)
+        varies = "{i0}" in form.triton and bool(dims or position.loaded())
+        if varies:
+            # In a loop over single rows a position is a Python number where Triton interprets.
+            where = f"tl.cast({where}, {triton_name(work)})"
+        elif not where.isidentifier():
+            where = f"({where})"
+        text = form.triton.format(**texts, i0=where, dtype=triton_name(work))
+        if work.info.category is Category.INT:  # for floats, 0.0 + -0.0 is not -0.0
+            text = text.removeprefix("0 + ").removeprefix("1 * ")
+        is_constant = not varies and not any(isinstance(arg, Value) for arg in operands.values())
+        if is_constant:
+            text = f"tl.full([], {text}, {triton_name(work)})"
+        text = cast_text(text, work, dtype)
+        return self.writer.define(node.out, text, dims if varies else frozenset(), dtype, node.loc)
 
-    def _random(
-        self,
-        node: Node,
-        form: Random,
-        texts: Mapping[str, str],
-        position: Affine,
-        dims: frozenset[str],
-    ) -> Name:
-        """Random numbers at a linear position, scaled to their range and rounded."""
+    def _random(self, node: Node, form: Random, read: Read) -> Name:
+        """A random number for each linear position, scaled to its range and rounded."""
         dtype = node.out.dtype
         work = compute_dtype(dtype)
         double = "_double" if work is DataType.Double else ""
+        scale_dtype = work if dtype in EIGHT_BIT_FLOATS else dtype
+        scales = _operands_by_name(node, 2 if form.scaled else 0).values()
+        scale_texts = [self.operand(arg, scale_dtype, read).text for arg in scales]
+        position = self._position(node, read)
+        dims = self.index.dims(position)
         seed, offset = (
             self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
             for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
         )
-        run = run_along(position, self.index.met(position)) if form.neighbours else None
+        run = run_along(position, self.index.tiles_of(position)) if form.neighbours else None
         if run is not None and not double:
             unit = self._run(form, run, f"{seed}, {offset}", self.index.shape(dims))
         else:
@@ -286,10 +287,10 @@ class ValueWriter:
                 where = f"tl.full([], {where}, tl.int64)"
             unit = f"{form.distribution}{double}({seed}, {offset}, {where})"
         name = self.writer.define(node.out, unit, dims, work, node.loc, "_unit")
-        text = scaled(node, form, name.text, list(texts.values()))
-        return (
-            name if text == name.text else self.writer.define(node.out, text, dims, dtype, node.loc)
-        )
+        text = scaled(node, form, name.text, scale_texts)
+        if text == name.text:
+            return name
+        return self.writer.define(node.out, text, dims, dtype, node.loc)
 
     def _run(self, form: Random, run: Run, drawn: str, shape: str) -> str:
         """Random numbers of a tile's neighbours, several at a time."""
@@ -301,3 +302,10 @@ class ValueWriter:
         first = self.index.text(run.rest // WORDS, beyond)
         plus = "" if first == "0" else f"{first} + "
         return f"{form.distribution}_by_four({drawn}, {plus}{within}, {shape})"
+
+
+def _operands_by_name(node: Node, most: int | None = None) -> dict[str, Operand]:
+    """The given operands of a factory or random op by parameter; of the first ``most`` alone."""
+    names = [param.name for param in as_call(node).op.params if param.kind.is_operand][:most]
+    pairs = zip(names, node.args, strict=False)
+    return {name: arg for name, arg in pairs if isinstance(arg, Value | Const)}

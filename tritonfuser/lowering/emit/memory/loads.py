@@ -73,7 +73,7 @@ class LoadWriter:
         self.loaded.append(read)
         fresh = value in self.fresh
         known = "" if fresh else value.name  # such a load gets no other policy for caches
-        repeat = repeat_of(offset, read.guards, self.index.met(offset), self.index.rank)
+        repeat = repeat_of(offset, read.guards, self.index.tiles_of(offset), self.index.rank)
         if repeat is None:
             return self._each(read, offset, dims, known)
         pointer = self.index.address(value, self.repeats.offset(offset, repeat))

@@ -131,7 +131,9 @@ class PairWriter:
         """The addresses of runs, with no more neighbours than a thread may have."""
         wide = replace(tile, axis=self._positions(tile), width=2 * tile.width)
         is_limited = 0 < tile.neighbours < proven_run(run, wide)
-        return self._index.limited(pointer, {tile.place: tile.neighbours} if is_limited else {})
+        return self._index.with_max_contiguous(
+            pointer, {tile.place: tile.neighbours} if is_limited else {}
+        )
 
     def _mask(self, pair: _Pair) -> str:
         """The mask of the runs: that of a pair's tile is of both elements."""

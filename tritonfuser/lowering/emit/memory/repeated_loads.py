@@ -125,7 +125,7 @@ class RepeatWriter:
 
     def position(self, position: Affine) -> str:
         """A position as a number; divisions are of one element of a run, not of each."""
-        tiles = self.index.met(position)
+        tiles = self.index.tiles_of(position)
         fine, repeated = without_division(position, tiles)
         repeat = repeat_of(repeated, (), tiles, self.index.rank)
         if repeat is None:

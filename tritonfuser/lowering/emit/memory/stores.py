@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ....ir import Value
+from ....symbolic.index_expr import Affine
+from ...access.read_footprint import Guards
 from ...access.traffic import offset_of
 from ...segments import Store
 from ...tile.axis_map import AxisMap
@@ -22,14 +24,14 @@ class StoreWriter:
 
     Parameters
     ----------
-    outputs : mapping
+    outputs : mapping of Value to tuple of int
         The results, with the strides of their buffers in elements.
     is_pipelined : bool
-        Whether the kernel has a loop whose loads are begun some steps ahead. What these have
-        fetched is in shared memory and is read in any layout, so that Triton reads it in that of a
-        stored column: one element a thread, with bank conflicts. Columns are stored as blocks with
-        one dim then, whose layout stays their own. H200, sums and variances of 297216 rows of 64:
-        129 us with ``[X, 1]`` stored, 40 without a pipeline.
+        Whether the kernel has a loop with a software pipeline, whose loads go through shared
+        memory. Triton would read them there in the layout of a stored column ``[X, 1]``: one
+        element a thread, with bank conflicts. So columns are stored as blocks with one dim. H200,
+        sums and variances of 297216 rows of 64: 129 us with ``[X, 1]`` stored, 40 without a
+        pipeline.
 
     Attributes
     ----------
@@ -53,40 +55,70 @@ class StoreWriter:
         self.stored: list[Store] = []
 
     def write(self, store: Store, at: AxisMap) -> None:
-        """Store one tile of a result."""
+        """Store one tile of a result.
+
+        Parameters
+        ----------
+        store : Store
+            The store, in the axes of the segment.
+        at : AxisMap
+            Where these axes are on the axes of the kernel, for the tile.
+        """
         if store.value.tensor.numel == 0:
             return
         store = replace(store, index=at.index(store.index), guards=at.guards(store.guards))
         self.stored.append(store)
-        name = self._stored(store)
+        name = self._source(store)
         target = store.target
         guards = (*store.guards, *target.guards)
         self.values.read_indices(*target.index, *(guard.expr for guard in guards))
         offset = offset_of(target.index, self.outputs[store.value])
         dims = self.index.dims(offset)
         masked = dims | self.index.guard_dims(guards) | name.dims
-        pointer = self.index.address(store.value, offset)
-        if self._needs_block(dims, masked):
-            pointer = self.index.spread(pointer, masked, always=True)
-        named = self.index.mask_name(masked, guards)
-        text = plain = cast_text(name.text, name.dtype, store.value.dtype)
-        if is_transposed(self.index, store.value, offset):
-            pointer = transposed(self.index, pointer, dims)
-            text = transposed(self.index, text, name.dims)
-            named = transposed(self.index, named, self.index.mask_dims(masked, guards))
-        if self.is_pipelined and self._is_column(dims) and dims == masked == name.dims:
-            pointer = f"{store.value.name}_ptr + flat_column({self.index.apart(offset)})"
-            text, named = f"flat_column({text})", named and f"flat_column({named})"
-        mask = f", mask={named}" if named else ""
+        text = cast_text(name.text, name.dtype, store.value.dtype)
+        operands = self._operands(store.value, offset, replace(name, text=text), masked, guards)
         loc = None if store.scatter is None else store.scatter.loc
-        line = Line(f"tl.store({pointer}, {text}{mask})", loc, stores=store.value.name)
+        line = Line(f"tl.store({operands})", loc, stores=store.value.name)
         self.writer.scope_for(masked).lines.append(line)
         if not guards and name.dims == dims:
-            access = Access(line, plain, self.index.masked(masked))
+            access = Access(line, text, self.index.masked(masked))
             self.loads.pairs.add(store.value, offset, access, is_store=True)
 
-    def _stored(self, store: Store) -> Name:
-        """The text of the value to store, in the dtype of the buffer."""
+    def _operands(
+        self, value: Value, offset: Affine, name: Name, masked: frozenset[str], guards: Guards
+    ) -> str:
+        """The operands of ``tl.store``: pointer, value and mask, in the form that stores fastest.
+
+        Parameters
+        ----------
+        value : Value
+            The value whose buffer is written.
+        offset : Affine
+            The element of the buffer.
+        name : Name
+            What is stored, in the buffer's dtype.
+        masked : frozenset of str
+            The axes of pointer, value and guards together.
+        guards : tuple of Guard
+            Conditions under which an element is stored.
+        """
+        dims = self.index.dims(offset)
+        text = name.text
+        pointer = self.index.address(value, offset)
+        if self._needs_block(dims, masked):
+            pointer = self.index.spread(pointer, masked, always=True)
+        mask = self.index.mask_name(masked, guards)
+        if is_transposed(self.index, value, offset):
+            pointer = transposed(self.index, pointer, dims)
+            text = transposed(self.index, text, name.dims)
+            mask = transposed(self.index, mask, self.index.mask_dims(masked, guards))
+        if self.is_pipelined and self._is_column(dims) and dims == masked == name.dims:
+            pointer = f"{value.name}_ptr + flat_column({self.index.offset_text(offset)})"
+            text, mask = f"flat_column({text})", mask and f"flat_column({mask})"
+        return f"{pointer}, {text}{f', mask={mask}' if mask else ''}"
+
+    def _source(self, store: Store) -> Name:
+        """The value to store: the computed one, or the source of a scatter."""
         if store.source is None:
             return self.values.read(store.read)
         name = self.values.operand(store.source, store.value.dtype, store.read)
@@ -98,7 +130,7 @@ class StoreWriter:
         return self.index.rank == 2 and [self.index.tiles[d].place for d in blocked] == [0]
 
     def _needs_block(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
-        """Whether an address without axes must become a block, to go with a block of values."""
+        """Whether an address must be broadcast to a block, since the stored value is one."""
         tiles = self.index.tiles.values()
         one_position = any(tile.block and tile.axis.extent == 1 for tile in tiles)
         blocked = self.index.blocked(dims)

@@ -23,7 +23,7 @@ from ..index_text import IndexWriter
 def is_transposed(index: IndexWriter, value: Value, offset: Affine) -> bool:
     """Whether a 2-D load or store touches fewer sectors a warp as the transposed block."""
     dims = index.blocked(index.dims(offset))
-    found = [tile for tile in index.met(offset) if tile.name in dims and tile.width > 1]
+    found = [tile for tile in index.tiles_of(offset) if tile.name in dims and tile.width > 1]
     sides = sorted(found, key=lambda tile: tile.place)
     if [tile.place for tile in sides] != [0, 1]:
         return False
