@@ -153,8 +153,8 @@ class Store:
         return target_of(self.scatter, self.read)
 
     @cached_property
-    def starts(self) -> tuple[Read, ...]:
-        """What is read to write it: the source, and the indices that elements are scattered to."""
+    def root_reads(self) -> tuple[Read, ...]:
+        """The reads that it needs: of the source, and of the indices of a scatter."""
         if self.source is None:
             return (self.read,)
         found = [] if self.scatter is None else loaded_by(self.target)

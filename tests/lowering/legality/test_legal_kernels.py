@@ -25,8 +25,8 @@ def answer(grouper, anchor, group):
     """How the anchor lies in the group, and why the two are no kernel."""
     nesting = nesting_of(anchor, group, co_reduces=False)
     assert nesting is not None
-    homes = grouper.maker.places
-    return nesting, why_not_one_kernel(anchor, group, nesting, homes, grouper.graph)
+    home_index = grouper.maker.home_index
+    return nesting, why_not_one_kernel(anchor, group, nesting, home_index, grouper.graph)
 
 
 def test_what_is_computed_from_the_rows_of_a_kernel_can_be_in_it():

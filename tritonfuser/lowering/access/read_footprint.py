@@ -1,7 +1,7 @@
-"""Read footprints: what computing a value at an index loads. Shared by grouping and emitting.
+"""Read footprints: all reads that computing a value at an index leads to.
 
-Starting from a result at an index, index maps give the operands and their indices, down to what is
-loaded from memory or reduced in the kernel.
+A walk starts from a result at an index. Index maps of the ops give the operands and their indices,
+down to loads from memory and results of reductions. Grouping and emitting share it.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ def ends_kernel(node: Node) -> bool:
 
 
 def target_of(node: Node, read: Read) -> Target:
-    """The place where a scatter stores the element at an index of its index tensor."""
+    """The element of the result that a scatter stores, for an index of its index tensor."""
     form = op_of(node).form
     assert isinstance(form, Scatter)
     return form.push(as_call(node), Pull(read.index, _reader(node, read)))
 
 
-def loaded_by(place: Source | Target) -> list[Read]:
-    """The elements of index tensors that the index and the guards of a place use."""
+def loaded_by(at: Source | Target) -> list[Read]:
+    """The elements of index tensors that an index and its guards use."""
     found: list[Read] = []
-    for item in (*place.index, *(g.expr for g in place.guards)):
+    for item in (*at.index, *(g.expr for g in at.guards)):
         for loaded in item.loaded():
             assert isinstance(loaded.key, Read)
             found.append(loaded.key)
@@ -113,7 +113,7 @@ def read_as(operand: Value, read: Read) -> Read:
 
 
 def _reader(node: Node, read: Read) -> Callable[[Value, Index, Indexed], Affine]:
-    """How the index map of an element names values that it reads."""
+    """The ``Pull.read`` of an element: an element of an index tensor as an index expression."""
     return lambda value, index, dim: digit(Loaded(Read(value, index, read.guards), dim, node.loc))
 
 
@@ -136,7 +136,7 @@ def sources_of(node: Node, read: Read) -> tuple[Source, ...]:
 
 
 def _within(item: Affine, guards: Guards) -> Affine:
-    """The index, marked as bounded where a guard bounds it from 0 on."""
+    """An index as ``Bounded`` where a guard keeps it in ``0 .. high - 1``."""
     for guard in guards:
         if guard.expr == item and is_known_equal(guard.low, 0):
             return digit(Bounded(item, guard.high))
@@ -144,7 +144,7 @@ def _within(item: Affine, guards: Guards) -> Affine:
 
 
 def merge_guards(outer: Guards, inner: Guards) -> Guards:
-    """Both, each guard once."""
+    """The guards of both, each once."""
     return tuple(dict.fromkeys((*outer, *inner)))
 
 
@@ -167,8 +167,7 @@ def reads(node: Node, read: Read) -> Iterator[Read]:
 
 
 class KnownReads:
-    """``reads`` of the nodes of one fusion, each found once: values that several groups or passes
-    of a kernel need are walked for each of them."""
+    """A cached ``reads`` for the nodes of one fusion, shared by the walks of groups and passes."""
 
     def __init__(self) -> None:
         self._found: dict[Read, tuple[Read, ...]] = {}
@@ -183,7 +182,7 @@ class KnownReads:
 
 @dataclass(frozen=True)
 class ReadFootprint:
-    """What computing some values reads, down to memory and results of reductions.
+    """The reads and nodes that computing some values needs.
 
     Attributes
     ----------
@@ -206,7 +205,7 @@ class ReadFootprint:
     nodes: frozenset[Node]
 
     def needing(self, value: Value) -> ReadFootprint:
-        """The footprint, with a value that must be in memory before although it is not read."""
+        """The footprint with a value that must be in memory before, although it is not read."""
         return replace(self, at_other_index=self.at_other_index | {value})
 
     @property
@@ -221,7 +220,7 @@ EMPTY_FOOTPRINT = ReadFootprint(frozenset(), frozenset(), frozenset(), frozenset
 def walk(
     fusion: Fusion,
     start: Iterable[Read],
-    places: Mapping[Value, Index],
+    computed_at: Mapping[Value, Index],
     stored: Container[Value] = frozenset(),
     operands: Callable[[Node, Read], Iterable[Read]] = reads,
 ) -> ReadFootprint:
@@ -229,12 +228,12 @@ def walk(
 
     Parameters
     ----------
-    places : mapping
-        The index at which each anchor's results are computed.
+    computed_at : mapping of Value to Index
+        The index at which the kernel computes each result of a reduction or scan.
     stored : container
         Values to load from memory instead of computing them.
     operands : callable
-        ``reads``, or a ``KnownReads`` where more is walked.
+        ``reads``, or a ``KnownReads`` that is shared by several walks.
     """
     at_own_index: set[Value] = set()
     at_other_index: set[Value] = set()
@@ -251,9 +250,9 @@ def walk(
         node = fusion.producers.get(read.value)
         if node is None or read.value in stored:
             loads.add(read)
-        elif read.value in places:
-            # Guards say where an element is needed: one that is computed anyhow is right there.
-            own = read.index == places[read.value]
+        elif read.value in computed_at:
+            # Guards are ignored: the element is computed whether or not it is needed.
+            own = read.index == computed_at[read.value]
             (at_own_index if own else at_other_index).add(read.value)
             reducers.add(read)
         else:

@@ -166,9 +166,9 @@ class KernelBody:
     def _fetch(self, members: Sequence[Member]) -> None:
         """Load the operands of all reductions before the first of them is computed."""
         fusion, stored = self.facts.fusion, self.facts.stored
-        places = {out: m.index for m in self.segment.members for out in m.node.outs}
+        computed_at = {out: m.index for m in self.segment.members for out in m.node.outs}
         for member in members:
-            if walk(fusion, [member.reads[0]], places, stored).at_own_index:
+            if walk(fusion, [member.reads[0]], computed_at, stored).at_own_index:
                 continue
             tiles = self.nest.maps.of(member.operand_index)
             # Peeled tiles that are read behind a loop are not held in registers all through it.

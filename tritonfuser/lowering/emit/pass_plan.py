@@ -102,7 +102,7 @@ class _Levels:
         self.members = {out: m for m in segment.members for out in m.node.outs}
         self.of: dict[Value, int] = {}
         self.online: dict[Value, Member] = {}
-        self._places = {out: m.index for out, m in self.members.items()}
+        self._computed_at = {out: m.index for out, m in self.members.items()}
         self._reads = KnownReads()
         self._maxima = online_pairs(fusion, self.members)
         for member in segment.members:
@@ -111,7 +111,7 @@ class _Levels:
     def of_store(self, store: Store) -> int:
         """The pass of a store."""
         found = self.of.get(store.value)
-        return self._behind(store.starts, self.of) if found is None else found
+        return self._behind(store.root_reads, self.of) if found is None else found
 
     def _of_member(self, member: Member) -> int:
         start = [Read(member.operand, member.operand_index)]
@@ -128,7 +128,7 @@ class _Levels:
 
     def _behind(self, starts: Sequence[Read], levels: Mapping[Value, int]) -> int:
         """The first pass in which all operands of these reads are known."""
-        footprint = walk(self.fusion, starts, self._places, self.stored, self._reads)
+        footprint = walk(self.fusion, starts, self._computed_at, self.stored, self._reads)
         return max((levels[v] + self._ends_pass(v) for v in footprint.at_own_index), default=0)
 
     def _ends_pass(self, value: Value) -> int:

@@ -103,7 +103,7 @@ class Joining:
         if anchor.part is None:
             fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
             return sum(rough_instructions(node) for node in fresh)
-        return self.maker.regions.instructions(self.maker.regions.needed(anchor.starts))
+        return self.maker.regions.instructions(self.maker.regions.needed(anchor.root_reads))
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph
@@ -157,7 +157,7 @@ class Joining:
 
 def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:
     """Whether one kernel saves a load or an op. Flat kernels take any anchor, to save a launch."""
-    if not group.reduced or not anchor.footprint.at_own_index.isdisjoint(group.places):
+    if not group.reduced or not anchor.footprint.at_own_index.isdisjoint(group.computed_at):
         return True
     if not anchor.footprint.nodes.isdisjoint(group.nodes):
         return True

@@ -228,7 +228,7 @@ def _loaded_not_computed(
 ) -> tuple[Value, ...]:
     """What a kernel loads although it could compute it."""
     loaded = (r.value for r in footprint.loads)
-    found = {v for v in loaded if v in placed.graph.writers and v not in placed.maker.places}
+    found = {v for v in loaded if v in placed.graph.writers and v not in placed.maker.home_index}
     return tuple(sorted(found | group.stored, key=lambda v: placed.maker.ranks[v]))
 
 

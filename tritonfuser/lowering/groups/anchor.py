@@ -91,10 +91,10 @@ class Anchor:
         return Store(*where, self.part)
 
     @property
-    def starts(self) -> tuple[Read, ...]:
-        """The reads that the walk for its footprint starts from."""
+    def root_reads(self) -> tuple[Read, ...]:
+        """The reads from which a walk meets its footprint."""
         if self.member is None:
-            return self.store.starts
+            return self.store.root_reads
         return self.member.reads
 
     @property

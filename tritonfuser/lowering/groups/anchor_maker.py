@@ -41,12 +41,12 @@ class AnchorMaker:
     fusion : Fusion
         The fusion.
     axes : AtomicAxes
-        The axes of its values' dims.
-    places : dict of Value to Index
-        The values that are computed at one index only, such as results of reductions, and that
-        index.
-    counts : mapping
-        The number of boxes that a given schedule has of values, as for ``RegionFinder``.
+        The axes of the dims of its values.
+    home_index : dict of Value to Index
+        The index at which the result of each reduction, scan or other anchor is computed, in the
+        axes of the result. Kernels compute it at no other.
+    counts : mapping of str to int
+        The number of boxes of values in a given schedule, as for ``RegionFinder``.
     """
 
     def __init__(self, fusion: Fusion, counts: Mapping[str, int] = NONE_GIVEN) -> None:
@@ -55,7 +55,7 @@ class AnchorMaker:
         self.axes = AtomicAxes(fusion)
         self._moves: dict[tuple[Value, Index, Guards, bool], Traffic] = {}
         self._reads = KnownReads()
-        self.places = {
+        self.home_index = {
             out: self.axes.index(out)
             for node in fusion.nodes
             if is_reducer(node) or ends_kernel(node)
@@ -66,16 +66,16 @@ class AnchorMaker:
     def walk(
         self,
         start: Iterable[Read],
-        places: Mapping[Value, Index],
+        computed_at: Mapping[Value, Index],
         stored: Container[Value] = frozenset(),
     ) -> ReadFootprint:
-        """The footprint of reads. See ``read_footprint.walk``."""
-        return walk(self.fusion, start, places, stored, self._reads)
+        """The footprint of reads, see ``read_footprint.walk``."""
+        return walk(self.fusion, start, computed_at, stored, self._reads)
 
     @cached_property
     def regions(self) -> RegionFinder:
         """Finds the boxes that stored values are computed in."""
-        return RegionFinder(self.fusion, self.axes, self.places, self._reads, self.counts)
+        return RegionFinder(self.fusion, self.axes, self.home_index, self._reads, self.counts)
 
     @cached_property
     def ranks(self) -> dict[Value, int]:
@@ -103,13 +103,13 @@ class AnchorMaker:
         domain = self.axes.domain(operand)
         parallel = tuple(self.axes.axis(a) for a in domain if a not in reduced)
         across = tuple(self.axes.axis(a) for a in domain if a in reduced)
-        member = Member(node, self.places[node.out], self.axes.index(operand), across)
-        footprint = self.walk([Read(operand, member.operand_index)], self.places)
+        member = Member(node, self.home_index[node.out], self.axes.index(operand), across)
+        footprint = self.walk([Read(operand, member.operand_index)], self.home_index)
         return Anchor(node.out, parallel, across, member.index, footprint, member, is_scan)
 
     def loading(self, anchor: Anchor, stored: frozenset[Value]) -> Anchor:
         """The anchor with the values ``stored`` loaded, although it could compute them."""
-        return replace(anchor, footprint=self.walk(anchor.starts, self.places, stored))
+        return replace(anchor, footprint=self.walk(anchor.root_reads, self.home_index, stored))
 
     def over_existing_rows(self, anchor: Anchor) -> Anchor | None:
         """A reduction of padded parts over the rows without padding; None for any other anchor."""
@@ -121,7 +121,7 @@ class AnchorMaker:
         assert member.share is not None
         domain = (self.axes.axis(atom) for atom in self.axes.domain(member.share.source))
         parallel = tuple(axis for axis in domain if axis not in member.across)
-        footprint = self.walk(member.reads, self.places)
+        footprint = self.walk(member.reads, self.home_index)
         return Anchor(anchor.value, parallel, member.across, member.index, footprint, member)
 
     def store(self, value: Value) -> Anchor:
@@ -163,11 +163,16 @@ class AnchorMaker:
 
     def _walked(self, anchor: Anchor) -> Anchor:
         """An anchor with what it reads in its own axes."""
-        return replace(anchor, footprint=self._footprint(anchor, self.places))
+        return replace(anchor, footprint=self._footprint(anchor, self.home_index))
 
-    def _footprint(self, anchor: Anchor, places: Mapping[Value, Index]) -> ReadFootprint:
+    def _walked_in(self, anchor: Anchor, group: FusionGroup) -> Anchor:
+        """An anchor with what it reads in the axes of a group."""
+        computed_at = {**self.home_index, **group.computed_at}
+        return replace(anchor, footprint=self._footprint(anchor, computed_at))
+
+    def _footprint(self, anchor: Anchor, computed_at: Mapping[Value, Index]) -> ReadFootprint:
         """What an anchor reads. A scatter needs the copy in memory."""
-        found = self.walk(anchor.starts, places)
+        found = self.walk(anchor.root_reads, computed_at)
         return found if anchor.scatter is None else found.needing(anchor.value)
 
     def moved(self, anchor: Anchor, group: FusionGroup) -> Anchor | None:
@@ -194,7 +199,7 @@ class AnchorMaker:
             at.update(zip(mine, unravel(_position(others), _extents(mine)), strict=True))
         index = tuple(substitute(item, at) for item in anchor.index)
         found = replace(anchor, index=index, parallel=(*group.parallel, *group.reduced))
-        return replace(found, footprint=self._footprint(found, {**self.places, **group.places}))
+        return self._walked_in(found, group)
 
     def _along_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor:
         """The anchor with its rows, or positions, matched with those of a group by number."""
@@ -217,7 +222,7 @@ class AnchorMaker:
             reduced=group.reduced,
             guards=() if guard.always else (guard,),
         )
-        return replace(anchor, footprint=self._footprint(anchor, {**self.places, **group.places}))
+        return self._walked_in(anchor, group)
 
     def _flat_axes(self, group: FusionGroup) -> tuple[Axis, ...]:
         """A group's axes of results, of a flat kernel in the order of its memory."""

@@ -33,30 +33,30 @@ class FusionGroup:
         The reductions over its rows.
     stores : tuple of Store
         The stored values that are no reductions or scans.
-    places : dict of Value to Index
-        The results of its reductions and scans, and the index at which each is computed.
+    computed_at : dict of Value to Index
+        The index at which it computes each result of its reductions and scans, in its own axes.
     levels : dict of Value to int
-        The results of ``members``, and how many reductions of the group each depends on in a chain.
+        For each result of ``members``, the longest chain of the group's reductions before it.
     needs : frozenset of int
         The groups whose results it reads.
     reads : frozenset of Read
         What it loads: inputs, and results of other groups.
     reduced_reads : frozenset of Read
-        Those of them that its reductions need.
+        The reads among them that its reductions need.
     nodes : frozenset of Node
         The elementwise ops and views that it computes.
     full_outputs : bool
-        Some store runs over ``reduced`` too.
+        Whether some store runs over ``reduced`` too.
     dependent_outputs : bool
-        Some such store depends on a reduction of the group.
+        Whether such a store depends on a reduction of the group.
     scans : bool
-        Some member is a scan.
+        Whether some member is a scan.
     library : Node or None
         The op that torch runs. None for a kernel.
     stored : frozenset of Value
-        Values that it loads from memory though it could compute them.
+        Values that it loads from memory although it could compute them.
     loads_given : bool
-        It loads no other such values, however cheap that were.
+        Whether ``stored`` is final: no further such values are loaded, even where that is cheaper.
     co_reduced : tuple of Axis
         The axes of its rows that one program must have whole, since a reduction over them reads
         results of those rows.
@@ -68,7 +68,7 @@ class FusionGroup:
     members: tuple[Member, ...] = ()
     outer: tuple[Member, ...] = ()
     stores: tuple[Store, ...] = ()
-    places: dict[Value, Index] = field(default_factory=dict)
+    computed_at: dict[Value, Index] = field(default_factory=dict)
     levels: dict[Value, int] = field(default_factory=dict)
     needs: frozenset[int] = frozenset()
     reads: frozenset[Read] = frozenset()
@@ -104,7 +104,7 @@ class FusionGroup:
 
     @property
     def row_passes(self) -> int:
-        """Loops over a row that its reductions take: results of rows are reduced without one."""
+        """Loops over a row that its reductions take. Reductions of ``co_reduced`` need none."""
         along = (m for m in self.members if m.across != self.co_reduced)
         return len({self.levels[m.node.out] for m in along})
 
@@ -115,9 +115,9 @@ class FusionGroup:
             return ()
         return tuple(a for a in self.parallel if a not in self.outer[0].across)
 
-    def starts(self) -> list[Read]:
-        """The reads that the walk over all that it computes starts from."""
-        found = [read for store in self.stores for read in store.starts]
+    def root_reads(self) -> list[Read]:
+        """The reads from which a walk meets all that it computes: of its stores and members."""
+        found = [read for store in self.stores for read in store.root_reads]
         for member in (*self.members, *self.outer):
             found.extend(member.reads)
         return found
@@ -145,22 +145,22 @@ class FusionGroup:
         )
         if anchor.member is None:
             return group._with_store(anchor)
-        places = {**self.places, **dict.fromkeys(anchor.values, anchor.index)}
+        computed_at = {**self.computed_at, **dict.fromkeys(anchor.values, anchor.index)}
         if outer:
-            return replace(group, outer=(*self.outer, anchor.member), places=places)
+            return replace(group, outer=(*self.outer, anchor.member), computed_at=computed_at)
         chained = anchor.footprint.at_own_index
         level = max((self.levels.get(v, -1) for v in chained), default=-1) + 1
         levels = {**self.levels, **dict.fromkeys(anchor.values, level)}
         members = (*self.members, anchor.member)
-        return replace(group, members=members, places=places, levels=levels)
+        return replace(group, members=members, computed_at=computed_at, levels=levels)
 
     def _from_other_groups(self, anchor: Anchor) -> frozenset[Read]:
         """Results of other groups that the anchor reads."""
-        return frozenset(r for r in anchor.footprint.reducers if r.value not in self.places)
+        return frozenset(r for r in anchor.footprint.reducers if r.value not in self.computed_at)
 
     def _with_store(self, anchor: Anchor) -> FusionGroup:
         full = any(not item.axes().isdisjoint(self.reduced) for item in anchor.index)
-        depends = full and not anchor.footprint.at_own_index.isdisjoint(self.places)
+        depends = full and not anchor.footprint.at_own_index.isdisjoint(self.computed_at)
         return replace(
             self,
             stores=(*self.stores, anchor.store),

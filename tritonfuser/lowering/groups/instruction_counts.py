@@ -15,26 +15,26 @@ Operands = Callable[[Node, Read], Iterable[Read]]
 
 
 def instructions(
-    fusion: Fusion, places: Container[object], operands: Operands, reads: Sequence[Read]
+    fusion: Fusion, anchored: Container[object], operands: Operands, reads: Sequence[Read]
 ) -> int:
-    """Instructions at one position that loading and computing some values takes, about.
+    """Estimate the instructions for loading and computing some values at one position.
 
-    Constants take none. Views take none either, but where they choose.
+    Constants take none. Views take none, except where they choose between operands.
 
     Parameters
     ----------
-    places : container of Value
-        What other kernels compute.
+    anchored : container of Value
+        Results of reductions and of torch, which are loaded.
     reads : sequence of Read
         The values, with all that they are computed from.
     """
-    varying = _varying(fusion, places, operands, reads)
+    varying = _varying(fusion, anchored, operands, reads)
     count = 0
     for read in reads:
         node = fusion.producers.get(read.value)
         if read not in varying:
             continue
-        if node is None or read.value in places:
+        if node is None or read.value in anchored:
             count += LOAD_INSTRUCTIONS
         elif isinstance(op_of(node).form, View):
             count += MOVED * sum(bool(source.guards) for source in sources_of(node, read))
@@ -44,14 +44,14 @@ def instructions(
 
 
 def _varying(
-    fusion: Fusion, places: Container[object], operands: Operands, reads: Sequence[Read]
+    fusion: Fusion, anchored: Container[object], operands: Operands, reads: Sequence[Read]
 ) -> set[Read]:
     """The reads that depend on the position: loaded, or computed from loads or from indices."""
     users: dict[Read, list[Read]] = {}
     found: dict[Read, None] = {}
     for read in reads:
         node = fusion.producers.get(read.value)
-        if _varies_by_itself(node, read, places):
+        if _varies_by_itself(node, read, anchored):
             found[read] = None
         elif node is not None:
             for item in operands(node, read):
@@ -64,9 +64,9 @@ def _varying(
     return set(found)
 
 
-def _varies_by_itself(node: Node | None, read: Read, places: Container[object]) -> bool:
+def _varies_by_itself(node: Node | None, read: Read, anchored: Container[object]) -> bool:
     """Whether a read is a load, a random number, or counts positions (``iota``)."""
     form = None if node is None else op_of(node).form
     if isinstance(form, Random) or (isinstance(form, Factory) and "{i0}" in form.triton):
         return True
-    return read.value.is_tensor and (node is None or read.value in places)
+    return read.value.is_tensor and (node is None or read.value in anchored)

@@ -29,20 +29,20 @@ class LoadedValues:
     graph : GroupGraph
         All groups.
     group : FusionGroup
-        The kernel's.
-    places : container of Value
-        The values that are computed at one index only, such as results of reductions.
+        The group of the kernel.
+    anchored : container of Value
+        The results of all reductions, scans and other anchors.
     size : int
         Positions of the kernel's loop nest.
     """
 
     graph: GroupGraph
     group: FusionGroup
-    places: Container[Value]
+    anchored: Container[Value]
     size: int
 
     def __contains__(self, value: object) -> bool:
-        if value in self.places and value not in self.group.places:
+        if value in self.anchored and value not in self.group.computed_at:
             return True
         if value in self.group.stored:
             return True
@@ -59,5 +59,5 @@ class LoadedValues:
 def footprint_of(group: FusionGroup, graph: GroupGraph, maker: AnchorMaker) -> ReadFootprint:
     """All that a group computes and loads. Results of other groups are among the loads."""
     size = group.loops.row_extent * group.loops.inner_extent
-    loaded = LoadedValues(graph, group, maker.places, size)
-    return maker.walk(group.starts(), group.places, loaded)
+    loaded = LoadedValues(graph, group, maker.home_index, size)
+    return maker.walk(group.root_reads(), group.computed_at, loaded)

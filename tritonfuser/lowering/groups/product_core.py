@@ -22,14 +22,14 @@ def product_anchor(maker: AnchorMaker, node: Node, stored: frozenset[Value]) -> 
         The operands that are loaded though they could be computed.
     """
     call = as_call(node)
-    index = maker.places[node.out]
+    index = maker.home_index[node.out]
     inner = Axis(f"k{node.out.index}", product_sizes(call)[3])
     parallel = tuple(maker.axes.axis(a) for a in maker.axes.domain(node.out))
     *batch, row, column = index
     left, right = (*batch, row, digit(inner)), (*batch, digit(inner), column)
     bias = () if product_bias(call) is None else ((column,),)
     member = Member(node, index, left, (inner,), (right, *bias))
-    footprint = maker.walk(member.reads, maker.places, stored)
+    footprint = maker.walk(member.reads, maker.home_index, stored)
     return Anchor(node.out, parallel, (inner,), index, footprint, member)
 
 

@@ -67,8 +67,8 @@ class RegionFinder:
 
     Parameters
     ----------
-    places : container of Value
-        What is computed elsewhere, and only read: results of reductions and of torch.
+    anchored : container of Value
+        Results of reductions and of torch: kernels that store other values only read them.
     operands : callable
         ``read_footprint.reads``, or a cached version of it.
     counts : mapping
@@ -80,13 +80,13 @@ class RegionFinder:
         self,
         fusion: Fusion,
         axes: AtomicAxes,
-        places: Container[Value],
+        anchored: Container[Value],
         operands: Operands,
         counts: Mapping[str, int] = NONE_GIVEN,
     ) -> None:
         self.fusion = fusion
         self.axes = axes
-        self.places = places
+        self.anchored = anchored
         self.operands = operands
         self.counts = counts
         self.pieced = _pieced(fusion)
@@ -148,7 +148,7 @@ class RegionFinder:
         """The nodes computed for an element, each with its index; those nearest to it first."""
         for read in self.needed([start]):
             node = self.fusion.producers.get(read.value)
-            if node is not None and read.value not in self.places:
+            if node is not None and read.value not in self.anchored:
                 yield node, read
 
     def needed(self, starts: Iterable[Read]) -> list[Read]:
@@ -157,7 +157,7 @@ class RegionFinder:
         queue = list(found)
         for read in queue:
             node = self.fusion.producers.get(read.value)
-            if node is None or read.value in self.places:
+            if node is None or read.value in self.anchored:
                 continue
             for item in self.operands(node, read):
                 bare = Read(item.value, item.index)
@@ -168,13 +168,13 @@ class RegionFinder:
 
     def instructions(self, reads: Sequence[Read]) -> int:
         """Instructions at one position that loading and computing some values takes."""
-        return instructions(self.fusion, self.places, self.operands, reads)
+        return instructions(self.fusion, self.anchored, self.operands, reads)
 
     def _at_home(self, region: Region, value: Value) -> Region:
         """A region computed from reduction results, over the axes of these where it can be."""
         read = Read(value, region.index)
         found = [item for node, at in self.met(read) for item in self.operands(node, at)]
-        if not any(item.value in self.places for item in found):
+        if not any(item.value in self.anchored for item in found):
             return region
         for item in found:
             at = self._atoms_of(item, region.axes) if item.value.is_tensor else None

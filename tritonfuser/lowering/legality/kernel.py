@@ -39,7 +39,7 @@ def grown_with(
         if moved is None:
             return OTHER_AXES
         anchor = moved
-    reason = why_not_one_kernel(anchor, group, nesting, maker.places, graph)
+    reason = why_not_one_kernel(anchor, group, nesting, maker.home_index, graph)
     if reason is not None:
         return reason
     needs = graph.needs(anchor, group)
@@ -51,7 +51,7 @@ def why_not_one_kernel(
     anchor: Anchor,
     group: FusionGroup,
     nesting: Nesting,
-    homes: Mapping[Value, Index],
+    home_index: Mapping[Value, Index],
     graph: GroupGraph,
 ) -> str | None:
     """None, or why one kernel cannot compute an anchor and what a group has already.
@@ -64,10 +64,10 @@ def why_not_one_kernel(
         The kernel to join, one of the ``graph``.
     nesting : Nesting
         How the anchor came to lie in the group's axes.
-    homes : mapping of Value to Index
-        The index at which each reduction's result is computed, in its own axes.
+    home_index : mapping of Value to Index
+        The index at which each reduction's result is computed, in the axes of the result.
     """
-    for name in _read_elsewhere(anchor, group, nesting, homes):
+    for name in _read_elsewhere(anchor, group, nesting, home_index):
         return f"it reads {name} at another index than where the kernel computes it"
     for name in _written_here(anchor, group, graph):
         return f"it needs all of {name} in memory, which the kernel writes"
@@ -77,21 +77,21 @@ def why_not_one_kernel(
 
 
 def _read_elsewhere(
-    anchor: Anchor, group: FusionGroup, nesting: Nesting, homes: Mapping[Value, Index]
+    anchor: Anchor, group: FusionGroup, nesting: Nesting, home_index: Mapping[Value, Index]
 ) -> list[str]:
     """Results of the group that an anchor reads at other indices than the group computes them.
 
-    The footprint of an anchor in its own axes compares with ``homes``. The group may compute a
-    result elsewhere, where it was moved to the group's axes.
+    The footprint of an anchor in its own axes compares reads with ``home_index``. A group computes
+    results at other indices where they were moved to its axes.
     """
     found = anchor.footprint.at_other_index
     if nesting is not Nesting.SAME_EXTENTS:
         own = anchor.footprint.at_own_index
-        found = found.union(v for v in own if group.places.get(v) != homes[v])
-    return [v.name for v in found if v in group.places]
+        found = found.union(v for v in own if group.computed_at.get(v) != home_index[v])
+    return [v.name for v in found if v in group.computed_at]
 
 
 def _written_here(anchor: Anchor, group: FusionGroup, graph: GroupGraph) -> list[str]:
     """Scattered values that the group writes and the anchor reads or overwrites."""
     mine = {v for v in anchor.footprint.results if graph.owner.get(v) == group.number}
-    return sorted(v.name for v in mine - group.places.keys())
+    return sorted(v.name for v in mine - group.computed_at.keys())

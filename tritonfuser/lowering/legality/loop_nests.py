@@ -83,7 +83,7 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
     if parallel in (rows, rows | inner, fewer):
         return Nesting.SAME_AXES
     # A reduction over other axes of the same extents was moved here: what is made of it follows.
-    follows = not anchor.footprint.at_own_index.isdisjoint(group.places)
+    follows = not anchor.footprint.at_own_index.isdisjoint(group.computed_at)
     if not follows or group.outer or group.scans:
         return None
     mine, others = anchor.loops.row_extent, group.loops
@@ -122,7 +122,7 @@ def _co_reduced(anchor: Anchor, group: FusionGroup) -> Nesting | None:
     # A sum over no rows still has a result, which no program would compute.
     if is_size(extent(across)) or not extent(across) or across != set(group.co_reduced or across):
         return None
-    reads_rows = not anchor.footprint.at_own_index.isdisjoint(group.places)
+    reads_rows = not anchor.footprint.at_own_index.isdisjoint(group.computed_at)
     return Nesting.CO_REDUCED if reads_rows else None
 
 
