@@ -12,7 +12,7 @@ from ...heuristics.params import HeuristicParams
 from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, limit_at
 from ...lowering.fuse.scheduler_queries.products import loses
-from ...lowering.fuse.scheduler_queries.rows import are_shared, parts, way_of
+from ...lowering.fuse.scheduler_queries.rows import are_shared, best_parts, wanted_parts
 from ...symbolic.evaluation import AtomValues, evaluator
 from ...symbolic.guards import Choice
 from ...symbolic.shape_env import ShapeEnv
@@ -116,8 +116,8 @@ _ABOUT: dict[Callable[[Any], Any], str] = {
     is_refused: "whether a kernel is refused",
     limit_at: "the limit on a kernel's registers",
     are_shared: "whether programs share out rows",
-    parts: "the number of parts of a reduction, and what it is a multiple of,",
-    way_of: "how many parts a reduction has",
+    wanted_parts: "the number of parts of a reduction, and what it is a multiple of,",
+    best_parts: "how many parts a reduction has",
     loses: "whether torch computes a product",
     is_slower_joined: "whether flat kernels are one",
     second_side: "the second side of tiles",

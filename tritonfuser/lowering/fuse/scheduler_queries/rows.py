@@ -1,4 +1,7 @@
-"""How rows are split, in plain numbers: the functions that ``splits.py`` asks by ``choose``."""
+"""How rows are split, in plain numbers: the questions that ``splits.py`` asks by ``choose``.
+
+A question is asked at the sizes of a run, and again at other sizes, so its facts are ints.
+"""
 
 from __future__ import annotations
 
@@ -33,47 +36,47 @@ from .uneven_shares import (
 
 @dataclass(frozen=True)
 class Rows:
-    """What decides how the rows of a problem are split.
+    """The facts that decide how the reductions of a problem are split.
 
     Attributes
     ----------
     problem : Problem
         The problem.
     extents : tuple of int
-        The reduced extents of each reduction.
+        The extents that each reduction reduces, outermost first.
     known : tuple of int
-        What divides each of them at all sizes.
-    paddable : bool
-        Whether a dim may be padded.
+        For each extent, its greatest known divisor at all sizes.
+    allows_padding : bool
+        Whether a dim may be padded to a multiple of the parts.
     moments : bool
-        Whether means and variances are among the results. Of padded parts they take more than of
-        parts of equal size.
-    equal : bool
-        Whether the second step may reduce elements behind the parts instead of padding.
-    uneven : bool
-        Whether programs may share rows out that their number does not divide.
+        Whether means and variances are among the results. Padded parts of these need more
+        instructions than equal parts.
+    allows_remainder : bool
+        Whether parts may be equal and leave a remainder, which the second step reduces too.
+    allows_uneven : bool
+        Whether the last share of rows may have fewer rows than the others.
     varies : bool
-        Whether sizes vary.
+        Whether sizes vary between runs.
     """
 
     problem: Problem
     extents: tuple[int, ...]
     known: tuple[int, ...]
-    paddable: bool
+    allows_padding: bool
     moments: bool = False
-    equal: bool = False
-    uneven: bool = False
+    allows_remainder: bool = False
+    allows_uneven: bool = False
     varies: bool = False
 
 
-def parts(problem: Problem) -> tuple[int, int]:
-    """In how many parts the reductions should be done, and what that should be a multiple of."""
+def wanted_parts(problem: Problem) -> tuple[int, int]:
+    """``(count, multiple)``: the parts that the heuristics want, and a divisor of their number."""
     return schedulers.split(problem), schedulers.interleave(problem)
 
 
 def are_shared(rows: Rows) -> bool:
-    """Whether the extents have divisors for about the parts wanted, and for programs enough."""
-    count, of = parts(rows.problem)
+    """Whether rows can be shared by about as many programs as wanted, or by enough of them."""
+    count, of = wanted_parts(rows.problem)
     found = number_of(exact_parts(rows.extents, count, of, rows.known))
     if 4 * found >= 3 * count:
         return True
@@ -81,26 +84,26 @@ def are_shared(rows: Rows) -> bool:
     programs = found * rows.problem.outer_batch * each
     if not leaves_idle(rows.problem, programs):
         return True
-    way = _uneven(rows, count, of)
+    way = _uneven_shares(rows, count, of)
     if way is None:
         return False
     programs = programs_of_shares(rows.extents, way) * rows.problem.outer_batch * each
     return not leaves_idle(rows.problem, programs)
 
 
-def _uneven(rows: Rows, count: int, of: int) -> Padded | None:
-    """How to share rows out where the last share may have fewer."""
-    if not rows.uneven:
+def _uneven_shares(rows: Rows, count: int, of: int) -> Padded | None:
+    """The best shares where the last one may have fewer rows; None where that is not allowed."""
+    if not rows.allows_uneven:
         return None
     return uneven_shares(rows.problem, rows.extents, count, of, rows.varies)
 
 
 def shares_of(rows: Rows, count: int, of: int) -> Parts:
-    """How to share rows out for reductions over them: evenly where that gives shares enough."""
+    """The shares of rows for reductions over them: even ones, unless uneven ones are faster."""
     problem, extents = rows.problem, rows.extents
     even = exact_parts(extents, count, of, rows.known)
     exact = number_of(even)
-    found = _uneven(rows, count, of)
+    found = _uneven_shares(rows, count, of)
     if found is None:
         return even
     times = (
@@ -108,52 +111,55 @@ def shares_of(rows: Rows, count: int, of: int) -> Parts:
         shared_rows(problem, extents, found, count),
     )
     alike = (of < 2 or exact % of == 0, of < 2 or found.interleaved)
-    begun = [n if begin else n * UNALIGNED_LOSS for n, begin in zip(times, alike, strict=True)]
-    return found if UNEVEN_LOSS * begun[1] <= begun[0] else even
+    even_time, uneven_time = (
+        n if is_alike else n * UNALIGNED_LOSS for n, is_alike in zip(times, alike, strict=True)
+    )
+    return found if UNEVEN_LOSS * uneven_time <= even_time else even
 
 
-def way_of(rows: Rows) -> Parts:
-    """How to split; the number of padded parts is left open.
+def best_parts(rows: Rows) -> Parts:
+    """How to split the reductions. The count of ``Padded`` and ``Remainder`` parts is left at 0.
 
-    A row is split along its outermost dim, so that parts lie together. Where its extent varies it
-    has few divisors at all sizes, and is padded.
+    ``count_at`` gives it for each size. A row is split along its outermost dim, so that parts are
+    contiguous. An extent that varies has few known divisors, and is padded.
     """
-    count, of = parts(rows.problem)
+    count, of = wanted_parts(rows.problem)
     if count < 2:
         return 1
-    if rows.uneven:
+    if rows.allows_uneven:
         found = shares_of(rows, count, of)
         return replace(found, count=0) if isinstance(found, Padded) else found
-    free = rows.paddable and not rows.moments
+    free = rows.allows_padding and not rows.moments
     many = rows.extents[0] > 2 * count
     remainder = Remainder(0, aligned_parts(rows.problem, count, of))
     if free and rows.known[0] != rows.extents[0] and many:
-        return remainder if rows.equal else Padded(0, 0, interleaved=1 < of <= count)
+        return remainder if rows.allows_remainder else Padded(0, 0, interleaved=1 < of <= count)
     exact = prod(interleaved_factors(rows.extents, count, of, rows.known)) if of else 1
-    if exact > 1 and (not rows.paddable or is_near(exact, count)):
+    if exact > 1 and (not rows.allows_padding or is_near(exact, count)):
         return Interleaved(exact, of)
-    if not rows.paddable:
+    if not rows.allows_padding:
         return exact_parts(rows.extents, count, 0, rows.known)
     found = neighbouring_parts(rows.problem, rows.extents, count, rows.known)
     if isinstance(found, int) and not splits_well(rows.extents, count, rows.known):
-        if rows.equal and many:
+        if rows.allows_remainder and many:
             return remainder
         return Padded(longest_extent(rows.extents), 0)
     return found
 
 
-def parts_at(facts: tuple[Padded | Remainder, Rows]) -> int:
+def count_at(facts: tuple[Padded | Remainder, Rows]) -> int:
     """The number of parts: 2 or more, each of two elements or more where there are four.
 
-    Padded parts have a row more than whole ones, so that there is padding at all sizes: a number
-    that divides the rows would make parts of 9 rows where 8 are wanted, which take a block of 16.
+    Padded parts always have a row more than ``rows // count``, so that there is padding at all
+    sizes. A count that divides the rows would give, for instance, parts of 9 rows where 8 are
+    wanted, and these need a block of 16.
     """
     padded, rows = facts
-    count, of = parts(rows.problem)
+    count, of = wanted_parts(rows.problem)
     if isinstance(padded, Remainder):
         count = max(min(count, (rows.extents[0] - 1) // 2), 2)
         return parts_at_size(rows.problem, rows.extents[0], count, padded.multiple_of)
-    if rows.uneven:
+    if rows.allows_uneven:
         return shares_at(rows.extents, padded, count, of)
     size = rows.extents[padded.place]
     count = max(min(count, size // 2), 2)

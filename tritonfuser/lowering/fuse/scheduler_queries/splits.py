@@ -1,4 +1,4 @@
-"""In how many parts the reductions of a group are split, and whether two steps pay."""
+"""How the reductions of a group are split into two steps, and whether that is faster."""
 
 from __future__ import annotations
 
@@ -28,45 +28,60 @@ from ...passes.splits.split_factors import (
 from ...problem_sizes import env_of
 from ...segments import Member
 from .parts_with_remainder import remainder_of
-from .rows import Rows, are_shared, parts, parts_at, shares_of, way_of
+from .rows import Rows, are_shared, best_parts, count_at, shares_of, wanted_parts
 
 FIRST_RESULT_BYTES = 4
 """Bytes of a partial result."""
 
 MOST_PARTS = 1 << 24
-"""No reduction is split into more parts: far more programs than run at a time."""
+"""The upper bound of the number of parts: far more than programs run at a time."""
 
 
 def split(problem: Problem) -> tuple[int, int]:
-    """In how many parts the reductions should be done, and what that should be a multiple of."""
-    return choose(env_of(problem), parts, problem)
+    """``(count, multiple)``: the parts that the heuristics want, and a divisor of their number."""
+    return choose(env_of(problem), wanted_parts, problem)
 
 
 def shares_rows(problem: Problem, member: Member) -> bool:
-    """Whether rows can be shared out over about as many programs as wanted.
+    """Whether the rows of a problem can be shared by about as many programs as wanted.
 
     Parameters
     ----------
+    problem : Problem
+        The kernel's problem.
     member : Member
-        A reduction over the rows.
+        A reduction over its rows.
     """
-    return choose(env_of(problem), are_shared, _rows_to_share(problem, member))
+    return choose(env_of(problem), are_shared, _facts_for_sharing(problem, member))
 
 
-def _rows_to_share(problem: Problem, member: Member) -> Rows:
+def _facts_for_sharing(problem: Problem, member: Member) -> Rows:
     extents = reduced_extents(member.node)
     sums = isinstance(as_call(member.node).op.form, Reduction) and not problem.on_cpu
     varies = env_of(problem) is not None
-    return Rows(problem, extents, known_divisors(extents), False, uneven=sums, varies=varies)
+    known = known_divisors(extents)
+    return Rows(problem, extents, known, False, allows_uneven=sums, varies=varies)
+
+
+def _facts_for_splitting(problem: Problem, members: Sequence[Member]) -> Rows:
+    extents = reduced_extents(members[0].node)
+    return Rows(
+        problem,
+        extents,
+        known_divisors(extents),
+        allows_padding=True,
+        moments=any(isinstance(as_call(m.node).op.form, Moments) for m in members),
+        allows_remainder=len(extents) == 1 and _may_leave_remainder(problem, members),
+    )
 
 
 def steps_lose(problem: Problem, rows: int, results: int) -> bool:
-    """Whether either step of a reduction in two steps loses what one read of the data saves.
+    """Whether a reduction in two steps is slower than one more kernel that reads the data again.
 
     Parameters
     ----------
     rows : int
-        Results of the first step, each of a row of the problem's data.
+        Results of the first step, one for each row of the problem's data.
     results : int
         Results of the second step.
     """
@@ -74,55 +89,73 @@ def steps_lose(problem: Problem, rows: int, results: int) -> bool:
     return choose(env, steps_are_slow, (problem, rows, results))
 
 
-def split_over(problem: Problem, members: Sequence[Member], whole: bool) -> Parts:
-    """How to split the reductions of a problem, so that programs fill the device. 1 for not.
-
-    Where sizes vary and padding is possible, the number of parts is chosen at each size, and is an
-    argument of the kernels.
+def choose_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -> Parts:
+    """How to split the reductions of a problem, so that programs fill the device.
 
     Parameters
     ----------
+    problem : Problem
+        The kernel's problem.
     members : sequence of Member
         The reductions.
-    whole : bool
-        Whether rows must stay as they are, without padding.
+    over_rows : bool
+        Whether they reduce over the rows of a kernel, which programs then share without padding.
+
+    Returns
+    -------
+    Parts
+        1 for no split. Where sizes vary, the number of padded parts is a size too, which kernels
+        take as an argument.
     """
     env = env_of(problem)
-    forms = [as_call(member.node).op.form for member in members]
-    reduces = all(isinstance(form, Reduction | Moments) for form in forms)
-    extents = {repr(reduced_extents(member.node)) for member in members} if reduces else ()
-    if env is None or len(extents) != 1:
-        count, of = split(problem)
-        if count < 2:
-            return 1
-        if whole:
-            return _of_all(members, shares_of(_rows_to_share(problem, members[0]), count, of))
-        if reduces and problem.full_outputs:
-            # Rows that are stored too would be read once more.
-            exact = _without_padding(problem, members[0], count, of)
-            if exact is not None:
-                return _of_all(members, exact)
-        if env is None and _may_leave_remainder(problem, members):
-            return _of_all(members, remainder_of(problem, members[0].node, count, of))
-        return Interleaved(count, of) if of else count
-    sizes = reduced_extents(members[0].node)
-    moments = any(isinstance(form, Moments) for form in forms)
-    equal = not whole and len(sizes) == 1 and _may_leave_remainder(problem, members)
-    if whole:
-        facts = _rows_to_share(problem, members[0])
-    else:
-        facts = Rows(problem, sizes, known_divisors(sizes), True, moments, equal)
-    found = choose(env, way_of, facts)
+    if env is None or not _reduce_same_extents(members):
+        return _constant_parts(problem, members, over_rows)
+    facts = (
+        _facts_for_sharing(problem, members[0])
+        if over_rows
+        else _facts_for_splitting(problem, members)
+    )
+    found = choose(env, best_parts, facts)
     if not isinstance(found, Padded | Remainder):
         return found
     of = found.multiple_of if isinstance(found, Remainder) else 0
-    count = choose_number(env, parts_at, (found, facts), 2, MOST_PARTS, max(of, 1))
+    count = choose_number(env, count_at, (found, facts), 2, MOST_PARTS, max(of, 1))
     return replace(found, count=count)
 
 
-def _of_all(members: Sequence[Member], found: Parts) -> Parts:
-    """The parts of one reduction for several: so many where their dims are not the same."""
-    if len({repr(reduced_extents(member.node)) for member in members}) == 1:
+def _reduce_same_extents(members: Sequence[Member]) -> bool:
+    """Whether all are reductions, no scans, and reduce the same extents."""
+    return _are_reductions(members) and _have_same_extents(members)
+
+
+def _are_reductions(members: Sequence[Member]) -> bool:
+    return all(isinstance(as_call(m.node).op.form, Reduction | Moments) for m in members)
+
+
+def _have_same_extents(members: Sequence[Member]) -> bool:
+    return len({repr(reduced_extents(member.node)) for member in members}) == 1
+
+
+def _constant_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -> Parts:
+    """As ``choose_parts``, with a number of parts that is the same at all sizes."""
+    count, of = split(problem)
+    if count < 2:
+        return 1
+    if over_rows:
+        return _for_all(members, shares_of(_facts_for_sharing(problem, members[0]), count, of))
+    if problem.full_outputs and _are_reductions(members):
+        # Padded rows that are stored too would be read once more.
+        exact = _without_padding(problem, members[0], count, of)
+        if exact is not None:
+            return _for_all(members, exact)
+    if env_of(problem) is None and _may_leave_remainder(problem, members):
+        return _for_all(members, remainder_of(problem, members[0].node, count, of))
+    return Interleaved(count, of) if of else count
+
+
+def _for_all(members: Sequence[Member], found: Parts) -> Parts:
+    """The parts found for one reduction, for several: their number where extents differ."""
+    if _have_same_extents(members):
         return found
     if isinstance(found, Padded):
         return found.count
@@ -130,25 +163,25 @@ def _of_all(members: Sequence[Member], found: Parts) -> Parts:
 
 
 def _may_leave_remainder(problem: Problem, members: Sequence[Member]) -> bool:
-    """Whether the second steps of all reductions may reduce elements behind the parts.
+    """Whether all reductions may have equal parts and a remainder.
 
-    A sum of exponentials follows the parts of its maximum, which have to hold all elements.
+    A sum of exponentials is split as its maximum, whose parts have to hold all elements.
     """
     return not problem.online_softmax and all(may_leave_remainder(m.node) for m in members)
 
 
 def _without_padding(problem: Problem, member: Member, count: int, of: int) -> Parts | None:
-    """The parts of rows that a kernel also stores results of, which it would read once more if they
-    were padded: those that divide the rows. None where these are too few programs."""
+    """The parts that divide the reduced extents; None where these give too few programs."""
     exact = exact_parts(reduced_extents(member.node), count, of)
     programs = number_of(exact) * programs_of(problem, schedulers.propose(problem))
     return None if leaves_idle(problem, programs) else exact
 
 
 def steps_are_slow(facts: tuple[Problem, int, int]) -> bool:
-    """Whether two steps take longer than one kernel more, which reads the data once more.
+    """``steps_lose`` in plain numbers: facts are the problem, rows and results.
 
-    The programs of each step, of a row or a line of columns each, may be too few for the device.
+    Two steps are slow where a step has too few programs for the device: one for each row, or for
+    each cache line of columns.
     """
     problem, rows, results = facts
     bandwidth = problem.device.bandwidth_bytes_per_s

@@ -1,4 +1,4 @@
-"""Which reductions are split into two steps, before the fusion is grouped once more."""
+"""Chooses the reductions to split into two steps, before the fusion is grouped once more."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ...groups.online_pairs import online_pairs
 from ...passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
 from ...segments import Member
 from ..grouper import Grouper
-from ..scheduler_queries.splits import split_over
+from ..scheduler_queries.splits import choose_parts
 from .common_rows import Splits, common_rows
 from .kept_rows import kept_rows
 
 
 class CommonRows(Enum):
-    """Whether reductions of the same data share the first of two steps.
+    """Which kernels a reduction of the same data may share its first step with.
 
     Attributes
     ----------
     APART
-        They do not: reductions are split over programs alone.
+        None. Reductions are split only to have more programs.
     WHOLE
-        With a kernel whose own reductions are done in one step.
+        A kernel whose own reductions are done in one step.
     CUT
-        With any kernel: its own reductions may be split for that.
+        Any kernel. Its own reductions may be split to share rows.
     """
 
     APART = auto()
@@ -41,11 +41,11 @@ def choose_splits(grouper: Grouper, rows: CommonRows, interleaved: bool = True) 
     Parameters
     ----------
     grouper : Grouper
-        Of the fusion before they are split.
+        The grouping of the fusion before reductions are split.
     rows : CommonRows
-        Whether reductions of other groups share the first step of a kernel's.
+        Which kernels reductions of other groups may share their first step with.
     interleaved : bool
-        Whether parts of columns may have interleaved rows.
+        Whether parts of reduced columns may have interleaved rows.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -66,7 +66,7 @@ def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> d
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
     problem = grouper.problem(group)
     members = group.members[:1] if group.core else group.outer or group.members
-    wanted = split_over(problem, members, whole=bool(group.outer))
+    wanted = choose_parts(problem, members, over_rows=bool(group.outer))
     if not interleaved and not group.outer:
         wanted = _of_neighbours(wanted)
     found: dict[Value, Parts] = {member.node.out: wanted for member in members}
@@ -77,7 +77,7 @@ def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> d
 
 
 def _of_neighbours(parts: Parts) -> Parts:
-    """As many parts, of neighbouring elements each."""
+    """The same number of parts, each of neighbouring elements."""
     if isinstance(parts, Remainder):
         return replace(parts, multiple_of=0)
     return parts.count if isinstance(parts, Interleaved) else parts
@@ -88,5 +88,5 @@ def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:
 
 
 def _disagree(parts: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:
-    """Whether a reduction is to be split in another way already."""
+    """Whether a reduction is in both, with different parts."""
     return any(found.get(value, wanted) != wanted for value, wanted in parts.items())

@@ -1,7 +1,8 @@
 """Split reductions with equal parts and a remainder, which the second step reduces too.
 
-Padded parts take masks, and those of neighbouring rows begin inside vectors. The first step of
-equal parts has neither; the second, which is small, reads fewer elements than there are parts.
+Padded parts need masks, and parts of neighbouring rows may begin inside vectors. Equal parts avoid
+both in the first step. The second step, which is small, reads a remainder of fewer elements than
+there are parts.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from .split_factors import Padded, Remainder, SplitFactors, cut_dims, reduced_ex
 
 
 def may_leave_remainder(node: Node) -> bool:
-    """Whether a reduction can be split so: of neighbouring dims, by an op on two operands or of
-    moments."""
+    """Whether a reduction can have a remainder: it is no scan, and its dims are neighbours."""
     call = as_call(node)
     if not isinstance(call.op.form, Reduction | Moments):
         return False
@@ -32,7 +32,7 @@ def may_leave_remainder(node: Node) -> bool:
 
 
 def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
-    """With padding instead, where there are no two elements for each part."""
+    """The split; with padding instead where parts would have fewer than two elements."""
     extents = reduced_extents(node)
     if assume_at_most(2, prod(extents) // wanted.count):
         return wanted
@@ -43,41 +43,52 @@ def padded_if_short(node: Node, wanted: Remainder) -> Remainder | Padded:
 def split_with_remainder(node: Node, wanted: Remainder, builder: GraphBuilder) -> FirstStep:
     """Record ``sum(sum(reshape(x[:whole])) + pad(x)[whole : whole + parts])``.
 
-    The padding is with the neutral element, zeros for moments, and as long as there are parts. So
-    what it is behind may have any length, at sizes that vary too. Several dims are merged before.
+    ``whole`` is the largest multiple of the number of parts. The operand is padded with as many
+    neutral elements (zeros for moments) as there are parts, so the slice behind ``whole`` has one
+    length at all sizes. Several reduced dims are merged before.
     """
+    form = as_call(node).op.form
+    source, dim = _merged_operand(node, builder)
+    sizes, parts = list(source.tensor.sizes), wanted.count
+    whole = sizes[dim] // parts * parts
+    equal = _sliced(source, dim, 0, whole, builder)
+    cut = cut_dims(equal.tensor.sizes, SplitFactors({dim: parts}, wanted.multiple_of > 0))
+    equal = builder.call("reshape", equal, cut.sizes)
+    partial = builder.call(node.op, equal, cut.first)
+    widths = [0, 0] * (len(sizes) - 1 - dim) + [0, parts]
+    kind = form.identity if isinstance(form, Reduction) else "zero"
+    padded = builder.call("pad", source, widths, neutral(kind, source.dtype).value)
+    rest = _sliced(padded, dim, whole, whole + parts, builder)
+    if not isinstance(form, Reduction):
+        combine_moments_and_rest(node, partial, rest, builder)
+        return FirstStep(equal, partial[0], cut)
+    if rest.dtype is not partial.dtype:
+        rest = builder.call("cast", rest, partial.dtype)
+    both = builder.call(form.pairwise, partial, rest)
+    define_result(node, builder.call(node.op, both, cut.second), builder)
+    return FirstStep(equal, partial, cut)
+
+
+def _merged_operand(node: Node, builder: GraphBuilder) -> tuple[Value, int]:
+    """The operand in the dtype of the arithmetic, its reduced dims merged into one; that dim."""
     call = as_call(node)
-    form, (dim, *others), operand = call.op.form, call.dims(), call.value("arg")
+    (dim, *others), operand = call.dims(), call.value("arg")
     wide = compute_dtype(operand.dtype)
     source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
     if others:
         before, behind = source.tensor.sizes[:dim], source.tensor.sizes[others[-1] + 1 :]
         source = builder.call("reshape", source, [*before, prod(reduced_extents(node)), *behind])
-    sizes, parts = list(source.tensor.sizes), wanted.count
-    whole = sizes[dim] // parts * parts
+    return source, dim
 
-    def between(value: Value, first: int, end: int) -> Value:
-        starts = [first if d == dim else 0 for d in range(len(sizes))]
-        ends = [end if d == dim else size for d, size in enumerate(sizes)]
-        # As ``builder.call``, which would guard that whole dims are not cut, or that they are.
-        call = bind(registry.get("slice"), (value, starts, ends, [1] * len(sizes), True), {})
-        made: Value = builder.append(call)
-        return made
 
-    main = between(source, 0, whole)
-    cut = cut_dims(main.tensor.sizes, SplitFactors({dim: parts}, wanted.multiple_of > 0))
-    main = builder.call("reshape", main, cut.sizes)
-    of_parts = builder.call(node.op, main, cut.first)
-    widths = [0, 0] * (len(sizes) - 1 - dim) + [0, parts]
-    kind = form.identity if isinstance(form, Reduction) else "zero"
-    longer = builder.call("pad", source, widths, neutral(kind, source.dtype).value)
-    rest = between(longer, whole, whole + parts)
-    if not isinstance(form, Reduction):
-        combine_moments_and_rest(node, of_parts, rest, builder)
-        return FirstStep(main, of_parts[0], cut)
-    partial: Value = of_parts
-    if rest.dtype is not partial.dtype:
-        rest = builder.call("cast", rest, partial.dtype)
-    both = builder.call(form.pairwise, partial, rest)
-    define_result(node, builder.call(node.op, both, cut.second), builder)
-    return FirstStep(main, partial, cut)
+def _sliced(value: Value, dim: int, start: int, end: int, builder: GraphBuilder) -> Value:
+    """A tensor from ``start`` to ``end`` along one dim.
+
+    The row of ``slice`` is used directly: ``builder.call`` would record guards on the whole dims.
+    """
+    sizes = value.tensor.sizes
+    starts, ends = [0] * len(sizes), list(sizes)
+    starts[dim], ends[dim] = start, end
+    call = bind(registry.get("slice"), (value, starts, ends, [1] * len(sizes), True), {})
+    made: Value = builder.append(call)
+    return made

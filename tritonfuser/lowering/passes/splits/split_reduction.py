@@ -28,6 +28,8 @@ from .remainders import padded_if_short, split_with_remainder
 from .split_factors import (
     AlongMaximum,
     CutDims,
+    Interleaved,
+    Padded,
     Parts,
     Remainder,
     SplitFactors,
@@ -42,7 +44,7 @@ class TwoSteps(NamedTuple):
     Attributes
     ----------
     fusion : Fusion
-        It.
+        The fusion.
     partial : frozenset of Value
         The results of the first steps.
     """
@@ -72,38 +74,50 @@ def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> TwoSteps:
 def _split_node(
     node: Node, wanted: Parts, builder: GraphBuilder, first_steps: dict[Value, FirstStep]
 ) -> bool:
-    """Record both steps of a node; False where it is not to be split, or cannot be."""
-    form = as_call(node).op.form
-    if isinstance(wanted, AlongMaximum):
-        first = first_steps.get(wanted.maximum)
-        if first is not None:
-            first_steps[node.out] = split_exponentials(node, wanted.maximum, first, builder)
-        return first is not None
+    """Record both steps of a node; False where it is not to be split, or cannot be.
+
+    Parameters
+    ----------
+    first_steps : dict of Value to FirstStep
+        The first steps so far, by the first result of the node. That of this node is added.
+    """
     if wanted == 1:
         return False
-    if isinstance(form, Contraction):
+    if isinstance(as_call(node).op.form, Contraction):
         assert isinstance(wanted, int)
         _split_product(node, wanted, builder)
         return True
+    if isinstance(wanted, AlongMaximum):
+        first = first_steps.get(wanted.maximum)
+        step = None if first is None else split_exponentials(node, wanted.maximum, first, builder)
+    else:
+        step = _split_reduction(node, wanted, builder)
+    if step is not None:
+        first_steps[node.out] = step
+    return step is not None
+
+
+def _split_reduction(
+    node: Node,
+    wanted: int | tuple[int, ...] | Interleaved | Padded | Remainder,
+    builder: GraphBuilder,
+) -> FirstStep | None:
+    """Record both steps of a reduction; None where its extents have no such parts."""
     if isinstance(wanted, Remainder):
         wanted = padded_if_short(node, wanted)
     if isinstance(wanted, Remainder):
-        first_steps[node.out] = split_with_remainder(node, wanted, builder)
-        return True
+        return split_with_remainder(node, wanted, builder)
     split = split_factors(node, wanted)
     if split is None:
-        return False
+        return None
     source, cut = _cut_operand(node, split, builder)
-    if isinstance(form, Moments):
+    if isinstance(as_call(node).op.form, Moments):
         if split.padded is None:
-            first_steps[node.out] = combine_moments(node, source, cut, builder)
-        else:
-            first_steps[node.out] = combine_padded_moments(node, source, split, cut, builder)
-        return True
+            return combine_moments(node, source, cut, builder)
+        return combine_padded_moments(node, source, split, cut, builder)
     partial = builder.call(node.op, source, cut.first)
-    first_steps[node.out] = FirstStep(source, partial, cut)
     define_result(node, builder.call(node.op, partial, cut.second), builder)
-    return True
+    return FirstStep(source, partial, cut)
 
 
 def _cut_operand(node: Node, split: SplitFactors, builder: GraphBuilder) -> tuple[Value, CutDims]:
