@@ -46,8 +46,8 @@ Tune = Callable[["FusionExecutorCache", Sequence[Any], Union[torch.device, None]
 """Tunes a definition, given its executor, for flat inputs on a device."""
 
 MOST_TUNINGS = 4
-"""First runs of a definition that are tuned. With more sizes than these its sizes vary, and each
-further one would take as long."""
+"""First runs of a definition that are tuned. A definition with more signatures has sizes that vary,
+and would spend the time of a search on each."""
 
 
 class FusionExecutorCache:
@@ -113,7 +113,10 @@ class FusionExecutorCache:
         return self._checked_run(inputs, options)
 
     def _guard_missed(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """Run by the plan for inputs like these. The next call tries the guard of that plan."""
+        """Run inputs that the last guarded call refused, by their key.
+
+        The next call tries the guard of the plan that is found.
+        """
         refuse_unlisted(inputs)
         try:
             plan = None if modes_active() else self._find(self._key(inputs))
@@ -122,13 +125,13 @@ class FusionExecutorCache:
         if plan is None:
             return self._checked_run(inputs, DEFAULT)
         if plan.heat is not None:
-            plan = self._counted(plan, inputs)
+            plan = self._count_call(plan, inputs)
         if self._may_guard and not modes_active():
             self._last = guarded_call(plan, self.fusion, inputs, self._last)
         return plan.run(inputs)
 
     def _checked_run(self, inputs: Sequence[Any], options: RunOptions) -> list[torch.Tensor]:
-        """Run inputs that no guard and no key has seen; fake and meta ones give such outputs."""
+        """Run inputs that have no plan yet. Fake and meta tensors give outputs of their kind."""
         refuse_unlisted(inputs)
         if is_abstract_run(inputs):
             self._drop_if_settings_changed()
@@ -137,30 +140,38 @@ class FusionExecutorCache:
         return self.plan(inputs, options).run(inputs)
 
     def plan(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ExecutionPlan:
-        """The plan for inputs like these, compiled if it is not yet; errors as ``execute``."""
+        """The plan for inputs like these, compiled if there is none; errors as ``execute``."""
         self._drop_if_settings_changed()
         request, cached = self._request(inputs, options)
-        self._last = NoGuardedCall  # the plan asked for is now the newest
+        self._last = NoGuardedCall  # ``newest`` is this plan from now on
         plan = self._plans.get_or_make(
-            cached, lambda: register_plan(self._made(request, inputs, options))
+            cached, lambda: register_plan(self._new_plan(request, inputs, options))
         )
-        return plan if plan.heat is None else self._counted(plan, inputs)
+        return plan if plan.heat is None else self._count_call(plan, inputs)
 
-    def _counted(self, plan: ExecutionPlan, inputs: Sequence[Any]) -> ExecutionPlan:
-        """The plan for a call: one with kernels for its size alone where it has run often."""
+    def _count_call(self, plan: ExecutionPlan, inputs: Sequence[Any]) -> ExecutionPlan:
+        """Count a call of a plan with open sizes. Returns the plan for this call and later ones.
+
+        That is a new plan with constant sizes where ``HotSizes`` compiles one.
+        """
         made = plan if self._hot is None else self._hot.counted(plan, inputs)
         if made is not plan:
             self._plans.replace(self._key(inputs), plan, register_plan(made))
         return made
 
-    def _made(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> ExecutionPlan:
-        """A plan of the stored schedule, if there is one, else of the heuristics'."""
-        tuned = self._tuned(inputs, options)
+    def _new_plan(
+        self, request: Request, inputs: Sequence[Any], options: RunOptions
+    ) -> ExecutionPlan:
+        """Make the plan for a request: with the stored schedule if there is one.
+
+        Where ``TRITONFUSER_AUTOTUNE`` asks for it, a schedule is searched and stored before.
+        """
+        tuned = self._stored_options(inputs, options)
         if tuned is None and self._tunes_first(request, inputs, options):
             assert self._tune is not None
             self._tunings += 1
             self._tune(self, inputs, options.device)
-            tuned = self._tuned(inputs, options)
+            tuned = self._stored_options(inputs, options)
         if tuned is not None:
             try:
                 return self._variants.serve(self._request(inputs, tuned)[0])
@@ -168,12 +179,12 @@ class FusionExecutorCache:
                 settings.log("cache", f"the stored schedule is not used: {error.message}")
         return self._variants.serve(request)
 
-    def _tuned(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
-        """The options with the schedule that is stored for a run that asks for nothing else."""
+    def _stored_options(self, inputs: Sequence[Any], options: RunOptions) -> RunOptions | None:
+        """The options with the stored schedule; None where none is stored, or options differ."""
         return tuned_options(options, lambda: self.store_key(inputs, options.device))
 
     def _tunes_first(self, request: Request, inputs: Sequence[Any], options: RunOptions) -> bool:
-        """Whether a run for which nothing is stored is tuned before."""
+        """Whether a first run without a stored schedule is tuned before it is compiled."""
         asked = settings.current()
         if not asked.autotune or not asked.tuned or replace(options, device=None) != DEFAULT:
             return False
@@ -181,27 +192,27 @@ class FusionExecutorCache:
         if self._tune is None or where.type != "cuda" or self._tunings >= MOST_TUNINGS:
             return False
         if self._variants.peek(request) is not None:
-            return False  # kernels with open sizes serve it
+            return False  # an open variant serves it, or is compiled for it
         refuse_first_run(where)
         return True
 
     def _request(self, inputs: Sequence[Any], options: RunOptions) -> tuple[Request, Any]:
-        """What to ask the variants for, and the key of the plan in ``_plans``."""
+        """The request to the variants, and the key of its plan in ``_plans``."""
         where = checked_device(self.fusion, inputs, options.device)
         if options.device is not None:
             options = replace(options, device=where)
         key = self._key(inputs)
         request = Request(
             key=key,
-            # A stored schedule is for one signature, whose sizes are constants of its kernels.
+            # A stored schedule is for one signature, so each of them is a family of its own.
             extra=(where, options, key if options.origin else None),
             signature=lambda: signature(self.fusion, inputs, where),
-            compile=lambda found, env: self._compiled(inputs, found, env, where, options),
+            compile=lambda found, env: self._compile(inputs, found, env, where, options),
             hot=self._hot if options == DEFAULT else None,
         )
         return request, key if options == DEFAULT else (key, options)
 
-    def _compiled(
+    def _compile(
         self,
         inputs: Sequence[Any],
         found: InputSignature,
@@ -217,7 +228,7 @@ class FusionExecutorCache:
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
     def _drop_if_settings_changed(self) -> None:
-        """Plans are compiled under the environment variables of their time."""
+        """Drop all plans where environment variables changed since they were compiled."""
         if settings.current() is not self._settings:
             self._plans.clear()
             self._abstract_run.clear()
@@ -238,7 +249,7 @@ class FusionExecutorCache:
     def signature(
         self, inputs: Sequence[Any], device: torch.device | None = None
     ) -> InputSignature:
-        """What a schedule depends on of inputs like these."""
+        """The signature of inputs: the properties that schedules and kernels depend on."""
         where = checked_device(self.fusion, inputs, device)
         return signature(self.fusion, inputs, where)
 
@@ -274,16 +285,16 @@ class FusionExecutorCache:
     ) -> tuple[Lowered, DeviceProperties]:
         """Segments, params and kernels of the next run, and the device they are for.
 
-        Without ``arch`` and ``varying`` they are those of the plan that is there, or of what would
-        be compiled after the runs so far. Nothing is compiled, and nothing remembered. With one of
-        the two, and for fake and meta tensors, see ``lower_for``.
+        They are those of the existing plan, else of the plan that the next run would compile after
+        the runs so far. Nothing is compiled or remembered. With ``options.arch`` or ``varying``,
+        and for fake and meta tensors, earlier runs do not count; see ``lower_for``.
         """
         first = settings.current() is not self._settings or is_abstract_run(inputs)
         if first or options.arch is not None or varying:
             return lower_for(self.fusion, inputs, options, varying)
         request, cached = self._request(inputs, options)
         found: ExecutionPlan | OpenSignature | None = self._plans.peek(cached)
-        tuned = None if found is not None else self._tuned(inputs, options)
+        tuned = None if found is not None else self._stored_options(inputs, options)
         if tuned is not None:
             try:
                 return lower_for(self.fusion, inputs, tuned)
@@ -305,13 +316,13 @@ class FusionExecutorCache:
         options: RunOptions = DEFAULT,
         varying: Sequence[Sequence[Any]] = (),
     ) -> SegmentedFusion:
-        """How the definition is cut."""
+        """The segments that the next run executes."""
         return self.lowered(inputs, options, varying)[0].segmented
 
     def heuristics(
         self, inputs: Sequence[Any], options: RunOptions = DEFAULT
     ) -> list[HeuristicParams]:
-        """The params that would be used, one for each segment."""
+        """The params of the next run, one for each segment."""
         return [s.params for s in self.segments(inputs, options).segments]
 
     def kernels(
@@ -329,11 +340,11 @@ class FusionExecutorCache:
         options: RunOptions = DEFAULT,
         varying: Sequence[Sequence[Any]] = (),
     ) -> Schedule:
-        """How the definition is cut into kernels, with the params of each."""
+        """The schedule of the next run: the cut into kernels, with the params of each."""
         return schedule_of(self.segments(inputs, options, varying))
 
     def search_space(self, inputs: Sequence[Any], options: RunOptions = DEFAULT) -> ScheduleSpace:
-        """What could be tried in the place of the schedule of a first run."""
+        """The schedules that could be tried instead of that of a first run."""
         found = lower_for(self.fusion, inputs, options)[0].segmented
         return search_space(self.fusion, inputs, options, found)
 

@@ -1,24 +1,23 @@
-"""Sizes that run often get kernels of their own, compiled with constant sizes.
+"""Hot sizes: sizes that run often get kernels of their own, compiled with constant sizes.
 
-A new size is served by a variant with open sizes, which costs it no compilation. Its calls are
-counted, and three looks are taken at it, each in the call that has used up what was counted:
+A new size is served by a variant with open sizes, without a compilation. Its calls are counted in a
+``Heat``. ``HotSizes`` looks at the size three times, each in the call that uses up the count:
 
-1. After ``FIRST_CALLS`` the cost model says how long a run is, and so how many runs take as long as
-   a compilation.
-2. After these the kernels for the size alone are made, and not compiled. Where nothing but the ends
-   of masks would differ, no more is counted. Else the cost model says what part of the time they
-   save, at least ``LEAST_GAIN``, or ``OTHER_GAIN`` where they are other kernels, since it does not
-   see all that constant sizes save.
-3. When they would have saved the time of a compilation so, they are compiled, and serve the size.
+1. After ``FIRST_CALLS``, the cost model predicts the time of a run, and so the number of calls
+   whose runs take as long as a compilation.
+2. After these calls, the definition is lowered with constant sizes, and not compiled. Where only
+   the ends of masks would differ, counting ends. Otherwise the cost model predicts the share of
+   the time that constant sizes save. It is taken as ``LEAST_GAIN`` at least, or as ``OTHER_GAIN``
+   where the definition is cut into other kernels: the model does not see all savings.
+3. When constant sizes would have saved the time of a compilation, they are compiled. The new plan
+   serves the size from then on.
 
-So compilations take no more time than what they are for would have saved until then: a tenth of the
-time of the kernels where nothing is known to differ. What is compiled stays in memory, so no more
-than ``MAX_HOT`` sizes of a definition are.
+So compilations never take longer than what the kernels with open sizes cost until then. At most
+``MAX_HOT`` sizes of a definition are compiled, since compiled kernels stay in memory.
 
-A sum may add its elements in another order from then on. In which call that is follows from the
-calls alone, and not from how fast a machine is at the time: a program that is run twice has the
-same bits twice, and so have processes that compute the same. Where torch is to use deterministic
-algorithms, nothing changes.
+A sum may be added in another order from then on. The call in which that happens follows from counts
+and predictions alone, and from no measurement: two runs of a program, and processes that compute
+the same, have the same bits. With torch's deterministic algorithms, kernels are never exchanged.
 """
 
 from __future__ import annotations
@@ -43,33 +42,32 @@ from .plan.heat import Heat
 from .size_uses import differs_in_masks_alone, has_other_kernels
 
 FIRST_CALLS = 1000
-"""Calls of a size before anything is asked about it, which takes as long as some hundred calls.
-Where lengths vary from call to call most are not called as often, and cost nothing more."""
+"""Calls of a size before the first look, which takes as long as some hundred calls. Where lengths
+vary from call to call, most sizes never reach it."""
 
 LEAST_GAIN = 0.1
-"""Share of the time of open sizes that kernels of one size are taken to save, at least. Where the
-model sees no difference they save 0.02 at the median and up to 0.3 (196 sizes of
-``bench.open_sizes`` on an H200)."""
+"""The least share of the time that constant sizes are taken to save. Where the model predicts no
+difference, they save 0.02 at the median and up to 0.3 (196 sizes of ``bench.open_sizes``, H200)."""
 
 COMPILE_S, KERNEL_S = 0.4, 0.16
-"""Seconds that a compilation takes, and for each of its kernels (``bench.cold`` on a host with an
-H200: 0.52 for one kernel, 1.36 for six). What it takes at the time does not count; see above."""
+"""Seconds of a compilation: a constant, and for each kernel (``bench.cold`` on a host with an H200:
+0.52 for one kernel, 1.36 for six). Measured times are not used; see above."""
 
 OTHER_GAIN = 1 / 3
 """``LEAST_GAIN`` where constant sizes cut the definition into other kernels. Programs share rows of
 constant sizes alone: norm backwards with open sizes take up to 1.9 times as long."""
 
 MAX_HOT = 64
-"""Sizes of a definition that are compiled for themselves."""
+"""Hot sizes of a definition, at most."""
 
 LATER_CALLS = 1000
-"""Calls until the next look where a look comes at the wrong time, as in the capture of a graph."""
+"""Calls until the next look where kernels may not be exchanged now, as in a graph capture."""
 
 Note = Callable[[Recompile, ExecutionPlan], None]
 
 
 class HotSizes:
-    """Decides which sizes of one definition get kernels of their own.
+    """Decides which sizes of one definition get kernels of their own, and compiles these.
 
     Parameters
     ----------
@@ -78,7 +76,7 @@ class HotSizes:
     fusion_id : int
         Its number in profiles.
     note : callable
-        Told of each compilation.
+        Called with the record and the plan of each compilation.
     """
 
     def __init__(self, fusion: Fusion, fusion_id: int, note: Note) -> None:
@@ -89,7 +87,7 @@ class HotSizes:
         self._looking = Lock()
 
     def clear(self) -> None:
-        """Begin anew: what was compiled is dropped."""
+        """Forget the hot sizes: their plans were dropped."""
         self._count = 0
 
     def watch(self, plan: ExecutionPlan) -> None:
@@ -98,17 +96,22 @@ class HotSizes:
             plan.heat = Heat(FIRST_CALLS)
 
     def next(self, plan: ExecutionPlan) -> Lowered | None:
-        """The kernels that the next run compiles in the place of the plan's; None where none."""
+        """The kernels that the next run of a plan will compile instead; None where it will not."""
         heat = plan.heat
         if heat is None or heat.left > 0 or heat.alone is None:
             return None
         return heat.alone if self._has_room() and _may_change(plan) else None
 
     def counted(self, plan: ExecutionPlan, inputs: Sequence[Any]) -> ExecutionPlan:
-        """Count a call: the plan that serves it and later ones of its size, a new one at times.
+        """Count a call of a plan with open sizes.
 
-        Of several threads one looks, and the others run what there is. What fails leaves the plan
-        in service, with a warning.
+        One thread at a time takes a look; others run the given plan. An error in a look is a
+        warning, and the given plan stays.
+
+        Returns
+        -------
+        ExecutionPlan
+            The plan for this call and later ones of its size: the given one, or a new one.
         """
         heat = plan.heat
         if heat is None:
@@ -119,7 +122,7 @@ class HotSizes:
         try:
             if plan.heat is heat and heat.left < 0:
                 return self._look(plan, heat, inputs)
-        except Exception as error:  # what is there is right at this size too
+        except Exception as error:  # the given plan is correct at this size too
             _settle(plan, heat)
             _warn(error)
         finally:
@@ -127,13 +130,13 @@ class HotSizes:
         return plan
 
     def _look(self, plan: ExecutionPlan, heat: Heat, inputs: Sequence[Any]) -> ExecutionPlan:
-        """The first, the second or the third look, if this is a time for it."""
+        """Take the next of the three looks, where kernels may be exchanged now."""
         heat.left = LATER_CALLS
         if not self._has_room():
             _settle(plan, heat)
         elif _may_change(plan):
             if heat.alone is not None:
-                return self._compiled(plan, heat, heat.alone, inputs)
+                return self._compile(plan, heat, heat.alone, inputs)
             if heat.seconds:
                 self._compare(plan, heat, inputs)
             else:
@@ -144,6 +147,7 @@ class HotSizes:
         return self._count < MAX_HOT
 
     def _predict(self, plan: ExecutionPlan, heat: Heat) -> None:
+        """The first look: the time of a run, and the calls until the second."""
         seconds = fusion_seconds(plan.lowered.segmented)
         if not seconds:
             _settle(plan, heat)  # the interpreter runs it
@@ -152,6 +156,7 @@ class HotSizes:
         heat.left = max(ceil(_budget(plan) / seconds) - FIRST_CALLS, 0)
 
     def _compare(self, plan: ExecutionPlan, heat: Heat, inputs: Sequence[Any]) -> None:
+        """The second look: the gain of constant sizes, and the calls until the third."""
         facts = signature(self._fusion, inputs, plan.device)
         alone = lower(self._fusion, facts, plan.properties)
         seconds = fusion_seconds(alone.segmented)
@@ -163,9 +168,10 @@ class HotSizes:
         heat.alone = alone
         heat.left = ceil((1 / heat.gain - 1) * _budget(plan) / heat.seconds)
 
-    def _compiled(
+    def _compile(
         self, plan: ExecutionPlan, heat: Heat, alone: Lowered, inputs: Sequence[Any]
     ) -> ExecutionPlan:
+        """The third look: compile the kernels with constant sizes."""
         started = time.perf_counter()
         made = make_plan(alone, inputs, plan.device, plan.properties, self._fusion_id)
         seconds = time.perf_counter() - started
@@ -179,20 +185,20 @@ _REASON = "its sizes run often, and constant ones are taken to save {:.0%} of th
 
 
 def _budget(plan: ExecutionPlan) -> float:
-    """Seconds that kernels of a size's own have to save."""
+    """Seconds that kernels with constant sizes have to save: those of their compilation."""
     kernels = sum(source is not None for source in plan.lowered.sources)
     return options.current().hot_sizes * (COMPILE_S + KERNEL_S * kernels)
 
 
 def _may_change(plan: ExecutionPlan) -> bool:
-    """Whether kernels may be compiled and changed now."""
+    """Whether kernels may be compiled and exchanged now."""
     if torch.are_deterministic_algorithms_enabled():
         return False
     return plan.device.type == "cpu" or not torch.cuda.is_current_stream_capturing()
 
 
 def _settle(plan: ExecutionPlan, heat: Heat) -> None:
-    """Count no more calls of a plan. Guarded calls that count look up what serves the size now."""
+    """Stop counting the calls of a plan. Its guarded calls miss once, and are made anew."""
     plan.heat = None
     plan.guarded_call = None
     heat.left = -1

@@ -79,13 +79,13 @@ class LRU(Generic[K, V]):
                 if pending is None:
                     pending = self._making[key] = Future()
             if mine:
-                return self._made(key, pending, make)
+                return self._make(key, pending, make)
             made = pending.result()
             if made is not None:
                 return made
 
-    def _made(self, key: K, pending: Future[V | None], make: Callable[[], V]) -> V:
-        """The entry, which this thread makes; ``pending`` has it, an error, or None."""
+    def _make(self, key: K, pending: Future[V | None], make: Callable[[], V]) -> V:
+        """Make an entry on this thread. ``pending`` gets it, or the error, for other threads."""
         try:
             made = make()
         except BaseException as error:

@@ -9,21 +9,21 @@ from ...lowering.pipeline import Lowered
 
 @dataclass(slots=True, eq=False)
 class Heat:
-    """What is known of the time that the kernels of one size take; for ``HotSizes``.
+    """The state of one size in ``HotSizes``: its count, and what the looks found.
 
-    A call takes one from ``left``, and does nothing else with it. Threads that lose a call do no
-    harm.
+    A call decrements ``left`` and does nothing else with it. Threads may lose a count, which does
+    no harm.
 
     Attributes
     ----------
     left : int
-        Calls before the next look, which is in the call that makes it negative.
+        Calls before the next look. The call that makes it negative takes the look.
     seconds : float
-        A run by the cost model, from the first look on.
+        The predicted time of a run. Set by the first look.
     alone : Lowered, optional
-        The kernels for this size alone, from the second look on.
+        The kernels with constant sizes. Set by the second look.
     gain : float
-        Share of the time that these are taken to save.
+        The share of the time that these are taken to save. Set by the second look.
     """
 
     left: int
