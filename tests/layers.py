@@ -81,6 +81,7 @@ ROOMS = {
             "kernel_source",
             "problem_sizes",
             "product_policy",
+            "keeping",
             "run_options",
         },
         {"passes", "segments"},

@@ -13,6 +13,7 @@ from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion
 from ..lowering.build import KernelReport, report
+from ..lowering.keeping import Keep, anew
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
@@ -53,6 +54,7 @@ def lower_for(
     inputs: Sequence[Any],
     options: RunOptions = DEFAULT,
     varying: Sequence[Sequence[Any]] = (),
+    keep: Keep = anew,
 ) -> tuple[Lowered, DeviceProperties]:
     """Segments, params and kernels for example inputs, and the device they are for.
 
@@ -62,6 +64,8 @@ def lower_for(
         Flat inputs. CPU or meta tensors stand for tensors on ``options.arch``.
     varying : sequence of sequences
         Inputs of earlier runs: sizes that differ become arguments of the kernels.
+    keep : Keep
+        Keeps what lowerings under other schedules have in common.
 
     Raises
     ------
@@ -72,7 +76,8 @@ def lower_for(
     properties = properties_of(where, options)
     sizes = _open_signature(fusion, inputs, where, varying) if varying else None
     if sizes is None:
-        return lower(fusion, signature(fusion, inputs, where), properties, options), properties
+        found = signature(fusion, inputs, where)
+        return lower(fusion, found, properties, options, keep=keep), properties
     return _lowered(fusion, sizes, properties, options), properties
 
 

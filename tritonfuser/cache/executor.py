@@ -16,6 +16,7 @@ from ..heuristics.schedule import Schedule
 from ..heuristics.search.schedule_space import Legality, ScheduleSpace
 from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead
+from ..lowering.keeping import Keep, anew
 from ..lowering.kernel_source import KernelSource
 from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import Lowered, lower
@@ -68,6 +69,9 @@ class FusionExecutorCache:
     tune : callable, optional
         Tunes the definition for the inputs of a first run, and stores the schedule, where
         ``TRITONFUSER_AUTOTUNE`` asks for it.
+    keep : Keep
+        Keeps what runs under other schedules have in common, until an environment variable of this
+        package changes.
     """
 
     def __init__(
@@ -78,8 +82,10 @@ class FusionExecutorCache:
         fusion_id: int = 0,
         hot_sizes: bool = True,
         tune: Tune | None = None,
+        keep: Keep = anew,
     ) -> None:
         self.fusion = fusion
+        self._keep = keep
         self._tune = tune
         self._tunings = 0
         self._fusion_id = fusion_id
@@ -224,13 +230,14 @@ class FusionExecutorCache:
         properties = properties_of(where, options)
         if not properties.is_cpu:
             digest_ahead()
-        lowered = lower(self.fusion, found, properties, options, env)
+        lowered = lower(self.fusion, found, properties, options, env, self._keep)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
     def _drop_if_settings_changed(self) -> None:
         """Drop all plans where environment variables changed since they were compiled."""
         if settings.current() is not self._settings:
             self._plans.clear()
+            self._keep = anew
             self._abstract_run.clear()
             self._variants.clear()
             if self._hot is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 
 from ..device import DeviceProperties
@@ -20,6 +21,7 @@ from .emit.emit_context import EmitContext
 from .emit.kernel_module import emit
 from .emit.term_bounds import TermBounds
 from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
+from .keeping import Keep, anew
 from .kernel_source import KernelSource
 from .legality.given_params import are_of, with_params
 from .legality.held_dtypes import refuse_unheld
@@ -78,6 +80,7 @@ def lower(
     device: DeviceProperties,
     options: RunOptions = DEFAULT,
     env: ShapeEnv | None = None,
+    keep: Keep = anew,
 ) -> Lowered:
     """Lower a recorded fusion to kernels: all passes in order.
 
@@ -94,6 +97,9 @@ def lower(
         whatever the options say.
     env : ShapeEnv, optional
         The env of the sizes in the signature. None where all are ints.
+    keep : Keep
+        Keeps what lowerings under other schedules have in common, for one setting of the
+        environment variables.
 
     Raises
     ------
@@ -108,28 +114,34 @@ def lower(
     """
     if options.schedule is not None:
         fusion = with_names(fusion, options.schedule.values)
-    concrete = check(concretize(fusion, signature))
-    dump("concretize", concrete)
+    keep = keep if env is None else anew  # passes record guards in an env
+    concrete = keep(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
     misaligned = _misaligned(concrete, signature)
     try:
-        simplified, segmented = _cut(concrete, device, options, misaligned, env)
+        simplified, segmented = _cut(concrete, device, options, misaligned, env, keep)
     except ParamsError as error:
         if options.schedule is None or not has_empty(concrete):
             raise
         options = _without_schedule(options, error)
-        simplified, segmented = _cut(concrete, device, options, misaligned, env)
+        simplified, segmented = _cut(concrete, device, options, misaligned, env, keep)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
     segmented = replace(segmented, values=names_in_order(fusion))
-    tiled = tuple(tile(segmented, segment) for segment in segmented.segments)
     seeds, parts = simplified.seeds, simplified.split.parts
     checks = _checks_bounds(device)
-    sources = _emit_all(tiled, EmitContext(segmented.fusion, misaligned, seeds, env, checks))
+    context = EmitContext(segmented.fusion, misaligned, seeds, env, checks)
+    sources = _sources(segmented, context, keep)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
     return Lowered(segmented, sources, seeds, parts, env, options.origin)
+
+
+def _concrete(fusion: Fusion, signature: InputSignature) -> Fusion:
+    found = check(concretize(fusion, signature))
+    dump("concretize", found)
+    return found
 
 
 def _cut(
@@ -138,10 +150,13 @@ def _cut(
     options: RunOptions,
     misaligned: frozenset[Value],
     env: ShapeEnv | None,
+    keep: Keep,
 ) -> tuple[_Simplified, SegmentedFusion]:
     """A concrete fusion, simplified and cut into segments."""
-    simplified = _simplified(fusion, device, options)
-    return simplified, _segmented(simplified, device, options, misaligned, env)
+    rolled = frozenset() if options.schedule is None else options.schedule.reduced
+    key = ("simplify", fusion, device, rolled)
+    simplified = keep(key, lambda: _simplified(fusion, device, rolled))
+    return simplified, _segmented(simplified, device, options, misaligned, env, keep)
 
 
 def _without_schedule(options: RunOptions, error: ParamsError) -> RunOptions:
@@ -176,14 +191,14 @@ class _Simplified:
     seeds: Seeds
 
 
-def _simplified(fusion: Fusion, device: DeviceProperties, options: RunOptions) -> _Simplified:
-    """The passes between concretize and segment."""
+def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) -> _Simplified:
+    """The passes between concretize and segment. Reductions named in ``kept`` are not unrolled."""
     fusion = keep_memory_orders(simplify(fusion))
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))
     rolled = merge_slices(concatenate_padded(concatenate_choices(fusion)))
-    fusion = _unrolled(rolled, () if options.schedule is None else options.schedule.reduced)
+    fusion = _unrolled(rolled, kept)
     check_device(fusion, device)
     dump("simplify", fusion)
     if _checks_bounds(device):
@@ -207,10 +222,11 @@ def _segmented(
     options: RunOptions,
     misaligned: frozenset[Value],
     env: ShapeEnv | None,
+    keep: Keep,
 ) -> SegmentedFusion:
     """The segments with params: of the given schedule, with the given params, or as chosen."""
     if options.schedule is not None:
-        segmented = segment_as(simplified.fusion, device, options.schedule, misaligned)
+        segmented = segment_as(simplified.fusion, device, options.schedule, misaligned, keep)
     else:
         segmented = choose(simplified.fusion, device, options, misaligned, env)
         if options.params is not None and not are_of(options.params, segmented):
@@ -267,6 +283,25 @@ def emit_kernel(
 ) -> KernelSource | None:
     """The kernel of a segment on kernel axes, if it has one."""
     return None if tiled is None else emit(tiled, context, terms)
+
+
+def _sources(
+    segmented: SegmentedFusion, context: EmitContext, keep: Keep
+) -> tuple[KernelSource | None, ...]:
+    """The kernel of each segment. Without open sizes none depends on the others."""
+    if context.env is not None:
+        return _emit_all([tile(segmented, segment) for segment in segmented.segments], context)
+
+    def source(segment: Segment) -> KernelSource | None:
+        made: KernelSource | None = _emit_all([tile(segmented, segment)], context)[0]
+        return made
+
+    return tuple(
+        keep(("kernel", context, each, segmented.launched_with(each)), partial(source, each))
+        if each.params.has_kernel and not each.launched_by
+        else source(each)
+        for each in segmented.segments
+    )
 
 
 def _emit_all(

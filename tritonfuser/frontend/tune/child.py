@@ -16,6 +16,7 @@ import torch
 
 from ... import options
 from ...cache.executor import FusionExecutorCache
+from ...cache.lru import LRU
 from ...cache.plan.execution_plan import ExecutionPlan
 from ...heuristics.schedule import Schedule
 from ...lowering.run_options import RunOptions
@@ -38,7 +39,7 @@ FLUSH_SECONDS = 1e-3
 """Seconds between two timed runs, to evict the L2 cache, at most."""
 
 KEPT = 64
-"""Plans kept."""
+"""Plans kept, and parts of them that several have in common."""
 
 
 Tell = Callable[[int, float], None]
@@ -66,7 +67,8 @@ class Workbench:
         synchronize(self.device.type)
         recording = Recording()
         restore(recording, job["definition"])
-        self.core = FusionExecutorCache(recording.ir, max_plans=KEPT)
+        kept: LRU[Any, Any] = LRU(KEPT)
+        self.core = FusionExecutorCache(recording.ir, max_plans=KEPT, keep=kept.get_or_make)
         self._judge: Judge | None = None
 
     def plan(self, schedule: Schedule) -> ExecutionPlan:

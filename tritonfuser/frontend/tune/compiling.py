@@ -50,10 +50,14 @@ class Compiler:
         self._fusion, self._inputs, self._device = fusion, inputs, device
         self._pool = pool
         self._shared: LRU[Any, int] = LRU(4096)
+        kept: LRU[Any, Any] = LRU(256)
+        self._keep = kept.get_or_make
 
     def heuristics(self) -> Schedule:
         """The schedule that the heuristics choose."""
-        lowered, _ = lower_for(self._fusion, self._inputs, RunOptions(device=self._device))
+        lowered, _ = lower_for(
+            self._fusion, self._inputs, RunOptions(device=self._device), keep=self._keep
+        )
         return schedule_of(lowered.segmented)
 
     def segmented(self, schedule: Schedule) -> SegmentedFusion:
@@ -65,7 +69,7 @@ class Compiler:
             A field of the schedule cannot be.
         """
         options = RunOptions(schedule=schedule, device=self._device)
-        return lower_for(self._fusion, self._inputs, options)[0].segmented
+        return lower_for(self._fusion, self._inputs, options, keep=self._keep)[0].segmented
 
     def __call__(self, schedule: Schedule) -> Prepared | str:
         """The schedule with its kernels compiled; a text says why that cannot be."""
@@ -89,7 +93,7 @@ class Compiler:
             A kernel does not compile, or asks for more shared memory than there is.
         """
         options = RunOptions(schedule=schedule, device=self._device)
-        lowered, device = lower_for(self._fusion, self._inputs, options)
+        lowered, device = lower_for(self._fusion, self._inputs, options, keep=self._keep)
         wanted = wanted_kernels(self._fusion, self._inputs, lowered)
         for one in () if device.is_cpu else wanted:
             shared = self._shared_bytes(one, device.arch)

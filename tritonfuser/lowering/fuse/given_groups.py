@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from ...device import DeviceProperties
@@ -61,6 +62,12 @@ class GivenGroups(Placement):
         self.place_all()
         self._refuse_left()
         self._link_loads()
+
+    def under(self, segments: Sequence[SegmentSchedule]) -> GivenGroups:
+        """The same groups, with the params and the launches of a schedule of the same names."""
+        made = copy(self)
+        made.segments = segments
+        return made
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
         """The schedule's params."""

@@ -22,8 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...device import DeviceProperties
-from ...heuristics.schedule import Schedule
+from ...heuristics.schedule import Rewrites, Schedule
 from ...ir import Fusion, Value
+from ..keeping import Keep, anew
 from ..product_policy import ProductPolicy
 from ..segments import SegmentedFusion
 from .faster_cut import faster_cut
@@ -160,7 +161,11 @@ def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
 
 
 def segment_as(
-    fusion: Fusion, device: DeviceProperties, given: Schedule, misaligned: frozenset[Value]
+    fusion: Fusion,
+    device: DeviceProperties,
+    given: Schedule,
+    misaligned: frozenset[Value],
+    keep: Keep = anew,
 ) -> SegmentedFusion:
     """Cut a simplified, concrete fusion into the kernels of a schedule.
 
@@ -168,14 +173,23 @@ def segment_as(
     ----------
     given : Schedule
         Of a fusion like this one.
+    keep : Keep
+        Keeps the groups, which schedules with other params have in common.
 
     Raises
     ------
     ParamsError
         Names the field, by its path, that is of no use here or that no kernel can have, and why.
     """
-    found = rewritten_as(fusion, device, given.rewrites)
-    groups = GivenGroups(found, device, misaligned, given.segments)
-    made = schedule(groups, found.rewrites)
+
+    def grouped() -> tuple[GivenGroups, Rewrites]:
+        found = rewritten_as(fusion, device, given.rewrites)
+        return GivenGroups(found, device, misaligned, given.segments), found.rewrites
+
+    names = tuple((s.computes, s.stores, s.loads, s.co_reduced) for s in given.segments)
+    key = ("groups", fusion, device, misaligned, given.rewrites, names)
+    kept, rewrites = keep(key, grouped)
+    groups = kept.under(given.segments)
+    made = schedule(groups, rewrites)
     groups.refuse_unfit(made.segments)
     return made
