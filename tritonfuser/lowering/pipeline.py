@@ -30,7 +30,7 @@ from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty, has_empty
 from .passes.index_choices import concatenate_choices
 from .passes.mark_softmax import mark_softmax
-from .passes.memory_orders import keep_memory_orders
+from .passes.memory_orders import keep_memory_orders, reduce_in_memory_order
 from .passes.merged_slices import merge_slices
 from .passes.numbering import names_in_order, with_names
 from .passes.padded_sums import concatenate_padded
@@ -193,7 +193,7 @@ class _Simplified:
 
 def _simplified(fusion: Fusion, device: DeviceProperties, kept: Container[str]) -> _Simplified:
     """The passes between concretize and segment. Reductions named in ``kept`` are not unrolled."""
-    fusion = keep_memory_orders(simplify(fusion))
+    fusion = reduce_in_memory_order(keep_memory_orders(simplify(fusion)))
     split = split_complex(fusion)
     fusion = fusion if split.fusion is fusion else simplify(split.fusion)
     fusion, seeds = add_seeds(mark_softmax(fill_empty(fusion)))

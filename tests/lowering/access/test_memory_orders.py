@@ -22,6 +22,7 @@ from tests.lowering.harness import (
 )
 from tritonfuser import FusionDefinition
 from tritonfuser.lowering.access.memory_orders import memory_orders
+from tritonfuser.lowering.refine.kernel_times import timed_kernels
 
 SHAPE = (2, 8, 5, 6)
 LAST = torch.channels_last
@@ -214,3 +215,22 @@ def test_boxes_of_images_lie_as_the_images_do() -> None:
     check(body, *given, facts=NARROW)
     (found,) = ran(body, *given)
     assert found.is_contiguous(memory_format=LAST)
+
+
+@pytest.mark.parametrize("op", ["max", "sum", "var"])
+def test_reductions_of_all_dims_read_memory_as_it_lies(op) -> None:
+    """In the order of the dims each element would be in another line: ten times as long."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return getattr(fd.ops, op)(fd.ops.relu(x), [0, 1, 2, 3])
+
+    shape = (8, 24, 20, 20)
+    last = noise(*shape).to(memory_format=LAST)
+    found = lowered(body, [torch.empty(64, 96, 40, 40, device="meta").to(memory_format=LAST)])
+    rows = lowered(body, [torch.empty(64, 96, 40, 40, device="meta")])
+    assert [s.params for s in found.segmented.segments] == [
+        s.params for s in rows.segmented.segments
+    ]
+    times = [timed_kernels(each.segmented, H200).seconds for each in (found, rows)]
+    assert times[0] == pytest.approx(times[1], rel=0.01)
+    check(body, last, facts=NARROW)

@@ -196,3 +196,40 @@ def test_boxes_of_varying_sizes() -> None:
     assert check_open(fd, given, NARROW) == (3, True)
     apart = [[noise(3, n, 64), noise(3, n + m, 64)] for n, m in ((6, 2), (9, 11), (20, 3))]
     assert check_open(fd, apart, NARROW)[1]
+
+
+def uneven(left: int) -> Any:
+    """Rows whose parts of unequal length change places, as rotary embeddings of an odd width."""
+
+    def body(fd: Any, x: Any, cos: Any, sin: Any) -> Any:
+        low = fd.ops.slice(x, [0, 0], [24, left])
+        high = fd.ops.slice(x, [0, left], [24, 57])
+        turned = fd.ops.cat([fd.ops.neg(high), low], 1)
+        cos, sin = (fd.ops.broadcast(v, [True, False]) for v in (cos, sin))
+        return fd.ops.add(fd.ops.mul(x, cos), fd.ops.mul(turned, sin))
+
+    return body
+
+
+@pytest.mark.parametrize("left", [29, 28, 31])
+def test_a_program_has_the_same_rows_of_boxes_of_unequal_length(left: int) -> None:
+    """Matched by number they drift apart: 57 columns took twice as long as their bytes."""
+    found = check(uneven(left), noise(24, 57), noise(57), noise(57), facts=NARROW)
+    (text,) = texts(found)
+    assert stores(found) == 2
+    short, long = sorted((left, 57 - left))
+    assert f"x % {long}" in text and f"x) % {short}" not in text
+    assert f"< {short}" in text
+
+
+def test_boxes_much_shorter_than_another_are_matched_by_number() -> None:
+    """Most lanes of a program would be masked."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.cat([fd.ops.exp(x), fd.ops.neg(y)], 1)
+
+    for short, way in ((63, "axis by axis"), (17, "by number")):
+        found = check(body, noise(24, 80), noise(24, short), facts=NARROW)
+        (text,) = texts(found)
+        assert stores(found) == 2
+        assert (f"< {short}" in text) is (way == "axis by axis")

@@ -19,7 +19,13 @@ from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
-from tritonfuser.lowering.refine.kernel_times import TimedKernels, shared_bytes, timed_kernels
+from tritonfuser.lowering.refine.candidates import Candidates, candidates
+from tritonfuser.lowering.refine.kernel_times import (
+    Excess,
+    TimedKernels,
+    shared_bytes,
+    timed_kernels,
+)
 from tritonfuser.lowering.refine.search import SAVED
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
@@ -299,7 +305,8 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
     timed = {none: Timed(1.0, 0.9), one: Timed(1.1, 0.9), both: Timed(0.5, 0.05)}
     reached = {none: {one: 0.9}, one: {both: 0.9, none: 0.9}}
     monkeypatch.setattr(search, "timed_kernels", lambda made, device: timed[made])
-    monkeypatch.setattr(search, "_possible", lambda base, device, now, choice: reached[choice])
+    monkeypatch.setattr(search, "_possible", lambda now, choice: reached[choice])
+    monkeypatch.setattr(search, "candidates", lambda *given: Candidates({}, {}))
     times = search._Times(H200, lambda choice: choice, {none: timed[none]})
     changed = set()
     while found := search._next(times, changed):
@@ -346,3 +353,43 @@ def test_splits_that_changed_nothing_are_not_tried_again():
     assert search._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
     assert not search._changed_nothing(times, kept, replace(kept, rows=CommonRows.APART))
     assert not search._changed_nothing(times, kept, replace(kept, interleaved=False))
+
+
+def slow_candidates(body, inputs):
+    """The candidates where each kernel is a millisecond slower than its bytes."""
+    made = lowered(body, inputs)
+    pieces = tuple(Excess(piece, 1e-3) for piece in made.segmented.segments)
+    now = replace(timed_kernels(made.segmented, H200), excesses=pieces)
+    return made.segmented.fusion, candidates(made.segmented.fusion, now, H200)
+
+
+def test_small_values_that_are_broadcast_are_candidates():
+    """Kernels compute them, and read what they are made of, in the order of a large tensor."""
+
+    def body(fd, x, small, cos):
+        halves = [fd.ops.slice(small, [0, n], [64, n + 64]) for n in (0, 64)]
+        turned = fd.ops.mul(fd.ops.cat([fd.ops.neg(halves[1]), halves[0]], 1), cos)
+        return fd.ops.sub(x, fd.ops.broadcast(fd.ops.tanh(turned), [True, False, False]))
+
+    shapes = (256, 64, 128), (64, 128), (64, 128)
+    fusion, found = slow_candidates(body, [torch.empty(s, device="meta") for s in shapes])
+    assert found.others and not found.first
+    sizes = {v.name: v.tensor.sizes for node in fusion.nodes for v in node.outs}
+    assert {sizes[name] for name in found.others} == {(1, 64, 128)}
+
+
+def test_values_of_other_shapes_are_candidates():
+    """A value and its transpose lie in other orders: one may suit where the other does not."""
+
+    def body(fd, x, y, z):
+        both = fd.ops.cast(fd.ops.mul(x, y), DataType.BFloat16)
+        crossed = fd.ops.reshape(fd.ops.permute(both, [2, 0, 1]), [48, 32 * 64])
+        again = fd.ops.permute(fd.ops.reshape(crossed, [48, 32, 64]), [0, 2, 1])
+        return fd.ops.sub(crossed, z), fd.ops.exp(again)
+
+    shapes = (32, 64, 48), (32, 64, 48), (48, 32 * 64)
+    given = [torch.empty(s, dtype=torch.bfloat16, device="meta") for s in shapes]
+    fusion, found = slow_candidates(body, given)
+    sizes = {v.name: v.tensor.sizes for node in fusion.nodes for v in node.outs}
+    shapes = {sizes[name] for name in (*found.first, *found.others)}
+    assert {(32, 64, 48), (48, 32 * 64), (48, 64, 32)} <= shapes

@@ -50,7 +50,7 @@ class _Reference:
         The input is taken as dense in its declared order. A dim that merges dims of the input which
         are not neighbours in memory does not run along it.
         """
-        strides = strides_for_order(self.tensor.sizes, _declared(self.tensor))
+        strides = strides_for_order(self.tensor.sizes, declared_order(self.tensor))
         found: dict[str, list[tuple[Digit, int]]] = {}
         for term, step in offset_of(self.index, strides).terms:
             if isinstance(term.base, Axis):
@@ -93,7 +93,7 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
             if reference is not None:
                 references[out] = reference
                 order = _order(reference, out.tensor)
-                if reference.permuted and order not in (None, _row_major(out.tensor.rank)):
+                if reference.permuted and order not in (None, row_major(out.tensor.rank)):
                     found[out] = order
     return found
 
@@ -163,22 +163,22 @@ def _order(reference: _Reference, type_: TensorType) -> Order | None:
         return None
     inside_out = [*sorted(steps, key=lambda d: (steps[d], -d)), *reversed(single)]
     if sorted(steps, reverse=True) == inside_out[: len(steps)]:
-        return _row_major(type_.rank)
+        return row_major(type_.rank)
     return tuple(inside_out.index(d) for d in range(type_.rank))
 
 
-def _declared(type_: TensorType) -> Order:
+def declared_order(type_: TensorType) -> Order:
     """The memory order that an input is declared with."""
     declared = () if type_.layout is None else type_.layout.stride_order
-    return declared or _row_major(type_.rank)
+    return declared or row_major(type_.rank)
 
 
 def _is_permuted(type_: TensorType) -> bool:
     """Whether a tensor is not row-major, dims of one element aside."""
-    order = _declared(type_)
+    order = declared_order(type_)
     places = [p for p, n in zip(order, type_.sizes, strict=True) if not is_known_equal(n, 1)]
     return places != sorted(places, reverse=True)
 
 
-def _row_major(rank: int) -> Order:
+def row_major(rank: int) -> Order:
     return tuple(reversed(range(rank)))

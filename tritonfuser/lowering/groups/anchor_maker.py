@@ -11,7 +11,7 @@ from ...ops.builder import as_call
 from ...ops.table import Scan
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
-from ...symbolic.queries import is_known_equal
+from ...symbolic.queries import is_known_equal, is_known_less
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.atomic_axes import AtomicAxes
@@ -203,9 +203,7 @@ class AnchorMaker:
 
     def _along_rows(self, anchor: Anchor, group: FusionGroup) -> Anchor:
         """The anchor with its rows, or positions, matched with those of a group by number."""
-        position = _position(self._flat_axes(group))
-        index = self._at(anchor, position)
-        guard = Guard(position, 0, extent(anchor.parallel))
+        index, guards = self._axis_by_axis(anchor, group) or self._by_number(anchor, group)
         member = None
         if anchor.member is not None:
             operand = next(anchor.member.node.operands()).tensor.sizes
@@ -220,9 +218,43 @@ class AnchorMaker:
             member=member,
             parallel=group.parallel,
             reduced=group.reduced,
-            guards=() if guard.always else (guard,),
+            guards=guards,
         )
         return self._walked_in(anchor, group)
+
+    def _axis_by_axis(self, anchor: Anchor, group: FusionGroup) -> tuple[Index, Guards] | None:
+        """The element and the guards of a box that is little shorter than the nest of a flat group.
+
+        A program has the same rows of both then, and loads once what both read of them, as the
+        halves of 57 elements do that are rotated. Matched by number they drift apart.
+        """
+        few = 2 * hint(anchor.loops.row_extent) < hint(group.loops.row_extent)
+        if anchor.part is None or group.reduced or few:
+            return None
+        mine, others = self._stored_axes(anchor), self._flat_axes(group)
+        shorter = [
+            (axis, other)
+            for axis, other in zip(mine, others, strict=False)
+            if not is_known_equal(axis.extent, other.extent)
+        ]
+        fits = all(is_known_less(axis.extent, other.extent) for axis, other in shorter)
+        if len(mine) != len(others) or not shorter or not fits:
+            return None
+        at = {axis: digit(other) for axis, other in zip(mine, others, strict=True)}
+        guards = tuple(Guard(at[axis], 0, axis.extent) for axis, _ in shorter)
+        at |= {axis: digit(Bounded(at[axis], axis.extent)) for axis, _ in shorter}
+        return tuple(substitute(item, at) for item in anchor.index), guards
+
+    def _by_number(self, anchor: Anchor, group: FusionGroup) -> tuple[Index, Guards]:
+        """The element and the guards where positions are matched by their row-major number."""
+        position = _position(self._flat_axes(group))
+        guard = Guard(position, 0, extent(anchor.parallel))
+        return self._at(anchor, position), () if guard.always else (guard,)
+
+    def _stored_axes(self, anchor: Anchor) -> tuple[Axis, ...]:
+        """The axes of a box in the order of the memory that it is stored to."""
+        stored = self._move(anchor.value, anchor.index, anchor.guards, is_store=True)
+        return order_axes(anchor.parallel, [stored])
 
     def _flat_axes(self, group: FusionGroup) -> tuple[Axis, ...]:
         """A group's axes of results, of a flat kernel in the order of its memory."""
@@ -235,8 +267,7 @@ class AnchorMaker:
         if anchor.member is not None or anchor.scatter is not None:
             return unravel(position, anchor.sizes)
         if anchor.part is not None:
-            stored = self._move(anchor.value, anchor.index, anchor.guards, is_store=True)
-            return _in_box(anchor, order_axes(anchor.parallel, [stored]), position)
+            return _in_box(anchor, self._stored_axes(anchor), position)
         strides = buffer_strides(self.fusion, anchor.value)
         dims = sorted(range(len(strides)), key=lambda d: -hint(strides[d]))
         places = unravel(position, tuple(anchor.sizes[d] for d in dims))

@@ -7,8 +7,9 @@ them: a copy does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
+from typing import NamedTuple
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...ir import Fusion, Node, Value
@@ -18,7 +19,8 @@ from ...shapes import contiguous_strides
 from ...symbolic.sizes import hint
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import is_reducer
-from ..access.rough_instructions import is_fused
+from ..access.rough_instructions import is_fused, load_instructions
+from ..passes.invariants.candidates import computing_instructions, expanded, is_per_row
 from ..passes.invariants.exact_dtypes import exact_bytes
 from ..passes.invariants.materialize import can_be_kept
 from .kernel_times import TimedKernels
@@ -28,13 +30,30 @@ SMALL = 16
 not put into memory for that kernel."""
 
 
-def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> dict[str, float]:
-    """For each value that could be in memory the most seconds that it may save, if that is any.
+class Candidates(NamedTuple):
+    """Values that could be in memory, each with the most seconds that this may save.
+
+    Attributes
+    ----------
+    first : dict of str to float
+        Of values that cost as much and may save as much the first and the last of the graph: what
+        lies between differs little.
+    others : dict of str to float
+        The first and the last of those of each other shape, which lie in another order in memory.
+        And small values that are broadcast, which kernels compute and read in the order of a large
+        tensor.
+    """
+
+    first: dict[str, float]
+    others: dict[str, float]
+
+
+def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> Candidates:
+    """The values that may save time in memory.
 
     It saves at most what the kernels that compute or load it take beyond the time of their bytes:
     with it in memory they compute less too.
-    It costs a kernel, and its own bytes, written once and read once. Of values that are alike in
-    both the first and the last are taken: what lies between differs little.
+    It costs a kernel, and its own bytes, written once and read once.
 
     Parameters
     ----------
@@ -45,22 +64,43 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> d
     """
     apart, under = can_be_kept(fusion), _largest_under(fusion)
     slow = [(each.values, each.largest, each.seconds) for each in now.excesses]
-    out_of_order = set(_out_of_order(fusion))
-    alike: dict[tuple[float, ...], list[str]] = {}
+    any_size = set(_out_of_order(fusion))
+    alike: dict[tuple[float, tuple[float, ...]], list[Value]] = {}
+    found = Candidates({}, {})
+
+    def users(value: Value, much: float) -> tuple[float, ...]:
+        return tuple(s for names, most, s in slow if value.name in names and much >= most)
+
+    def cost(value: Value) -> float:
+        kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
+        return LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
+
     for value in dict.fromkeys(_waists(fusion)):
         if value.name in apart:
-            much = inf if value in out_of_order else SMALL * under[value]
-            users = (
-                seconds for names, most, seconds in slow if value.name in names and much >= most
-            )
-            kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
-            cost = LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
-            alike.setdefault((cost, *users), []).append(value.name)
-    found: dict[str, float] = {}
-    for (cost, *seconds), names in alike.items():
-        if sum(seconds) > cost:
-            found.update(dict.fromkeys((names[0], names[-1]), sum(seconds) - cost))
+            much = inf if value in any_size else SMALL * under[value]
+            alike.setdefault((cost(value), users(value, much)), []).append(value)
+    for (costs, seconds), values in alike.items():
+        if sum(seconds) > costs:
+            first, others = _ends(values)
+            found.first.update(dict.fromkeys(first, sum(seconds) - costs))
+            found.others.update(dict.fromkeys(others, sum(seconds) - costs))
+    for value in dict.fromkeys(_spread(fusion)):
+        saved = sum(users(value, inf)) - cost(value)
+        if value.name in apart and value.name not in found.first and saved > 0:
+            found.others[value.name] = saved
     return found
+
+
+def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:
+    """The names of the first and the last, and of those of each shape that these two have not."""
+    ends = (values[0], values[-1])
+    shapes = dict.fromkeys(value.tensor.sizes for value in values)
+    others = []
+    for sizes in shapes:
+        same = [value.name for value in values if value.tensor.sizes == sizes]
+        if all(value.tensor.sizes != sizes for value in ends):
+            others += [same[0], same[-1]]
+    return [value.name for value in ends], others
 
 
 def _largest_under(fusion: Fusion) -> dict[Value, int]:
@@ -85,6 +125,19 @@ def _out_of_order(fusion: Fusion) -> Iterator[Value]:
             strides = buffer_strides(fusion, value)
             if strides != contiguous_strides(value.tensor.sizes):
                 yield value
+
+
+def _spread(fusion: Fusion) -> Iterator[Value]:
+    """Computed values that are broadcast along others, as sines along heads.
+
+    A kernel over the larger tensor computes each of their elements again and again, and reads what
+    they are computed of in the order of that tensor.
+    """
+    for value, result in expanded(fusion):
+        count = computing_instructions(fusion, value)
+        cheap = count is not None and count <= load_instructions(value.dtype.info.bytes)
+        if not cheap and not is_per_row(value, result):
+            yield _narrowest(fusion, value)
 
 
 def _waists(fusion: Fusion) -> Iterator[Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isclose
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.constants import constants_of
@@ -22,6 +23,9 @@ values that are computed for each of their uses."""
 LIGHT = 0.57
 """Share of the instructions that the model counts that kernels take at least: of 530 kernels as
 compiled for sm_90 nine tenths have as much or more of their count, by the median kernel's share."""
+
+SAME = 1e-3
+"""Part of two times by which they may differ and count as the same."""
 
 SLOW = 1.18
 """A kernel is looked at where it takes at least this many times the time of its bytes."""
@@ -87,8 +91,10 @@ class TimedKernels:
         return sum(each.seconds for each in self.excesses)
 
     def is_like(self, other: TimedKernels) -> bool:
-        """Whether other kernels have the same times, to the last bit: they are cut alike."""
-        return (self.seconds, self.excess) == (other.seconds, other.excess)
+        """Whether other kernels have the same times, but for a small value in memory: they are cut
+        alike, and what changes would save is the same."""
+        pairs = (self.seconds, other.seconds), (self.excess, other.excess)
+        return all(isclose(*pair, rel_tol=SAME) for pair in pairs)
 
 
 def timed_kernels(segmented: SegmentedFusion, device: DeviceProperties) -> TimedKernels:

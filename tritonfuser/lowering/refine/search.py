@@ -11,7 +11,7 @@ anything is gained.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ...device import DeviceProperties
@@ -48,6 +48,10 @@ tried for some tenths of a second, which 10,000 calls win back."""
 
 MOST_TRIED = 8
 """Changes of one way to cut that are tried."""
+
+MOST_OTHERS = 4
+"""Changes that are tried beside these, of values of another shape, which lie in another order in
+memory, and of small ones that are broadcast."""
 
 MOST_CHANGED = 6
 """Ways to cut whose changes are tried."""
@@ -140,8 +144,12 @@ def _try_changes(base: Fusion, times: _Times, choice: Choice) -> None:
     tensors, where a copy may suit all.
     """
     now = times.known[choice]
-    possible = _possible(base, times.device, now, choice)
+    found = candidates(base, now, times.device)
+    possible = _possible(now, choice) | _with_one_more(choice, found.first)
+    others = _with_one_more(choice, found.others)
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
+    tried += sorted(others, key=lambda each: -others[each])[:MOST_OTHERS]
+    possible |= others
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         may_save = now.seconds - possible[each] < (1 - BETTER) * times.least
         if may_save and not _changed_nothing(times, choice, each):
@@ -177,10 +185,8 @@ def _taken(times: _Times, first: TimedKernels) -> TimedKernels:
     return min(alike, key=lambda found: (kept[id(found)], found.seconds), default=first)
 
 
-def _possible(
-    base: Fusion, device: DeviceProperties, now: TimedKernels, choice: Choice
-) -> dict[Choice, float]:
-    """Other choices, each with the most seconds that it may save."""
+def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
+    """Choices with other splits or one value less, each with the most seconds that it may save."""
     found: dict[Choice, float] = {}
     # Reductions that share a first step are split into factors of their dims.
     if any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits):
@@ -194,7 +200,14 @@ def _possible(
     for name in choice.kept or ():
         fewer = tuple(other for other in choice.kept or () if other != name)
         found[replace(choice, kept=fewer)] = now.excess
-    for name, saved in candidates(base, now, device).items():
-        if name not in (choice.kept or ()):
-            found[replace(choice, kept=(*(choice.kept or ()), name))] = saved
     return found
+
+
+def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:
+    """Choices with one more value in memory, each with the most seconds that it may save."""
+    kept = choice.kept or ()
+    return {
+        replace(choice, kept=(*kept, name)): seconds
+        for name, seconds in saved.items()
+        if name not in kept
+    }

@@ -25,18 +25,18 @@ def candidates(fusion: Fusion) -> dict[Value, int]:
     """
     found: dict[Value, int] = {}
     reduces = any(map(is_reducer, fusion.nodes))
-    for value, result in _expanded(fusion):
-        if reduces and _is_per_row(value, result):
+    for value, result in expanded(fusion):
+        if reduces and is_per_row(value, result):
             continue  # kernels with rows compute it once a row
         value = _narrowest(fusion, value)
         if value not in found:
-            count = _instructions(fusion, value)
+            count = computing_instructions(fusion, value)
             if count is not None and count > load_instructions(value.dtype.info.bytes):
                 found[value] = count
     return found
 
 
-def _expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
+def expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
     """Computed values, each with a result that has more elements."""
     for node in fusion.nodes:
         if not isinstance(as_call(node).op.form, Pointwise | View) or not node.out.is_tensor:
@@ -49,7 +49,7 @@ def _expanded(fusion: Fusion) -> Iterator[tuple[Value, Value]]:
                 yield value, node.out
 
 
-def _is_per_row(value: Value, result: Value) -> bool:
+def is_per_row(value: Value, result: Value) -> bool:
     """Whether it does not run along the last axis of a result."""
     sizes, wider = value.tensor.sizes, result.tensor.sizes
     if not sizes or not wider:
@@ -98,7 +98,7 @@ def _keeps_order(node: Node, form: View, operand: Value) -> bool:
     return all(is_known_equal(n, 1) or is_known_equal(a, b) for n, a, b in steps)
 
 
-def _instructions(fusion: Fusion, value: Value) -> int | None:
+def computing_instructions(fusion: Fusion, value: Value) -> int | None:
     """Instructions of an element from what is in memory. None where that takes a reduction."""
     count = 0
     seen = {value}
