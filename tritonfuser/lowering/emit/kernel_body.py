@@ -19,7 +19,7 @@ from ..tile.tile import Tile
 from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first, loads_first_in_steps
 from .lines import Line, Name
-from .memory.eviction_hints import with_evictions
+from .memory.eviction_hints import in_short_steps, with_evictions
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.member_tile import Finish
@@ -70,8 +70,10 @@ class KernelBody:
                 self.writers.stores.write(store, at)
         lines = self.writers.pairs.joined(self.writer.scopes[0].lines, top)
         if self.nest.loop == "r" and self.nest.evict_hints:
+            assert loop is not None
             later = frozenset(value.name for value in self.segment.loaded_later)
-            lines = with_evictions(lines, self._read_by_all(), later)
+            again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
+            lines = with_evictions(lines, self._read_by_all(), again)
         if not self.nest.loads_first:
             return lines
         return loads_first_in_steps(lines) if self.nest.loop else loads_first(lines)

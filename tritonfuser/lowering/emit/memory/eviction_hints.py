@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ....device import CACHE_LINE_BYTES
+from ....ir import Fusion
+from ...access.aliases import buffer_strides
+from ...access.read_footprint import Read
+from ...access.traffic import Traffic, offset_of
+from ...tile.tile import Tile
 from ..lines import Line
+
+SHORT_STEP_BYTES = 8 * CACHE_LINE_BYTES
+"""Bytes of a row in fewer than which a step counts as short. The next step loads the lines at both
+ends of them again, and that takes more than what other loads gain of the caches. H100, a product of
+4080 x 3402 floats and of the transpose of others, summed and scaled, 64 bytes of each row a step:
+189 us with hints on all loads."""
+
+
+def in_short_steps(reads: Iterable[Read], loop: Tile, fusion: Fusion) -> frozenset[str]:
+    """The tensors that lie along a loop, and of whose rows a step loads few bytes."""
+    found = set[str]()
+    for read in reads:
+        if read.value.is_tensor:
+            move = Traffic(read.value, offset_of(read.index, buffer_strides(fusion, read.value)))
+            along = move.fastest is not None and move.fastest.name == loop.axis.name
+            if along and loop.width * move.item_bytes < SHORT_STEP_BYTES:
+                found.add(read.value.name)
+    return frozenset(found)
 
 
 def with_evictions(
-    lines: Sequence[Line], read_by_all: frozenset[str], loaded_later: frozenset[str] = frozenset()
+    lines: Sequence[Line], read_by_all: frozenset[str], loaded_again: frozenset[str] = frozenset()
 ) -> list[Line]:
     """Give loads in loops eviction policies.
 
     A row that several loops read is kept until the last of them. What all programs read is kept
-    throughout. Everything else is evicted first, unless a later kernel may find it in the cache.
+    throughout. Everything else is evicted first, unless its lines are loaded again.
 
     Parameters
     ----------
     read_by_all : frozenset of str
         Tensors of which each program reads the same elements.
-    loaded_later : frozenset of str
-        Tensors that a later kernel loads before the L2 cache has lost them.
+    loaded_again : frozenset of str
+        Tensors whose lines a later kernel, or the next step, loads before the caches have lost
+        them.
     """
     last = {line.loads: place for place, line in enumerate(lines) if line.depth and line.loads}
     found = []
     for place, line in enumerate(lines):
         if line.depth and line.loads:
             again = line.loads in read_by_all or last[line.loads] != place
-            if again or line.loads not in loaded_later:
+            if again or line.loads not in loaded_again:
                 line = _kept(line, again)
         found.append(line)
     return found
