@@ -12,6 +12,7 @@ import torch
 
 from tests.lowering.fuse.test_programs import normalized, over_rows, tensors
 from tests.lowering.harness import check, lowered, record, schedulers, small
+from tritonfuser import FusionDefinition
 
 
 def norm_backward(like, *sums):
@@ -109,6 +110,20 @@ def test_sums_that_keep_a_dim_are_done_with_those_that_do_not(like, sums, member
 def test_sums_that_keep_different_dims():
     body, shapes = norm_backward((12, 7, 110), "bias", 0, 1)
     check(body, *inputs_of(shapes), facts=small(4), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("like", [(16, 5, 1), (3, 5, 1), (16, 5, 2)])
+def test_a_sum_over_a_dim_of_one_position_keeps_all_rows(like):
+    """It reduces none of the axes that rows are reduced over, so nothing is split for it."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1, -1], contiguity=True)
+        sums = fd.ops.sum(x, [2])
+        below = fd.ops.sub(sums, fd.ops.max(sums, [1], keepdim=True))
+        fd.add_output(fd.ops.sum(below, [0]))
+    (x,) = given = inputs_of([like])
+    assert not lowered(fd, given).segmented.rewrites.splits
+    sums = x.sum(2)
+    torch.testing.assert_close(fd.run(given)[0], (sums - sums.amax(1, keepdim=True)).sum(0))
 
 
 def softmax_and_sum(fd, x):

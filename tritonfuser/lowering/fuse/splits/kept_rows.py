@@ -34,11 +34,14 @@ def kept_rows(grouper: Grouper) -> Splits:
 
 
 def _keeps_some(host: FusionGroup, group: FusionGroup) -> bool:
-    """Whether a group reduces some of the axes that a kernel's rows are reduced over."""
+    """Whether a group reduces some of the axes that a kernel's rows are reduced over.
+
+    A reduction over dims of one position has no axes, and reduces none.
+    """
     if group.outer or group.depth != 1 or group.full_outputs or group.scans or group.core:
         return False
     mine, rows = group.loops.inner, set(host.outer[0].across)
-    if not mine < rows or any(is_size(axis.extent) for axis in rows):
+    if not mine or not mine < rows or any(is_size(axis.extent) for axis in rows):
         return False
     return group.loops.rows == (host.loops.rows - mine) | host.loops.inner
 
