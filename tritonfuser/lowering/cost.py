@@ -13,7 +13,7 @@ from ..heuristics.problem import ElementWork
 from ..heuristics.schedulers import kernel_seconds
 from ..symbolic.choices import with_hints
 from ..symbolic.sizes import hint
-from .problem_sizes import env_of
+from .problem_sizes import env_of, env_with_work
 from .segments import Segment, SegmentedFusion
 
 ERROR = 0.25
@@ -91,4 +91,5 @@ def segment_element_work(piece: Segment) -> ElementWork:
     sizes of this run. None of what torch runs."""
     if piece.problem is None:
         return ElementWork()
-    return element_work(*with_hints(env_of(piece.problem), (piece.work, piece.problem)))
+    env = env_with_work(piece.problem, piece.work)
+    return element_work(*with_hints(env, (piece.work, piece.problem)))

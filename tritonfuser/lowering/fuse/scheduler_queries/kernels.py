@@ -11,9 +11,8 @@ from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
 from ....heuristics.search.choice import chosen, difference
 from ....heuristics.search.load_registers import limit_for_loads as limit_of
-from ....symbolic.choices import choose, env_among, with_hints
-from ....symbolic.shape_env import ShapeEnv
-from ...problem_sizes import env_of
+from ....symbolic.choices import choose, with_hints
+from ...problem_sizes import env_of, env_with_work
 
 
 def reject_reason(problem: Problem) -> str | None:
@@ -38,18 +37,18 @@ def propose(problem: Problem, work: KernelWork) -> HeuristicParams:
     work : KernelWork
         What it computes.
     """
-    return choose(_env_of(problem, work), proposed, ProblemWithWork(problem, work))
+    return choose(env_with_work(problem, work), proposed, ProblemWithWork(problem, work))
 
 
 def why_overruled(problem: Problem, work: KernelWork, params: HeuristicParams) -> str:
     """The times for which the cost model overruled the rules' params; empty where it did not."""
-    problem, work = with_hints(_env_of(problem, work), (problem, work))
+    problem, work = with_hints(env_with_work(problem, work), (problem, work))
     return difference(problem, element_work(work, problem), params)
 
 
 def limit_for_loads(problem: Problem, work: KernelWork, params: KernelParams) -> int:
     """The limit on the registers of a kernel. 0 for none."""
-    return choose(_env_of(problem, work), limit_at, (ProblemWithWork(problem, work), params))
+    return choose(env_with_work(problem, work), limit_at, (ProblemWithWork(problem, work), params))
 
 
 def scatters(problem: Problem) -> bool:
@@ -65,10 +64,6 @@ def reads_rows_twice(problem: Problem) -> bool:
 def is_scattered(problem: Problem) -> bool:
     """``scatters`` in plain numbers."""
     return problem.scatters
-
-
-def _env_of(problem: Problem, work: KernelWork) -> ShapeEnv | None:
-    return env_of(problem) or env_among(*(node.elements for node in work.nodes))
 
 
 @dataclass(frozen=True)
