@@ -10,9 +10,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.e2e.opened import compile_open
 from tests.lowering.fuse.test_programs import normalized, over_rows, tensors
-from tests.lowering.harness import check, lowered, record, schedulers, small
+from tests.lowering.graphs import noise
+from tests.lowering.harness import check, compare, lowered, record, schedulers, small
 from tritonfuser import FusionDefinition
+from tritonfuser.cache.keys.open_sizes import KeyReader
+from tritonfuser.cache.keys.signature import key_maker
 
 
 def norm_backward(like, *sums):
@@ -124,6 +128,31 @@ def test_a_sum_over_a_dim_of_one_position_keeps_all_rows(like):
     assert not lowered(fd, given).segmented.rewrites.splits
     sums = x.sum(2)
     torch.testing.assert_close(fd.run(given)[0], (sums - sums.amax(1, keepdim=True)).sum(0))
+
+
+def weighted_rows(fd):
+    """Rows times their sum, and sums over the rows: of both dims, and of the first alone."""
+    x = fd.define_tensor([-1, -1, -1], contiguity=True)
+    rows = fd.ops.mul(x, fd.ops.sum(x, [2], keepdim=True))
+    for result in (rows, fd.ops.sum(rows, [0, 1]), fd.ops.sum(fd.ops.tanh(rows), [0])):
+        fd.add_output(result)
+
+
+@pytest.mark.parametrize("batches", [(61, 48, 57, 33), (1024, 512, 700, 3000), (2048, 3001, 2000)])
+def test_sums_of_rows_in_two_dims_and_in_one_where_the_second_has_one_position(batches):
+    """Their rows are the same ones, shared out alike at all sizes of one variant."""
+    with FusionDefinition() as fd:
+        weighted_rows(fd)
+    first, *others = inputs = [[noise(batch, 1, 24)] for batch in batches]
+    made = compile_open(fd, first, others[:1], small(4))
+    key, reader = key_maker(fd.fusion.ir), KeyReader(fd.fusion.ir)
+    plans = [made.at(reader.split(key(given))) for given in inputs]
+    assert plans[0] is not None
+    for plan, (x,) in zip(plans, inputs, strict=True):
+        if plan is not None:
+            rows = x * x.sum(2, keepdim=True)
+            wanted = rows, rows.sum((0, 1)), rows.tanh().sum(0)
+            compare(plan.run([x]), wanted, tolerance=1e-3)
 
 
 def softmax_and_sum(fd, x):

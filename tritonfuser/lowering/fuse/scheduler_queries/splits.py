@@ -24,6 +24,7 @@ from ...passes.splits.split_factors import (
     exact_parts,
     number_of,
     reduced_extents,
+    several,
 )
 from ...problem_sizes import env_of
 from ...segments import Member
@@ -105,10 +106,10 @@ def choose_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -
     -------
     Parts
         1 for no split. Where sizes vary, the number of padded parts is a size too, which kernels
-        take as an argument.
+        take as an argument. What is said of dims is said of those of the first reduction.
     """
     env = env_of(problem)
-    if env is None or not _reduce_same_extents(members):
+    if env is None or not _reduce_same_extents(members, over_rows):
         return _constant_parts(problem, members, over_rows)
     facts = (
         _facts_for_sharing(problem, members[0])
@@ -123,9 +124,15 @@ def choose_parts(problem: Problem, members: Sequence[Member], over_rows: bool) -
     return replace(found, count=count)
 
 
-def _reduce_same_extents(members: Sequence[Member]) -> bool:
-    """Whether all are reductions, no scans, and reduce the same extents."""
-    return _are_reductions(members) and _have_same_extents(members)
+def _reduce_same_extents(members: Sequence[Member], over_rows: bool) -> bool:
+    """Whether all are reductions, no scans, and reduce the same extents.
+
+    Rows are the same whatever dims of one position they have.
+    """
+    shown = several if over_rows else tuple
+    return _are_reductions(members) and (
+        len({repr(shown(reduced_extents(member.node))) for member in members}) == 1
+    )
 
 
 def _are_reductions(members: Sequence[Member]) -> bool:

@@ -9,7 +9,13 @@ from enum import Enum, auto
 from ....ir import Value
 from ...groups.fusion_group import FusionGroup
 from ...groups.online_pairs import online_pairs
-from ...passes.splits.split_factors import AlongMaximum, Interleaved, Parts, Remainder
+from ...passes.splits.split_factors import (
+    AlongMaximum,
+    Interleaved,
+    Parts,
+    Remainder,
+    parts_along,
+)
 from ...segments import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import choose_parts
@@ -69,7 +75,7 @@ def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> d
     wanted = choose_parts(problem, members, over_rows=bool(group.outer))
     if not interleaved and not group.outer:
         wanted = _of_neighbours(wanted)
-    found: dict[Value, Parts] = {member.node.out: wanted for member in members}
+    found = {m.node.out: parts_along(wanted, members[0].node, m.node) for m in members}
     for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
         if top.node.out in found:
             found[total] = AlongMaximum(top.node.out)

@@ -9,7 +9,7 @@ from math import prod
 from ....ir import Node, Value
 from ....ops.builder import as_call
 from ....ops.table import Moments, Reduction
-from ....symbolic.queries import assume_equal, assume_same_shape
+from ....symbolic.queries import assume_equal, assume_same_shape, is_known_equal
 from ....symbolic.sizes import hint, is_size
 from .factors import (
     contiguous_factors,
@@ -118,6 +118,32 @@ def reduced_extents(node: Node) -> tuple[int, ...]:
     """The extents that a reduction reduces, in the order of the dims."""
     sizes = as_call(node).value("arg").tensor.sizes
     return tuple(sizes[d] for d in as_call(node).dims())
+
+
+def several(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of more than one position."""
+    return tuple(extents[place] for place in _places_of_several(extents))
+
+
+def parts_along(parts: Parts, first: Node, node: Node) -> Parts:
+    """Parts of a reduction's dims as those of another, which may have more dims of one position.
+
+    ``(4, 8)`` of extents ``[16, 32]`` are ``(4, 1, 8)`` of ``[16, 1, 32]``.
+    """
+    if not isinstance(parts, tuple | Padded):
+        return parts  # they are not said of dims, which scans and products have none of
+    extents, others = reduced_extents(first), reduced_extents(node)
+    if repr(extents) == repr(others):
+        return parts
+    places = _places_of_several(extents)
+    if isinstance(parts, Padded):
+        return replace(parts, place=_places_of_several(others)[places.index(parts.place)])
+    factors = dict(zip(_places_of_several(others), (parts[at] for at in places), strict=True))
+    return tuple(factors.get(place, 1) for place in range(len(others)))
+
+
+def _places_of_several(extents: tuple[int, ...]) -> list[int]:
+    return [place for place, size in enumerate(extents) if not is_known_equal(size, 1)]
 
 
 def exact_parts(
