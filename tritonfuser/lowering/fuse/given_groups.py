@@ -133,7 +133,9 @@ class GivenGroups(Placement):
         """The field ``overlap`` of the group's segment."""
         return self.segments[self._segment_of(group)].overlap
 
-    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
+    def with_last_programs(
+        self, first: Segment | None, last: Segment, reason: str | None
+    ) -> Segment:
         """The segment in the last programs of ``first`` where its field ``finishes`` says so.
 
         Raises
@@ -149,7 +151,7 @@ class GivenGroups(Placement):
             raise ParamsError(f"segments[{place}].finishes: expected false: {why}")
         return replace(in_launch_of(first, last), finishes=first.name)
 
-    def in_shared_launch(
+    def with_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
         """The segment in the launch of an earlier one where its field ``beside`` says so.

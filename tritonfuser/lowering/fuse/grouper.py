@@ -79,13 +79,15 @@ class Grouper(Placement):
         self.place_all()
 
     def scheduled(self, group: FusionGroup, problem: Problem, work: KernelWork) -> Scheduled:
-        """What the first scheduler that takes the group proposes, or the cost model instead."""
+        """The params that the first accepting scheduler proposes, or the cost model instead."""
         params = propose(problem, work)
         overruled = why_overruled(problem, work, params)
         return Scheduled(params, tuple(refusals(problem)), overruled)
 
-    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
-        """Computed by the last programs of ``first`` where that saves time."""
+    def with_last_programs(
+        self, first: Segment | None, last: Segment, reason: str | None
+    ) -> Segment:
+        """The segment; computed by the last programs of ``first`` where that saves time."""
         if first is None or reason is not None:
             return last
         assert last.problem is not None
@@ -104,10 +106,10 @@ class Grouper(Placement):
         made = in_launch_of(first, replace(last, params=explicit(last, params)))
         return replace(made, finishes=first.name)
 
-    def in_shared_launch(
+    def with_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
-        """In the launch of an earlier segment where the saved launch is worth it."""
+        """The segment; in the launch of an earlier one where that saves time."""
         piece = segments[place]
         if first is None or reason is not None:
             return piece
@@ -124,13 +126,13 @@ class Grouper(Placement):
             return piece
         return replace(in_launch_of(one, piece), beside=one.name)
 
-    def with_register_limit(self, piece: Segment) -> Segment:
-        """With the limit by which the loads of a step are issued together, if it needs one."""
-        if piece.problem is None or not piece.params.has_kernel:
-            return piece
-        params = piece.kernel_params
-        found = limit_for_loads(piece.problem, piece.work, params)
-        return replace(piece, params=replace(params, max_registers=found)) if found else piece
+    def with_register_limit(self, segment: Segment) -> Segment:
+        """The segment; with the register limit that lets all loads of a step be issued together."""
+        if segment.problem is None or not segment.params.has_kernel:
+            return segment
+        params = segment.kernel_params
+        limit = limit_for_loads(segment.problem, segment.work, params)
+        return replace(segment, params=replace(params, max_registers=limit)) if limit else segment
 
     def _place_reducer(self, anchor: Anchor) -> None:
         """Place a reduction or scan. What it reads is stored box by box before where that pays."""

@@ -1,7 +1,7 @@
 """Walks all anchors of a fusion in order and puts each into a group (``Grouper``, ``GivenGroups``).
 
-Which kernel is the question of the two subclasses: ``grouper.py`` chooses, ``given_groups.py`` does
-as it is told. The order in which they are asked is here, and is the same for both.
+The order is here. The group of each anchor is up to the subclass: ``grouper.py`` chooses one by the
+rules, ``given_groups.py`` takes it from a schedule.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class Scheduled(NamedTuple):
     params : HeuristicParams
         The params.
     refusals : tuple of str
-        Why the schedulers before its own refuse it.
+        Why each scheduler of higher priority refuses the kernel.
     overruled : str
-        By what the cost model chose other params than the rules propose. Empty where it did not.
+        The predicted times for which the cost model chose other params than the rules. Empty where
+        the params are those of the rules.
     """
 
     params: HeuristicParams
@@ -54,18 +55,18 @@ class Scheduled(NamedTuple):
 
 
 class Placement(ABC):
-    """Puts the anchors of a fusion into groups, in one order.
+    """Puts the anchors of a fusion into groups.
 
     Attributes
     ----------
     fusion : Fusion
-        Simplified and concrete.
+        The fusion, simplified and concrete.
     device : DeviceProperties
         The device to schedule for.
     maker : AnchorMaker
-        Of the fusion.
+        Makes the anchors of the fusion.
     facts : CoreFacts
-        Of the ops that kernels are built around.
+        The facts of core ops, such as matrix products.
     buffers : dict of Value to BufferView
         Where outputs and operands of torch's ops lie in memory.
     partial : frozenset of Value or None
@@ -73,7 +74,7 @@ class Placement(ABC):
     graph : GroupGraph
         The groups.
     cuts : dict of Value to str
-        The value that started a kernel, and why the kernels before took it not in. ``@0`` stands
+        For each value that started a kernel, why earlier kernels did not take it in. ``@0`` stands
         for the kernel of group 0.
     """
 
@@ -92,7 +93,7 @@ class Placement(ABC):
         self.buffers = self._buffers()
         self.graph = GroupGraph()
         self.cuts: dict[Value, str] = {}
-        # By identity: a group is frozen, and to hash all that it has takes longer than to look up.
+        # By identity, since hashing a group takes long.
         self._problems: dict[int, tuple[FusionGroup, Problem]] = {}
 
     @property
@@ -106,10 +107,12 @@ class Placement(ABC):
 
         Parameters
         ----------
+        group : FusionGroup
+            The group.
         problem : Problem
-            That of the group.
+            Its facts.
         work : KernelWork
-            What it computes.
+            The instructions of its nodes.
         """
 
     def rank(self, number: int) -> int:
@@ -121,47 +124,49 @@ class Placement(ABC):
         return True
 
     @abstractmethod
-    def in_last_programs(self, first: Segment | None, last: Segment, reason: str | None) -> Segment:
-        """A segment as it is computed by the kernel of another, or by one of its own.
+    def with_last_programs(
+        self, first: Segment | None, last: Segment, reason: str | None
+    ) -> Segment:
+        """The segment ``last``; computed by the last programs of ``first`` where that is chosen.
 
         Parameters
         ----------
         first : Segment or None
-            The segment whose kernel could finish it. None for none.
+            The segment whose kernel makes the last of what ``last`` reads. None without such.
         last : Segment
             The segment.
         reason : str or None
-            Why that kernel cannot. None where it can.
+            Why the kernel of ``first`` cannot compute it. None where it can.
         """
 
     @abstractmethod
-    def in_shared_launch(
+    def with_shared_launch(
         self, segments: Sequence[Segment], first: int | None, place: int, reason: str | None
     ) -> Segment:
-        """A segment in the launch of another one, or in one of its own.
+        """The segment at ``place``; in the launch of an earlier one where that is chosen.
 
         Parameters
         ----------
         segments : sequence of Segment
-            All.
+            All segments, in order.
         first : int or None
-            The place of the segment whose launch it could share. None for none.
+            The place of the segment whose launch it could share. None without such.
         place : int
-            Its place.
+            The place of the segment.
         reason : str or None
             Why it cannot share that launch. None where it can.
         """
 
-    def with_register_limit(self, piece: Segment) -> Segment:
-        """A segment, with a limit on the registers of its kernel where that is chosen."""
-        return piece
+    def with_register_limit(self, segment: Segment) -> Segment:
+        """The segment; with a limit on the registers of its kernel where that is chosen."""
+        return segment
 
     def problem(self, group: FusionGroup) -> Problem:
-        """What schedulers are asked about a group; made once."""
+        """The facts of a group, cached."""
         known = self._problems.get(id(group))
         if known is None:
             found = problem_of(group, self.maker, self.facts, self.device, self.partial)
-            # With the group, so that nothing else is given its identity.
+            # The group is kept too, so that no other object gets its id.
             known = self._problems[id(group)] = (group, found)
         return known[1]
 
@@ -178,31 +183,26 @@ class Placement(ABC):
         """Place a stored value, as a whole or in parts."""
 
     def place_all(self) -> None:
-        """Place all that the fusion has."""
+        """Place all anchors: reductions and ops that end a kernel first, then stored values."""
         for item in self._ordered():
             if isinstance(item, Anchor):
                 self._place_reducer(item)
-            elif is_materialize(item):
-                self._place(self.maker.materialized(item))
-            elif is_scatter(item):
-                self._place_scatter(item)
-            elif is_core(item):
-                self._place_core(item)
             else:
-                self._place_library(item)
+                self._place_node(item)
         for value in sorted(self._stored(), key=self._larger_first):
             if value not in self.graph.owner:
                 self._place_store(value)
 
     def _larger_first(self, value: Value) -> tuple[int, bool]:
-        """The largest first: smaller results ride along in their kernels.
+        """Sort key: the largest values first, so that smaller ones can join their kernels.
 
-        Of one size first those that are pieced together: others are then cut like them.
+        Among values of one size, those that concatenations piece together come first: others may
+        then be cut into the same boxes.
         """
         return -hint(value.tensor.numel), value not in self.maker.regions.pieced
 
     def _buffers(self) -> dict[Value, BufferView]:
-        """Where values lie that must be in memory: outputs, and operands of torch's ops."""
+        """The views of buffers in which outputs and operands of torch's ops lie."""
         values = [o.value for o in self.fusion.outputs]
         for node in self.fusion.nodes:
             if is_library(node):
@@ -212,10 +212,10 @@ class Placement(ABC):
         return dict(zip(values, resolve(self.fusion, values), strict=True))
 
     def _ordered(self) -> list[Anchor | Node]:
-        """Reductions, library calls and scatters by depth.
+        """Reductions, core ops, library calls and scatters by depth.
 
-        At a depth, reductions along contiguous memory come first. Reductions over their rows can
-        join them then.
+        At one depth, reductions along contiguous memory come first, so that reductions over their
+        rows can join them.
         """
         depth = self.maker.depth
         found: list[tuple[int, int, Anchor | Node]] = []
@@ -227,15 +227,26 @@ class Placement(ABC):
                 found.append((depth[node.out], int(not self.maker.runs_inner(anchor)), anchor))
         return [item for _, _, item in sorted(found, key=lambda entry: entry[:2])]
 
+    def _place_node(self, node: Node) -> None:
+        """Place a core op, or an op whose results only later kernels can use."""
+        if is_materialize(node):
+            self._place(self.maker.materialized(node))
+        elif is_scatter(node):
+            self._place_scatter(node)
+        elif is_core(node):
+            self._place_core(node)
+        else:
+            self._place_library(node)
+
     def _place_library(self, node: Node) -> None:
-        """A library call ends a kernel: its operands are stored before it."""
+        """Place an op that torch runs, in a group of its own. Its operands are stored before it."""
         roots = self._in_memory([v for v in node.operands() if v.is_tensor])
         group = FusionGroup(len(self.graph), (), (), needs=self.graph.writing(roots), library=node)
         self.graph.start(group)
         self.graph.owner.update(dict.fromkeys(node.outs, group.number))
 
     def _in_memory(self, values: Sequence[Value]) -> frozenset[Value]:
-        """The buffers that values lie in. Those that no kernel stores yet are placed."""
+        """The buffers in which values lie. Those that no kernel stores yet are placed."""
         roots = frozenset(self.buffers[v].root for v in values)
         for root in sorted(roots, key=lambda v: (-hint(v.tensor.numel), self.maker.ranks[v])):
             if root not in self.graph.owner and root not in self.fusion.given:
@@ -243,29 +254,29 @@ class Placement(ABC):
         return roots
 
     def _place_core(self, node: Node) -> None:
-        """Start the kernel that is built around a core op. What is computed from it may join."""
+        """Start the kernel of a core op. Values that are computed from it may join later."""
         roots = self._in_memory(self.facts.materialised(node))
         anchor = core_row(node).anchor(self.maker, node, roots)
         self._start(self._empty(anchor, roots), anchor, self.graph.writing(roots))
 
     def _place_scatter(self, node: Node) -> None:
-        """Two stores into one buffer: the copy, then in a later kernel what is put into it."""
+        """Place two stores into one buffer: the copy, and in a later kernel the elements."""
         for anchor in self.maker.scatter(node):
             self._place(anchor)
 
     def _stored(self) -> list[Value]:
-        """The buffers to be stored that are no inputs, each once."""
+        """The buffers that kernels have to store, each once; inputs are none of them."""
         roots = dict.fromkeys(b.root for b in self.buffers.values())
         return [v for v in roots if v not in self.fusion.given]
 
     def _empty(self, anchor: Anchor, stored: frozenset[Value] = frozenset()) -> FusionGroup:
-        """A group for an anchor to start."""
+        """A group with the axes of an anchor, and nothing in it."""
         return FusionGroup(len(self.graph), anchor.parallel, anchor.reduced, stored=stored)
 
     def _start(
         self, group: FusionGroup, anchor: Anchor, needs: frozenset[int] = frozenset()
     ) -> None:
-        """A new group with an anchor in it."""
+        """Start a group with an anchor in it."""
         self.graph.start(group)
         needs |= self.graph.needs(anchor, group)
         self.graph.put(group.grown(anchor, False, needs), anchor)

@@ -37,10 +37,20 @@ def problem_of(
     device: DeviceProperties,
     partial: frozenset[Value] | None = None,
 ) -> Problem:
-    """The facts of a group. Sizes that vary stay open, see ``scheduler_queries``.
+    """The facts of a group by which schedulers decide.
+
+    Sizes that vary stay sizes: ``scheduler_queries`` asks the schedulers about such facts.
 
     Parameters
     ----------
+    group : FusionGroup
+        The group.
+    maker : AnchorMaker
+        Made the anchors of its fusion.
+    facts : CoreFacts
+        The facts of core ops.
+    device : DeviceProperties
+        The device to schedule for.
     partial : frozenset of Value or None
         The results of the first steps of reductions that were split. None where none was split yet.
     """
@@ -50,7 +60,7 @@ def problem_of(
     parallel = order_axes(group.parallel, traffic)
     reduced = order_axes(group.reduced, traffic)
     known = known_bytes(maker.fusion, traffic, device)
-    late = _late(group, maker, traffic)
+    late = _loads_after_reductions(group, maker, traffic)
     groups, numbers = _free_groups(group, parallel), numbered_axes(group, maker)
     rows = tuple(axis for free in groups for axis in free) if reduced and numbers else parallel
     axes = (*rows, *reduced)
@@ -67,16 +77,16 @@ def problem_of(
         rows_split=rows_split,
         may_split=partial is None,
         co_reduced=extent(group.co_reduced),
-        order=tuple(_numbers(free, numbers) for free in groups) if numbers else (),
+        order=tuple(_axis_numbers(free, numbers) for free in groups) if numbers else (),
         axes=tuple(axis.extent for axis in axes),
         row_axes=len(reduced),
         streams=_streams(maker.fusion, traffic, known, late, parallel, reduced, axes),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
-        published_sums=_published(group),
+        published_sums=_published_sums(group),
         draws_random=group.draws_random,
-        online_softmax=_online(group, maker),
-        vector_elements=_vector(group, traffic, facts, reduced, rows_split),
+        online_softmax=_is_online_softmax(group, maker),
+        vector_elements=_aligned_vector_elements(group, traffic, facts, reduced, rows_split),
         one_run=all(_is_run(m.across, t) for m in group.members for t in traffic),
         row_varies=is_size(extent(reduced)),
         rows_vary=is_size(extent(parallel)),
@@ -86,39 +96,39 @@ def problem_of(
     return found if group.reduced else with_second_side(found)
 
 
-def _vector(
+def _aligned_vector_elements(
     group: FusionGroup,
     traffic: list[Traffic],
     facts: CoreFacts,
     reduced: tuple[Axis, ...],
     rows_split: bool,
 ) -> int:
-    """Elements of a vector where tiles can begin at vectors though rows do not, else 1."""
+    """Elements of a vector, if tiles can begin at vectors although rows do not; else 1."""
     if group.scans or group.co_reduced or any(t.value in facts.misaligned for t in traffic):
         return 1
     shares = [m.share for m in group.outer if m.share is not None]
     if shares:
         apart = (*group.batch_axes, shares[0].part)
         return vector_of_rows(traffic, group.parallel, reduced, apart, shares[0].places)
-    # Before they are split, rows that begin alike can be put into the same share.
+    # Rows that are not split yet can be shared so that those of a share begin alike.
     apart = group.batch_axes if rows_split else ()
     return vector_of_rows(traffic, group.parallel, reduced, apart)
 
 
 def _is_run(axes: tuple[Axis, ...], item: Traffic) -> bool:
-    """Whether axes are contiguous with one another in a tensor, or it runs along none of them."""
+    """Whether a tensor has one stride along all these axes together, or runs along none of them."""
     steps = [hint(item.steps.get(axis, 0)) for axis in axes]
     inner = [step * hint(axis.extent) for step, axis in zip(steps, axes, strict=True)]
     return not item.runs_along(axes) or steps[:-1] == inner[1:]
 
 
-def _published(group: FusionGroup) -> int:
-    """Sums of a row that programs can publish to one another."""
+def _published_sums(group: FusionGroup) -> int:
+    """The sums of a row that programs can publish to one another; 0 where they cannot."""
     return 0 if why_not_published(group.members, group.depth) else len(group.members)
 
 
-def _online(group: FusionGroup, maker: AnchorMaker) -> bool:
-    """Whether its reductions are one maximum and sums of exponentials in the same loop."""
+def _is_online_softmax(group: FusionGroup, maker: AnchorMaker) -> bool:
+    """Whether its reductions are one maximum and sums of exponentials that one loop computes."""
     members = {member.node.out: member for member in group.members}
     pairs = online_pairs(maker.fusion, members) if group.depth == 2 else {}
     tops = {top.node.out for top in pairs.values()}
@@ -130,7 +140,7 @@ def _accumulators(member: Member) -> int:
 
 
 def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], ...]:
-    """The axes of rows, outermost first. Params may reorder axes within one of the tuples."""
+    """The axes of rows in tuples, outermost first. Params may reorder axes within a tuple."""
     batch, together = group.batch_axes, group.co_reduced
     if batch:
         return batch, tuple(axis for axis in parallel if axis not in batch)
@@ -140,12 +150,14 @@ def _free_groups(group: FusionGroup, parallel: tuple[Axis, ...]) -> tuple[tuple[
     return (parallel,)
 
 
-def _numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple[int, ...]:
+def _axis_numbers(axes: tuple[Axis, ...], numbered: tuple[Axis | None, ...]) -> tuple[int, ...]:
     return tuple(numbered.index(axis) for axis in axes)
 
 
-def _late(group: FusionGroup, maker: AnchorMaker, traffic: Sequence[Traffic]) -> frozenset[Traffic]:
-    """The loads that no reduction of the group needs, where results depend on its reductions."""
+def _loads_after_reductions(
+    group: FusionGroup, maker: AnchorMaker, traffic: Sequence[Traffic]
+) -> frozenset[Traffic]:
+    """The loads that only results need which depend on reductions of the group."""
     if not group.dependent_outputs:
         return frozenset()
     needed = set(maker.traffic(group.reduced_reads))
@@ -161,7 +173,19 @@ def _streams(
     reduced: tuple[Axis, ...],
     axes: tuple[Axis, ...],
 ) -> tuple[Stream, ...]:
-    """The facts of loads and stores. Flat kernels load and store both elements of a pair as one."""
+    """The facts of loads and stores. In flat kernels both elements of a pair are one access.
+
+    Parameters
+    ----------
+    known : list of int
+        For each access, its bytes that an earlier load left in the L1 cache.
+    late : frozenset of Traffic
+        The loads after the reductions.
+    parallel, reduced : tuple of Axis
+        The axes of rows and along rows, outermost first.
+    axes : tuple of Axis
+        All axes, in the order of ``Problem.axes``.
+    """
     found: list[Stream] = []
     seconds = {} if reduced or not parallel else pairs_in(traffic, parallel[-1])
     for item, again in zip(traffic, known, strict=True):
@@ -190,12 +214,12 @@ def _stream(
         item_bytes=item.item_bytes,
         along_x=item.runs_along(parallel),
         along_r=item.runs_along(reduced),
-        x_stride=_step(item, parallel),
-        r_stride=_step(item, reduced),
+        x_stride=_inner_stride(item, parallel),
+        r_stride=_inner_stride(item, reduced),
         is_store=item.is_store,
         contiguous_run=_contiguous_run(item, parallel),
-        x_same=_same(item, parallel),
-        r_same=_same(item, reduced),
+        x_same=_repeated_positions(item, parallel),
+        r_same=_repeated_positions(item, reduced),
         total_bytes=item.accessed_bytes if held is None else min_by_hint(item.accessed_bytes, held),
         held_bytes=0 if held is None else held,
         accessed=item.share,
@@ -205,7 +229,7 @@ def _stream(
 
 
 def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
-    """Positions of the axes that are neighbours in memory too. 0 for all of them."""
+    """The number of innermost positions of the axes that are contiguous in memory; 0 for all."""
     run = 1
     for axis in reversed(axes):
         if hint(item.steps.get(axis, 0)) != hint(run):
@@ -214,12 +238,12 @@ def _contiguous_run(item: Traffic, axes: tuple[Axis, ...]) -> int:
     return 0
 
 
-def _same(item: Traffic, axes: tuple[Axis, ...]) -> int:
-    """Neighbouring positions of the axes that have the same element."""
+def _repeated_positions(item: Traffic, axes: tuple[Axis, ...]) -> int:
+    """The number of innermost positions of the axes that access the same element."""
     inner = takewhile(lambda axis: axis not in item.axes, reversed(axes))
     return extent(tuple(inner))
 
 
-def _step(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
-    """Elements of memory from one position of the innermost axis to the next."""
+def _inner_stride(item: Traffic, axes: tuple[Axis, ...]) -> int | None:
+    """The stride along the innermost axis, in elements; None where the offset is not linear."""
     return item.steps.get(axes[-1]) if axes else 0

@@ -27,22 +27,22 @@ from .placement import Placement
 from .reasons import reason_of, with_names
 
 _RESULTS = -1
-"""Stands for the fusion's caller among the groups that load a value."""
+"""Stands for the caller of the fusion among the numbers of groups that load a value."""
 
 
 def schedule(
     placed: Placement, rewrites: Rewrites, before: tuple[str, ...] = ()
 ) -> SegmentedFusion:
-    """The groups of a fusion as scheduled segments, in an order in which they can run.
+    """The groups of a fusion as segments with params, in an order in which they can run.
 
     Parameters
     ----------
     placed : Placement
-        Its fusion is the segments' one.
+        The groups.
     rewrites : Rewrites
-        How that came from the simplified one.
+        How the fusion of the groups was made from the simplified one.
     before : tuple of str
-        Decisions of an earlier grouping to report.
+        Decisions of an earlier grouping, for reports.
     """
     order = _order(placed)
     names = {number: f"s{place}" for place, number in enumerate(order)}
@@ -67,7 +67,7 @@ def schedule(
 def _with_last_programs(
     placed: Placement, segments: Sequence[Segment], footprints: Sequence[ReadFootprint]
 ) -> list[Segment]:
-    """Segments, some of which the last programs of an earlier kernel compute."""
+    """The segments; some are computed by the last programs of an earlier kernel."""
     found = list(segments)
     for place, piece in enumerate(segments):
         before = kernel_before(found, place)
@@ -75,26 +75,26 @@ def _with_last_programs(
         reason = None
         if before is not None:
             reason = why_not_in_last_programs(found, before, place, footprints[place].loads)
-        found[place] = placed.in_last_programs(first, piece, reason)
+        found[place] = placed.with_last_programs(first, piece, reason)
     return found
 
 
 def _with_shared_launches(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
-    """Segments, where independent ones share a launch."""
+    """The segments; independent ones may share a launch."""
     found = list(segments)
     first: int | None = None
     for place, piece in enumerate(segments):
         if not piece.has_launch:
             continue
         reason = None if first is None else why_no_shared_launch(found, first, place)
-        found[place] = placed.in_shared_launch(found, first, place, reason)
+        found[place] = placed.with_shared_launch(found, first, place, reason)
         if not found[place].beside:
             first = None if piece.runs_torch else place
     return found
 
 
 def _with_register_limits(placed: Placement, segments: Sequence[Segment]) -> list[Segment]:
-    """Segments, where kernels of one segment have a limit on registers if loads need it."""
+    """The segments; kernels of one segment may have a limit on registers."""
     shared = {piece.launched_by for piece in segments if piece.launched_by}
     return [
         piece if piece.launched_by or piece.name in shared else placed.with_register_limit(piece)
@@ -103,7 +103,7 @@ def _with_register_limits(placed: Placement, segments: Sequence[Segment]) -> lis
 
 
 def _with_overlaps(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments, where a kernel starts before the one before it ends (dependent launch)."""
+    """The segments; a kernel may start before the previous one ends (dependent launch)."""
     found = list(segments)
     kernel: int | None = None
     for place, piece in enumerate(segments):
@@ -117,7 +117,7 @@ def _with_overlaps(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _order(placed: Placement) -> list[int]:
-    """Group numbers in topological order. Among groups that may run next, that of lowest rank."""
+    """Group numbers in topological order; of groups that may run next, the one of lowest rank."""
     groups = placed.groups
     missing = {g.number: set(g.needs) for g in groups}
     users: dict[int, list[int]] = {}
@@ -138,7 +138,7 @@ def _order(placed: Placement) -> list[int]:
 
 
 def _loads(placed: Placement, footprints: dict[int, ReadFootprint]) -> dict[Value, set[int]]:
-    """The groups that load a value, ``_RESULTS`` among them for a result of the fusion."""
+    """The groups that load each value, and ``_RESULTS`` for a result of the fusion."""
     found: dict[Value, set[int]] = {b.root: {_RESULTS} for b in placed.buffers.values()}
     for number, footprint in footprints.items():
         for read in footprint.loads:
@@ -177,25 +177,31 @@ def _segment(
     footprint: ReadFootprint,
     loads: dict[Value, set[int]],
 ) -> Segment:
-    """The segment of a group, by the scheduler that takes it."""
+    """The segment of a group, with the params of its scheduler.
+
+    Parameters
+    ----------
+    footprint : ReadFootprint
+        All that the group computes and loads.
+    loads : dict of Value to set of int
+        The groups that load each value.
+    """
     group = placed.groups[number]
     if group.library is not None:
         return _library_segment(placed, group.library, name)
     problem = placed.problem(group)
     members = _members(placed, group)
-    outs = ((member, out) for member in members for out in member.node.outs)
-    wanted = [Store(out, m.index) for m, out in outs if loads.get(out, set()) - {number}]
-    stores = (*group.stores, *wanted)
+    stores = (*group.stores, *_result_stores(members, loads, number))
     nodes = _nodes(placed, footprint, members, stores)
     work = kernel_work(nodes)
-    found = placed.scheduled(group, problem, work)
+    scheduled = placed.scheduled(group, problem, work)
     traffic = placed.maker.traffic(footprint.loads, stores)
     moved = placed.maker.traffic(group.reads, group.stores)
     ordered = sorted(footprint.loads, key=lambda r: (not r.value.is_tensor, r.value.index))
     reduced = order_axes(group.reduced, traffic)
     made = Segment(
         name=name,
-        scheduler=found.params.scheduler,
+        scheduler=scheduled.params.scheduler,
         nodes=nodes,
         inputs=tuple(dict.fromkeys(r.value for r in ordered)),
         loads=_loaded_not_computed(placed, group, footprint),
@@ -208,11 +214,11 @@ def _segment(
         numbered=numbered_axes(group, placed.maker),
         members=members,
         stores=stores,
-        params=found.params,
+        params=scheduled.params,
         problem=problem,
         reason=reason_of(group, len(nodes), stores),
-        refusals=found.refusals,
-        overruled=found.overruled,
+        refusals=scheduled.refusals,
+        overruled=scheduled.overruled,
         work=work,
         depth=group.depth,
         overlap=placed.overlaps_previous(group),
@@ -223,10 +229,18 @@ def _segment(
     return replace(made, params=explicit(made, made.params))
 
 
+def _result_stores(
+    members: Sequence[Member], loads: dict[Value, set[int]], number: int
+) -> list[Store]:
+    """The stores of results of reductions and scans that others than group ``number`` load."""
+    results = ((member, out) for member in members for out in member.node.outs)
+    return [Store(out, m.index) for m, out in results if loads.get(out, set()) - {number}]
+
+
 def _loaded_not_computed(
     placed: Placement, group: FusionGroup, footprint: ReadFootprint
 ) -> tuple[Value, ...]:
-    """What a kernel loads although it could compute it."""
+    """The values of other kernels that a kernel loads although it could compute them."""
     loaded = (r.value for r in footprint.loads)
     found = {v for v in loaded if v in placed.graph.writers and v not in placed.maker.home_index}
     return tuple(sorted(found | group.stored, key=lambda v: placed.maker.ranks[v]))
@@ -244,7 +258,7 @@ def _nodes(
     members: Sequence[Member],
     stores: Sequence[Store],
 ) -> tuple[Node, ...]:
-    """All nodes that a kernel computes, those of its stores too."""
+    """All nodes that a kernel computes, with those of its stores."""
     met = {*footprint.nodes, *(m.node for m in members)}
     met |= {s.scatter for s in stores if s.scatter is not None}
     makers = (placed.fusion.producers[s.value] for s in stores if s.source is not None)

@@ -1,4 +1,7 @@
-"""Whether the last programs of one kernel may compute another segment. A reason is the answer."""
+"""Whether one kernel may compute two segments: in its last programs, or side by side in a launch.
+
+Functions return None where it may, else the reason why not.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ..tile.arrivals import why_no_tiles
 
 
 def kernel_before(segments: Sequence[Segment], place: int) -> int | None:
-    """The place of the segment that makes the last of what another reads; None for none."""
+    """The place of the last segment whose outputs the one at ``place`` reads; None without such."""
     wanted = set(segments[place].inputs)
     found = (n for n in reversed(range(place)) if not wanted.isdisjoint(segments[n].outputs))
     return next(found, None)
@@ -22,16 +25,16 @@ def kernel_before(segments: Sequence[Segment], place: int) -> int | None:
 def why_not_in_last_programs(
     segments: Sequence[Segment], first: int, last: int, reads: Iterable[Read]
 ) -> str | None:
-    """None, or why the kernel of one segment cannot compute another as well.
+    """None, or why the last programs of one segment's kernel cannot compute another segment.
 
     Parameters
     ----------
     segments : sequence of Segment
-        All, in their order.
+        All segments, in order.
     first, last : int
-        The places of the two.
+        The places of the segment with the kernel, and of the other one.
     reads : iterable of Read
-        What the second one loads.
+        The loads of the other one.
     """
     one, other = segments[first], segments[last]
     reason = why_no_tiles(one)
@@ -48,27 +51,27 @@ def why_not_in_last_programs(
         return "elements are scattered into a buffer"
     if any(isinstance(as_call(node).op.form, Random) for node in other.nodes):
         return "it draws random numbers"
-    late = _late(segments, first, other, meets=True)
-    if late is not None:
-        return late
-    return _why_not_at(one, reads)
+    reason = _why_read_too_early(segments, first, other, may_read_first=True)
+    if reason is not None:
+        return reason
+    return _why_not_as_stored(one, reads)
 
 
-def _late(
-    segments: Sequence[Segment], first: int, other: Segment, meets: bool = False
+def _why_read_too_early(
+    segments: Sequence[Segment], first: int, other: Segment, may_read_first: bool = False
 ) -> str | None:
-    """Values that a segment reads and that do not exist when the first kernel starts.
+    """None, or which value a segment reads that does not exist when the first kernel starts.
 
     Parameters
     ----------
-    meets : bool
-        Whether it may read what that kernel makes.
+    may_read_first : bool
+        Whether it may read the results of the first kernel itself.
     """
     places = {value: n for n, piece in enumerate(segments) for value in piece.outputs}
     names = {piece.name: n for n, piece in enumerate(segments)}
     for value in other.inputs:
         place = places.get(value)
-        if place is None or (place == first and meets):
+        if place is None or (place == first and may_read_first):
             continue
         maker = segments[place]
         runs = names[maker.launched_by] if maker.launched_by else place
@@ -77,8 +80,8 @@ def _late(
     return None
 
 
-def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
-    """The reason where a segment reads results at other indices than they are stored at."""
+def _why_not_as_stored(one: Segment, reads: Iterable[Read]) -> str | None:
+    """None, or which result of a segment is read at other indices than it is stored at."""
     stores = {store.value: store for store in one.stores}
     for read in reads:
         store = stores.get(read.value)
@@ -91,15 +94,14 @@ def _why_not_at(one: Segment, reads: Iterable[Read]) -> str | None:
 
 
 def why_no_shared_launch(segments: Sequence[Segment], first: int, other: int) -> str | None:
-    """None, or why the programs of a launch cannot be divided among two segments, and those that
-    share it already.
+    """None, or why one more segment cannot share a launch.
 
     Parameters
     ----------
     segments : sequence of Segment
-        All, in their order.
+        All segments, in order.
     first, other : int
-        The places of the segment that has a launch, and of the other one.
+        The places of the segment that has the launch, and of the one to join it.
     """
     one, piece = segments[first], segments[other]
     for segment in (one, piece):
@@ -113,7 +115,7 @@ def why_no_shared_launch(segments: Sequence[Segment], first: int, other: int) ->
             return f"the last programs of {segment.name} finish another segment"
     if any(store.scatter is not None for store in piece.stores):
         return "elements are scattered into a buffer"
-    return _late(segments, first, piece) or _why_too_many(segments, one, piece)
+    return _why_read_too_early(segments, first, piece) or _why_too_many(segments, one, piece)
 
 
 MOST_SEGMENTS = 16
@@ -125,7 +127,7 @@ programming guide, limits of kernel parameters)."""
 
 
 def _why_too_many(segments: Sequence[Segment], one: Segment, piece: Segment) -> str | None:
-    """Whether a launch would have more segments, or more arguments, than one can have."""
+    """None, or why a launch would have too many segments or arguments."""
     sharing = [s for s in segments if one.name in (s.name, s.beside)]
     if len(sharing) >= MOST_SEGMENTS:
         return f"{len(sharing)} segments share the launch of {one.name} already"
@@ -137,7 +139,7 @@ def _why_too_many(segments: Sequence[Segment], one: Segment, piece: Segment) -> 
 
 
 def in_launch_of(first: Segment, last: Segment) -> Segment:
-    """A segment as another kernel computes it: with the warps and registers of its launch."""
+    """The segment ``last`` with the warps and the register limit of the launch of ``first``."""
     params = replace(
         last.kernel_params,
         num_warps=first.kernel_params.num_warps,
