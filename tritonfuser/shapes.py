@@ -31,14 +31,14 @@ Index = tuple[Affine, ...]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """How a tensor lies in a buffer.
+    """The layout of a tensor in a buffer.
 
     Attributes
     ----------
     sizes, strides : tuple of int
         In elements.
     offset : int
-        Of the first element from the start of the buffer, in elements.
+        The distance of the first element from the start of the buffer, in elements.
     """
 
     sizes: tuple[int, ...]
@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """``low <= expr < high`` must hold for a source to be read."""
+    """``low <= expr < high``: a condition for reading a source."""
 
     expr: Affine
     low: int
@@ -56,6 +56,7 @@ class Guard:
 
     @property
     def always(self) -> bool:
+        """Whether it is proved to hold at all positions."""
         bounds = self.expr.range
         if bounds is None:
             return False
@@ -64,6 +65,7 @@ class Guard:
 
     @property
     def never(self) -> bool:
+        """Whether it is proved to hold at no position."""
         bounds = self.expr.range
         if bounds is None:
             return False
@@ -73,7 +75,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where an element of a view may come from; the first source whose guards hold counts.
+    """Where an element of a view may come from. A view reads the first source whose guards hold.
 
     Attributes
     ----------
@@ -100,14 +102,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Pull:
-    """What an index map is given.
+    """The arguments of an index map.
 
     Attributes
     ----------
     index : tuple of Affine
         The index of an element.
     read : callable
-        ``(value, index, dim) -> Affine``: an element of an index tensor as an index of a dim.
+        ``(value, index, dim) -> Affine``: an element of an index tensor, as an index of ``dim``.
     """
 
     index: Index
@@ -118,7 +120,7 @@ class Pull:
 
 
 def assume_extents_equal(a: Extent, b: Extent) -> bool:
-    """Whether two extents are equal, from here on for all sizes; symbolic ones if they look so."""
+    """Whether two extents are equal, with a guard for sizes; symbolic ones by their expressions."""
     if type(a) is int and type(b) is int:
         return a == b
     return assume_equal(a, b) if is_integer(a) and is_integer(b) else bool(a == b)
@@ -157,20 +159,25 @@ def broadcast_dims(operands: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...] | tup
     padded = [(Dim(1),) * (rank - len(dims)) + dims for dims in operands]
     result: list[Dim] = []
     for place in range(rank):
-        chosen = Dim(1)
+        joined = Dim(1)
         for number, dims in enumerate(padded):
-            dim = dims[place]
-            if assume_extents_equal(dim.size, 1) and not dim.expanded:
-                continue
-            if assume_extents_equal(chosen.size, 1) and not chosen.expanded:
-                chosen = dim
-            elif not assume_extents_fit(chosen.size, dim.size):
+            found = _broadcast_dim(joined, dims[place])
+            if found is None:
                 return place, number
-            else:
-                size = chosen.size if is_integer(chosen.size) else dim.size
-                chosen = Dim(size, chosen.expanded and dim.expanded)
-        result.append(chosen)
+            joined = found
+        result.append(joined)
     return tuple(result)
+
+
+def _broadcast_dim(a: Dim, b: Dim) -> Dim | None:
+    """Two dims broadcast to one; None where they do not fit."""
+    if assume_extents_equal(b.size, 1) and not b.expanded:
+        return a
+    if assume_extents_equal(a.size, 1) and not a.expanded:
+        return b
+    if not assume_extents_fit(a.size, b.size):
+        return None
+    return Dim(a.size if is_integer(a.size) else b.size, a.expanded and b.expanded)
 
 
 def broadcast_index(index: Index, operand: TensorType) -> Index:
@@ -361,7 +368,7 @@ def cat_slices_pull(
     return digit(Bounded(moved, size))
 
 
-# --- what lies below dtype Index ---------------------------------------------------------------
+# --- the width of indices ----------------------------------------------------------------------
 
 INT32_LIMIT = 2**31
 """The smallest number of elements that needs 64-bit indices."""

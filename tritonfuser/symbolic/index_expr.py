@@ -36,13 +36,13 @@ class Axis:
 
 
 def extent(axes: Iterable[Axis]) -> int:
-    """How many positions a nest of axes has: 1 for none."""
+    """The number of positions of a nest of axes; 1 without axes."""
     return prod(axis.extent for axis in axes)
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """An expression that lies in ``0 .. extent - 1`` where it is used: a guard sees to that."""
+    """An expression that is in ``0 .. extent - 1`` wherever it is used: a guard checks that."""
 
     expr: Affine
     extent: int
@@ -70,7 +70,7 @@ class Digit:
         return hash((self.base, self.div, self.mod))
 
     def __hash__(self) -> int:
-        # Kept: expressions share their parts, and are keys all over.
+        # Cached: expressions share their parts, and are keys of many dicts.
         return self._hash
 
     def __eq__(self, other: object) -> bool:
@@ -81,7 +81,7 @@ class Digit:
 
     @cached_property
     def order(self) -> tuple[str, int, int, str]:
-        """What terms are sorted by: the same in any process."""
+        """Sort key of terms, the same in every process."""
         if isinstance(self.base, Axis):
             name = f"a{self.base.name}"
         else:
@@ -89,6 +89,13 @@ class Digit:
         varies = is_size(self.div) or is_size(self.mod)
         mod = 0 if self.mod is None else hint(self.mod)
         return name, -hint(self.div), mod, f"{self.div} {self.mod}" if varies else ""
+
+    @property
+    def inner(self) -> Affine | None:
+        """The expression that it is a digit of; None for an axis and for a loaded value."""
+        if isinstance(self.base, Bounded):
+            return self.base.expr
+        return self.base if isinstance(self.base, Affine) else None
 
     @cached_property
     def range(self) -> tuple[int, int] | None:
@@ -104,7 +111,7 @@ class Digit:
         return None if bounds is None else (bounds[0] // self.div, bounds[1] // self.div)
 
     def _up_to(self, extent: int) -> int:
-        """The most that it is where its base is below a number."""
+        """The largest value of the digit where its base is below ``extent``."""
         top = assume_max(extent - 1, 0) // self.div
         return top if self.mod is None else min_by_hint(top, self.mod - 1)
 
@@ -180,9 +187,10 @@ class Affine:
         return _opaque_residue(self, n) if found is None else found
 
     def split(self, n: int) -> tuple[Affine, Affine]:
-        """``self == n * whole + rest`` with every coefficient of rest in ``1 .. n - 1``.
+        """``(whole, rest)`` with ``self == n * whole + rest``.
 
-        Of sizes that vary no more is in ``whole`` than is sure to be.
+        Every coefficient of ``rest`` is in ``1 .. n - 1``. Where coefficients are sizes, ``whole``
+        has only what ``n`` is proved to divide out of them.
         """
         return self._split(n, known_divmod)
 
@@ -191,7 +199,7 @@ class Affine:
     ) -> tuple[Affine, Affine]:
         const, left = divide(self.const, n)
         parts = [(digit, *divide(coefficient, n)) for digit, coefficient in self.terms]
-        # All terms often go to one side, where they are in normal form as they are here.
+        # Often all terms go to one side, and stay in normal form there.
         if not [over for _, _, over in parts if type(over) is not int or over]:
             return Affine(tuple([(d, whole) for d, whole, _ in parts]), const), constant(left)
         if not [whole for _, whole, _ in parts if type(whole) is not int or whole]:
@@ -200,7 +208,7 @@ class Affine:
         return _normal(whole, const), _normal({digit: over for digit, _, over in parts}, left)
 
     def floored(self, n: int) -> tuple[Affine, Affine]:
-        """``split``, where ``rest`` must not be negative."""
+        """As ``split`` with ``divmod``: no coefficient of ``rest`` is negative."""
         return self._split(n, divmod)
 
     def axes(self) -> frozenset[Axis]:
@@ -211,28 +219,26 @@ class Affine:
     def _axes(self) -> frozenset[Axis]:
         found: set[Axis] = set()
         for digit, _ in self.terms:
-            if isinstance(digit.base, Axis):
+            inner = digit.inner
+            if inner is not None:
+                found |= inner.axes()
+            elif isinstance(digit.base, Axis):
                 found.add(digit.base)
-            elif isinstance(digit.base, Affine):
-                found |= digit.base.axes()
-            elif isinstance(digit.base, Bounded):
-                found |= digit.base.expr.axes()
         return frozenset(found)
 
     def loaded(self) -> tuple[Loaded, ...]:
-        """The run-time values the index depends on, each once."""
+        """The run-time values that the index depends on, each once."""
         return self._loaded
 
     @cached_property
     def _loaded(self) -> tuple[Loaded, ...]:
         found: list[Loaded] = []
         for digit, _ in self.terms:
-            if isinstance(digit.base, Loaded):
+            inner = digit.inner
+            if inner is not None:
+                found.extend(inner.loaded())
+            elif isinstance(digit.base, Loaded):
                 found.append(digit.base)
-            elif isinstance(digit.base, Affine):
-                found.extend(digit.base.loaded())
-            elif isinstance(digit.base, Bounded):
-                found.extend(digit.base.expr.loaded())
         return tuple(dict.fromkeys(found))
 
 
@@ -271,7 +277,7 @@ def linear(index: tuple[Affine, ...], sizes: tuple[int, ...]) -> Affine:
 def unravel(position: Affine, sizes: tuple[int, ...]) -> tuple[Affine, ...]:
     """The index in a shape of a row-major position; the inverse of ``linear``.
 
-    A shape without elements has no index: any will do.
+    For a shape without elements the result is arbitrary.
     """
     index: list[Affine] = []
     stride = 1
@@ -294,7 +300,7 @@ def _short(text: str) -> str:
 
 def _normal(sums: dict[Digit, int], const: int) -> Affine:
     """Drop zeros, join neighbouring digits of one base, and order the terms."""
-    # Most coefficients are numbers, and most expressions are made of few terms: no call for each.
+    # Inlined for speed: most coefficients are ints, and most expressions have few terms.
     terms = {d: c for d, c in sums.items() if (c if type(c) is int else not is_known_equal(c, 0))}
     while len(terms) > 1 and (pair := _neighbours(terms)) is not None:
         high, low = pair
@@ -313,8 +319,10 @@ def _normal(sums: dict[Digit, int], const: int) -> Affine:
 
 
 def _neighbours(terms: dict[Digit, int]) -> tuple[Digit, Digit] | None:
-    """A pair (high, low) that makes up one digit."""
-    # Hashes differ where nobody knows whether extents are equal at all sizes.
+    """A pair (high, low) that can be joined into one digit; None without such.
+
+    Bases are compared by hash first: ``==`` of sizes may be undecided.
+    """
     hashed = [(hash(digit.base), digit, coefficient) for digit, coefficient in terms.items()]
     for number, low, factor in hashed:
         if low.mod is None:
@@ -337,7 +345,7 @@ def _fits(value: Affine, n: int) -> bool:
 
 
 def _reduced(base: Base, div: int, mod: int | None) -> Affine:
-    """``base // div % mod``, taken apart anew where the base is an expression."""
+    """``base // div % mod`` in normal form, also where the base is an expression."""
     if not isinstance(base, Affine):
         return digit(base, div, mod)
     quotient = base // div
@@ -353,7 +361,7 @@ def _lone_digit(value: Affine) -> Digit | None:
 
 
 def _quotient(value: Affine, n: int) -> Affine | None:
-    """``value // n`` by digits alone; None where the sum itself must be divided."""
+    """``value // n`` as a sum of digits; None where a digit of the whole sum is needed."""
     if is_known_equal(n, 1):
         return value
     whole, rest = value.split(n)
@@ -369,10 +377,10 @@ def _quotient(value: Affine, n: int) -> Affine | None:
 
 
 def _opaque_quotient(value: Affine, n: int) -> Affine:
-    """``value // n`` with a sum as the base of a digit.
+    """``value // n`` as a digit of a sum.
 
-    The sum is kept whole, so that digits of one position keep one base. A sum that may be
-    negative is first reduced to one that is not: generated code truncates, it does not floor.
+    The sum is kept whole, so that all digits of one position have one base. A sum that may be
+    negative is first reduced to one that is not, since generated code truncates and does not floor.
     """
     if _may_be_negative(value):
         whole, value = value.floored(n)
@@ -388,14 +396,17 @@ def _may_be_negative(value: Affine) -> bool:
 
 
 def _smaller(value: Affine, n: int) -> tuple[Affine, int] | None:
-    """``value // n`` as the quotient of a smaller sum by a smaller number."""
+    """``(sum, m)`` with ``value // n == sum // m`` and a smaller ``m``; None without such."""
     for factor, high, _ in _levels(value, n):
         return high, n // factor
     return None
 
 
 def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
-    """``value`` as ``factor * high + low`` with ``0 <= low < factor``, a divisor of ``n``."""
+    """Ways to write ``value`` as ``factor * high + low`` with ``0 <= low < factor``.
+
+    Each factor is a proper divisor of ``n``; the largest come first.
+    """
     factors = {common_factor(n, c) for _, c in value.terms} - {1, n}
     for factor in sorted(factors, key=hint, reverse=True):
         high, low = _quotient(value, factor), _residue(value, factor)
@@ -404,7 +415,7 @@ def _levels(value: Affine, n: int) -> Iterator[tuple[int, Affine, Affine]]:
 
 
 def _residue(value: Affine, n: int) -> Affine | None:
-    """``value % n`` by digits alone; None where the sum itself must be divided."""
+    """``value % n`` as a sum of digits; None where a digit of the whole sum is needed."""
     if is_known_equal(n, 1):
         return Affine()
     rest = value.split(n)[1]
@@ -423,7 +434,7 @@ def _residue(value: Affine, n: int) -> Affine | None:
 
 
 def _opaque_residue(value: Affine, n: int) -> Affine:
-    """``value % n`` with a sum as the base of a digit; the sum is never negative."""
+    """``value % n`` as a digit of a sum that is never negative."""
     if _may_be_negative(value):
         value = value.floored(n)[1]
     for factor, high, low in _levels(value, n):
@@ -432,7 +443,7 @@ def _opaque_residue(value: Affine, n: int) -> Affine:
 
 
 def axes_in_order(expr: Affine) -> tuple[Axis, ...]:
-    """The axes that enter as digits, those of the largest steps first."""
+    """The axes whose digits are terms, in the order of decreasing coefficients."""
     found = [(step, item.base) for item, step in expr.terms if isinstance(item.base, Axis)]
     return tuple(axis for _, axis in sorted(found, key=lambda pair: -hint(pair[0])))
 
@@ -457,7 +468,7 @@ def _substitute_digit(item: Digit, axes: Mapping[Axis, Affine]) -> Affine:
 
 
 def strip_bounds(expr: Affine) -> Affine:
-    """``expr`` with whole bounded expressions written out: what they are, not what they are within.
+    """``expr`` with whole ``Bounded`` expressions replaced by the expressions in them.
 
     ``Bounded(x - 768) + 768 * y`` -> ``x + 768 * y - 768``.
     """
@@ -474,6 +485,6 @@ def strip_bounds(expr: Affine) -> Affine:
 
 
 def _is_whole(item: Digit, base: Bounded) -> bool:
-    """Whether a digit is all of its base."""
+    """Whether a digit equals its base."""
     whole = item.mod is None or is_known_equal(item.mod, base.extent)
     return whole and is_known_equal(item.div, 1)

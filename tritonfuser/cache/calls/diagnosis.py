@@ -181,7 +181,10 @@ def _tensor_problem(value: Value, given: Any) -> Problem | None:
 
 
 def _layout_problem(dims: Sequence[Dim], layout: Layout, given: torch.Tensor) -> Problem | None:
-    """Whether strides match the declared contiguity; dims of size 1 may have any stride."""
+    """The problem where strides do not match the declared contiguity; None where they do.
+
+    Dims are checked from the fastest to the slowest. Dims of size 1 may have any stride.
+    """
     if not given.numel():
         return None
     rank = len(dims)
@@ -228,7 +231,10 @@ def _type_name(given: Any) -> str:
 
 
 def _device_problem(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """Beside GPU tensors only 0-dim CPU ones may stand, and no output may need only those."""
+    """The error for CPU tensors beside GPU tensors; None where they fit.
+
+    They have to be 0-dim, and no output may be computed from them alone.
+    """
     given = _tensors(fusion, inputs)
     if all(tensor.device.type in ("cpu", "meta") for tensor in given.values()):
         return None
@@ -248,18 +254,19 @@ def _tensors(fusion: Fusion, inputs: Sequence[Any]) -> dict[Value, torch.Tensor]
 
 
 def explain_cpu_scalars(fusion: Fusion, inputs: Sequence[Any]) -> InputError | None:
-    """The error for an output computed from CPU scalars alone, in a run on a GPU; else None."""
+    """The error for an output that is computed from CPU tensors alone in a run on a GPU."""
     given = _tensors(fusion, inputs)
     made = {value for value, tensor in given.items() if tensor.device.type == "cpu"}
+    outputs = {out.value for out in fusion.outputs}
     for node in fusion.nodes:
         tensors = [value for value in node.operands() if value.is_tensor]
-        if tensors and all(value in made for value in tensors):
-            made.update(node.outs)
-            for out in fusion.outputs:
-                if out.value in node.outs:
-                    return InputError(
-                        f"{_NO_KERNEL} {node.op} takes CPU scalars alone and gives an output",
-                        loc=node.loc,
-                        hint="Move one of its operands to the GPU.",
-                    )
+        if not tensors or not made.issuperset(tensors):
+            continue
+        made.update(node.outs)
+        if not outputs.isdisjoint(node.outs):
+            return InputError(
+                f"{_NO_KERNEL} {node.op} takes CPU scalars alone and gives an output",
+                loc=node.loc,
+                hint="Move one of its operands to the GPU.",
+            )
     return None

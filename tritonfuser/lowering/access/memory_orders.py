@@ -68,16 +68,16 @@ class _Reference:
 
 
 def memory_orders(fusion: Fusion) -> dict[Value, Order]:
-    """The memory orders of computed tensors, for those that are not row-major.
+    """The memory orders of the computed tensors that are not row-major.
 
-    Where all inputs are row-major, so is all that is computed from them. A value has another order
-    where each of its dims of more than one element runs along a dim of its reference. Dims of one
+    Where all inputs are row-major, so are all results. A value takes the order of its reference
+    where each of its dims of more than one element runs along a dim of the reference. Dims of one
     element are outermost.
 
     Returns
     -------
     dict of Value to tuple of int
-        For each dim its place in memory, 0 the fastest, as of ``stride_order``.
+        For each dim its position in memory, 0 the fastest, as ``stride_order`` has it.
     """
     if not any(_is_permuted(value.tensor) for value in fusion.inputs if value.is_tensor):
         return {}
@@ -87,19 +87,20 @@ def memory_orders(fusion: Fusion) -> dict[Value, Order]:
         if value.is_tensor
     }
     found: dict[Value, Order] = {}
-    for node in fusion.nodes:
-        for out in node.outs:
-            reference = _best(node, out, references) if out.is_tensor else None
-            if reference is not None:
-                references[out] = reference
-                order = _order(reference, out.tensor)
-                if reference.permuted and order not in (None, row_major(out.tensor.rank)):
-                    found[out] = order
+    results = ((node, out) for node in fusion.nodes for out in node.outs if out.is_tensor)
+    for node, out in results:
+        reference = _reference_of(node, out, references)
+        if reference is None:
+            continue
+        references[out] = reference
+        order = _order(reference, out.tensor)
+        if reference.permuted and order not in (None, row_major(out.tensor.rank)):
+            found[out] = order
     return found
 
 
-def _best(node: Node, out: Value, references: dict[Value, _Reference]) -> _Reference | None:
-    """The reference of a result: of its operands' that with the highest rank, the first of them."""
+def _reference_of(node: Node, out: Value, references: dict[Value, _Reference]) -> _Reference | None:
+    """The reference of a result: the first of those of its operands with the highest rank."""
     candidates: list[_Reference] = []
     for read in _reads(node, _marks(out.tensor)):
         given = references.get(read.value)
