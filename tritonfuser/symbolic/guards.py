@@ -1,4 +1,4 @@
-"""What a ``ShapeEnv`` holds: atoms (symbols and what is computed from them), guards, choices."""
+"""The parts of a ``ShapeEnv``: atoms (symbols, and numbers computed from them), guards, choices."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ LARGEST_SIZE = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A symbol, or a quotient or a residue that is no polynomial of others.
+    """A variable of polynomials: a symbol, a quotient or remainder, or a number that is chosen.
 
     Attributes
     ----------
     name : str
-        ``size0``: the atom times ``multiple``.
+        The name in texts, such as ``size0``. It stands for the atom times ``multiple``.
     hint : int
-        What it is in this run.
+        The value of the atom in this run.
     low, high : int
-        Bounds, inclusive.
+        Inclusive bounds of the atom.
     multiple : int
-        Of a symbol, and of what is chosen: the number that the size is a multiple of.
+        The known divisor of the size: the size is the atom times this. 1 for quotients and
+        remainders.
     parts : (Terms, str, Terms), optional
-        Of what is computed: ``numerator // denominator`` or ``%``.
+        For a quotient or a remainder: numerator, ``"//"`` or ``"%"``, denominator.
     chosen : callable, optional
-        Of what heuristics choose: gives the size from the values of the atoms before it.
+        For a number that heuristics choose: the size as a function of the values of the atoms
+        before it.
     """
 
     name: str
@@ -43,12 +45,12 @@ class Atom:
 
     @property
     def is_symbol(self) -> bool:
-        """Whether it is a size of the inputs, and not made from others."""
+        """Whether it is a size of the inputs, and not computed from other atoms."""
         return self.parts is None and self.chosen is None
 
 
 class Relation(Enum):
-    """What a guard says of its polynomial."""
+    """The relation of a guard's polynomial to 0."""
 
     AT_LEAST_ZERO = ">="
     ZERO = "=="
@@ -57,7 +59,7 @@ class Relation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A polynomial and what holds of it."""
+    """A condition on sizes: a polynomial and its relation to 0."""
 
     terms: Terms
     relation: Relation
@@ -65,16 +67,16 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A question that was answered by the sizes of this run, where any answer is right.
+    """A question that was answered by the sizes of this run. Any answer gives correct kernels.
 
     Attributes
     ----------
     ask : callable
-        The question, of facts in plain numbers.
+        The question, a function of facts in plain numbers.
     facts : object
-        The facts, with sizes in them.
+        The facts, which contain sizes.
     answer : object
-        What it is in this run.
+        The answer in this run.
     """
 
     ask: Callable[[Any], Any]

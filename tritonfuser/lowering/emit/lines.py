@@ -12,9 +12,9 @@ from ...errors import SourceLoc
 
 
 def place_text(loc: SourceLoc) -> str:
-    """``model.py:12``: the file's last part with nothing but harmless characters in it.
+    """A user's line as ``model.py:12``, for comments and messages in a kernel's text.
 
-    It becomes a comment or a part of a message: no quotes, no ``%``, nothing but ASCII.
+    Characters other than ASCII letters, digits and ``_.<>-`` become ``_``.
     """
     file = re.sub(r"[^A-Za-z0-9_.<>-]", "_", PurePath(loc.file).name)
     return f"{file[-_LONGEST_FILE_NAME:]}:{loc.line}"
@@ -25,22 +25,22 @@ _LONGEST_FILE_NAME = 80
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text.
+    """One line of a kernel's text.
 
     Attributes
     ----------
     text : str
         The line, without indentation.
     loc : SourceLoc or None
-        The user's line that it computes.
+        The line of the user's program that it was made for.
     depth : int
-        Loops around it, within the function body.
+        The number of blocks around it in the function body.
     loads : str
-        The tensor that it loads from; empty if none.
+        The name of the tensor that it loads from. Empty without a load.
     stores : str
-        The tensor that it stores to; empty if none.
+        The name of the tensor that it stores to. Empty without a store.
     op : str
-        The op whose index it checks; empty if none.
+        The op whose index it checks. Empty where it checks none.
     """
 
     text: str
@@ -52,37 +52,37 @@ class Line:
 
     @property
     def code(self) -> str:
-        """The line with empty string literals: words in messages are no names."""
+        """The line with string literals emptied: words of messages are not names."""
         return re.sub('"[^"]*"', '""', self.text) if '"' in self.text else self.text
 
     @property
     def asserts(self) -> bool:
-        """Whether it ends the kernel with an error where a condition does not hold."""
+        """Whether it is an assertion."""
         return self.code.startswith("tl.device_assert(")
 
 
 class Beyond(Enum):
-    """What a value is where a mask is off, in terms of what its loads give there."""
+    """How a value outside of masks follows from ``other``, which its masked loads give there."""
 
     LOADED = "what its one load gives"
     SCALED = "zero or an infinity where its one load gives that"
     ZERO = "zero where all of its loads give zero"
-    DIFFERENCE = "that of what its one load gives and a number of its row"
-    VANISHING = "zero where its one load gives -inf, or NaN as all of its row is"
+    DIFFERENCE = "the difference of what its one load gives and a number of its row"
+    VANISHING = "zero where its one load gives -inf; NaN where all of its row is NaN"
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedOut:
-    """What is known of a value where masks are off.
+    """What is known of a value at positions where a mask is false.
 
     Attributes
     ----------
     loads : frozenset of str
-        The masked loads that it is computed from.
+        The variables of the masked loads that it is computed from.
     masks : frozenset of str
-        The tiles of whose masks one not holding is enough.
+        The tiles with a mask. The value is known wherever one of these masks is false.
     value : Beyond
-        What it is, by what these loads give.
+        How it follows from what the loads give.
     """
 
     loads: frozenset[str]
@@ -97,17 +97,17 @@ class Name:
     Attributes
     ----------
     text : str
-        The expression: mostly a variable.
+        The expression, in most cases a variable.
     dtype : DataType
-        What it is in the kernel.
+        Its dtype in the kernel.
     dims : frozenset of str
-        The kernel axes that it runs over.
+        The kernel axes along which it varies.
     literal : bool
-        Whether it is a number written out.
+        Whether it is a number literal.
     held : DataType or None
-        A narrower dtype that holds its numbers exactly.
+        A narrower dtype that represents its values exactly.
     outside : MaskedOut or None
-        What it is where masks do not hold, as far as that is known.
+        What is known of it where masks are false. None where nothing is.
     """
 
     text: str

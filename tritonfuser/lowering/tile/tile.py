@@ -1,4 +1,4 @@
-"""A kernel axis as a tile: its block, its mask, and the positions that it takes."""
+"""``Tile``: a kernel axis with the block of positions that a program has along it, and its mask."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ class Tile:
     axis : Axis
         The kernel axis: its name in the text, and its extent.
     block : str or None
-        The constexpr of the tile's size. None where a program has one position of the axis.
+        The name of the block size, a ``tl.constexpr``. None where a program has one position.
     masked : bool
-        Whether the last tile reaches past the extent.
+        Whether the last tile reaches past the extent, so that it needs a mask.
     width : int
-        The tile's size.
+        The block size.
     place : int
-        The dim of a block in registers that runs along the axis.
+        The dim of blocks in registers that runs along the axis.
     start : int
-        The first position that the tile takes, where other tiles take those before it.
+        The first position of the tile. Above 0 where other tiles have the positions before it.
     stop : int or None
-        The end of its positions, where other tiles take those behind it.
+        The end of its positions, where other tiles have those behind it.
     scattered : bool
         Whether its positions are not consecutive.
     part : Affine or None
-        Which of several parts of an axis a program has, where the last part may be shorter. The
-        axis is as long as the other parts.
+        The number of the part of the axis that a program has, where axes are cut into parts and
+        the last one may be shorter. ``axis`` is as long as the other parts.
     whole : int
-        The extent that all parts have together.
+        The extent of all parts together.
     interleave : int
-        The number of parts, where their positions are interleaved; 0 where each has neighbours.
+        The number of parts, if part ``i`` of ``n`` has positions ``i, i + n, ...``; 0 if each part
+        is contiguous.
     neighbours : int
         The most consecutive elements that one thread may have; 0 for any number.
     limit : int or None
-        The end of the positions that its mask lets through, if that is before the axis' end.
+        The end of the positions that pass the mask, if that is before the end of the axis.
     """
 
     axis: Axis
@@ -60,17 +61,17 @@ class Tile:
 
     @property
     def is_behind(self) -> bool:
-        """Whether other tiles take the positions before it."""
+        """Whether other tiles have the positions before it."""
         return not is_known_equal(self.start, 0)
 
     @property
     def end(self) -> int:
-        """Behind the last position that it takes."""
+        """The end of its positions, exclusive."""
         return self.axis.extent if self.stop is None else self.stop
 
     @property
     def mask_end(self) -> int:
-        """Behind the last position that its mask lets through."""
+        """The end of the positions that pass its mask, exclusive."""
         return self.axis.extent if self.limit is None else self.limit
 
     @property
