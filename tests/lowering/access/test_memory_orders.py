@@ -217,6 +217,16 @@ def test_boxes_of_images_lie_as_the_images_do() -> None:
     assert found.is_contiguous(memory_format=LAST)
 
 
+def test_reductions_of_what_no_tensor_of_its_size_makes() -> None:
+    """Both are broadcast: there is no order to take."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        wide = fd.ops.add(x, fd.ops.broadcast(y, [True, True, True, False]))
+        return fd.ops.sum(wide, [0, 1, 2, 3])
+
+    check(body, noise(2, 5, 1, 6).permute(0, 3, 1, 2), noise(7), facts=NARROW)
+
+
 @pytest.mark.parametrize("op", ["max", "sum", "var"])
 def test_reductions_of_all_dims_read_memory_as_it_lies(op) -> None:
     """In the order of the dims each element would be in another line: ten times as long."""

@@ -89,8 +89,8 @@ def _common_order(fusion: Fusion, value: Value) -> Order | None:
             more = [v for v in whole if is_known_equal(v.tensor.numel, value.tensor.numel)]
             seen.update(more)
             stack += more
-    order = found.pop()
-    return None if found or order == row_major(len(order)) else order
+    order = found.pop() if len(found) == 1 else ()
+    return None if order == row_major(len(order)) else order
 
 
 def _is_permuted(value: Value) -> bool:
