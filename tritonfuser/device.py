@@ -197,6 +197,11 @@ class DeviceProperties:
         return self.shared_bytes_per_block >= 200 * _KIB
 
     @property
+    def max_warps_per_block(self) -> int:
+        """Warps, or wavefronts, of one program at most."""
+        return MAX_THREADS_PER_BLOCK // self.warp_size
+
+    @property
     def instructions_per_s(self) -> float:
         """Instructions a second of all threads together, at most."""
         return self.sm_count * self.rates.issue * self.clock_hz

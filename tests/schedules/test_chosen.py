@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.e2e.graphs.growing import grow
+from tritonfuser import FusionDefinition
 
 ARCHS = ("sm_80", "sm_90", "sm_100", "gfx942")
 SIZES = ((1, 3, 4, 7), (1, 2, 8, 16), (1, 33, 128, 257), (1, 31, 2048), (4096, 1, 3))
@@ -66,3 +67,16 @@ def test_legal_candidates_compile():
 def test_more_choices_are_legal(start):
     for seed in range(start, start + 200):
         check(seed, compiles=seed % 10 == 0)
+
+
+@pytest.mark.parametrize("shape", [(64, 16384), (64, 32768), (1, 1 << 22)])
+def test_what_is_chosen_can_be_launched(shape) -> None:
+    """Wavefronts of AMD have 64 threads: half as many warps are in a program as of NVIDIA."""
+    x = torch.empty(shape, device="meta")
+    with FusionDefinition() as fd:
+        t = fd.from_pytorch(x)
+        powers = fd.ops.exp(fd.ops.sub(t, fd.ops.max(t, [1], keepdim=True)))
+        fd.add_output(fd.ops.div(powers, fd.ops.sum(powers, [1], keepdim=True)))
+    for arch in ARCHS:
+        verdict = fd.is_legal(fd.schedule([x], arch=arch), [x], arch=arch)
+        assert verdict, verdict.reason

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..device import DeviceProperties
 from ..errors import SchedulingError
 from . import (
     inner_outer_persistent,
@@ -20,7 +21,7 @@ from . import (
 from .cost.kernels import Times
 from .cost.model import KernelTime
 from .cost.product_time import product_times
-from .params import HeuristicParams
+from .params import HeuristicParams, KernelParams
 from .problem import ElementWork, Problem
 
 TimeOf = Callable[[HeuristicParams], KernelTime | None]
@@ -159,7 +160,14 @@ def propose(problem: Problem) -> HeuristicParams:
         raise SchedulingError(
             "Can not find a scheduler to schedule fusion segment: " + "; ".join(found)
         )
-    return scheduler.propose(problem)
+    return _launched(scheduler.propose(problem), problem.device)
+
+
+def _launched(params: HeuristicParams, device: DeviceProperties) -> HeuristicParams:
+    """Params of no more warps than a program of the device has: rules count warps of 32 threads."""
+    if not isinstance(params, KernelParams) or params.num_warps <= device.max_warps_per_block:
+        return params
+    return replace(params, num_warps=device.max_warps_per_block)
 
 
 def interleave(problem: Problem) -> int:

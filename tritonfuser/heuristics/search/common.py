@@ -25,7 +25,9 @@ def powers(low: int, high: int) -> Iterator[int]:
 
 def warps(problem: Problem, most: int = 32) -> Choice:
     """Warps of a program. The interpreter has no threads."""
-    return Choice.of("num_warps", (4,) if problem.on_cpu else tuple(powers(1, most)))
+    if problem.on_cpu:
+        return Choice.of("num_warps", (4,))
+    return Choice.of("num_warps", tuple(powers(1, min(most, problem.device.max_warps_per_block))))
 
 
 def fits_threads(problem: Problem, *sides: str) -> tuple[AtMost, ...]:

@@ -14,7 +14,7 @@ def why_not_launched(params: HeuristicParams, device: DeviceProperties) -> str |
     if device.is_cpu or not isinstance(params, KernelParams):
         return None
     threads = params.num_warps * device.warp_size
-    if threads > MAX_THREADS_PER_BLOCK:
+    if params.num_warps > device.max_warps_per_block:
         return (
             f"num_warps={params.num_warps} is {threads} threads, "
             f"a program of {device.name} has at most {MAX_THREADS_PER_BLOCK}"
