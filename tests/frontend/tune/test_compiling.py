@@ -14,7 +14,7 @@ from tritonfuser import FusionDefinition
 from tritonfuser.cache.dry_run import lower_for
 from tritonfuser.frontend.tune import compiling
 from tritonfuser.frontend.tune.candidates import neighbours
-from tritonfuser.frontend.tune.search import Prepared
+from tritonfuser.frontend.tune.interfaces import Prepared
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from tests.frontend.tune.fakes import AtOnce, FakeClock, FakeDevice, compiler_fo
 from tritonfuser import FusionDefinition
 from tritonfuser.frontend.tune import search as module
 from tritonfuser.frontend.tune.candidates import Proposals
-from tritonfuser.frontend.tune.search import FINAL_ROUNDS, ROUNDS, Search
+from tritonfuser.frontend.tune.finals import FINAL_ROUNDS
+from tritonfuser.frontend.tune.search import ROUNDS, Search
 
 
 @pytest.fixture(autouse=True)

@@ -19,10 +19,11 @@ from .candidates import Proposals
 from .child_process import ChildProcess, shared_child
 from .compile_pool import CompilePool, shared_pool
 from .compiling import Compiler
+from .interfaces import Measurer
 from .prediction import Prediction, Ranked
 from .progress import progress
 from .report import TuneReport
-from .search import Measurer, Search
+from .search import Search
 
 MOST_THREADS = 8
 """Threads that compile where no processes do, at most: a part of each compilation holds Python's

@@ -22,7 +22,7 @@ from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import SegmentedFusion
 from .compile_pool import CompilePool
-from .search import Prepared
+from .interfaces import Prepared
 
 
 class Compiler:

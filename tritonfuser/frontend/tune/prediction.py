@@ -16,8 +16,8 @@ from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import SegmentedFusion
 from .candidates import Proposals
+from .interfaces import Proposer
 from .report import Trial, TuneReport, difference
-from .search import Proposer
 
 POOL = 16
 """Proposals of which the one that is predicted to be fastest is tried next. Of 45 random schedules

@@ -7,21 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Union
+from typing import Any
 
 from ...heuristics.schedule import Schedule
-from ...lowering.segments import SegmentedFusion
 from .candidates import joined
+from .finals import GAIN, decided
+from .interfaces import Measurer, Prepare, Prepared, Proposer
 from .report import Trial, difference
 
-FINALISTS = 4
-"""Schedules that are timed again, beside that of the heuristics."""
-
-ROUNDS, FINAL_ROUNDS = 5, 25
-"""Interleaved rounds of a first comparison, and of the last one."""
-
-GAIN = 0.99
-"""A schedule is better than the heuristics' where its time is less than this share of it."""
+ROUNDS = 5
+"""Interleaved rounds of a first comparison."""
 
 STARTED = 0.5
 """Share of the budget that there is at least once the measurer is ready, however late that is."""
@@ -44,50 +39,6 @@ the best one, and more until the measurer is ready, which takes seconds in a new
 
 FRUITLESS = 400
 """Proposals in a row that were all tried before, after which a space counts as exhausted."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A schedule whose kernels are compiled.
-
-    Attributes
-    ----------
-    schedule : Schedule
-        As proposed.
-    segmented : SegmentedFusion
-        What it makes of the definition.
-    kernels : tuple
-        What tells its kernels from others: schedules with equal ones are the same.
-    """
-
-    schedule: Schedule
-    segmented: SegmentedFusion
-    kernels: tuple[object, ...]
-
-
-Prepare = Callable[[Schedule], Union[Prepared, str]]
-"""Compiles a schedule on a thread; a text says why that cannot be."""
-
-
-class Measurer(Protocol):
-    """Times schedules. A text in the place of a number says why there is none."""
-
-    def is_ready(self, seconds: float) -> bool:
-        """Whether it can measure from now on; waits for that so long."""
-
-    def measure(self, schedules: Sequence[Schedule], rounds: int) -> list[float | str]:
-        """The median seconds of each, timed together."""
-
-    def judge(self, schedules: Sequence[Schedule]) -> list[str]:
-        """What is wrong with the outputs of each; empty where nothing is."""
-
-
-class Proposer(Protocol):
-    """Says what to try next."""
-
-    def move_to(self, best: SegmentedFusion) -> None: ...
-
-    def __next__(self) -> Schedule: ...
 
 
 @dataclass
@@ -149,7 +100,9 @@ class Search:
                 self._explore(pool, end - RESERVED * self.budget)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-        return self._decided()
+        best = decided(self.trials, self.measurer)
+        self.tell(self.trials)
+        return best
 
     @contextmanager
     def _until_interrupted(self) -> Iterator[None]:
@@ -268,38 +221,3 @@ class Search:
             if count <= len(fastest):
                 slowest_first = [trial.schedule for trial in reversed(fastest[:count])]
                 yield joined(first.schedule, slowest_first)
-
-    # --- deciding --------------------------------------------------------------------------
-
-    def _decided(self) -> int:
-        """Check the fastest, and time them again beside the heuristics' schedule."""
-        ranked = sorted(
-            (n for n, t in enumerate(self.trials) if n and t.seconds is not None and not t.failure),
-            key=lambda n: self.trials[n].seconds or 0.0,
-        )[:FINALISTS]
-        wrong = self.measurer.judge([self.trials[n].schedule for n in ranked]) if ranked else []
-        for number, why in zip(ranked, wrong, strict=True):
-            self.trials[number] = replace(self.trials[number], failure=why)
-        finalists = [0, *(n for n, why in zip(ranked, wrong, strict=True) if not why)]
-        found = self.measurer.measure([self.trials[n].schedule for n in finalists], FINAL_ROUNDS)
-        for number, seconds in zip(finalists, found, strict=True):
-            trial = replace(self.trials[number], finalist=True)
-            if isinstance(seconds, str):
-                trial = replace(trial, failure=seconds, seconds=None)
-            else:
-                trial = replace(trial, seconds=seconds)
-            self.trials[number] = trial
-        self.tell(self.trials)
-        return self._fastest(finalists)
-
-    def _fastest(self, finalists: Sequence[int]) -> int:
-        heuristic = self.trials[0].seconds
-        best = 0
-        if heuristic is None or self.trials[0].failure:
-            return 0
-        least = GAIN * heuristic
-        for number in finalists[1:]:
-            seconds = self.trials[number].seconds
-            if seconds is not None and not self.trials[number].failure and seconds < least:
-                best, least = number, seconds
-        return best
