@@ -122,14 +122,24 @@ def _convert(op: Op, name: str, kind: Kind, value: Any) -> Any:
     if converted is _WRONG:
         raise ArgumentError(
             f"{op.name}(): incompatible function arguments: {name!r} must be {kind.value}, "
-            f"got {shown(value)} of type {type(value).__name__}",
+            f"got {shown(value)} of type {_type_name(value)}",
             hint=" ".join(filter(None, (_advice(value), f"Signature: {signature_text(op)}"))),
         )
     return converted
 
 
+def _type_name(value: object) -> str:
+    """As signatures name it, for a value of the definition."""
+    if isinstance(value, Value):
+        return Kind.TENSOR.value if value.is_tensor else "Val"
+    return type(value).__name__
+
+
 def _advice(value: object) -> str:
     """What to do about an argument that no op takes; nothing where only its place is wrong."""
+    if isinstance(value, list | tuple):
+        beyond = [n for n in value if type(n) is int and not fits_int64(n)]
+        return f"One of them is {shown(beyond[0]).rstrip(',')}." if beyond else ""
     if hasattr(value, "__array__"):
         return "Data becomes an operand as an input: fd.from_pytorch(tensor)."
     return dtype_advice(value)

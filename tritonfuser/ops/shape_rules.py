@@ -48,9 +48,10 @@ def wrap_dim(op: str, dim: int, rank: int, phrase: str = "") -> int:
 
 def wrap_dims(op: str, dims: Iterable[int], rank: int, phrase: str = "") -> tuple[int, ...]:
     """The dims as non-negative ints, in the order given; an error where one is repeated."""
-    wrapped = tuple(wrap_dim(op, dim, rank, phrase) for dim in dims)
+    given = tuple(dims)
+    wrapped = tuple(wrap_dim(op, dim, rank, phrase) for dim in given)
     if len(set(wrapped)) != len(wrapped):
-        raise fail(op, "each dim once", list(wrapped))
+        raise fail(op, "each dim once", list(given))
     return wrapped
 
 

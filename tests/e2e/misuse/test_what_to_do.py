@@ -101,3 +101,50 @@ def test_a_handle_is_no_sequence_and_no_number(use, said):
         with pytest.raises(ArgumentError, match=said) as caught:
             use(t)
     assert caught.value.hint and caught.value.loc.file == __file__
+
+
+def negation():
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.neg(fd.define_tensor(shape=[-1, -1], contiguity=True)))
+    return fd
+
+
+SWAPPED = {
+    "an architecture behind the inputs": (
+        lambda fd, x: fd.compile_for([x], "sm_90"),
+        "arch must name a GPU, such as 'sm_90', got list",
+        "compile_for('sm_90', [x])",
+    ),
+    "the inputs of one earlier run": (
+        lambda fd, x: fd.kernels([x], varying=[x]),
+        "varying must be a list of the inputs of runs, each a list or a tuple, got one of Tensor",
+        "varying=[[x]]",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", SWAPPED)
+def test_arguments_that_are_mixed_up(call):
+    ask, message, advice = SWAPPED[call]
+    with pytest.raises(ArgumentError) as caught:
+        ask(negation(), torch.ones(2, 3))
+    assert caught.value.message == message and advice in caught.value.hint
+
+
+WRONG = {
+    "a tensor for a list": (lambda ops, t: ops.cat(t), "of type TensorView"),
+    "a scalar for a tensor": (lambda ops, t: ops.sum(t.size(0), [0]), "of type Val"),
+    "beyond int64": (
+        lambda ops, t: ops.slice(t, [0, 0], [10**20, 1]),
+        "One of them is an int of 67 bits, beyond int64.",
+    ),
+    "dims from both ends": (lambda ops, t: ops.sum(t, [0, -2]), "got [0, -2]"),
+}
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_arguments_are_shown_as_they_were_given(call):
+    ask, shown = WRONG[call]
+    with FusionDefinition() as fd, pytest.raises((ArgumentError, DefinitionError)) as caught:
+        ask(fd.ops, fd.define_tensor(shape=[-1, -1], contiguity=True))
+    assert shown in str(caught.value)

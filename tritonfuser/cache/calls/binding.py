@@ -67,7 +67,8 @@ class ExpectedTensor:
             place = f"an address of {given.data_ptr():#x}"
             return "an address that is a multiple of 16", place
         if self.resolved and (given.is_neg() or given.is_conj()):
-            return "its signs as they lie in memory", "a tensor that is marked as negated"
+            bits = "a tensor without torch's negative and conjugate bits, as x.resolve_neg() gives"
+            return bits, "a tensor that is marked as negated"
         return None
 
 

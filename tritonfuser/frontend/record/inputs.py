@@ -53,6 +53,13 @@ def flat_runs(varying: Any) -> list[Inputs]:
             f"varying must be a list of the inputs of runs, got {type(varying).__name__}",
             hint="Those of one run are given as varying=[[x]].",
         )
+    for inputs in varying:
+        if not isinstance(inputs, list | tuple):
+            raise ArgumentError(
+                "varying must be a list of the inputs of runs, each a list or a tuple, got one of "
+                f"{type(inputs).__name__}",
+                hint="The inputs of one run are given as varying=[[x]].",
+            )
     return [flatten_inputs(inputs) for inputs in varying]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...cache.keys.recompiles import Recompiles
-from ...errors import ParamsError
+from ...errors import ArgumentError, ParamsError
 from ...heuristics.params import HeuristicParams
 from ...heuristics.schedule import Schedule
 from ...heuristics.search.schedule_space import Legality, ScheduleSpace
@@ -263,12 +263,19 @@ class Queries(Recorded):
 
         Raises
         ------
+        ArgumentError
+            ``arch`` is no text.
         InputError
             The inputs do not fit the definition.
         LoweringError
             A kernel does not compile.
         """
         options = run_options(schedule=schedule)
+        if not isinstance(arch, str):
+            raise ArgumentError(
+                f"arch must name a GPU, such as 'sm_90', got {type(arch).__name__}",
+                hint="The inputs come behind it: compile_for('sm_90', [x]).",
+            )
         with locate_errors(self._ready()):
             return self._core().compile_for(arch, flatten_inputs(inputs), options)
 
