@@ -31,7 +31,8 @@ def scan(fd: Any, x: Any, y: Any) -> Any:
 
 
 BODIES = {body.__name__: body for body in (flat, softmax, sums, scan)}
-LOOP = {"persistent": False, "block_x": 1, "block_r": 64, "tails": [], "align": 1}
+LOOP = {"persistent": False, "block_x": 1, "block_r": 256, "tails": [], "align": 1}
+LONG = (6, 520)
 
 
 def made(name: str, shape: tuple[int, int] = (6, 300)) -> tuple[Any, list[torch.Tensor], Any]:
@@ -77,7 +78,7 @@ def test_loads_come_first_or_where_they_are_needed(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "sums"])
 def test_loads_of_a_step_come_first_in_a_loop(name: str) -> None:
-    fd, inputs, data = made(name)
+    fd, inputs, data = made(name, LONG)
     texts = {}
     for value in (None, False, True):
         given = changed(data, **LOOP, loads_first=value)
@@ -99,9 +100,16 @@ def test_loads_that_are_begun_steps_ahead_cannot_come_first() -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "sums", "scan"])
 def test_cache_hints_of_loops(name: str) -> None:
-    fd, inputs, data = made(name)
-    loop = {"block_r": 64} if name == "scan" else LOOP
+    fd, inputs, data = made(name, LONG)
+    loop = {"block_r": 256} if name == "scan" else LOOP
     with_hints, without = (changed(data, **loop, evict_hints=value) for value in (True, False))
     assert "eviction_policy" in text(fd, inputs, with_hints)
     assert "eviction_policy" not in text(fd, inputs, without)
     check(fd, inputs, without)
+
+
+def test_short_steps_have_no_hint_to_be_evicted_first() -> None:
+    """The next step loads the lines at both ends of what a step loads of a row."""
+    fd, inputs, data = made("sums", LONG)
+    assert "evict_first" in text(fd, inputs, changed(data, **LOOP))
+    assert "evict" not in text(fd, inputs, changed(data, **{**LOOP, "block_r": 128}))
