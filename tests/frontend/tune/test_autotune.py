@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.frontend.tune.fakes import softmax
 from tritonfuser import ArgumentError, InputError, UnsupportedDeviceError
+from tritonfuser.frontend.tune import autotune
+from tritonfuser.frontend.tune.child_process import ChildProcess
+from tritonfuser.frontend.tune.worker_pipe import TunerError
 
 
 def test_without_a_gpu_it_says_what_works():
@@ -31,3 +35,37 @@ def test_other_arguments_are_checked():
         fd.autotune(inputs, seed="x")
     with pytest.raises(InputError):
         fd.autotune([1.0])
+
+
+class _Broken(ChildProcess):
+    """A process that is ready at once, and fails at the first schedule."""
+
+    def open(self, *about):
+        pass
+
+    def is_ready(self, seconds):
+        return True
+
+    def measure(self, schedules, rounds):
+        raise TunerError("it fails")
+
+
+class _Forgetful:
+    """Processes that compile nothing, and count how often nobody waits for them any more."""
+
+    works, count, forgotten = False, 1, 0
+
+    def forget(self):
+        self.forgotten += 1
+
+
+def test_a_search_that_fails_waits_for_no_process(monkeypatch):
+    """Python waits for the threads of the search when it ends, and they for what is compiled."""
+    pool = _Forgetful()
+    monkeypatch.setattr(autotune, "_started_pool", lambda device: pool)
+    fd, inputs = softmax()
+    ir = fd._ready().ir
+    task = autotune.Task(ir, fd.to_dict(), inputs, torch.device("cpu"), 5.0, shown=False)
+    with pytest.raises(TunerError):
+        autotune.tuned(task, _Broken())
+    assert pool.forgotten == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -66,12 +67,11 @@ def test_what_crashes_a_compiler_costs_no_later_kernel(pool):
 
 def test_processes_that_cannot_be_are_asked_once(pool, monkeypatch):
     monkeypatch.setattr(compile_pool, "_SERVER", "tritonfuser.no_such_server")
-    source = vector_add(name="here")
-    with pytest.raises(LoweringError, match="has ended"):
-        pool.shared_bytes(source, "sm_90", ALL)
+    # Threads compile then, also what was asked first.
+    assert pool.works
+    assert Compiler(None, (), None, pool)._compiled(vector_add(name="here"), "sm_90", ALL) == 0
     assert not pool.works
-    # Threads compile then.
-    assert Compiler(None, (), None, pool)._compiled(source, "sm_90", ALL) == 0
+    assert pool.shared_bytes(vector_add(name="late"), "sm_90", ALL) is None
 
 
 def test_an_environment_that_changed_is_theirs_too(pool, tmp_path, monkeypatch):
@@ -101,3 +101,55 @@ def test_all_processes_end_with_the_pool(pool):
     pool.stop()
     _wait_for(lambda: session._process.poll() is not None)
     _wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+
+def _ended(pid):
+    """Whether a process has ended; nobody may have asked for its exit code."""
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_no_worker_outlives_the_server(pool):
+    """Workers that held the pipe open would have everybody wait for what nobody compiles."""
+    pool.start()
+    _wait_for(lambda: pool._session.begun)
+    first, workers = pool._session, _workers(pool)
+    first._process.kill()
+    _wait_for(lambda: first.ended and all(map(_ended, workers)))
+    assert pool.shared_bytes(vector_add(name="again"), "sm_90", ALL) == 0
+
+
+def test_modules_are_found_where_this_process_finds_them(pool, tmp_path, monkeypatch):
+    """Not in the working directory, and what is no folder is passed over."""
+    (tmp_path / "torch.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*filter(None, sys.path), tmp_path])
+    assert pool.shared_bytes(vector_add(name="found"), "sm_90", ALL) == 0
+
+
+def test_a_server_that_is_stopped_while_it_begins_says_nothing(pool, capfd):
+    pool.start()
+    process = pool._session._process
+    pool.stop()
+    assert process.wait(60) == 0
+    assert not capfd.readouterr().err
+
+
+def test_ctrl_c_is_not_for_the_server(pool):
+    """A terminal sends it to all processes of the group, while they begin too."""
+    pool.start()
+    assert os.getpgid(pool._session._process.pid) != os.getpgid(0)
+
+
+def test_what_cannot_be_sent_is_not_sent_again(pool):
+    """The thread that reads the answers may see the end of the server later than who asks."""
+    pool.start()
+    _wait_for(lambda: pool._session.begun)
+    session = pool._session
+
+    def refused(job):
+        raise BrokenPipeError
+
+    session._pipe.send = refused
+    assert pool.shared_bytes(vector_add(name="sent"), "sm_90", ALL) == 0
+    session.stop()

@@ -110,9 +110,11 @@ def tuned(task: Task, measurer: ChildProcess | Measurer) -> TuneReport:
             threads=min(usable_threads(), MOST_THREADS) if pool is None else pool.count + WAITING,
             tell=bar,
         )
-        best = search.run(first, task.known)
-        if pool is not None:
-            pool.forget()
+        try:
+            best = search.run(first, task.known)
+        finally:
+            if pool is not None:
+                pool.forget()
     base, found = search.trials[0], search.trials[best]
     if base.seconds is None or found.seconds is None:
         raise LoweringError(f"the heuristics' schedule could not be timed: {base.failure}")

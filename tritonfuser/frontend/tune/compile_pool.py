@@ -13,6 +13,7 @@ import sys
 import threading
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
+from multiprocessing.spawn import get_executable
 from typing import Any
 
 from ...cache.kernels import usable_threads
@@ -30,18 +31,32 @@ LEFT = 2
 _SERVER = "tritonfuser.frontend.tune.compile_server"
 
 
+def _command(*given: int) -> list[str]:
+    """What starts a server: it finds modules where this process does, and nowhere else.
+
+    ``-m`` would look in the working directory first, where a user's file may have the name of one.
+    What is no text in ``sys.path`` Python passes over too.
+    """
+    start = (
+        f"import sys; sys.path[:] = sys.argv[{1 + len(given)}:]; import {_SERVER} as s; s.main()"
+    )
+    folders = [entry for entry in sys.path if isinstance(entry, str)]
+    return [get_executable(), "-c", start, *map(str, given), *folders]
+
+
 class _Session:
     """One server, and the jobs that it has."""
 
     def __init__(self, environment: dict[str, str], count: int) -> None:
         ours, other = socket.socketpair()
-        command = [sys.executable, "-m", _SERVER, str(other.fileno()), str(count)]
         with other:
             self._process = subprocess.Popen(
-                command,
-                env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+                _command(other.fileno(), count),
+                env=environment,
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
+                # Ctrl-C is for the process that tunes, also while this one begins.
+                start_new_session=True,
             )
         self.environment = environment
         self.begun = False
@@ -62,7 +77,8 @@ class _Session:
                 try:
                     self._pipe.send((self._number, job))
                     return future
-                except OSError:
+                except OSError:  # the thread that reads may not have noticed
+                    self.ended = True
                     del self._jobs[self._number]
         future.set_result(_ENDED)
         return future
@@ -117,7 +133,7 @@ class CompilePool:
         self.count = min(max(usable - LEFT, LEFT), MOST_PROCESSES)
         self._session: _Session | None = None
         self._lock = Lock()
-        self._works = hasattr(os, "fork") and bool(sys.executable)
+        self._works = hasattr(os, "fork") and bool(get_executable())
         reset_in_forked_children(self)
 
     def reset_after_fork(self) -> None:
@@ -148,8 +164,12 @@ class CompilePool:
             except OSError:
                 self._works = False
 
-    def shared_bytes(self, source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> int:
+    def shared_bytes(
+        self, source: KernelSource, arch: str, aligned: tuple[bool, ...]
+    ) -> int | None:
         """Have a kernel compiled; the bytes of shared memory of a program.
+
+        None where there can be no such processes.
 
         Raises
         ------
@@ -159,6 +179,8 @@ class CompilePool:
         found = self._asked(source, arch, aligned)
         if found == _ENDED and self.works:  # another kernel may have done that
             found = self._asked(source, arch, aligned)
+        if found == _ENDED and not self.works:
+            return None
         if isinstance(found, str):
             raise LoweringError(found)
         return found

@@ -1,4 +1,4 @@
-"""``python -m tritonfuser.frontend.tune.compile_server FD COUNT``: compiles candidates for a tuner.
+"""The process that compiles candidates for a tuner, with workers.
 
 Its workers are forked from one process that has imported torch and Triton, and has no threads yet.
 Triton keeps what they compile on disk, where the process that times candidates finds it.
@@ -55,9 +55,9 @@ def serve(pipe: Connection, count: int) -> None:
     for name in QUIET:
         os.environ.pop(name, None)
     digest()
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("fork"))
-    pool.submit(os.getpid).result()  # forks them all
-    pipe.send((BEGUN, 0))
+    pool = ProcessPoolExecutor(
+        count, multiprocessing.get_context("fork"), _begin_worker, initargs=(pipe,)
+    )
     sending = threading.Lock()
 
     def answer(number: int, future: Future[Found]) -> None:
@@ -65,13 +65,28 @@ def serve(pipe: Connection, count: int) -> None:
         if isinstance(error, BrokenProcessPool):
             end()  # whoever asked sees that, and starts another server
         found = future.result() if error is None else f"{type(error).__name__}: {error}"
-        with sending:
+        with sending, suppress(OSError):  # nobody may be there to read it
             pipe.send((number, found))
 
     with suppress(EOFError, OSError, BrokenProcessPool):
+        pool.submit(os.getpid).result()  # forks them all
+        pipe.send((BEGUN, 0))
         while pipe.poll(IDLE_SECONDS):
             number, job = pipe.recv()
             pool.submit(shared_bytes, *job).add_done_callback(partial(answer, number))
+
+
+def _begin_worker(pipe: Connection) -> None:
+    """Leave the pipe to the server, whose end closes it, and end with the server."""
+    pipe.close()
+    threading.Thread(target=_end_with_server, daemon=True).start()
+
+
+def _end_with_server() -> None:
+    server = multiprocessing.parent_process()
+    assert server is not None
+    server.join()
+    os._exit(0)  # whatever it compiles
 
 
 def end() -> None:
@@ -82,11 +97,7 @@ def end() -> None:
 
 
 def main() -> None:
-    """Serve the pipe whose descriptor is given, then end."""
-    descriptor, count = (int(given) for given in sys.argv[1:])
+    """Serve the pipe whose descriptor is the first argument, by as many workers as the second."""
+    descriptor, count = (int(given) for given in sys.argv[1:3])
     serve(Connection(descriptor), count)
     end()
-
-
-if __name__ == "__main__":
-    main()

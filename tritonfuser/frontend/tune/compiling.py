@@ -114,7 +114,9 @@ class Compiler:
 
     def _compiled(self, source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> int:
         if self._pool is not None and self._pool.works:
-            return self._pool.shared_bytes(source, arch, aligned)
+            elsewhere = self._pool.shared_bytes(source, arch, aligned)
+            if elsewhere is not None:
+                return elsewhere
         found = compiled(source, arch, aligned).shared_bytes
         launcher_built(source)
         return found
