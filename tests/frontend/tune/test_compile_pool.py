@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,27 @@ def test_what_crashes_a_compiler_costs_no_later_kernel(pool):
     os.kill(_workers(pool)[0], signal.SIGKILL)
     assert pool.shared_bytes(vector_add(name="after"), "sm_90", ALL) == 0
     assert first.ended and pool._session is not first
+
+
+def _answer(pool, source):
+    try:
+        return pool.shared_bytes(source, "sm_90", ALL)
+    except LoweringError as error:
+        return error.message
+
+
+def test_what_crashes_a_compiler_costs_no_kernel_beside_it(pool):
+    """It is asked for once more with all others, and would end these a second time."""
+
+    def doing(name, line):
+        source = vector_add(name=name)
+        return replace(source, text=f"{source.text}\nimport multiprocessing, os, time\n{line}\n")
+
+    asked = [doing(f"beside{n}", "time.sleep(0.3)") for n in range(3)]
+    asked.insert(1, doing("crashing", "multiprocessing.parent_process() and os._exit(3)"))
+    with ThreadPoolExecutor(len(asked)) as threads:
+        found = list(threads.map(partial(_answer, pool), asked))
+    assert found == [0, "the process that compiles has ended", 0, 0]
 
 
 def test_processes_that_cannot_be_are_asked_once(pool, monkeypatch):

@@ -132,7 +132,7 @@ class CompilePool:
         usable = usable_threads()
         self.count = min(max(usable - LEFT, LEFT), MOST_PROCESSES)
         self._session: _Session | None = None
-        self._lock = Lock()
+        self._lock, self._suspects = Lock(), Lock()
         self._works = hasattr(os, "fork") and bool(get_executable())
         reset_in_forked_children(self)
 
@@ -177,8 +177,10 @@ class CompilePool:
             It does not compile.
         """
         found = self._asked(source, arch, aligned)
-        if found == _ENDED and self.works:  # another kernel may have done that
-            found = self._asked(source, arch, aligned)
+        if found == _ENDED and self.works:
+            # Of the kernels that it had one may have done that: they are asked for one by one.
+            with self._suspects:
+                found = self._asked(source, arch, aligned)
         if found == _ENDED and not self.works:
             return None
         if isinstance(found, str):
