@@ -25,6 +25,10 @@ def two_results_again(fd, x):
     return fd.ops.div(beneath, fd.ops.broadcast(length, [False, True]))
 
 
+def one_sum(fd, x):
+    return fd.ops.sum(x, [1])
+
+
 WALKED = {"persistent": False, "block_x": 2, "block_r": 32, "align": 1, "tails": ()}
 
 
@@ -178,3 +182,12 @@ def test_a_value_that_runs_along_a_loop_over_single_rows_alone(kind):
     scaled = x * scale[:, None]
     rest = scaled - scaled.sum(2, keepdim=True)
     torch.testing.assert_close(sums, rest.sum((0, 1)), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("width", "policy"), [(128, False), (256, True)])
+@pytest.mark.parametrize("body", [softmax, one_sum])
+def test_lines_that_the_next_step_loads_again_are_not_evicted_first(body, width, policy):
+    """A step that takes less than eight cache lines of a row shares those at both ends of them."""
+    changes = {"persistent": False, "block_r": width, "evict_hints": True}
+    (text,) = texts(lowered(body, [torch.empty(4096, 1 << 16, device="meta")], **changes))
+    assert ("evict_first" in text) is policy
