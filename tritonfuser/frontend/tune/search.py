@@ -215,7 +215,8 @@ class Search:
         """
         first = self.trials[0]
         enough = GAIN * (first.seconds or 0.0)
-        better = [t for t in self.trials[1:] if t.seconds is not None and t.seconds < enough]
+        timed = (t for t in self.trials[1:] if t.seconds is not None and not t.failure)
+        better = [trial for trial in timed if (trial.seconds or 0.0) < enough]
         fastest = sorted(better, key=lambda trial: trial.seconds or 0.0)[: max(TOGETHER)]
         for count in TOGETHER:
             if count <= len(fastest):
