@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -185,6 +186,19 @@ def test_a_space_that_is_exhausted_ends_the_search():
     device = FakeDevice(clock, lambda schedule, rounds: 1e-5)
     search = Search(compiler, device, proposals, 1e9, threads=2, clock=clock)
     assert search.run(first) == 0 and clock.now < 10
+
+
+def test_what_no_thread_has_begun_is_tried_when_nothing_else_is_proposed():
+    """A better schedule comes between: it is not forgotten, or a small space is not searched."""
+    fd, inputs = softmax()
+    first = compiler_for(fd, inputs).heuristics()
+    search = Search(None, None, None, 1.0, threads=1)
+    begun, waiting = Future(), Future()
+    begun.set_running_or_notify_cancel()
+    asked = {begun: "begun", waiting: first}
+    assert search._dropped(asked) == {waiting} and asked == {begun: "begun"}
+    search._exhausted = True
+    assert search._next() == first and search._next() is None
 
 
 def test_a_measurer_that_starts_late_leaves_half_of_the_budget():

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _python_dispatch
@@ -35,6 +35,16 @@ from .steps import Step
 from .torch_calls import library_call, scalar_call
 from .varying import Varying
 from .view_text import ViewWriter
+
+
+class _Call(NamedTuple):
+    """The launch of a kernel: its place among the steps, and what is passed behind its tensors."""
+
+    place: int
+    piece: Segment
+    source: KernelSource
+    sizes: list[str]
+    counters: list[str]
 
 
 class PlanWriter:
@@ -254,20 +264,15 @@ class PlanWriter:
         if source.workspace is not None:
             self.lines.append(f"workspace = {source.workspace.made.format('device')}")
         counters = self._counters(source)
+        call = _Call(place, piece, source, sizes, counters)
         if self.on_gpu:
-            self._launch_on_gpu(place, piece, source, sizes, counters)
+            self._launch_on_gpu(call)
         else:
-            self._interpret(place, piece, source, sizes, counters)
+            self._interpret(call)
 
-    def _interpret(
-        self,
-        place: int,
-        piece: Segment,
-        source: KernelSource,
-        sizes: Sequence[str],
-        counters: Sequence[str],
-    ) -> None:
+    def _interpret(self, call: _Call) -> None:
         """The call of a kernel by the interpreter, which takes tensors."""
+        place, piece, source, sizes, counters = call
         started = time.perf_counter()
         self.scope[f"k{place}"] = interpreted(source)
         took = time.perf_counter() - started
@@ -277,15 +282,9 @@ class PlanWriter:
             names.append(f"grid={self.varying.text(source.grid)}")
         self._step(f"k{place}({', '.join(names)})", Step(piece, source, compile_seconds=took))
 
-    def _launch_on_gpu(
-        self,
-        place: int,
-        piece: Segment,
-        source: KernelSource,
-        sizes: Sequence[str],
-        counters: Sequence[str],
-    ) -> None:
+    def _launch_on_gpu(self, call: _Call) -> None:
         """The call of Triton's C launcher, which takes addresses, and its scratch memory."""
+        place, piece, source, sizes, counters = call
         aligned = self._aligned(source)
         pairs = zip(source.args, aligned, strict=True)
         self._require_aligned(arg.value for arg, is_aligned in pairs if is_aligned)

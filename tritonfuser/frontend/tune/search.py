@@ -73,6 +73,7 @@ class Search:
     trials: list[Trial] = field(default_factory=list)
     interrupted: bool = False
     _first: list[Schedule] = field(default_factory=list)
+    _later: list[Schedule] = field(default_factory=list)
     _known: set[Schedule] = field(default_factory=set)
     _kernels: set[tuple[object, ...]] = field(default_factory=set)
     _best: int = 0
@@ -154,22 +155,23 @@ class Search:
 
     def _next(self) -> Schedule | None:
         """A schedule that is new; None where there seems to be no other."""
-        if self._exhausted and not self._first:
-            return None
-        for _ in range(FRUITLESS):
-            schedule = self._first.pop(0) if self._first else next(self.proposals)
-            if schedule not in self._known:
-                self._known.add(schedule)
-                return schedule
-        self._exhausted = True
-        return None
+        if not self._exhausted or self._first:
+            for _ in range(FRUITLESS):
+                schedule = self._first.pop(0) if self._first else next(self.proposals)
+                if schedule not in self._known:
+                    self._known.add(schedule)
+                    return schedule
+            self._exhausted = True
+        return self._later.pop(0) if self._later else None
 
     def _dropped(self, asked: dict[Future[Prepared | str], Schedule]) -> set[Future[Any]]:
-        """Cancel what no thread has begun: it is near a schedule that is not the best any more."""
-        dropped = {future for future in asked if future.cancel()}
-        for future in dropped:
-            self._known.discard(asked.pop(future))
-        return dropped
+        """Cancel what no thread has begun: it is near a schedule that is not the best any more.
+
+        It is tried once nothing else is proposed.
+        """
+        dropped = [future for future in asked if future.cancel()]
+        self._later.extend(asked.pop(future) for future in dropped)
+        return set(dropped)
 
     def _sort(self, schedule: Schedule, made: Prepared | str, ready: list[Prepared]) -> None:
         if isinstance(made, str):

@@ -15,7 +15,7 @@ from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .lines import Line
-from .product_body import ProductBody
+from .products.body import ProductBody
 
 
 class Body(Protocol):

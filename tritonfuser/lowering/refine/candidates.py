@@ -62,33 +62,50 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
     now : TimedKernels
         The kernels without those values in memory.
     """
-    apart, under = can_be_kept(fusion), _largest_under(fusion)
-    slow = [(each.values, each.largest, each.seconds) for each in now.excesses]
-    any_size = set(_out_of_order(fusion))
+    gains = _Gains(fusion, now, device)
+    under, out_of_order = _largest_under(fusion), set(_out_of_order(fusion))
     alike: dict[tuple[float, tuple[float, ...]], list[Value]] = {}
+    for value in filter(gains.is_possible, dict.fromkeys(_waists(fusion))):
+        much = inf if value in out_of_order else SMALL * under[value]
+        alike.setdefault((gains.cost(value), gains.of_kernels(value, much)), []).append(value)
     found = Candidates({}, {})
-
-    def users(value: Value, much: float) -> tuple[float, ...]:
-        return tuple(s for names, most, s in slow if value.name in names and much >= most)
-
-    def cost(value: Value) -> float:
-        kept = hint(value.tensor.numel) * exact_bytes(value, fusion.producers)
-        return LEAST_KERNEL_S + 2 * kept / device.bandwidth_bytes_per_s
-
-    for value in dict.fromkeys(_waists(fusion)):
-        if value.name in apart:
-            much = inf if value in any_size else SMALL * under[value]
-            alike.setdefault((cost(value), users(value, much)), []).append(value)
-    for (costs, seconds), values in alike.items():
-        if sum(seconds) > costs:
+    for (cost, seconds), values in alike.items():
+        if sum(seconds) > cost:
             first, others = _ends(values)
-            found.first.update(dict.fromkeys(first, sum(seconds) - costs))
-            found.others.update(dict.fromkeys(others, sum(seconds) - costs))
-    for value in dict.fromkeys(_spread(fusion)):
-        saved = sum(users(value, inf)) - cost(value)
-        if value.name in apart and value.name not in found.first and saved > 0:
+            found.first.update(dict.fromkeys(first, sum(seconds) - cost))
+            found.others.update(dict.fromkeys(others, sum(seconds) - cost))
+    for value in filter(gains.is_possible, dict.fromkeys(_spread(fusion))):
+        saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)
+        if value.name not in found.first and saved > 0:
             found.others[value.name] = saved
     return found
+
+
+class _Gains:
+    """What a value in memory costs, and what it may save at most."""
+
+    def __init__(self, fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> None:
+        self._fusion, self._device = fusion, device
+        self._possible = can_be_kept(fusion)
+        self._slow = [(each.values, each.largest, each.seconds) for each in now.excesses]
+
+    def is_possible(self, value: Value) -> bool:
+        """Whether the value can be in memory."""
+        return value.name in self._possible
+
+    def of_kernels(self, value: Value, most: float) -> tuple[float, ...]:
+        """The excess of each slow kernel that uses it, of those whose tensors have ``most`` bytes
+        at most."""
+        return tuple(
+            seconds
+            for names, largest, seconds in self._slow
+            if value.name in names and most >= largest
+        )
+
+    def cost(self, value: Value) -> float:
+        """Seconds of a kernel that writes it, and of its bytes, written once and read once."""
+        kept = hint(value.tensor.numel) * exact_bytes(value, self._fusion.producers)
+        return LEAST_KERNEL_S + 2 * kept / self._device.bandwidth_bytes_per_s
 
 
 def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:

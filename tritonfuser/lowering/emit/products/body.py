@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dtypes import DataType
-from ...heuristics.params import MatmulParams
-from ...ir import Value
-from ...ops.builder import as_call
-from ...ops.mma import product_bias
-from ...shapes import Index
-from ..access.read_footprint import Read
-from ..kernel_source import CooperativeWorkspace
-from ..segments import Store
-from ..tile.descriptors import is_short
-from ..tile.product_nest import ProductNest
-from ..tile.tile import Tile
-from ..tile.tiling import part_of
-from .kernel_writers import KernelFacts, KernelWriters
-from .lines import Line, Name
-from .product_descriptors import DescriptorWriter
+from ....dtypes import DataType
+from ....heuristics.params import MatmulParams
+from ....ir import Value
+from ....ops.builder import as_call
+from ....ops.mma import product_bias
+from ....shapes import Index
+from ...access.read_footprint import Read
+from ...kernel_source import CooperativeWorkspace
+from ...segments import Store
+from ...tile.descriptors import is_short
+from ...tile.product_nest import ProductNest
+from ...tile.tile import Tile
+from ...tile.tiling import part_of
+from ..kernel_writers import KernelFacts, KernelWriters
+from ..lines import Line, Name
+from .descriptors import DescriptorWriter
 
 
 class ProductBody:

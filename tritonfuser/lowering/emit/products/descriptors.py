@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...ir import Value
-from ...ops.builder import as_call
-from ...ops.table import View
-from ...shapes import Index
-from ..access.read_footprint import Read, sources_of
-from ..access.traffic import offset_of
-from ..tile.descriptors import Described, described
-from ..tile.product_nest import ProductNest
-from .kernel_writers import KernelFacts
-from .lines import Line
-from .writer import Writer
+from ....ir import Value
+from ....ops.builder import as_call
+from ....ops.table import View
+from ....shapes import Index
+from ...access.read_footprint import Read, sources_of
+from ...access.traffic import offset_of
+from ...tile.descriptors import Described, described
+from ...tile.product_nest import ProductNest
+from ..kernel_writers import KernelFacts
+from ..lines import Line
+from ..writer import Writer
 
 
 class DescriptorWriter:
