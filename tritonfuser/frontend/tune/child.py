@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -25,9 +24,7 @@ from ..serialization.decode import restore
 from .messages import Parcel, unpacked
 from .output_check import Judge
 from .timing import free, interleaved, synchronize
-
-IDLE_SECONDS = 120.0
-"""Without a job for so long the process ends, and frees what it has of the GPU."""
+from .worker import IDLE_SECONDS, begin
 
 HOPELESS = 1.5
 """Candidates that take so many times the fastest of a batch are timed once alone."""
@@ -152,10 +149,7 @@ def _obey(hook: str | None) -> None:
 
 def serve(pipe: Connection) -> None:
     """Do jobs until the other end is closed, or idles."""
-    # Ctrl-C is for the process that waits for this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in ("TRITONFUSER_DUMP", "TRITONFUSER_LOG", "PYTORCH_NVFUSER_DUMP"):
-        os.environ.pop(name, None)
+    begin()
     _reply(pipe, 0, ready=True)
     bench: Workbench | None = None
     while pipe.poll(IDLE_SECONDS):

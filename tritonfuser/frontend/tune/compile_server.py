@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -22,15 +21,10 @@ from ...cache.kernels import compiled, launcher_built
 from ...errors import TritonFuserError
 from ...lowering.build import digest
 from ...lowering.kernel_source import KernelSource
+from .worker import IDLE_SECONDS, begin
 
 BEGUN = 0
 """The number of the first answer, which is to no job."""
-
-IDLE_SECONDS = 120.0
-"""Without a job for so long the processes end."""
-
-QUIET = ("TRITONFUSER_DUMP", "TRITONFUSER_LOG", "PYTORCH_NVFUSER_DUMP")
-"""Environment variables that would have candidates printed."""
 
 Found = Union[int, str]
 """The bytes of shared memory of a program, or why the kernel does not compile."""
@@ -50,10 +44,7 @@ def shared_bytes(source: KernelSource, arch: str, aligned: tuple[bool, ...]) -> 
 
 def serve(pipe: Connection, count: int) -> None:
     """Do jobs, numbered, on so many processes until the other end is closed, or idles."""
-    # Ctrl-C is for the process that tunes.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in QUIET:
-        os.environ.pop(name, None)
+    begin()
     digest()
     pool = ProcessPoolExecutor(
         count, multiprocessing.get_context("fork"), _begin_worker, initargs=(pipe,)
