@@ -172,7 +172,8 @@ def test_loads_ahead_fit_in_shared_memory(loads, item_bytes):
 
 def test_a_result_of_another_width_changes_no_tile():
     wide = summed(128, 262144, 4)
-    narrow = replace(wide.streams[0], item_bytes=2, along_r=False, is_store=True)
+    result = {"along_r": False, "is_store": True, "total_bytes": 2 * 262144}
+    narrow = replace(wide.streams[0], item_bytes=2, **result)
     assert proposed(replace(wide, streams=(*wide.streams, narrow))) == proposed(wide)
 
 

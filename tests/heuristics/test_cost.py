@@ -373,3 +373,18 @@ def test_counts_that_are_shared_have_the_order_of_all():
     shared = (*ProblemCounts._fields, *TileCounts._fields, *Spread._fields)
     assert Counts._fields[: len(shared)] == LeastCounts._fields[: len(shared)] == shared
     assert set(LeastCounts._fields) <= set(Counts._fields)
+
+
+@pytest.mark.parametrize(
+    ("problem", "params"),
+    [
+        (rows(1 << 16, 3968), replace(ROW_KEPT, block_r=2048)),
+        (rows(1 << 16, 3968, outer_members=1), InnerOuterPersistentParams(block_m=1, block_r=2048)),
+    ],
+    ids=["rows kept", "over rows"],
+)
+def test_each_piece_of_a_row_is_reduced_by_itself(problem, params):
+    fewer, more = (replace(params, tails=tails) for tails in ((2048,), (1024, 512, 512)))
+    pieces = [Counting(problem, WORK).counts(each).reduced_steps for each in (fewer, more)]
+    assert pieces[1] == 2 * pieces[0]
+    assert seconds(problem, fewer) < seconds(problem, more)

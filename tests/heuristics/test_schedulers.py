@@ -484,3 +484,19 @@ def test_rows_that_shares_of_would_leave_the_device_idle_are_not_shared():
     large = replace(ROW, total_bytes=1 << 22)
     problem = replace(norm(128, 1 << 13), outer_members=1, streams=(large,))
     assert "idle" in (inner_outer_persistent.reject_reason(problem) or "")
+
+
+@pytest.mark.parametrize("stream", [ROW, COLUMN], ids=["rows", "columns"])
+def test_loops_that_move_many_times_the_cache_have_no_hints(stream):
+    def hints(bytes):
+        rows, columns = (512, bytes // 2048) if stream is ROW else (bytes // 16384, 4096)
+        moved = replace(stream, total_bytes=4 * rows * columns)
+        problem = Problem(
+            parallel=rows, reduced=columns, reduction_depth=1, streams=(moved,), device=H200
+        )
+        params = schedulers.propose(problem)
+        assert not params.persistent
+        return params.evict_hints
+
+    assert hints(H200.l2_bytes)
+    assert not hints(8 * H200.l2_bytes)

@@ -65,6 +65,13 @@ RUN_BYTES = 2 * SECTOR_BYTES
 CROSSING_ELEMENTS = 4096
 """Elements of a tile that tensors lie along both axes of."""
 
+CACHES_READ = 4
+"""Times the L2 cache that a loop moves from which on what it loads is not evicted first. Before,
+the cache keeps what other kernels have left there, and writes less of it back: a gain of one cache
+at most. Lines that neighbours share may be lost too early, at any size. H200, 152 loops that
+reduce, in random definitions, models and the suite, cold caches: without hints the 90 that move
+less took 1.05 times as long (geometric mean), the 62 others 0.97 times (0.79 to 1.03)."""
+
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
@@ -131,7 +138,12 @@ def _columns(problem: Problem) -> ReductionParams:
     tile = column_sum_tile(problem)
     persistent = tile.block_r >= problem.reduced
     stages = 1 if persistent else column_stages(problem, tile.block_x * tile.block_r)
-    return ReductionParams(**tile._asdict(), persistent=persistent, num_stages=stages)
+    return ReductionParams(
+        **tile._asdict(),
+        persistent=persistent,
+        num_stages=stages,
+        evict_hints=persistent or _hints_pay(problem),
+    )
 
 
 def _rows(problem: Problem) -> ReductionParams:
@@ -140,13 +152,20 @@ def _rows(problem: Problem) -> ReductionParams:
     if next_power_of_2(problem.reduced) <= block_r:
         block_r, tails = joined_tiles(problem, *tile_row(problem, align=1), warps)
     tails = tails or loop_tails(problem, block_r)
+    persistent = block_r + sum(tails) >= problem.reduced
     return ReductionParams(
         block_x=block_x,
         block_r=block_r,
-        persistent=block_r + sum(tails) >= problem.reduced,
+        persistent=persistent,
         tails=tails,
         num_warps=warps,
+        evict_hints=persistent or _hints_pay(problem),
     )
+
+
+def _hints_pay(problem: Problem) -> bool:
+    """Whether what a loop loads is evicted from the L2 cache first."""
+    return problem.moved_bytes < CACHES_READ * problem.device.l2_bytes
 
 
 def _row_tile(problem: Problem) -> tuple[int, int, int]:

@@ -202,7 +202,7 @@ class Counting:
             valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
             instructions=work.before * tile.passes + work.reducing + work.after,
             special=work.special_before * tile.passes + work.special_after,
-            reduced_steps=float(tile.steps if problem.outer_members else 1),
+            reduced_steps=float(tile.pieces * (tile.steps if problem.outer_members else 1)),
             kept_tensors=self._full_loads if keeps else 0.0,
             accumulators=self._accumulators if tile.loops else 0.0,
         )

@@ -62,7 +62,7 @@ class Counts(NamedTuple):
     reductions : float
         Over the lanes of a program, once for each row or in each step.
     reduced_steps : float
-        How often they are done.
+        How often they are done: for each piece of a row.
     lanes : float
         Lanes that a reduction is over.
     results : float

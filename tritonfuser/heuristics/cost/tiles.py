@@ -36,6 +36,8 @@ class KernelTile(NamedTuple):
         Elements of the end of a row that stay in registers while a loop reads the rest.
     over_rows : bool
         Whether the loop is over rows: what all rows share is loaded once, before it.
+    pieces : int
+        Parts of a row that are reduced apart: its blocks of one size, and each tail.
     """
 
     programs: int
@@ -47,6 +49,7 @@ class KernelTile(NamedTuple):
     keeps_rows: bool = False
     kept: int = 0
     over_rows: bool = False
+    pieces: int = 1
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -72,8 +75,8 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     steps = max(ceil_div(ceil_div(problem.parallel, batch), params.block_m), 1)
     row = params.block_r + sum(params.tails)
     passes = 1 if params.parts == 1 else 2
-    programs = batch * params.parts
-    return KernelTile(programs, steps, passes, params.block_m, row, loops=True, over_rows=True)
+    tile = KernelTile(batch * params.parts, steps, passes, params.block_m, row)
+    return tile._replace(loops=True, over_rows=True, pieces=1 + len(params.tails))
 
 
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -81,12 +84,14 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     if tiling is None:
         return KernelTile(1, 1, 1, max(problem.parallel, 1), 1)
     programs, tails = ceil_div(problem.parallel, tiling.rows), sum(tiling.tails)
+    pieces = 1 + len(tiling.tails)
     if tiling.in_registers:
         row = tiling.block + tails
-        return KernelTile(programs, 1, 1, tiling.rows, row, keeps_rows=True)
+        return KernelTile(programs, 1, 1, tiling.rows, row, keeps_rows=True, pieces=pieces)
     steps = max(ceil_div(max(problem.reduced, 1) - tails, tiling.block), 1)
     passes = 1
     if not isinstance(params, ReductionParams) and not problem.scans:
         passes = max(problem.passes_to_reduce + problem.dependent_outputs, 1)
     kept = tiling.rows * tails if passes > 1 else 0
-    return KernelTile(programs, steps, passes, tiling.rows, tiling.block, loops=True, kept=kept)
+    tile = KernelTile(programs, steps, passes, tiling.rows, tiling.block)
+    return tile._replace(loops=True, kept=kept, pieces=pieces)
