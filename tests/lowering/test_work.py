@@ -122,6 +122,18 @@ def test_a_view_of_an_input_is_no_work():
     assert bound(whole, H200).seconds == 0
 
 
+@pytest.mark.parametrize("given", [2.5, None], ids=["known", "of the run"])
+def test_a_number_that_is_scattered_takes_no_work_to_compute(given):
+    def body(fd, x, index, *number):
+        src = number[0] if number else fd.define_scalar(given)
+        return fd.ops.scatter(x, index, src, 0)
+
+    inputs = [meta(64, 32), meta(8, 32, dtype=torch.int64), *([] if given else [2.5])]
+    segments, _ = works(body, *inputs)
+    assert sum((s.instructions for s in segments), Instructions()) == Instructions()
+    assert sum(s.written_bytes for s in segments) == 4 * (64 + 8) * 32
+
+
 _SFU = re.compile(r"^\s*(?:ex2|rcp|rsqrt|sqrt|lg2|sin|cos|div)\b", re.MULTILINE)
 _FP32 = re.compile(r"^\s*(?:fma|mul|add|sub)\.[\w.]*f32\b", re.MULTILINE)
 

@@ -40,7 +40,7 @@ def segment_work(piece: Segment) -> Work:
 def _written(store: Store) -> Iterator[tuple[Value, int]]:
     """What has to be computed for a store, and how many elements of it."""
     source = store.value if store.source is None else store.source
-    if isinstance(source, Value):
+    if isinstance(source, Value) and source.is_tensor:
         axes = frozenset[Axis]().union(*(item.axes() for item in store.index))
         box = prod(hint(axis.extent) for axis in axes)
         yield source, held_elements(source) if store.part is None else box
