@@ -151,6 +151,23 @@ def test_print_kernel_makes_inputs_of_any_layout(capsys):
     assert "@triton.jit" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("rank", [6, 12])
+def test_print_kernel_takes_no_memory_for_inputs(rank, capsys):
+    negation((-1,) * rank).print_kernel()
+    assert "@triton.jit" in capsys.readouterr().out
+
+
+def test_print_kernel_makes_numbers_of_any_dtype(capsys):
+    fusion = Fusion()
+    with FusionGuard(fusion):
+        x, s = define_tensor([-1], True), define_scalar(dtype=DataType.Bool)
+        fusion.add_input(x)
+        fusion.add_input(s)
+        fusion.add_output(ops.where(s, x, 0.0))
+    fusion.print_kernel()
+    assert "@triton.jit" in capsys.readouterr().out
+
+
 # --- handles -----------------------------------------------------------------------------------
 
 

@@ -15,7 +15,6 @@ from ...cache.executor import FusionExecutorCache
 from ...dtypes import DataType
 from ...errors import ArgumentError, DefinitionError, UndefinedFusionError
 from ...heuristics.params import HeuristicParams
-from ...ir import TensorType, Value
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..inspect.legacy_printer import print_legacy_definition
 from ..inspect.printer import print_definition
@@ -32,9 +31,8 @@ from ..vocabulary.location import user_line
 from ..vocabulary.untraced import untraced
 from .arguments import with_device
 from .bound_plan import BoundPlan, bind
+from .example_inputs import example_inputs
 
-EXAMPLE_SIZE = 128
-"""The extent that ``print_kernel`` takes for a symbolic one."""
 _NAMESPACES = ("tritonfuser", "nvfuser_direct", "nvfuser")
 
 
@@ -181,13 +179,10 @@ class Fusion(Recording):
         Parameters
         ----------
         inputs : sequence, optional
-            Example inputs. Without them symbolic extents are taken as 128.
+            Example inputs. Without them symbolic extents are taken as 128, or less where a tensor
+            has more than eight of them.
         """
-        given = (
-            [example_input(value) for value in self.ir.inputs]
-            if inputs is None
-            else flatten_inputs(inputs)
-        )
+        given = example_inputs(self.ir) if inputs is None else flatten_inputs(inputs)
         for kernel in lower_for(self.ir, given)[0].sources:
             if kernel is not None:
                 sys.stdout.write(f"{kernel.text}\n")
@@ -232,19 +227,6 @@ def restored_fusion(
     fusion.cuda_only = bool(cuda_only)
     fusion.namespace = namespace
     return fusion
-
-
-def example_input(value: Value) -> torch.Tensor | int:
-    """An uninitialized tensor, or 1, that fits the declaration of an input."""
-    type_ = value.type
-    if not isinstance(type_, TensorType):
-        return 1
-    sizes = [n if isinstance(n, int) else EXAMPLE_SIZE for n in type_.shape]
-    held = [1 if dim.expanded else n for dim, n in zip(type_.dims, sizes, strict=True)]
-    order = range(len(sizes))[::-1] if type_.layout is None else type_.layout.stride_order
-    outermost_first = sorted(range(len(sizes)), key=lambda d: -order[d])
-    storage = torch.empty([held[d] for d in outermost_first], dtype=type_.dtype.info.torch)
-    return storage.permute([outermost_first.index(d) for d in range(len(sizes))]).expand(sizes)
 
 
 class _Current(threading.local):

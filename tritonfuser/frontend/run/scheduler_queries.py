@@ -25,7 +25,8 @@ from ..vocabulary.enums import SchedulerType
 from ..vocabulary.location import user_line
 from ..vocabulary.nvfuser_params import editable, plain
 from ..vocabulary.unavailable import SCHEDULE_HINT, Unavailable
-from .fusion import Fusion, example_input
+from .example_inputs import example_inputs
+from .fusion import Fusion
 
 BY_HAND = (
     "apply_mma_swizzle",
@@ -102,11 +103,7 @@ class _Asked:
 
     def __init__(self, fusion: Fusion, rest: Sequence[Any]) -> None:
         self._ir = fusion.ir
-        self._inputs = (
-            flatten_inputs(rest[0])
-            if rest
-            else [example_input(value) for value in fusion.ir.inputs]
-        )
+        self._inputs = flatten_inputs(rest[0]) if rest else example_inputs(fusion.ir)
         self._found = self._lowered(RunOptions(two_steps=False))
 
     @property
@@ -154,7 +151,7 @@ class Scheduling:
 
     ``schedule.can_schedule(fusion, SchedulerType.pointwise)`` takes any fusion;
     ``fd.sched.can_schedule(SchedulerType.pointwise)`` takes the definition's own. The last
-    argument is ``inputs``; without them symbolic extents are taken as 128.
+    argument is ``inputs``; without them symbolic extents are taken as 128, as by ``print_kernel``.
 
     Parameters
     ----------
