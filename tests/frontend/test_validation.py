@@ -103,6 +103,28 @@ def test_products_of_large_bf16_numbers(monkeypatch):
         giving(fd, monkeypatch, right + right.abs().max()).validate([a, b])
 
 
+def linear(*inputs):
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.linear(*map(fd.from_pytorch, inputs)))
+    return fd
+
+
+@pytest.mark.parametrize("shapes", [(5, 0), (0, 5), (0, 0)], ids=str)
+def test_linear_of_nothing_is_right(shapes):
+    m, n = shapes
+    inputs = [torch.randn(m, 3), torch.randn(n, 3), torch.randn(n)]
+    linear(*inputs).validate(inputs)
+
+
+@pytest.mark.parametrize("number", [math.inf, math.nan, 1e30], ids=str)
+def test_one_number_of_a_bias_says_nothing_of_other_columns(monkeypatch, number):
+    inputs = [torch.randn(4, 3), torch.randn(2, 3), torch.tensor([number, 1.0])]
+    fd = linear(*inputs)
+    (right,) = fd.validate(inputs)
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, right + torch.tensor([0.0, 1.0])).validate(inputs)
+
+
 def test_complex_quotients_that_torch_rounds_otherwise():
     """Torch's has an imaginary part of 1.7e-17, that of other steps is 0: both are right."""
     x = torch.full((3,), 0.3 + 0.7j, dtype=torch.complex128)

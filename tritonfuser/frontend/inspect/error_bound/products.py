@@ -38,7 +38,7 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
     own = (length * roundoff(accumulated) + _rounding_of_operands(out, left)) * size
     if len(operands) > 2 and operands[2] is not None:
         # A product may be rounded before the bias is added.
-        own = own + roundoff(out) * (magnitude(center) + float(magnitude(operands[2].center).max()))
+        own = own + roundoff(out) * (magnitude(center) + magnitude(operands[2].center))
     if _partial_sums_are_narrow(out, left):
         squares = call.op.oracle(*(None if x is None else x.center**2 for x in operands))
         own = own + 4 * roundoff(out) * squares.sqrt()
