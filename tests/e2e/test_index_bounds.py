@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.errors import IndexRangeError
+from tritonfuser.errors import IndexRangeError, InputShapeError
 
 X = torch.arange(12.0).reshape(3, 4)
 
@@ -88,6 +88,34 @@ def test_what_a_guard_leaves_out_is_not_checked():
 
     (found,) = definition(record, X, index).run([X, index])
     assert torch.equal(found, torch.nn.functional.pad(X[[0, 1, 2, 0]], (0, 0, 1, 1)))
+
+
+EMPTY = {
+    "index_select": lambda ops, x, i: ops.index_select(x, i, 0),
+    "gather": lambda ops, x, i: ops.gather(x, ops.broadcast(i, [False, True]), 0),
+    "take_along_axis": lambda ops, x, i: ops.take_along_axis(x, ops.broadcast(i, [False, True]), 0),
+    "embedding_fwd": lambda ops, x, i: ops.embedding_fwd(i, x),
+    "scatter": lambda ops, x, i: ops.scatter(x, ops.broadcast(i, [False, True]), x, 0),
+    "select": lambda ops, x, i: ops.select(x, ops.size(i, 0), 0),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_dim_without_elements_has_no_index(name):
+    """Whatever the indices are: a run would have to make an element up."""
+    fd = definition(EMPTY[name], X, torch.tensor([0, 1]))
+    with pytest.raises(InputShapeError, match=f"{name}: expected .* elements in dim 0") as caught:
+        fd.run([torch.empty(0, 4), torch.tensor([0, 1])])
+    assert "test_index_bounds.py" in str(caught.value)
+    if name != "select":
+        fd.run([torch.empty(0, 4), torch.empty(0, dtype=torch.int64)])
+
+
+@pytest.mark.parametrize("name", ["index_select", "take_along_axis", "embedding_fwd"])
+def test_where_nothing_is_read_all_indices_are_right(name):
+    given = [torch.empty(2, 0), torch.tensor([7, 9])]
+    (found,) = definition(EMPTY[name], *given).validate(given)
+    assert found.shape == (2, 0)
 
 
 def test_one_of_a_dim_by_a_scalar():

@@ -199,6 +199,22 @@ def check_index(call: Call, name: str) -> TensorType:
     return found
 
 
+def check_indexed(call: Call, arg: TensorType, place: int, picked: Sequence[Dim]) -> None:
+    """Refuse indices of a dim without elements: whatever they are, it has no such element.
+
+    ``picked`` are the dims of the index tensor; none for a scalar.
+    """
+    if not arg.rank or not assume_extents_equal(arg.dims[place].size, 0):
+        return
+    if all(is_integer(d.size) and not assume_extents_equal(d.size, 0) for d in picked):
+        raise fail(
+            call.op.name,
+            f"a tensor with elements in dim {place}, which is indexed",
+            f"one of shape {list(arg.shape)}",
+            "Give an index without elements, or a tensor with some.",
+        )
+
+
 def with_attrs(call: Call, **attrs: Attr) -> Call:
     """The call with some static arguments replaced."""
     return replace(call, attrs={**call.attrs, **attrs})

@@ -12,7 +12,7 @@ from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import is_integer
 from ..shape_rules import check_index, fail, with_integer_index
 from ..table import Axes, Call, Kind, Library, Op, Param
-from ..views.index_range import check_range
+from ..views.index_range import in_range
 
 _NAME = "index_put_accumulate"
 _NOT_ADDED = frozenset({DataType.Bool, DataType.UInt64}) | EIGHT_BIT_FLOATS | PACKED
@@ -42,7 +42,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
 
 
 def _added(acc: torch.Tensor, index: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    check_range(_NAME, index, acc, 0)
+    index = in_range(_NAME, index, acc, 0)
     # The sums of many small numbers are rounded once.
     wide = compute_dtype(_DTYPES[acc.dtype]).info.torch if acc.dtype in _DTYPES else acc.dtype
     found = acc.to(wide).index_put((index.long(),), value.to(wide), accumulate=True)

@@ -11,9 +11,9 @@ from ...dtypes import Category, DataType
 from ...ir import Const, Dim, TensorType, Value
 from ...shapes import Pull, Source
 from ...symbolic.loaded_index import Indexed, Outside
-from ..shape_rules import check_index, fail, view_of, with_operands
+from ..shape_rules import check_index, check_indexed, fail, view_of, with_operands
 from ..table import Call, Kind, Op, Param, View
-from .index_range import check_range
+from .index_range import in_range
 
 _RENORM_GUARD = 1e-7
 """What torch adds to a row's norm before it divides by it."""
@@ -23,6 +23,7 @@ def _infer_embedding(call: Call) -> tuple[TensorType, ...]:
     index, weight = check_index(call, "input"), call.value("weight").tensor
     if weight.rank != 2:
         raise fail("embedding_fwd", "a weight of rank 2", weight.rank)
+    check_indexed(call, weight, 0, index.dims)
     return view_of(weight, (*(Dim(dim.size) for dim in index.dims), weight.dims[1]))
 
 
@@ -111,7 +112,7 @@ def _embedding(
     scale_grad_by_freq: bool | None = None,
     sparse: bool | None = None,
 ) -> torch.Tensor:
-    check_range("embedding_fwd", input, weight, 0)
+    input = in_range("embedding_fwd", input, weight, 0)
     power = 2.0 if norm_type is None else float(norm_type)
     most = None if max_norm is None else float(max_norm)
     copy = weight.detach().clone()

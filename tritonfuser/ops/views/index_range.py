@@ -7,10 +7,14 @@ import torch
 from ...errors import IndexRangeError
 
 
-def check_range(op: str, index: torch.Tensor, arg: torch.Tensor, dim: int, least: int = 0) -> None:
-    """Raise unless every index is one of a dim of ``arg``.
+def in_range(
+    op: str, index: torch.Tensor, arg: torch.Tensor, dim: int, least: int = 0
+) -> torch.Tensor:
+    """The indices, every one of which is one of a dim of ``arg``.
 
-    torch's own errors differ by op and device, and some of its ops take any index.
+    torch's own errors differ by op and device, and some of its ops take any index. Where ``arg``
+    has no elements though the dim has positions, nothing is read, and all indices are right: they
+    are 0 then, since torch may look at them.
 
     Parameters
     ----------
@@ -26,9 +30,10 @@ def check_range(op: str, index: torch.Tensor, arg: torch.Tensor, dim: int, least
     """
     size = arg.shape[dim] if arg.dim() else 1
     if size and not arg.numel():
-        return  # Nothing is read.
+        return torch.zeros_like(index)
     wrong = (index < least * size) | (index >= size)
     if wrong.any():
         raise IndexRangeError(
             f"{op}: index {int(index[wrong][0])} is out of range for a dim of {size} elements"
         )
+    return index

@@ -27,6 +27,7 @@ from ...symbolic.sizes import integer, is_integer
 from ..shape_rules import (
     ARG,
     check_index,
+    check_indexed,
     fail,
     int_attr,
     record_along_dim,
@@ -37,7 +38,7 @@ from ..shape_rules import (
 )
 from ..table import Call, Kind, Op, Param, View
 from . import embedding, scatters
-from .index_range import check_range
+from .index_range import in_range
 
 _INDEX = Param("index", Kind.TENSOR)
 _DIM = Param("dim", Kind.INT)
@@ -69,6 +70,7 @@ def _infer_index_select(call: Call) -> tuple[TensorType, ...]:
             "a tensor with dims and an index of rank 0 or 1",
             f"ranks {arg.rank} and {index.rank}",
         )
+    check_indexed(call, arg, place, index.dims)
     picked = Dim(index.dims[0].size if index.rank else 1)
     return view_of(arg, [picked if d == place else dim for d, dim in enumerate(arg.dims)])
 
@@ -80,7 +82,7 @@ def _pull_index_select(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 
 def _index_select(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
-    check_range("index_select", index, arg, dim)
+    index = in_range("index_select", index, arg, dim)
     return torch.index_select(arg, dim, index)
 
 
@@ -95,6 +97,7 @@ def _record_select(builder: Any, call: Call) -> Any:
 
 def _infer_select(call: Call) -> tuple[TensorType, ...]:
     arg, place = call.value("arg").tensor, int_attr(call, "dim")
+    check_indexed(call, arg, place, ())
     size, index = arg.dims[place].size, call.operand("index")
     if is_integer(size) and isinstance(index, Const):
         position = _constant_index(index)
@@ -140,8 +143,8 @@ def _alias_select(call: Call, memory: Memory) -> Memory | None:
 
 
 def _select(arg: torch.Tensor, index: int | torch.Tensor, dim: int) -> torch.Tensor:
-    check_range("select", torch.as_tensor(index), arg, dim, -1)
-    return torch.select(arg, dim, int(index))
+    found = in_range("select", torch.as_tensor(index), arg, dim, -1)
+    return torch.select(arg, dim, int(found))
 
 
 # --- gather, take_along_axis -----------------------------------------------------------------
@@ -156,6 +159,7 @@ def _same_rank(call: Call) -> tuple[TensorType, TensorType, int]:
 
 def _infer_gather(call: Call) -> tuple[TensorType, ...]:
     arg, index, place = _same_rank(call)
+    check_indexed(call, arg, place, index.dims)
     nothing = any(assume_extents_equal(dim.size, 0) for dim in index.dims)
     for d, (mine, other) in enumerate(zip(arg.dims, index.dims, strict=True)):
         if d == place or nothing:
@@ -174,7 +178,7 @@ def _pull_gather(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 
 def _gather(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
-    check_range("gather", index, arg, dim)
+    index = in_range("gather", index, arg, dim)
     return torch.gather(arg, dim, index.long())
 
 
@@ -193,6 +197,7 @@ def _infer_take_along_axis(call: Call) -> tuple[TensorType, ...]:
             )
         dims.append(dim)
     dims.insert(place, Dim(index.dims[place].size))
+    check_indexed(call, arg, place, dims)
     return view_of(arg, dims)
 
 
@@ -208,7 +213,7 @@ def _pull_take_along_axis(call: Call, pull: Pull) -> tuple[Source, ...]:
 
 def _take_along_axis(arg: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
     # torch takes any index modulo the size, as far as it goes.
-    check_range("take_along_axis", index, arg, dim, -1)
+    index = in_range("take_along_axis", index, arg, dim, -1)
     return torch.take_along_dim(arg, index.long(), dim)
 
 

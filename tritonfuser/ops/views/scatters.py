@@ -16,6 +16,7 @@ from ..complex.pairs import Pair, each
 from ..shape_rules import (
     ARG,
     check_index,
+    check_indexed,
     fail,
     int_attr,
     view_of,
@@ -24,13 +25,14 @@ from ..shape_rules import (
     wrap_dim,
 )
 from ..table import Call, Kind, Op, Param, Scatter
-from .index_range import check_range
+from .index_range import in_range
 
 
 def _infer(call: Call) -> tuple[TensorType, ...]:
     arg, index = call.value("arg").tensor, check_index(call, "index")
     if arg.rank != index.rank:
         raise fail("scatter", f"an index of rank {arg.rank} as the tensor's", index.rank)
+    check_indexed(call, arg, int_attr(call, "dim"), index.dims)
     kept = [d for d in range(arg.rank) if d != int_attr(call, "dim")]
     _check_room("index", index, arg, "the tensor's", kept)
     src = call.operand("src")
@@ -83,7 +85,7 @@ def _push(call: Call, pull: Pull) -> Target:
 
 
 def _scatter(arg: torch.Tensor, index: torch.Tensor, src: Any, dim: int) -> torch.Tensor:
-    check_range("scatter", index, arg, dim)
+    index = in_range("scatter", index, arg, dim)
     if arg.dtype.itemsize > 1 or not arg.is_floating_point():
         return torch.scatter(arg, dim, index.long(), src)
     # Floats of eight bits are bytes to torch.
