@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -214,6 +215,25 @@ def test_overflow_for_sure_is_infinite_and_else_undecided():
     assert (found[0], found[1]) == (0.0, math.inf)
     assert 0 < found[2] < 1e-5
     assert fd.validate([x])[0][0] == math.inf
+
+
+@pytest.mark.parametrize("block", [128, 16], ids=["whole rows", "parts"])
+@pytest.mark.parametrize("number", [math.inf, 3e38], ids=str)
+@pytest.mark.parametrize("op", ["welford", "var_mean"])
+def test_a_mean_may_overflow_where_a_row_is_summed_or_be_nan_where_parts_are_joined(
+    monkeypatch, op, number, block
+):
+    x = torch.randn(3, 100)
+    x[1, 40:] = number
+    with FusionDefinition() as fd:
+        for result in getattr(fd.ops, op)(fd.from_pytorch(x), [1]):
+            fd.add_output(result)
+    (params,) = fd.heuristics([x])
+    found = fd.run([x], params=[replace(params, persistent=block > 100, block_r=block)])
+    giving(fd, monkeypatch, *found).validate([x])
+    wrong = [found[0] + torch.tensor([1.0, 0.0, 0.0]), *found[1:]]
+    with pytest.raises(ValidationError):
+        giving(fd, monkeypatch, *wrong).validate([x])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])

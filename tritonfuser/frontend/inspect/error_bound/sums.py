@@ -106,7 +106,12 @@ def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) 
     squares = add(apart**2)
     each = given.bound + drift
     error = add(2 * magnitude(apart) * each + each**2) + unit * magnitude(squares)
-    flat = [torch.sum(t, dims) for t in (mean, drift, squares, error)]
-    found = [overflowed(Bounded(*pair), dtype) for pair in (flat[:2], flat[2:])]
+    # A mean that is infinite is nan where moments of parts were joined: inf - inf.
+    either = drift.masked_fill(mean.isinf(), math.inf)
+    flat = [torch.sum(t, dims) for t in (mean, either, squares, error)]
+    total = torch.sum(magnitude(x), dims)
+    found = [
+        _either(overflowed(Bounded(*pair), dtype), total, dtype) for pair in (flat[:2], flat[2:])
+    ]
     counts = torch.full(flat[0].shape, count, dtype=torch.int64, device=x.device)
     return [*found, Bounded(counts, torch.zeros_like(flat[0]))]
