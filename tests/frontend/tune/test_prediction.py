@@ -122,6 +122,15 @@ def test_without_a_gpu_schedules_are_ranked():
     assert again.schedule == report.schedule
 
 
+def test_a_definition_without_kernels_takes_no_time():
+    x = torch.empty(4, 6, device="meta")
+    with FusionDefinition() as fd:
+        fd.add_output(fd.ops.permute(fd.from_pytorch(x), [1, 0]))
+    report = fd.autotune([x], arch="sm_90", progress=False)
+    assert "nothing beats the heuristics' schedule, 0 s, by the cost model" in str(report)
+    assert report.speedup == 1.0
+
+
 def test_schedules_whose_registers_may_not_suffice_are_not_given():
     """Of rows of 32 Ki in registers: 2 warps have 512 elements a thread."""
     fd, _ = softmax()

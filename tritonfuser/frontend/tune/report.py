@@ -195,9 +195,10 @@ class TuneReport:
         marks = ["best"] if trial.schedule == self.schedule else []
         marks += ["finalist"] if trial.finalist else []
         marks += [trial.failure.splitlines()[0]] if trial.failure else []
+        base = self.heuristic_seconds  # None of it where there is no kernel.
         return {
             "time": seconds_text(trial.seconds),
-            "of heuristics": f"{trial.seconds / self.heuristic_seconds:.2f}",
+            "of heuristics": f"{trial.seconds / base:.2f}" if base else "",
             "change": trial.change or "heuristics",
             "": ", ".join(marks),
         }
