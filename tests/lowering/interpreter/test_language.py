@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -42,3 +44,13 @@ def test_sums_over_the_rows_of_a_tile_lose_as_little_as_a_gpu_does():
 
 def test_array_versions_are_of_functions_that_kernels_call():
     assert language._ARRAYS.keys() <= language._namespace(plain=True).keys()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["fmod", "mod", "remainder"])
+def test_what_is_left_is_exact_where_the_quotient_overflows(name, dtype):
+    """Whatever the number of elements: a vector of them has gone another way in torch."""
+    large, small = (3e38, 1e-40) if dtype is torch.float32 else (1e300, 3e-300)
+    x, y = torch.full((64,), large, dtype=dtype), torch.full((64,), small, dtype=dtype)
+    found = planned(lowered(lambda fd, x, y: getattr(fd.ops, name)(x, y), [x, y], CPU), [x, y], CPU)
+    assert found([x, y])[0].tolist() == [math.fmod(x[0].item(), y[0].item())] * 64

@@ -138,13 +138,14 @@ def _unwrapped(value: Any) -> Any:
 
 _SAME_NAME = (
     "acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc erfinv exp exp2 "
-    "expm1 floor fmod hypot lgamma log log10 log1p log2 nextafter pow rsqrt sin sinh sqrt tan "
+    "expm1 floor hypot lgamma log log10 log1p log2 nextafter pow rsqrt sin sinh sqrt tan "
     "tanh trunc"
 )
 
 LIBDEVICE = SimpleNamespace(
     **{name: through_torch(getattr(torch, name)) for name in _SAME_NAME.split()},
     abs=through_torch(torch.abs),
+    fmod=elementwise(np.fmod),  # torch's of many elements is nan where the quotient overflows
     nearbyint=through_torch(torch.round),
 )
 
