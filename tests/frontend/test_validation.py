@@ -126,6 +126,32 @@ def test_one_number_of_a_bias_says_nothing_of_other_columns(monkeypatch, number)
         giving(fd, monkeypatch, right + torch.tensor([0.0, 1.0])).validate(inputs)
 
 
+@pytest.mark.parametrize(
+    ("x", "w", "sure"),
+    [
+        ([3e38, 3e38, -3e38], [2.0, 1.0, 2.0], False),  # inf - inf
+        ([3e38, 3e38, -3e38], [1.0, 1.0, 1.0], False),  # inf or 3e38
+        ([3e38, 3e38, -1.0], [2.0, 1.0, 2.0], True),
+        ([1e-40, -2.0, 0.0], [0.1, 2.25e-40, 0.0], True),  # off by units of underflow
+    ],
+)
+def test_products_that_overflow_or_underflow(x, w, sure):
+    inputs = [torch.tensor([x]), torch.tensor([w])]
+    fd = linear(*inputs)
+    fd.validate(inputs)
+    assert bool(limit(fd, inputs).isfinite().all()) is sure
+    assert limit(fd, inputs).item() >= 1e-45 or max(x) > 1
+
+
+def test_a_product_with_a_factor_that_may_be_any_number_may_be_any():
+    x = torch.randn(3, 50)
+    x[1, 20] = math.inf
+    with FusionDefinition() as fd:
+        _, mean = fd.ops.var_mean(fd.from_pytorch(x), [1])
+        fd.add_output(fd.ops.prod(mean, [0]))
+    fd.validate([x])
+
+
 def test_complex_quotients_that_torch_rounds_otherwise():
     """Torch's has an imaginary part of 1.7e-17, that of other steps is 0: both are right."""
     x = torch.full((3,), 0.3 + 0.7j, dtype=torch.complex128)

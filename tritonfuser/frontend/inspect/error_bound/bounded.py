@@ -71,6 +71,11 @@ def smallest(dtype: DataType) -> float:
     return torch.finfo(found).smallest_normal
 
 
+def underflow(size: torch.Tensor, dtype: DataType) -> torch.Tensor:
+    """What a result may lose to underflow: half of the least number, where there is anything."""
+    return torch.zeros_like(size).masked_fill(size > 0, smallest(dtype) * roundoff(dtype))
+
+
 def shows_no_rounding(center: torch.Tensor, dtype: DataType) -> torch.Tensor:
     """Where a result that is computed in float64 fits a dtype, so that nothing was rounded.
 

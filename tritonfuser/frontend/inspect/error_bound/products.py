@@ -11,7 +11,17 @@ import torch
 from ....dtypes import DataType, compute_dtype
 from ....ir import Node
 from ....ops.table import Call
-from .bounded import Bounded, distance, is_arithmetic, magnitude, overflowed, rounded, roundoff
+from .bounded import (
+    Bounded,
+    distance,
+    is_arithmetic,
+    magnitude,
+    overflowed,
+    rounded,
+    roundoff,
+    underflow,
+)
+from .sums import either
 
 TRIALS = 4
 """Directions in which operands are moved to see what that does to a result."""
@@ -36,6 +46,7 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
     accumulated = compute_dtype(out)
     length = left.center.shape[-1] + 1
     own = (length * roundoff(accumulated) + _rounding_of_operands(out, left)) * size
+    own = own + length * underflow(size, accumulated)
     if len(operands) > 2 and operands[2] is not None:
         # A product may be rounded before the bias is added.
         own = own + roundoff(out) * (magnitude(center) + magnitude(operands[2].center))
@@ -43,7 +54,7 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
         squares = call.op.oracle(*(None if x is None else x.center**2 for x in operands))
         own = own + 4 * roundoff(out) * squares.sqrt()
     bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
-    return overflowed(Bounded(center, bound), accumulated)
+    return either(overflowed(Bounded(center, bound), accumulated), center, size, accumulated)
 
 
 def _rounding_of_operands(out: DataType, left: Bounded) -> float:

@@ -14,7 +14,16 @@ from collections.abc import Callable
 import torch
 
 from ....dtypes import DataType
-from .bounded import Bounded, distance, magnitude, overflowed, roundoff, shows_no_rounding, smallest
+from .bounded import (
+    Bounded,
+    distance,
+    magnitude,
+    overflowed,
+    roundoff,
+    shows_no_rounding,
+    smallest,
+    underflow,
+)
 
 TILE = 64
 """Elements of a sum at least that a kernel adds in pairs before it adds them to the others."""
@@ -39,7 +48,7 @@ def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Boun
     own = torch.where(_all_multiples(given.center, along, grid, size), 0.0, own)
     own = torch.where(center.isfinite(), own, 0.0)
     found = overflowed(Bounded(center, carried + own), computed)
-    return _either(found, size, computed)
+    return either(found, center, size, computed)
 
 
 def _all_multiples(
@@ -53,11 +62,21 @@ def _all_multiples(
     return along(uneven.double()) == 0
 
 
-def _either(found: Bounded, size: torch.Tensor, computed: DataType) -> Bounded:
-    """Undecided where partial sums may overflow though the sum does not."""
+def either(found: Bounded, center: torch.Tensor, size: torch.Tensor, computed: DataType) -> Bounded:
+    """Undecided where partial sums may overflow otherwise than the sum does.
+
+    A finite sum is in doubt where all summands of one sign may overflow; an infinite one where
+    those of the other sign may.
+
+    Parameters
+    ----------
+    center, size : Tensor
+        The sums of the summands, and of their magnitudes, before any overflow.
+    """
     target = computed.info.torch
     assert target is not None
-    risky = (size > torch.finfo(target).max) & found.center.isfinite()
+    largest, apart = torch.finfo(target).max, magnitude(center)
+    risky = torch.where(apart <= largest, size > largest, (size - apart) / 2 > largest)
     return Bounded(found.center, found.bound.masked_fill(risky, math.inf))
 
 
@@ -75,6 +94,8 @@ def multiplied(given: Bounded, along: Along, count: int, computed: DataType) -> 
     shrunk = along(given.center.abs().masked_fill(given.center == 0, 1.0).clamp(max=1.0))
     bound = bound + torch.where(shrunk < smallest(computed), smallest(computed) * peak, 0.0)
     risky = (peak > torch.finfo(target).max) & center.isfinite()
+    # Of a factor that may be any number nothing is known: the product of flags is 0.
+    risky = risky | (along((~given.bound.isinf()).double()) == 0)
     return overflowed(Bounded(center, bound.masked_fill(risky, math.inf)), computed)
 
 
@@ -100,18 +121,21 @@ def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) 
 
     mean = add(x) / n
     unit = (additions(count) + 3) * roundoff(dtype)
-    own = torch.where(mean.isfinite(), unit * add(magnitude(x)) / n, 0.0)
+    size = add(magnitude(x))
+    own = unit * size / n + (additions(count) + 3) * underflow(size, dtype)
+    own = torch.where(mean.isfinite(), own, 0.0)
     drift = add(given.bound) / n + own
     apart = (x - mean).abs()
     squares = add(apart**2)
     each = given.bound + drift
     error = add(2 * magnitude(apart) * each + each**2) + unit * magnitude(squares)
     # A mean that is infinite is nan where moments of parts were joined: inf - inf.
-    either = drift.masked_fill(mean.isinf(), math.inf)
-    flat = [torch.sum(t, dims) for t in (mean, either, squares, error)]
-    total = torch.sum(magnitude(x), dims)
+    drifts = drift.masked_fill(mean.isinf(), math.inf)
+    flat = [torch.sum(t, dims) for t in (mean, drifts, squares, error)]
+    total = torch.sum(size, dims)
     found = [
-        _either(overflowed(Bounded(*pair), dtype), total, dtype) for pair in (flat[:2], flat[2:])
+        either(overflowed(Bounded(*pair), dtype), flat[0], total, dtype)
+        for pair in (flat[:2], flat[2:])
     ]
     counts = torch.full(flat[0].shape, count, dtype=torch.int64, device=x.device)
     return [*found, Bounded(counts, torch.zeros_like(flat[0]))]
