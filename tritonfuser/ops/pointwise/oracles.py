@@ -85,7 +85,7 @@ def fmod(x: Tensor, y: Tensor) -> Tensor:
     if _is_bool(x):
         return ~y & (x | ~x)
     if x.is_floating_point():
-        return torch.fmod(x, y)
+        return _float_fmod(x, y)
     return torch.where(y == 0, -1, torch.fmod(x, _divisor(y)))
 
 
@@ -94,8 +94,20 @@ def remainder(x: Tensor, y: Tensor) -> Tensor:
     if _is_bool(x):
         return fmod(x, y)
     if x.is_floating_point():
-        return torch.remainder(x, y)
+        left = _float_fmod(x, y)
+        return torch.where((left != 0) & ((left < 0) != (y < 0)), left + y, left)
     return torch.where(y == 0, -1, torch.remainder(x, _divisor(y)))
+
+
+def _float_fmod(x: Tensor, y: Tensor) -> Tensor:
+    """C's ``fmod``; torch's of many elements on a CPU is nan where the quotient overflows."""
+    found = torch.fmod(x, y)
+    lost = found.isnan() & x.isfinite() & (y != 0) & ~y.isnan()
+    if found.device.type != "cpu" or not lost.any():
+        return found
+    pairs = zip(*(t.expand(found.shape)[lost].tolist() for t in (x, y)), strict=True)
+    exact = [math.fmod(*pair) for pair in pairs]
+    return found.masked_scatter(lost, torch.tensor(exact, dtype=found.dtype))
 
 
 def _divisor(y: Tensor) -> Tensor:
