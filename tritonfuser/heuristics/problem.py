@@ -256,7 +256,8 @@ class Problem:
     @property
     def crossing_streams(self) -> list[Stream]:
         """The large tensors that are contiguous along the other axis than most of the bytes."""
-        steps = ((s, s.x_stride if self.inner else s.r_stride) for s in self.large_streams)
+        inner = self.inner
+        steps = ((s, s.x_stride if inner else s.r_stride) for s in self.large_streams)
         return [s for s, step in steps if step == 1]
 
     @property

@@ -89,6 +89,12 @@ class Stream:
     known_bytes: int = 0
     stride_terms: tuple[StrideTerm, ...] = ()
 
+    def __hash__(self) -> int:
+        # What nearly all tensors of a kernel differ in: they are keys, with many facts.
+        return hash(
+            (self.total_bytes, self.item_bytes, self.is_store, self.x_stride, self.r_stride)
+        )
+
     @property
     def fetched_bytes(self) -> int:
         """Bytes that the L2 cache or memory is asked for."""

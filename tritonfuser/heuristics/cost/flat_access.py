@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from ...device import SECTOR_BYTES, VECTOR_BYTES
+from ...device import NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
 from .footprint import TensorStrides, run_along, vector_elements, warp_bytes
@@ -35,15 +35,21 @@ class Access(NamedTuple):
     ----------
     along : tuple of int
         The sides that the tensor runs along.
-    place, width, wide : int
-        The side that threads are neighbours along, how many elements each of them loads, and how
-        many neighbours it has along that side.
+    place : int
+        The side that threads are neighbours along.
+    positions : float
+        Positions that a warp loads at once.
+    neighbours : int
+        Positions along that side that a warp has.
+    lines : dict of float to float
+        Lines that a load of a warp touches, by the positions along that side that a tile has.
     """
 
     along: tuple[int, ...]
     place: int
-    width: int
-    wide: int
+    positions: float
+    neighbours: int
+    lines: dict[float, float]
 
 
 class FlatLoads(NamedTuple):
@@ -104,13 +110,14 @@ def accesses(
     found = []
     for tensor, width in zip(tensors, widths, strict=True):
         place = max(every, key=lambda p: width[p])
-        if width[place] <= 1:
+        if width[place] <= 1 and len(sides) > 1:
             # Threads are neighbours along the side that is nearer in memory.
             strides = tensor.stride_terms
             touched = [warp_bytes(strides, problem.axes, sides, p) for p in every]
             place = min(every, key=lambda p: (touched[p], -p))
         along = tuple(p for p in every if not tensor.axes.isdisjoint(sides[p]))
-        found.append(Access(along, place, max(width[place], 1), max(wide[place], 1)))
+        positions = tensor.lane * NVIDIA_WARP_SIZE * max(width[place], 1)
+        found.append(Access(along, place, positions, NVIDIA_WARP_SIZE * max(wide[place], 1), {}))
     return found
 
 

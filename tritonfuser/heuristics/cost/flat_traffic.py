@@ -16,7 +16,7 @@ from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
-from .flat_access import Access, FlatLoads, accesses, flat_tensor
+from .flat_access import Access, FlatLoads, FlatTensor, accesses, flat_tensor
 from .footprint import Side, Tile, tile_over
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, SectorRest, tiles_beside
@@ -59,6 +59,10 @@ def flat_tile(problem: Problem, params: KernelParams) -> Tile:
     return tile_over(problem.axes, Axes(problem).sides(params))
 
 
+_ALONG: tuple[tuple[tuple[int, ...], ...], ...] = ((), ((), (0,)), ((), (0,), (1,), (0, 1)))
+"""The sides that a tensor may run along, by the number of sides of a tile."""
+
+
 class FlatStreams:
     """The loads and stores of all tensors of a flat problem, by params.
 
@@ -75,8 +79,12 @@ class FlatStreams:
         ]
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
         self._accesses: dict[tuple[int, ...], list[Access]] = {}
-        self._lines: dict[tuple[float, ...], float] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
+
+    @property
+    def loaded(self) -> float:
+        """Elements of all tensors that are loaded for each position."""
+        return sum(tensor.times for tensor in self._tensors if not tensor.stream.is_store)
 
     def traffic(self, params: KernelParams, threads: int) -> Traffic:
         """Loads and stores of a program under params."""
@@ -99,14 +107,19 @@ class FlatStreams:
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
         lines = requests = addresses = 0.0
         gathered = []
-        for number, access in enumerate(self._accesses_by(sides, limit, threads)):
-            tensor = self._tensors[number]
-            positions = prod([sides[place].block for place in access.along])
-            count = max(positions / tensor.lane / NVIDIA_WARP_SIZE / access.width, 1.0)
-            requests += count * tensor.times
+        blocks = [side.block for side in sides]
+        positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
+        found = self._accesses_by(sides, limit, threads)
+        for tensor, access in zip(self._tensors, found, strict=True):
+            times = tensor.times
+            count = max(positions[access.along] / access.positions, 1.0)
+            requests += count * times
             if crosses and not tensor.stream.is_store:
-                addresses += count * tensor.times * NVIDIA_WARP_SIZE / threads
-            touched = count * self._lines_of_warp(number, sides, access) * tensor.times
+                addresses += count * times * NVIDIA_WARP_SIZE / threads
+            block = min(access.neighbours, blocks[access.place])
+            if block not in access.lines:
+                access.lines[block] = self._lines_of_warp(tensor, sides, access, block)
+            touched = count * access.lines[block] * times
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
@@ -183,24 +196,23 @@ class FlatStreams:
             )
         return self._accesses[key]
 
-    def _lines_of_warp(self, number: int, sides: tuple[Side, ...], access: Access) -> float:
-        """Lines that a load of a warp touches.
+    def _lines_of_warp(
+        self, tensor: FlatTensor, sides: tuple[Side, ...], access: Access, block: int
+    ) -> float:
+        """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
+        neighbours.
 
         Threads with more neighbours than the load is wide load them one after another, so that
         those of a load are apart.
         """
-        along, block = NVIDIA_WARP_SIZE * access.wide, sides[access.place].block
-        key = number, len(sides), access.place, along, min(along, block)
-        if key not in self._lines:
-            rest, strides = max(along / block, 1.0), self._tensors[number].stride_terms
-            warp = [
-                (side.places, min(along, block) if place == access.place else rest)
-                for place, side in enumerate(sides)
-            ]
-            tile = tile_over(self._problem.axes, warp)
-            _, line_bytes = strides.touched(tile, CACHE_LINE_BYTES)
-            self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
-        return self._lines[key]
+        rest = access.neighbours / block
+        warp = [
+            (side.places, block if place == access.place else rest)
+            for place, side in enumerate(sides)
+        ]
+        tile = tile_over(self._problem.axes, warp)
+        _, line_bytes = tensor.stride_terms.touched(tile, CACHE_LINE_BYTES)
+        return min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
 
 
 @lru_cache(maxsize=64)
