@@ -71,7 +71,7 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     if not problem.is_flat:
         return tiles[0]
     times = Times(problem, ElementWork(before=float(problem.ops_per_element)))
-    bounds = {tile: float(times.least(tile).busy) for tile in tiles}
+    bounds = dict(zip(tiles, times.least_of(tiles).busy.tolist(), strict=True))
     found: dict[TransposeParams, float] = {}
     for tile in sorted(tiles, key=lambda tile: bounds[tile]):
         if not _is_least(bounds[tile], min(found.values(), default=inf)):

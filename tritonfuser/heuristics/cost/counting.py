@@ -6,14 +6,7 @@ Everything here is arithmetic on facts: nothing is fitted.
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
 
-from ...device import (
-    MAX_REGISTERS_PER_THREAD,
-    NVIDIA_WARP_SIZE,
-    VECTOR_BYTES,
-    DeviceProperties,
-)
 from ...lazy import cached_property
 from ..params import (
     InnerOuterPersistentParams,
@@ -24,28 +17,20 @@ from ..params import (
 from ..problem import ElementWork, Problem
 from ..streams import Stream
 from .constants import Constants
-from .counts import Counts, HeldOfElement, LeastCounts, ProblemCounts, TileCounts
+from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
 from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
 from .model import registers_each
-from .registers import LoadedAtOnce, registers_left
+from .numbers import ARRAYS, PLAIN, Numbers
+from .registers import LoadedAtOnce, register_limit
 from .row_traffic import RowStreams
 from .spread import Spreading
 from .strided import with_axes
-from .tiles import KernelTile, tile_of
+from .tiles import KernelTile, Launches, tile_of
 from .traffic import Traffic
 
 FLAT_PARAMS = (PointwiseParams, TransposeParams)
 """Params whose tiles run over the axes of a problem without rows."""
-
-
-class _LeastLoads(NamedTuple):
-    """Elements of the widest vector of any tensor, tensors that are loaded for each element, and
-    vectors of an element, if all loads and stores are of vectors."""
-
-    widest: float
-    loaded: float
-    vectors: float
 
 
 class Counting:
@@ -91,15 +76,6 @@ class Counting:
     def _flat_streams(self) -> FlatStreams:
         return flat_streams(self._problem)
 
-    @cached_property
-    def _least_loads(self) -> _LeastLoads:
-        loads = [s for s in self._problem.streams if not s.is_store]
-        return _LeastLoads(
-            widest=max((VECTOR_BYTES / s.item_bytes for s in loads), default=1.0),
-            loaded=sum(s.accessed_share for s in self._problem.full_loads),
-            vectors=_vectors(self._problem),
-        )
-
     def registers_each(self, c: Constants, in_registers: bool) -> float:
         """Registers that each element of a thread takes at least if all loads are begun at once."""
         held = HeldOfElement(
@@ -111,41 +87,15 @@ class Counting:
         )
         return float(registers_each(held, c)) + self._loaded.words
 
-    def least(self, params: KernelParams) -> LeastCounts:
-        """What the kernel of these params counts at least, whatever its tiles touch of memory."""
-        tile = self._tile(params)
-        threads = params.num_warps * self._problem.device.warp_size
-        size = tile.x * tile.r
-        accesses, lines, addresses = (
-            self._least_loads.vectors * size / (NVIDIA_WARP_SIZE * tile.passes),
-            0.0,
-            0.0,
-        )
-        if self._is_flat_tile(params):
-            loads = self._flat_streams.loads(params, threads)
-            accesses, lines, addresses = loads.accesses, loads.sure_lines, loads.addresses
-        return LeastCounts(
-            *self._of_problem,
-            *self._of_tile(tile),
-            *self._spreading.at_least(tile, threads, self._least_loads.widest),
-            warps=float(params.num_warps),
-            threads=float(threads),
-            stages=float(params.num_stages if tile.loops else 1),
-            elements=max(size / threads, 1.0),
-            moved_bytes=self._moved,
-            accesses=accesses,
-            lines=lines,
-            addresses=addresses,
-            loaded=self._least_loads.loaded / tile.passes,
-            held=tile.kept / threads,
-            register_limit=float(register_limit(self._problem.device, params)),
-            waiting_s=_waiting(params, tile.steps),
-        )
-
     def most_registers(self, params: KernelParams, wanted: float) -> float:
         """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``."""
         threads = params.num_warps * self._problem.device.warp_size
-        return self._loaded.most(self._tile(params), threads, wanted)
+        return float(self._loaded.most(self._tile(params), threads, wanted, PLAIN))
+
+    def most_of(self, many: Launches, wanted: Number) -> Number:
+        """The same of many kernels."""
+        threads = many.warps * self._problem.device.warp_size
+        return self._loaded.most(many.tile, threads, wanted, ARRAYS)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
@@ -189,22 +139,23 @@ class Counting:
 
     def _of_tile(self, tile: KernelTile) -> TileCounts:
         if tile not in self._tiles:
-            self._tiles[tile] = self._tile_counts(tile)
+            self._tiles[tile] = self._tile_counts(tile, PLAIN)
         return self._tiles[tile]
 
-    def _tile_counts(self, tile: KernelTile) -> TileCounts:
+    def _tile_counts(self, tile: KernelTile, m: Numbers) -> TileCounts:
         work, problem, size = self._work, self._problem, tile.x * tile.r
-        keeps = tile.keeps_rows and problem.dependent_outputs
+        kept_tensors = self._full_loads * problem.dependent_outputs
+        positions = m.maximum(tile.programs * tile.steps * size, 1)
         return TileCounts(
-            programs=float(tile.programs),
-            steps=float(tile.steps),
-            passes=float(tile.passes),
-            valid=min(self._positions / max(tile.programs * tile.steps * size, 1), 1.0),
+            programs=1.0 * tile.programs,
+            steps=1.0 * tile.steps,
+            passes=1.0 * tile.passes,
+            valid=m.minimum(self._positions / positions, 1.0),
             instructions=work.before * tile.passes + work.reducing + work.after,
             special=work.special_before * tile.passes + work.special_after,
-            reduced_steps=float(tile.pieces * (tile.steps if problem.outer_members else 1)),
-            kept_tensors=self._full_loads if keeps else 0.0,
-            accumulators=self._accumulators if tile.loops else 0.0,
+            reduced_steps=1.0 * tile.pieces * (tile.steps if problem.outer_members else 1),
+            kept_tensors=kept_tensors * tile.keeps_rows,
+            accumulators=self._accumulators * tile.loops,
         )
 
     def _tile(self, params: KernelParams) -> KernelTile:
@@ -237,19 +188,6 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
         return 0.0
     carried = 0.0 if problem.online_softmax else work.carried / max(problem.passes_to_reduce, 1)
     return max(carried, 1.0)
-
-
-def _vectors(problem: Problem) -> float:
-    """Loads and stores of a thread for each element of a tile of rows, if all are of the widest
-    vectors."""
-    full = (s for s in problem.full_streams if s.r_same <= 1)
-    return sum(s.accessed_share * s.item_bytes / VECTOR_BYTES for s in full)
-
-
-def register_limit(device: DeviceProperties, params: KernelParams) -> int:
-    """Registers of a thread at most: a program has to fit on a multiprocessor."""
-    from_program = registers_left(device, params.num_warps * device.warp_size)
-    return min(max(from_program, 16), params.max_registers or MAX_REGISTERS_PER_THREAD)
 
 
 HOP_S = 2e-6

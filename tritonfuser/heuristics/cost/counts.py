@@ -154,15 +154,15 @@ class ProblemCounts(NamedTuple):
 class TileCounts(NamedTuple):
     """The next ones, in its order: those that all kernels with the same tile have."""
 
-    programs: float
-    steps: float
-    passes: float
-    valid: float
-    instructions: float
-    special: float
-    reduced_steps: float
-    kept_tensors: float
-    accumulators: float
+    programs: Number
+    steps: Number
+    passes: Number
+    valid: Number
+    instructions: Number
+    special: Number
+    reduced_steps: Number
+    kept_tensors: Number
+    accumulators: Number
 
 
 class LeastCounts(NamedTuple):
@@ -178,33 +178,34 @@ class LeastCounts(NamedTuple):
     columns: float
     words: float
     is_flat: float
-    programs: float
-    steps: float
-    passes: float
-    valid: float
-    instructions: float
-    special: float
-    reduced_steps: float
-    kept_tensors: float
-    accumulators: float
-    lanes: float
-    results: float
-    row_lanes: float
-    row_values: float
-    exchange_clocks: float
-    warps: float
-    threads: float
-    stages: float
-    elements: float
+    programs: Number
+    steps: Number
+    passes: Number
+    valid: Number
+    instructions: Number
+    special: Number
+    reduced_steps: Number
+    kept_tensors: Number
+    accumulators: Number
+    lanes: Number
+    results: Number
+    row_lanes: Number
+    row_values: Number
+    exchange_clocks: Number
+    warps: Number
+    threads: Number
+    stages: Number
+    elements: Number
     moved_bytes: float
-    accesses: float
-    loaded: float
-    held: float
-    register_limit: float
+    accesses: Number
+    lines: Number
+    addresses: Number
+    fetched_bytes: Number
+    loaded: Number
+    held: Number
+    register_limit: Number
     waiting_s: float
-    lines: float = 0.0
     loaded_bytes: float = 0.0
-    addresses: float = 0.0
 
 
 class HeldOfElement(NamedTuple):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
 from ...lazy import cached_property
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
@@ -9,7 +14,12 @@ from ..streams import Stream
 from .axis_order import in_order
 from .constants import constants_of
 from .counting import Counting
-from .model import FILLED, KernelTime, kernel_time, least_time, may_exceed, wanted_registers
+from .counts import LeastCounts, Number
+from .least.counting import LeastCounting
+from .least.times import least_time
+from .model import FILLED, KernelTime, kernel_time, wanted_registers
+from .numbers import ARRAYS
+from .tiles import Launches, launches_of
 
 
 class Times:
@@ -21,9 +31,9 @@ class Times:
         self._orders: dict[tuple[object, object], Counting] = {}
 
     @cached_property
-    def _of_problem(self) -> Counting:
+    def _of_problem(self) -> LeastCounting:
         """The counts of the problem with its axes as they are."""
-        return Counting(self._problem, self._work)
+        return LeastCounting(self._problem, self._work)
 
     def __call__(self, params: HeuristicParams) -> KernelTime | None:
         """The time of the kernel of these params. None where none runs, and in the interpreter.
@@ -46,22 +56,27 @@ class Times:
         counting = self._of_problem
         return counting.registers_each(self._constants, in_registers) / FILLED
 
-    def least(self, params: KernelParams) -> KernelTime:
-        """A time that the kernel is not predicted to be below, and the least registers, however
-        threads lie along memory. It takes less to find than the time."""
-        counts = self._counting(params).least(params)
-        registers = float(wanted_registers(counts, self._constants))
+    def least_of(self, params: Sequence[KernelParams]) -> KernelTime:
+        """Times that kernels are not predicted to be below, and their least registers, whatever
+        their tiles touch of memory: arrays. They take less to find than the times."""
+        return self._least(self._of_problem.least_of(params))
+
+    def least_seconds_of(self, params: Sequence[KernelParams]) -> Number:
+        """Seconds of ``least_of``. Infinite where the least registers may exceed the limit if all
+        loads of a step are issued first."""
+        return self._unless_spilled(launches_of(self._problem, params), self.least_of(params))
+
+    def least_seconds(self, many: Launches) -> Number:
+        """The same of kernels with rows."""
+        return self._unless_spilled(many, self._least(self._of_problem.least(many)))
+
+    def _least(self, counts: LeastCounts) -> KernelTime:
+        registers = wanted_registers(counts, self._constants, ARRAYS)
         return least_time(counts, registers, self._problem.device, self._constants)
 
-    def least_seconds(self, params: KernelParams) -> float | None:
-        """Seconds of ``least``. None where the least registers may exceed the limit if all loads of
-        a step are issued first."""
-        counting, device = self._counting(params), self._problem.device
-        counts = counting.least(params)
-        registers = float(wanted_registers(counts, self._constants))
-        if may_exceed(counting.most_registers(params, registers), counts.register_limit):
-            return None
-        return float(least_time(counts, registers, device, self._constants).seconds)
+    def _unless_spilled(self, many: Launches, least: KernelTime) -> Number:
+        most = self._of_problem.most_of(many, least.registers)
+        return np.where(most > FILLED * least.register_limit, inf, least.seconds)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""

@@ -11,7 +11,6 @@ their own last instruction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 from ...device import L2_SLICE_BYTES, DeviceProperties
 from .constants import Constants, cache_room, constants_of, share_lost
@@ -161,28 +160,11 @@ def kernel_time(
     }
     last = m.minimum(resident, on_sm) * n.exchange_clocks / clock
     tail = own.tail_s + c.exchange_tail * last
-    seconds = _whole_seconds(resources, tail, c)
+    seconds = whole_seconds(resources, tail, c)
     return KernelTime(resources, seconds, registers, n.register_limit)
 
 
-def least_time(
-    n: LeastCounts, registers: float, device: DeviceProperties, c: Constants
-) -> KernelTime:
-    """The time below which no kernel is predicted that counts these and wants so many registers at
-    least: programs by themselves, each byte of the tensors, and lines of the L1 cache."""
-    resident = resident_programs(n, registers, device, PLAIN)
-    own = programs_time(n, resident, 0.0, device, c, PLAIN)
-    lines = ceil(n.programs / device.sm_count) * n.lines * n.steps * n.passes
-    resources = {
-        "memory": n.moved_bytes / memory_rate(device, c),
-        "L1 cache": lines * c.line_clocks / device.clock_hz,
-        **own.resources,
-    }
-    seconds = _whole_seconds(resources, own.tail_s, c)
-    return KernelTime(resources, seconds, registers, n.register_limit)
-
-
-def _whole_seconds(resources: dict[str, Number], tail: Number, c: Constants) -> Number:
+def whole_seconds(resources: dict[str, Number], tail: Number, c: Constants) -> Number:
     """The time of resources with the start and the end of the kernel."""
     return busy_seconds(resources) + (c.start_s + c.latency_s) + c.kernel_s + tail
 

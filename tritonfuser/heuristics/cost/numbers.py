@@ -1,15 +1,18 @@
-"""The arithmetic of the cost model over floats; fitting passes the same over arrays."""
+"""The arithmetic of the cost model over floats, and over arrays: an entry for each kernel."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Protocol
+
+import numpy as np
 
 from .counts import Number
 
 
 class Numbers(Protocol):
-    """What ``kernel_time`` calls."""
+    """What the model calls."""
 
     def minimum(self, a: Number, b: Number) -> Number: ...
     def maximum(self, a: Number, b: Number) -> Number: ...
@@ -33,4 +36,16 @@ class Floats:
         return a if condition else b
 
 
+class Arrays:
+    """Of arrays of numpy."""
+
+    minimum: Callable[..., Number] = staticmethod(np.minimum)
+    maximum: Callable[..., Number] = staticmethod(np.maximum)
+    where: Callable[..., Number] = staticmethod(np.where)
+    log2: Callable[..., Number] = staticmethod(np.log2)
+    ceil: Callable[..., Number] = staticmethod(np.ceil)
+    floor: Callable[..., Number] = staticmethod(np.floor)
+
+
 PLAIN = Floats()
+ARRAYS = Arrays()

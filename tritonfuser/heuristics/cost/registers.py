@@ -8,6 +8,8 @@ from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
 from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
+from .counts import Number
+from .numbers import PLAIN, Numbers
 from .tiles import KernelTile, tile_of
 from .traffic import is_linear
 
@@ -28,8 +30,23 @@ def registers_given(wanted: float) -> int:
 
 def registers_left(device: DeviceProperties, threads: int) -> int:
     """The most registers of a thread with which ``threads`` fit on a multiprocessor."""
-    fitting = device.registers_per_sm // max(threads, 1)
-    return min(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
+    return int(_registers_left(device, max(threads, 1), PLAIN))
+
+
+def _registers_left(device: DeviceProperties, threads: Number, m: Numbers) -> Number:
+    fitting = device.registers_per_sm // threads
+    return m.minimum(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
+
+
+def register_limit(device: DeviceProperties, params: KernelParams) -> int:
+    """Registers of a thread at most: a program has to fit on a multiprocessor."""
+    limit = int(limit_of_warps(device, params.num_warps, PLAIN))
+    return min(limit, params.max_registers or MAX_REGISTERS_PER_THREAD)
+
+
+def limit_of_warps(device: DeviceProperties, warps: Number, m: Numbers) -> Number:
+    """The same of any program of so many warps, or of many of them."""
+    return m.maximum(_registers_left(device, warps * device.warp_size, m), 16)
 
 
 class LoadedAtOnce:
@@ -53,23 +70,23 @@ class LoadedAtOnce:
         """Words of what is loaded for each element of a tile."""
         return sum(words for words, along_x, along_r in self._loads if along_x and along_r)
 
-    def most(self, tile: KernelTile, threads: int, wanted: float) -> float:
-        """Registers at most.
+    def most(self, tile: KernelTile, threads: Number, wanted: Number, m: Numbers) -> Number:
+        """Registers at most, of one kernel or of many.
 
         Parameters
         ----------
         wanted : float
             What most kernels take (``KernelTime.registers``).
         """
-        elements = max(tile.x * tile.r / threads, 1.0)
-        loaded = 0.0
+        elements = m.maximum(tile.x * tile.r / threads, 1.0)
+        loaded: Number = 0.0
         for words, along_x, along_r in self._loads:
             positions = (tile.x if along_x else 1) * (tile.r if along_r else 1)
-            loaded += words * min(elements, float(positions))
+            loaded = loaded + words * m.minimum(elements, 1.0 * positions)
         return wanted + loaded
 
 
 def most_registers(problem: Problem, params: KernelParams, wanted: float) -> float:
     """Registers of a thread of one kernel if all loads of a step are issued first."""
     threads = params.num_warps * problem.device.warp_size
-    return LoadedAtOnce(problem).most(tile_of(problem, params), threads, wanted)
+    return float(LoadedAtOnce(problem).most(tile_of(problem, params), threads, wanted, PLAIN))

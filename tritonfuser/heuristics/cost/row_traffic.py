@@ -18,6 +18,7 @@ from ..problem import Problem
 from ..streams import Stream
 from .footprint import Side, tile_over
 from .gathered import Gathered, most_running, running, together
+from .least.loads import LeastLoads
 from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import (
     R,
@@ -118,6 +119,10 @@ class RowStreams:
         step = tile_over(axes, (side, Side(row, tile.r)))
         whole = Side(row, max(self._problem.reduced, 1))
         return tensor.windows(step, running(axes, (side, whole), many), lines)
+
+    def least_loads(self) -> LeastLoads:
+        """What tiles load and store at least."""
+        return LeastLoads(self._problem, self._tensors)
 
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""

@@ -14,18 +14,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...device import SHARED_BANKS
-from ..integers import next_power_of_2
+from .counts import Number
+from .numbers import PLAIN, Numbers
 from .tiles import KernelTile
 
 
 class Spread(NamedTuple):
     """How reductions lie over the threads of a program: fields of ``Counts``, which says more."""
 
-    lanes: float = 1.0
-    results: float = 1.0
-    row_lanes: float = 1.0
-    row_values: float = 0.0
-    exchange_clocks: float = 0.0
+    lanes: Number = 1.0
+    results: Number = 1.0
+    row_lanes: Number = 1.0
+    row_values: Number = 0.0
+    exchange_clocks: Number = 0.0
 
 
 class Spreading:
@@ -55,28 +56,38 @@ class Spreading:
             clocks += self._columns * self._clocks(tile.r, wide, threads)
         if self._reductions and not self._inner:
             clocks += self._reductions * self._clocks(tile.x, wide, threads)
-        return Spread(*self._lanes_over(tile, threads, wide, neighbours), clocks)
+        return self._lanes_over(tile, threads, wide, neighbours, PLAIN)._replace(
+            exchange_clocks=clocks
+        )
 
-    def at_least(self, tile: KernelTile, threads: int, widest: float) -> Spread:
-        """The least lanes and results, where loads may have any width up to ``widest``."""
-        return Spread(*self._lanes_over(tile, threads, 1.0, widest))
+    def at_least(
+        self, tile: KernelTile, threads: Number, neighbours: tuple[Number, Number], m: Numbers
+    ) -> Spread:
+        """The least lanes and results, where the widest load has so many neighbours at least and
+        at most: of one kernel, or of many."""
+        least, most = neighbours
+        wide = m.minimum(m.maximum(tile.x * tile.r / threads, 1.0), least)
+        return self._lanes_over(tile, threads, wide, most, m)
 
     def _lanes_over(
-        self, tile: KernelTile, threads: int, wide: float, neighbours: float
-    ) -> tuple[float, float, float, float]:
-        """The fields of ``Spread`` before the clocks, by the neighbours of a thread."""
-        lanes = results = row_lanes = 1.0
-        values = 0.0
+        self, tile: KernelTile, threads: Number, wide: float, neighbours: float, m: Numbers
+    ) -> Spread:
+        """All but the clocks, by the neighbours of a thread."""
+        lanes: Number = 1.0
+        results: Number = 1.0
+        row_lanes: Number = 1.0
+        values: Number = 0.0
         if self._columns:
-            row_lanes = min(max(threads * wide / tile.r, 1.0), float(max(tile.x, 1)))
-            values = self._columns * tile.r * row_lanes / threads if row_lanes > 1 else 0.0
+            row_lanes = m.minimum(m.maximum(threads * wide / tile.r, 1.0), m.maximum(tile.x, 1.0))
+            values = m.where(row_lanes > 1, self._columns * tile.r * row_lanes / threads, 0.0)
         if self._reductions and self._inner:
-            lanes = min(float(threads), max(next_power_of_2(tile.r) / neighbours, 1.0))
-            results = max(tile.x * lanes / threads, 1.0)
+            padded = 2.0 ** m.ceil(m.log2(tile.r))
+            lanes = m.minimum(1.0 * threads, m.maximum(padded / neighbours, 1.0))
+            results = m.maximum(tile.x * lanes / threads, 1.0)
         elif self._reductions:
-            across = min(float(threads), max(tile.x / wide, 1.0))
-            lanes, results = threads / across, max(tile.x / across, 1.0)
-        return lanes, results, row_lanes, values
+            across = m.minimum(1.0 * threads, m.maximum(tile.x / wide, 1.0))
+            lanes, results = threads / across, m.maximum(tile.x / across, 1.0)
+        return Spread(lanes, results, row_lanes, values)
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:
         """Clocks of shared memory for a reduction of columns that lie along memory, of words of 4

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from ..integers import ceil_div
 from ..params import (
     HeuristicParams,
     InnerOuterPersistentParams,
+    KernelParams,
     PointwiseParams,
     ReductionParams,
     TransposeParams,
 )
 from ..problem import Problem
+from .counts import Number
+from .numbers import PLAIN, Numbers
 
 
 class KernelTile(NamedTuple):
@@ -71,27 +77,79 @@ def _transposed(problem: Problem, params: TransposeParams) -> KernelTile:
 
 
 def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTile:
-    batch = max(problem.outer_batch, 1)
-    steps = max(ceil_div(ceil_div(problem.parallel, batch), params.block_m), 1)
     row = params.block_r + sum(params.tails)
-    passes = 1 if params.parts == 1 else 2
-    tile = KernelTile(batch * params.parts, steps, passes, params.block_m, row)
-    return tile._replace(loops=True, over_rows=True, pieces=1 + len(params.tails))
+    tile = loop_over_rows(problem, params.block_m, row, PLAIN)
+    tile = tile._replace(pieces=1 + len(params.tails))
+    if params.parts == 1:
+        return tile
+    return tile._replace(passes=2, programs=tile.programs * params.parts)
 
 
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     tiling = params.row_tiling
     if tiling is None:
         return KernelTile(1, 1, 1, max(problem.parallel, 1), 1)
-    programs, tails = ceil_div(problem.parallel, tiling.rows), sum(tiling.tails)
-    pieces = 1 + len(tiling.tails)
+    tails = sum(tiling.tails)
     if tiling.in_registers:
-        row = tiling.block + tails
-        return KernelTile(programs, 1, 1, tiling.rows, row, keeps_rows=True, pieces=pieces)
-    steps = max(ceil_div(max(problem.reduced, 1) - tails, tiling.block), 1)
+        tile = whole_rows(problem, tiling.rows, tiling.block + tails)
+    else:
+        sums = isinstance(params, ReductionParams)
+        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
+    return tile._replace(pieces=1 + len(tiling.tails))
+
+
+class Launches(NamedTuple):
+    """Many kernels: numbers are arrays with an entry for each of them.
+
+    Attributes
+    ----------
+    tile : KernelTile
+        Their tiles.
+    warps, stages : array
+        Their warps, and the stages of the pipelines of their loops.
+    aligned : bool
+        Whether tiles of some of them begin at vectors.
+    """
+
+    tile: KernelTile
+    warps: Number
+    stages: Number
+    aligned: bool
+
+
+def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
+    """The kernels of many params."""
+    fields = zip(*(tile_of(problem, each) for each in params), strict=True)
+    tile: Iterator[Number] = map(np.array, fields)
+    warps, stages = ([getattr(p, name) for p in params] for name in ("num_warps", "num_stages"))
+    tilings = filter(None, (each.row_tiling for each in params))
+    aligned = any(tiling.align > 1 for tiling in tilings)
+    return Launches(KernelTile(*tile), np.array(warps), np.array(stages), aligned)
+
+
+# --- tiles of rows, of one kernel or of many: numbers may be arrays -------------------------------
+
+
+def whole_rows(problem: Problem, rows: Number, row: Number) -> KernelTile:
+    """The tile of programs that keep rows in registers."""
+    return KernelTile(ceil_div(problem.parallel, rows), 1, 1, rows, row, keeps_rows=True)
+
+
+def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> KernelTile:
+    """The tile of programs that loop over rows."""
+    batch = max(problem.outer_batch, 1)
+    steps = m.maximum(ceil_div(ceil_div(problem.parallel, batch), rows), 1)
+    return KernelTile(batch, steps, 1, rows, row, loops=True, over_rows=True)
+
+
+def loop_along_rows(
+    problem: Problem, is_reduction: bool, rows: Number, block: Number, tails: Number, m: Numbers
+) -> KernelTile:
+    """The tile of programs that loop along rows, once where they only reduce or scan them."""
+    steps = m.maximum(ceil_div(max(problem.reduced, 1) - tails, block), 1)
     passes = 1
-    if not isinstance(params, ReductionParams) and not problem.scans:
+    if not is_reduction and not problem.scans:
         passes = max(problem.passes_to_reduce + problem.dependent_outputs, 1)
-    kept = tiling.rows * tails if passes > 1 else 0
-    tile = KernelTile(programs, steps, passes, tiling.rows, tiling.block)
-    return tile._replace(loops=True, kept=kept, pieces=pieces)
+    kept = rows * tails if passes > 1 else 0
+    programs = ceil_div(problem.parallel, rows)
+    return KernelTile(programs, steps, passes, rows, block, loops=True, kept=kept)

@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from functools import lru_cache
-from math import inf, log2
-from operator import itemgetter
+from itertools import groupby
+from math import log2
 
-from ...device import NVIDIA_WARP_SIZE
-from ..cost.constants import constants_of
-from ..cost.model import KernelTime, busy_seconds, memory_rate
-from ..cost.tiles import tile_of
+from ..cost.model import KernelTime
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..programs import leaves_idle, programs_of
 from ..schedulers import BY_NAME, kernel_seconds, propose
-from .narrowed import VARIED_FIELDS, alternatives, coarse, within_registers
-from .near import params_near
+from .candidates import Candidates, Timed
+from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
 from .reread_order import with_rereads_near
 from .spaces import SPACES
 from .warps import Kernels, spread_over_warps
@@ -58,23 +55,23 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
     if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
         return rules
     kernels = Kernels(problem, work)
-    found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules, work))
+    found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
     return with_rereads_near(kernels, found)
 
 
-def _by_rules_or_model(kernels: Kernels, rules: KernelParams, work: ElementWork) -> HeuristicParams:
+def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams:
     """The rules' params, or what the model finds much faster."""
     first, launch = kernels.time(rules), kernels.launch_s
     if first is None:
         return rules
     whole = first.seconds + launch
     most = min(_gain(kernels.problem) * whole, whole - WORTH_S)
-    if _least(kernels.problem, work) > most:
+    if kernels.least_s > most:
         return rules
-    found = _fastest(kernels, rules)
-    if found is None or found[1].seconds + launch > most:
+    found = _fastest(kernels, rules, most - launch)
+    if found is None or found.time.seconds + launch > most:
         return rules
-    return rules if _is_uncertain(kernels.problem, rules, first, found[1]) else found[0]
+    return rules if _is_uncertain(kernels.problem, rules, first, found.time) else found.params
 
 
 def _gain(problem: Problem) -> float:
@@ -117,30 +114,9 @@ def _can_vary(problem: Problem, params: KernelParams) -> bool:
     return apart and BY_NAME[params.scheduler].fields_apart
 
 
-def _least(problem: Problem, work: ElementWork) -> float:
-    """Seconds below which no params are predicted: start and end, and between them all resources
-    busy at the same time, with each byte and each instruction once and warps enough."""
-    c, device = constants_of(problem.device), problem.device
-    clocks = device.sm_count * device.clock_hz
-    elements = problem.parallel * max(problem.reduced, 1)
-    instructions = (work.before + work.after + work.reducing) * c.element_instructions
-    instructions += len(problem.full_loads) * c.load_instructions
-    issue = device.rates.issue / NVIDIA_WARP_SIZE
-    waits = 1 + c.latent_warps * device.warp_size / device.max_threads_per_sm
-    warps = elements / device.warp_size * waits
-    special = elements * (work.special_before + work.special_after) * c.sfu_clocks
-    resources = {
-        "memory": problem.moved_bytes / memory_rate(device, c),
-        "L2 cache": problem.moved_bytes / (clocks * c.sm_bytes),
-        "instructions": warps * instructions / (clocks * c.issue * issue),
-        "special functions": special / (clocks * device.rates.sfu),
-    }
-    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + float(busy_seconds(resources))
-
-
-def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, KernelTime] | None:
+def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None:
     """The fastest of a coarse sample, and then of what is beside it step by step. None where all
-    may spill registers.
+    may spill registers, or none takes ``most`` seconds or less.
 
     Of those that are alike the nearest to the rules' are taken: sizes that are alike then have
     kernels that are.
@@ -148,49 +124,35 @@ def _fastest(kernels: Kernels, rules: KernelParams) -> tuple[HeuristicParams, Ke
     problem = kernels.problem
     space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
     space = within_registers(space, problem.device, kernels.registers_each)
-    found: dict[HeuristicParams, KernelTime] = {}
-    best = _first(kernels, coarse(space, rules), found)
+    candidates = Candidates(kernels, varied(space, rules))
+    if candidates.all_exceed(most):
+        return None
+    asked = candidates.coarse()
+    best = candidates.fastest(asked)
     for _ in range(STEPS if best else 0):
         assert best is not None
-        near = params_near(space, best, VARIED_FIELDS)
-        beside = _first(kernels, near, found, least=found[best].seconds)
-        if beside is None or found[beside].seconds >= found[best].seconds:
+        near = [*candidates.beside(best.number)]
+        asked += near
+        beside = candidates.fastest(near, best.time.seconds)
+        if beside is None or beside.time.seconds >= best.time.seconds:
             break
         best = beside
-    if best is None:
+    if best is None or best.time.seconds > most:
         return None
-    least = found[best].seconds
-    alike = (
-        each for each, time in found.items() if kernels.within_model_error(time.seconds, least)
-    )
-    nearest = min(alike, key=lambda p: (_distance(p, rules), found[p].seconds))
-    return nearest, found[nearest]
+    return _nearest(candidates, asked, best, rules)
 
 
-def _first(
-    kernels: Kernels,
-    params: Iterable[HeuristicParams],
-    found: dict[HeuristicParams, KernelTime],
-    least: float = inf,
-) -> HeuristicParams | None:
-    """The params with the least predicted time, the first of several; times are added to ``found``.
-
-    Those come first that have the least bound. Where that is more than what is alike to the fastest
-    so far, so are their times and those of the others, which are then not asked for.
-    """
-    bounds = [(_bound(kernels, each), place, each) for place, each in enumerate(params)]
-    bounds = [each for each in bounds if each[0] < inf]
-    times: dict[int, tuple[HeuristicParams, KernelTime]] = {}
-    for bound, place, each in sorted(bounds, key=itemgetter(0)):
-        if not kernels.within_model_error(bound, least):
-            break
-        time = _time(kernels, each)
-        if time is not None:
-            times[place] = each, time
-            least = min(least, time.seconds)
-    in_order = dict(times[place] for place in sorted(times))
-    found.update(in_order)
-    return min(in_order, key=lambda p: in_order[p].seconds, default=None)
+def _nearest(
+    candidates: Candidates, asked: Iterable[int], best: Timed, rules: KernelParams
+) -> Timed:
+    """The nearest to the rules' params of those that are alike to the fastest."""
+    near = candidates.may_be_alike(asked, best)
+    distances = {number: _distance(params, rules) for number, params in near.items()}
+    for _, group in groupby(sorted(near, key=distances.__getitem__), key=distances.__getitem__):
+        alike = candidates.alike(group, best)
+        if alike:
+            return min(alike, key=lambda each: each.time.seconds)
+    return best
 
 
 def _distance(params: HeuristicParams, rules: KernelParams) -> float:
@@ -201,24 +163,3 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
         sizes = field.name in VARIED_FIELDS
         found += abs(log2(one / other)) if sizes else float(one != other)
     return found
-
-
-def _bound(kernels: Kernels, params: HeuristicParams) -> float:
-    """Seconds below which a kernel's time is not predicted: infinite where its registers or its
-    shared memory do not suffice."""
-    if not isinstance(params, KernelParams):
-        return inf
-    if params.num_stages > 1:
-        tile = tile_of(kernels.problem, params)
-        if params.num_stages > kernels.problem.max_stages(tile.x * tile.r):
-            return inf
-    found = kernels.least_seconds(params)
-    return inf if found is None else found
-
-
-def _time(kernels: Kernels, params: HeuristicParams) -> KernelTime | None:
-    """The time of a kernel. None where its registers may not suffice."""
-    found = kernels.time(params)
-    if found is None or not isinstance(params, KernelParams):
-        return None
-    return None if kernels.may_spill_registers(params, found) else found

@@ -1,4 +1,4 @@
-"""What of a search space the cost model is asked about, and a coarse sample of that."""
+"""What of a search space the cost model is asked about, and which values are a coarse sample."""
 
 from __future__ import annotations
 
@@ -21,9 +21,16 @@ RULED_FIELDS = ("first", "loads_first", "backwards", "evict_hints")
 """Fields by which the model tells nothing apart, or that depend on others: the rules' to say."""
 
 
-def coarse(space: SearchSpace, rules: KernelParams) -> SearchSpace:
-    """Every second value of sizes and warps, and the rules' values of all other fields."""
-    return replace(space, alternatives=tuple(_thinned(a, rules) for a in space.alternatives))
+def varied(space: SearchSpace, rules: KernelParams) -> SearchSpace:
+    """All values of sizes and warps, and the rules' values of all other fields."""
+    return replace(space, alternatives=tuple(_varied(a, rules) for a in space.alternatives))
+
+
+def is_coarse(choice: Choice) -> list[bool]:
+    """Which values are in a coarse sample: every second one of sizes and warps, and the last."""
+    whole = len(choice.fields) > 1 or choice.fields[0] not in VARIED_FIELDS
+    last = len(choice.values) - 1
+    return [whole or place % 2 == 0 or place == last for place in range(last + 1)]
 
 
 def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> SearchSpace:
@@ -127,18 +134,16 @@ def _agrees(alternative: Alternative, rules: KernelParams) -> bool:
     return all(getattr(rules, name) == value for name, value in alternative.fixed.items())
 
 
-def _thinned(alternative: Alternative, rules: KernelParams) -> Alternative:
+def _varied(alternative: Alternative, rules: KernelParams) -> Alternative:
     choices = tuple(_values(choice, rules) for choice in alternative.choices)
     return replace(alternative, choices=choices)
 
 
 def _values(choice: Choice, rules: KernelParams) -> Choice:
     own = tuple(getattr(rules, name) for name in choice.fields)
-    if len(choice.fields) > 1:
+    if len(choice.fields) > 1 or choice.fields[0] in VARIED_FIELDS:
         return choice
     if choice.fields[0] in RULED_FIELDS:
         return replace(choice, values=(own,))
-    if choice.fields[0] in VARIED_FIELDS:
-        return replace(choice, values=tuple(sorted({*choice.values[::2], choice.values[-1]})))
     kept = (own, choice.values[0]) if own in choice.values else choice.values[:1]
     return replace(choice, values=tuple(dict.fromkeys(kept)))

@@ -50,9 +50,9 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 def _near_in_a_tile(kernels: Kernels, params: KernelParams, first: KernelTime) -> HeuristicParams:
     """A flat kernel's params with what programs read again beside it in their tiles, where that is
     much faster. It saves the caches' time, not that of memory."""
-    if first.limit == "memory":
-        return params
     most = GAIN * (first.seconds + kernels.launch_s) - kernels.launch_s
+    if first.limit == "memory" or kernels.least_s > most + kernels.launch_s:
+        return params
     best: tuple[KernelParams, KernelTime] | None = None
     for order in dict.fromkeys(_orders_beside(kernels.problem)):
         found = _in_order(kernels, params, order)

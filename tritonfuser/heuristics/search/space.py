@@ -59,13 +59,13 @@ class AtMost:
     limit_product: tuple[str, ...] = ()
     scale: int = 1
 
-    def holds(self, values: Values) -> bool:
-        """Whether it does, of a value for each field."""
+    def holds(self, values: Values) -> Any:
+        """Whether it does, of a value for each field: a bool, or an array of them for arrays."""
         left, right = self.scale, self.limit
         for name in self.product:
-            left *= values[name]
+            left = left * values[name]
         for name in self.limit_product:
-            right *= values[name]
+            right = right * values[name]
         return left <= right
 
 

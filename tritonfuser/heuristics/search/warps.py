@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...device import DeviceProperties
+from ...lazy import cached_property
 from ..cost.constants import constants_of
-from ..cost.counting import register_limit
+from ..cost.counts import Number
 from ..cost.kernels import Times
+from ..cost.least.times import least_of_problem
 from ..cost.model import KernelTime, may_exceed
+from ..cost.registers import register_limit
+from ..cost.tiles import Launches
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams
 from ..problem import ElementWork, Problem
@@ -33,8 +39,13 @@ class Kernels:
     def __init__(self, problem: Problem, work: ElementWork) -> None:
         self.problem = problem
         self.launch_s = constants_of(problem.device).launch_s
-        self._times = Times(problem, work)
+        self._times, self._work = Times(problem, work), work
         self._found: dict[HeuristicParams, KernelTime | None] = {}
+
+    @cached_property
+    def least_s(self) -> float:
+        """Seconds below which no params are predicted, with a launch."""
+        return least_of_problem(self.problem, self._work)
 
     def time(self, params: HeuristicParams) -> KernelTime | None:
         """The time of a kernel. None where none runs, and in the interpreter."""
@@ -59,10 +70,15 @@ class Kernels:
         are more than there are. By whether rows stay in registers; for the rules' order of axes."""
         return self._times.registers_each(in_registers)
 
-    def least_seconds(self, params: KernelParams) -> float | None:
-        """Seconds below which the time of a kernel is not predicted. None where
-        ``may_spill_registers`` holds already by the least registers of a thread."""
-        return self._times.least_seconds(params)
+    def least_seconds_of(self, params: Sequence[KernelParams]) -> Number:
+        """Seconds below which the times of kernels are not predicted, an array: with the axes in
+        the order of the rules. Infinite where ``may_spill_registers`` holds already by the least
+        registers of a thread."""
+        return self._times.least_seconds_of(params)
+
+    def least_seconds(self, many: Launches) -> Number:
+        """The same of kernels with rows."""
+        return self._times.least_seconds(many)
 
     def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel takes no longer than another by more than the model can tell."""

@@ -1,0 +1,87 @@
+"""The params of a search by numbers: the same as those of its space, and bounds of their times."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from tests.heuristics.test_choice import COLUMNS, WORK, copies
+from tests.heuristics.test_schedulers import KINDS
+from tritonfuser.heuristics import schedulers
+from tritonfuser.heuristics.search.candidates import ROUNDING, Candidates
+from tritonfuser.heuristics.search.narrowed import (
+    VARIED_FIELDS,
+    alternatives,
+    varied,
+    within_registers,
+)
+from tritonfuser.heuristics.search.near import params_near
+from tritonfuser.heuristics.search.spaces import SPACES
+from tritonfuser.heuristics.search.warps import Kernels
+
+PROBLEMS = {
+    "columns": COLUMNS,
+    "norm": copies(4096, 1000),
+    "vectors": copies(4096, 1004, vector_elements=8),
+    **{name: problem for name, problem in KINDS.items() if problem.core is None},
+}
+
+
+def searched(problem):
+    """The kernels, the space of a search, and its candidates."""
+    rules, kernels = schedulers.propose(problem), Kernels(problem, WORK)
+    space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
+    space = varied(within_registers(space, problem.device, kernels.registers_each), rules)
+    return kernels, space, Candidates(kernels, space)
+
+
+def kinds():
+    """Names of problems with params to search."""
+    found = ((name, schedulers.propose(problem)) for name, problem in PROBLEMS.items())
+    return [name for name, rules in found if rules.has_kernel]
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_numbers_are_in_the_order_of_the_space(name):
+    _, space, candidates = searched(PROBLEMS[name])
+    numbers = candidates.numbers()
+    assert [*filter(None, map(candidates.params, numbers))] == [*space]
+    coarse = candidates.coarse()
+    assert coarse == [number for number in numbers if number in {*coarse}]
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_what_is_beside_differs_by_one_step(name):
+    _, space, candidates = searched(PROBLEMS[name])
+    is_in = {*candidates.numbers()}
+    for number in candidates.numbers()[::7]:
+        params = candidates.params(number)
+        if params is not None:
+            beside = [candidates.params(n) for n in candidates.beside(number) if n in is_in]
+            near = [*params_near(space, params, VARIED_FIELDS)]
+            assert [*filter(None, beside)] == near
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_no_time_is_below_its_bound(name):
+    kernels, _, candidates = searched(PROBLEMS[name])
+    for number in candidates.numbers():
+        params, bound = candidates.params(number), candidates.bound(number)
+        time = None if params is None else kernels.time(params)
+        if time is None:
+            continue
+        if bound == inf:
+            stages = params.num_stages > 1
+            assert stages or kernels.may_spill_registers(params, time)
+        else:
+            assert bound <= ROUNDING * time.seconds
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_the_fastest_is_that_of_all_times(name):
+    _, _, candidates = searched(PROBLEMS[name])
+    numbers = candidates.coarse()
+    times = [timed for timed in map(candidates.time, numbers) if timed is not None]
+    fastest = min(times, key=lambda timed: timed.time.seconds, default=None)
+    assert searched(PROBLEMS[name])[2].fastest(numbers) == fastest

@@ -1,0 +1,1 @@
+"""Bounds: what kernels count, and take, at least, whatever their tiles touch of memory."""

@@ -1,0 +1,148 @@
+"""What tiles of rows load and store at least, many at once.
+
+Each tensor is taken to be loaded by the widest vectors that it has along either side, and each load
+of a warp touches a cache line. Where no two positions have the same element, a line has no more of
+them than fit, and no more than a tile has along the axis that the tensor is contiguous along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ...problem import Problem
+from ..counts import Number
+from ..numbers import Numbers
+from ..row_access import R, RowTensor, X
+from ..tiles import Launches
+
+
+class SureLoads(NamedTuple):
+    """Fields of ``Counts``, at least.
+
+    Attributes
+    ----------
+    neighbours : (float, float)
+        Those of a thread in the widest load, at least and at most.
+    """
+
+    accesses: Number
+    lines: Number
+    loaded: Number
+    addresses: Number = 0.0
+    neighbours: tuple[Number, Number] = (1.0, 1.0)
+
+
+class _Tensor(NamedTuple):
+    """A tensor over both axes.
+
+    Attributes
+    ----------
+    times : float
+        Its loads, or stores, of a position.
+    in_last_pass, is_load : bool
+        Whether the last pass over a row alone has them, and whether they are loads.
+    vectors : (int, int)
+        Elements of the widest vector along each side.
+    most : int
+        The same wherever tiles begin: at vectors too.
+    is_cached : bool
+        The L1 cache may have its lines: it is read at indices of another tensor.
+    side, run : int
+        The side that a cache line has elements along, and how many at most. 0 where positions may
+        have the same element.
+    """
+
+    times: float
+    in_last_pass: bool
+    is_load: bool
+    vectors: tuple[int, int]
+    most: int
+    is_cached: bool
+    side: int
+    run: int
+
+
+class LeastLoads:
+    """The least loads and stores of a problem with rows, by tiles."""
+
+    def __init__(self, problem: Problem, tensors: Sequence[RowTensor]) -> None:
+        full = [each for each in tensors if each.stream.along_x and each.stream.along_r]
+        self._loaded = [each for each in full if not each.stream.is_store]
+        # Neighbours along a row that have the same element share its loads.
+        self._full = [_facts(problem, each) for each in full if each.stream.r_same <= 1]
+        loads = [each for each in tensors if each.is_full and not each.stream.is_store]
+        self._widest = float(max((max(each.vectors) for each in loads), default=1))
+        self._most = float(max((_most(each) for each in loads), default=1))
+
+    def of(self, many: Launches, threads: Number, valid: Number, m: Numbers) -> SureLoads:
+        """Those of kernels of whose tiles a share is valid."""
+        tile = many.tile
+        size = tile.x * tile.r
+        each = 2.0 ** m.floor(m.log2(m.maximum(size // threads, 1)))
+        # A tile that is longer than the problem touches no lines behind its end.
+        there = size * valid**2
+        accesses: Number = 0.0
+        lines: Number = 0.0
+        wide: Number = 1.0
+        for tensor in self._full:
+            taken = tensor.times / tile.passes if tensor.in_last_pass else tensor.times
+            width = m.minimum(_width(tensor, many, m), each)
+            loads = taken / (NVIDIA_WARP_SIZE * width)
+            accesses = accesses + loads * size
+            wide = m.maximum(wide, width) if tensor.is_load else wide
+            if tensor.run:
+                run = m.minimum(tile.r if tensor.side == R else tile.x, tensor.run)
+                loads = m.maximum(loads, taken / run)
+            lines = lines if tensor.is_cached else lines + loads * there
+        neighbours = (1.0, self._most) if many.aligned else (wide, self._widest)
+        return SureLoads(accesses, lines, self._elements(tile.passes), 0.0, neighbours)
+
+    def _elements(self, passes: Number) -> Number:
+        """Elements that are loaded for each position."""
+        late = sum(each.times for each in self._loaded if each.stream.is_late)
+        return sum(each.times for each in self._loaded) - late + late / passes
+
+
+def _width(tensor: _Tensor, many: Launches, m: Numbers) -> Number:
+    """Neighbours that a thread with enough of them loads at once: at most, in tiles that begin at
+    vectors."""
+    if many.aligned:
+        return tensor.most
+    (along_x, along_r), tile = tensor.vectors, many.tile
+    return m.maximum(m.minimum(along_x, tile.x), m.minimum(along_r, tile.r))
+
+
+def _facts(problem: Problem, tensor: RowTensor) -> _Tensor:
+    stream = tensor.stream
+    side, run = _run(problem, tensor)
+    return _Tensor(
+        times=tensor.times,
+        in_last_pass=stream.is_in_last_pass,
+        is_load=not stream.is_store,
+        vectors=tensor.vectors,
+        most=_most(tensor),
+        is_cached=tensor.gathered is not None,
+        side=side,
+        run=run,
+    )
+
+
+def _most(tensor: RowTensor) -> int:
+    """Elements of a vector at most."""
+    return VECTOR_BYTES // tensor.stream.item_bytes
+
+
+def _run(problem: Problem, tensor: RowTensor) -> tuple[int, int]:
+    """``side`` and ``run`` of ``_Tensor``."""
+    stream, terms = tensor.stream, tensor.stream.stride_terms
+    positions = problem.parallel * max(problem.reduced, 1)
+    if stream.total_bytes < positions * stream.item_bytes or any(t.div != 1 for t in terms):
+        return X, 0
+    line = max(CACHE_LINE_BYTES // stream.item_bytes, 1)
+    inner = [term for term in terms if abs(term.step) < line]
+    if not inner:
+        return X, 1
+    side = R if inner[0].axis in problem.places[R] else X
+    return (side, min(line, inner[0].extent)) if len(inner) == 1 else (X, 0)

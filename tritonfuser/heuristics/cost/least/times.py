@@ -1,0 +1,54 @@
+"""Seconds that kernels are not predicted to be below: of a problem, and of many params at once."""
+
+from __future__ import annotations
+
+from ....device import NVIDIA_WARP_SIZE, DeviceProperties
+from ...problem import ElementWork, Problem
+from ..constants import Constants, constants_of
+from ..counts import LeastCounts, Number
+from ..model import KernelTime, busy_seconds, memory_rate, whole_seconds
+from ..numbers import ARRAYS
+from ..programs_time import programs_time, resident_programs
+
+
+def least_of_problem(problem: Problem, work: ElementWork) -> float:
+    """Seconds below which no params are predicted: start and end, and between them all resources
+    busy at the same time, with each byte and each instruction once and warps enough."""
+    c, device = constants_of(problem.device), problem.device
+    clocks = device.sm_count * device.clock_hz
+    elements = problem.parallel * max(problem.reduced, 1)
+    instructions = (work.before + work.after + work.reducing) * c.element_instructions
+    instructions += len(problem.full_loads) * c.load_instructions
+    issue = device.rates.issue / NVIDIA_WARP_SIZE
+    waits = 1 + c.latent_warps * device.warp_size / device.max_threads_per_sm
+    warps = elements / device.warp_size * waits
+    special = elements * (work.special_before + work.special_after) * c.sfu_clocks
+    resources = {
+        "memory": problem.moved_bytes / memory_rate(device, c),
+        "L2 cache": problem.moved_bytes / (clocks * c.sm_bytes),
+        "instructions": warps * instructions / (clocks * c.issue * issue),
+        "special functions": special / (clocks * device.rates.sfu),
+    }
+    return c.launch_s + c.kernel_s + c.start_s + c.latency_s + float(busy_seconds(resources))
+
+
+def least_time(
+    n: LeastCounts, registers: Number, device: DeviceProperties, c: Constants
+) -> KernelTime:
+    """The times below which no kernels are predicted that count these, arrays, and want so many
+    registers at least: programs by themselves, each byte of the tensors, and lines of the L1
+    cache."""
+    m = ARRAYS
+    resident = resident_programs(n, registers, device, m)
+    own = programs_time(n, resident, 0.0, device, c, m)
+    visits = m.ceil(n.programs / device.sm_count) * n.steps * n.passes
+    lines = visits * n.lines
+    crossing = visits * device.sm_count * n.fetched_bytes * n.valid
+    resources = {
+        "memory": n.moved_bytes / memory_rate(device, c),
+        "L2 cache": crossing / (device.sm_count * c.sm_bytes * device.clock_hz),
+        "L1 cache": lines * c.line_clocks / device.clock_hz,
+        **own.resources,
+    }
+    seconds = whole_seconds(resources, own.tail_s, c)
+    return KernelTime(resources, seconds, registers, n.register_limit)

@@ -1,0 +1,152 @@
+"""The params of a search space by numbers: bounds of the times of all at once, times of some.
+
+Most of these params are never made: their bounds say that they are slower than others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from ..cost.model import KernelTime
+from ..cost.tiles import Launches
+from ..params import HeuristicParams, KernelParams
+from ..problem import Problem
+from .grid import Array, Grid, together
+from .space import SearchSpace
+from .warps import Kernels
+
+ROUNDING = 1 + 1e-9
+"""Factor by which a bound may be above a time that is the same: arrays add in another order."""
+
+
+class Timed(NamedTuple):
+    """Params by their number, and the time of their kernel."""
+
+    number: int
+    params: KernelParams
+    time: KernelTime
+
+
+class Candidates:
+    """The params of a space by numbers, in the order of the space.
+
+    Each has a bound: seconds below which it is not predicted. It is infinite where the params are
+    not in the space, and where registers or shared memory do not suffice.
+    """
+
+    def __init__(self, kernels: Kernels, space: SearchSpace) -> None:
+        self._kernels = kernels
+        self._grids = [Grid(space.scheduler, each) for each in space.alternatives]
+        sizes = [grid.size for grid in self._grids]
+        self._first = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
+        self._bounds: list[float] = self._found_bounds().tolist()
+        self._timed: dict[int, Timed | None] = {}
+
+    def numbers(self) -> list[int]:
+        """All that are in the space."""
+        return [n for first, grid in self._each() for n in (first + grid.places).tolist()]
+
+    def bound(self, number: int) -> float:
+        """Seconds below which params are not predicted."""
+        return self._bounds[number]
+
+    def all_exceed(self, seconds: float) -> bool:
+        """Whether all are sure to take more."""
+        return min(self._bounds, default=inf) > ROUNDING * seconds
+
+    def coarse(self) -> list[int]:
+        """The numbers of the coarse sample."""
+        return [n for first, grid in self._each() for n in (first + grid.coarse()).tolist()]
+
+    def beside(self, number: int) -> Iterator[int]:
+        """The numbers of params that differ in one size, or in the warps, by one step."""
+        first, grid = self._grid_of(number)
+        yield from (first + place for place in grid.beside(number - first))
+
+    def params(self, number: int) -> HeuristicParams | None:
+        """Params by their number; None where they exceed the limits of any kernel."""
+        first, grid = self._grid_of(number)
+        return grid.params(number - first)
+
+    def time(self, number: int) -> Timed | None:
+        """Params with the time of their kernel. None where its registers may not suffice."""
+        if number not in self._timed:
+            self._timed[number] = self._time(number)
+        return self._timed[number]
+
+    def fastest(self, numbers: Sequence[int], least: float = inf) -> Timed | None:
+        """Those with the least predicted time, the first of several. None where there are none, or
+        all are sure to take more than ``least`` seconds.
+
+        Those come first that have the least bound. Where that is more than the least time so far,
+        so are their times and those of the others, which are then not asked for.
+        """
+        found: dict[int, Timed] = {}
+        in_order = sorted((self._bounds[number], place) for place, number in enumerate(numbers))
+        for bound, place in in_order:
+            if bound > ROUNDING * least or bound == inf:
+                break
+            timed = self.time(numbers[place])
+            if timed is not None:
+                found[place] = timed
+                least = min(least, timed.time.seconds)
+        first = min(found, key=lambda place: (found[place].time.seconds, place), default=None)
+        return None if first is None else found[first]
+
+    def may_be_alike(self, numbers: Iterable[int], best: Timed) -> dict[int, HeuristicParams]:
+        """Those whose times may be alike to that of the fastest, by their bounds."""
+        within, least = self._kernels.within_model_error, ROUNDING * best.time.seconds
+        near = dict.fromkeys(number for number in numbers if within(self._bounds[number], least))
+        made = ((number, self.params(number)) for number in near)
+        return {number: params for number, params in made if params is not None}
+
+    def alike(self, numbers: Iterable[int], best: Timed) -> list[Timed]:
+        """Those whose times are alike to that of the fastest."""
+        timed = (self.time(number) for number in numbers)
+        within, least = self._kernels.within_model_error, best.time.seconds
+        return [each for each in timed if each and within(each.time.seconds, least)]
+
+    def _time(self, number: int) -> Timed | None:
+        params = self.params(number)
+        if not isinstance(params, KernelParams):
+            return None
+        time = self._kernels.time(params)
+        if time is None or self._kernels.may_spill_registers(params, time):
+            return None
+        return Timed(number, params, time)
+
+    def _each(self) -> Iterator[tuple[int, Grid]]:
+        """The grids, each with the number of its first place."""
+        return zip(self._first, self._grids, strict=False)
+
+    def _grid_of(self, number: int) -> tuple[int, Grid]:
+        places = enumerate(pairwise(self._first))
+        return next((low, self._grids[n]) for n, (low, high) in places if low <= number < high)
+
+    def _found_bounds(self) -> Array:
+        found, numbers = np.full(self._first[-1], inf), self.numbers()
+        if not numbers:
+            return found
+        kernels = self._kernels
+        if all(grid.has_rows for grid in self._grids):
+            many = together([grid.launches(kernels.problem) for grid in self._grids])
+            bounds = kernels.least_seconds(many)
+            found[numbers] = np.where(_fits_shared_memory(kernels.problem, many), bounds, inf)
+        else:
+            made = {number: self.params(number) for number in numbers}
+            flat = {n: params for n, params in made.items() if isinstance(params, KernelParams)}
+            if flat:
+                found[[*flat]] = kernels.least_seconds_of([*flat.values()])
+        return found
+
+
+def _fits_shared_memory(problem: Problem, many: Launches) -> Array:
+    """Whether the loads of all stages of a pipeline but one do: see ``Problem.max_stages``."""
+    each = sum(stream.item_bytes for stream in problem.full_loads)
+    ahead = (many.stages - 1) * many.tile.x * many.tile.r * each
+    return ahead <= problem.device.stage_bytes_per_block

@@ -1,0 +1,132 @@
+"""One alternative of a search space as a grid: its params by places, and what is beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from math import prod
+from operator import and_
+from typing import Any
+
+import numpy as np
+
+from ..cost.numbers import ARRAYS
+from ..cost.tiles import KernelTile, Launches, loop_along_rows, loop_over_rows, whole_rows
+from ..params import PARAMS, HeuristicParams, ReductionParams
+from ..problem import Problem
+from .narrowed import VARIED_FIELDS, is_coarse
+from .space import Alternative, Choice, params_of
+
+Array = Any
+"""Of numpy: an entry for each of many params."""
+
+
+def together(found: Sequence[Launches]) -> Launches:
+    """Kernels of several alternatives, one behind the other."""
+    if len(found) == 1:
+        return found[0]
+    counts = [len(each.warps) for each in found]
+    tile = KernelTile(
+        *(_joined(n, counts) for n in zip(*(each.tile for each in found), strict=True))
+    )
+    warps, stages = zip(*((each.warps, each.stages) for each in found), strict=True)
+    aligned = any(each.aligned for each in found)
+    return Launches(tile, _joined(warps, counts), _joined(stages, counts), aligned)
+
+
+def _joined(numbers: Sequence[Array], counts: Sequence[int]) -> Array:
+    """Numbers of each alternative for so many kernels: one number where all have the same."""
+    first = numbers[0]
+    if not any(isinstance(each, np.ndarray) or each != first for each in numbers):
+        return first
+    return np.concatenate([np.full(n, each) for each, n in zip(numbers, counts, strict=True)])
+
+
+class Grid:
+    """The params of one alternative: an axis for each choice, the last one runs fastest.
+
+    Attributes
+    ----------
+    size : int
+        Places of the grid.
+    places : array of int
+        Those where the conditions of the alternative hold.
+    """
+
+    def __init__(self, scheduler: str, alternative: Alternative) -> None:
+        self._scheduler, self._alternative = scheduler, alternative
+        self._choices = alternative.choices
+        self._shape = tuple(len(choice.values) for choice in self._choices)
+        self.size = prod(self._shape)
+        self._sizes = dict(_sizes(self._choices))
+        fields = {name: self._along(*sizes) for name, sizes in self._sizes.items()}
+        holds = (condition.holds(fields) for condition in alternative.conditions)
+        self.places = np.flatnonzero(reduce(and_, holds, np.ones(self._shape, bool)))
+        self._indices = np.unravel_index(self.places, self._shape)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the kernels have rows."""
+        return "block_r" in self._sizes
+
+    def coarse(self) -> Array:
+        """The places of the coarse sample."""
+        taken = (
+            np.array(is_coarse(choice))[indices]
+            for choice, indices in zip(self._choices, self._indices, strict=True)
+        )
+        return self.places[reduce(and_, taken, np.ones(len(self.places), bool))]
+
+    def beside(self, place: int) -> Iterator[int]:
+        """The places one step before and behind along each axis that is varied."""
+        step = self.size
+        for choice in self._choices:
+            count = len(choice.values)
+            step //= count
+            if choice.fields[0] in VARIED_FIELDS:
+                along = place // step % count
+                yield from [place - step] if along > 0 else []
+                yield from [place + step] if along < count - 1 else []
+
+    def params(self, place: int) -> HeuristicParams | None:
+        """The params at a place."""
+        step, values = self.size, dict(self._alternative.fixed)
+        for choice in self._choices:
+            step //= len(choice.values)
+            chosen = choice.values[place // step % len(choice.values)]
+            values.update(zip(choice.fields, chosen, strict=True))
+        return params_of(self._scheduler, tuple(values.items()))
+
+    def launches(self, problem: Problem) -> Launches:
+        """The kernels with rows, where the conditions hold."""
+        of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
+        tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
+        aligned = bool(np.any(of_each.get("align", 1) > 1))
+        return Launches(tile, of_each["num_warps"], stages, aligned)
+
+    def _tile(self, problem: Problem, sizes: dict[str, Array]) -> KernelTile:
+        kind, tails = PARAMS[self._scheduler], sizes.get("tails", 0)
+        if kind.loops_over_rows:
+            row = sizes["block_r"] + tails
+            return loop_over_rows(problem, sizes["block_m"], row, ARRAYS)
+        rows, block = sizes["block_x"], sizes["block_r"]
+        if self._alternative.fixed.get("persistent", False):
+            return whole_rows(problem, rows, block + tails)
+        is_reduction = issubclass(kind, ReductionParams)
+        return loop_along_rows(problem, is_reduction, rows, block, tails, ARRAYS)
+
+    def _along(self, axis: int, sizes: Array) -> Array:
+        shape = [1] * len(self._shape)
+        shape[axis] = self._shape[axis]
+        return sizes.reshape(shape)
+
+
+def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]:
+    """Fields that are numbers, each with its axis and its values there: of ``tails`` their sum."""
+    for axis, choice in enumerate(choices):
+        for place, name in enumerate(choice.fields):
+            values = [each[place] for each in choice.values]
+            if name == "tails":
+                yield name, (axis, np.array([*map(sum, values)]))
+            elif name.startswith(("block_", "num_", "align")):
+                yield name, (axis, np.array(values))
