@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 
 from ..heuristics.cost.constants import constants_of
@@ -13,8 +13,10 @@ from ..heuristics.problem import ElementWork
 from ..heuristics.schedulers import kernel_seconds
 from ..symbolic.choices import with_hints
 from ..symbolic.sizes import hint
+from .legality.finishing import kernel_before
 from .problem_sizes import env_of, env_with_work
 from .segments import Segment, SegmentedFusion
+from .tile.arrivals import arrivals
 
 ERROR = 0.25
 """Share of the time that the model errs by, about, where tensors lie across: what a way to cut has
@@ -63,6 +65,20 @@ def kernel_predictors(segmented: SegmentedFusion) -> list[Callable[[HeuristicPar
     return [seconds(piece) for piece in segmented.segments]
 
 
+def slowdown_in_last_programs(segments: Sequence[Segment], place: int) -> float:
+    """How many times as long a segment takes by the last programs of the kernel before it.
+
+    Those are one for each counter that programs arrive at, and have all of its tiles. Where there
+    are fewer of them than multiprocessors, as many of these are idle.
+    """
+    first, last = kernel_before(segments, place), segments[place]
+    if first is None or last.problem is None:
+        return 1.0
+    meeting, sms = arrivals(segments[first], last), last.problem.device.sm_count
+    programs = hint(meeting.counters)
+    return min(programs * hint(meeting.tiles), sms) / min(programs, sms)
+
+
 def moved_bytes(segmented: SegmentedFusion) -> int:
     """Bytes that all segments together read and write in this run."""
     return hint(sum(piece.bytes_read + piece.bytes_written for piece in segmented.segments))
@@ -76,11 +92,12 @@ def launch_seconds(segmented: SegmentedFusion) -> float:
 
 def fusion_seconds(segmented: SegmentedFusion) -> float | None:
     """The sum over the kernels, and a launch, without what torch runs. None on a CPU."""
-    total = launch_seconds(segmented)
-    for piece in segmented.segments:
+    total, segments = launch_seconds(segmented), segmented.segments
+    for place, piece in enumerate(segments):
         found = segment_time(piece)
         if found is not None:
-            total += float(found.seconds)
+            slowdown = slowdown_in_last_programs(segments, place) if piece.finishes else 1.0
+            total += slowdown * float(found.seconds)
         elif piece.problem is not None and piece.problem.on_cpu:
             return None
     return total

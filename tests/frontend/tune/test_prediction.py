@@ -12,6 +12,7 @@ from tests.frontend.tune.fakes import softmax
 from tritonfuser import FusionDefinition, LoweringError, TritonFuserError, UnsupportedDeviceError
 from tritonfuser.cache.dry_run import lower_for
 from tritonfuser.frontend.tune.prediction import POOL, Prediction, Ranked, predicted
+from tritonfuser.lowering.cost import fusion_seconds
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 
@@ -79,6 +80,27 @@ def test_other_params_are_predicted_without_a_lowering():
     assert prediction(schedule) != prediction(other)
     whole = Prediction(lowered_columns(other), never)
     assert prediction(other) == pytest.approx(whole(other))
+
+
+def test_last_programs_take_long_for_much():
+    def lowered(schedule=None):
+        with FusionDefinition() as fd:
+            x = fd.define_tensor([4096, 8192], contiguity=True)
+            total = fd.ops.broadcast(fd.ops.sum(x, [0]), [True, False])
+            fd.add_output(fd.ops.sum(fd.ops.exp(fd.ops.mul(x, total)), [1]))
+        inputs = [torch.empty(4096, 8192, device="meta")]
+        options = RunOptions(arch="sm_90", schedule=schedule)
+        return lower_for(fd._ready().ir, inputs, options)[0].segmented
+
+    base = lowered()
+    schedule = schedule_of(base)
+    *before, last = schedule.segments
+    assert not last.finishes
+    other = replace(schedule, segments=(*before, replace(last, finishes=True)))
+    prediction = Prediction(base, lowered)
+    # All rows are summed up by one program, on one multiprocessor.
+    assert prediction(other) > 20 * prediction(schedule)
+    assert fusion_seconds(lowered(other)) > 20 * prediction(schedule)
 
 
 def test_other_parts_are_lowered():

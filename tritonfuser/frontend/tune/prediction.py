@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from ...cache.dry_run import lower_for
 from ...errors import LoweringError, TritonFuserError
-from ...heuristics.schedule import Schedule
+from ...heuristics.schedule import Schedule, SegmentSchedule
 from ...ir import Fusion
-from ...lowering.cost import fusion_seconds, kernel_predictors, launch_seconds, segment_time
+from ...lowering.cost import (
+    fusion_seconds,
+    kernel_predictors,
+    launch_seconds,
+    segment_time,
+    slowdown_in_last_programs,
+)
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
 from ...lowering.segments import SegmentedFusion
@@ -45,6 +53,7 @@ class Prediction:
         self._schedule, self._lowered = schedule_of(base), lowered
         self._kernels, self._launch = kernel_predictors(base), launch_seconds(base)
         self._known: dict[Schedule, float] = {}
+        self._slowdown = cache(partial(slowdown_in_last_programs, base.segments))
 
     def __call__(self, schedule: Schedule) -> float:
         """Seconds. Infinite where it cannot be, and for the interpreter."""
@@ -54,14 +63,17 @@ class Prediction:
 
     def _seconds(self, schedule: Schedule) -> float:
         if _without_params(schedule) == _without_params(self._schedule):
-            pairs = zip(self._kernels, schedule.segments, strict=True)
-            kernels = sum(kernel(segment.params) for kernel, segment in pairs)
-            return self._launch + kernels
+            kernels = map(self._kernel_seconds, itertools.count(), schedule.segments)
+            return self._launch + sum(kernels)
         try:
             found = fusion_seconds(self._lowered(schedule))
         except TritonFuserError:
             return math.inf
         return math.inf if found is None else found
+
+    def _kernel_seconds(self, place: int, segment: SegmentSchedule) -> float:
+        seconds = self._kernels[place](segment.params)
+        return self._slowdown(place) * seconds if segment.finishes else seconds
 
 
 def _without_params(schedule: Schedule) -> Any:
