@@ -18,7 +18,8 @@ def least_of_problem(problem: Problem, work: ElementWork) -> float:
     clocks = device.sm_count * device.clock_hz
     elements = problem.parallel * max(problem.reduced, 1)
     instructions = (work.before + work.after + work.reducing) * c.element_instructions
-    instructions += len(problem.full_loads) * c.load_instructions
+    loads = sum(stream.accessed_share for stream in problem.full_loads)
+    instructions += loads * c.load_instructions
     issue = device.rates.issue / NVIDIA_WARP_SIZE
     waits = 1 + c.latent_warps * device.warp_size / device.max_threads_per_sm
     warps = elements / device.warp_size * waits
