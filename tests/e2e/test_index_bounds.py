@@ -96,6 +96,9 @@ EMPTY = {
     "take_along_axis": lambda ops, x, i: ops.take_along_axis(x, ops.broadcast(i, [False, True]), 0),
     "embedding_fwd": lambda ops, x, i: ops.embedding_fwd(i, x),
     "scatter": lambda ops, x, i: ops.scatter(x, ops.broadcast(i, [False, True]), x, 0),
+    "index_put_accumulate": lambda ops, x, i: ops.index_put_accumulate(
+        x, i, ops.add(ops.broadcast(i, [False, True]), ops.sum(x, [0]))
+    ),
     "select": lambda ops, x, i: ops.select(x, ops.size(i, 0), 0),
 }
 

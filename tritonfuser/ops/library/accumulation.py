@@ -10,7 +10,7 @@ from ...dtypes import EIGHT_BIT_FLOATS, PACKED, DataType, compute_dtype
 from ...ir import Dim, TensorType
 from ...symbolic.queries import assume_equal
 from ...symbolic.sizes import is_integer
-from ..shape_rules import check_index, fail, with_integer_index
+from ..shape_rules import check_index, check_indexed, fail, with_integer_index
 from ..table import Axes, Call, Kind, Library, Op, Param
 from ..views.index_range import in_range
 
@@ -38,6 +38,7 @@ def _infer(call: Call) -> tuple[TensorType, ...]:
     for place, (dim, size) in enumerate(zip(value.dims, wanted, strict=True)):
         if is_integer(dim.size) and is_integer(size) and not assume_equal(dim.size, size):
             raise fail(_NAME, f"a value of {size} in dim {place}", dim.size)
+    check_indexed(call, acc, 0, index.dims)
     return (TensorType(tuple(Dim(dim.size) for dim in acc.dims), acc.dtype),)
 
 
