@@ -131,6 +131,7 @@ def test_one_number_of_a_bias_says_nothing_of_other_columns(monkeypatch, number)
     [
         ([3e38, 3e38, -3e38], [2.0, 1.0, 2.0], False),  # inf - inf
         ([3e38, 3e38, -3e38], [1.0, 1.0, 1.0], False),  # inf or 3e38
+        ([3e38, -1e30, 0.0], [3e38, 1e15, 0.0], False),  # inf - inf: 9e76 hides 1e45 in float64
         ([3e38, 3e38, -1.0], [2.0, 1.0, 2.0], True),
         ([1e-40, -2.0, 0.0], [0.1, 2.25e-40, 0.0], True),  # off by units of underflow
     ],

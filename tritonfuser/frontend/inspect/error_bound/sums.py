@@ -28,6 +28,9 @@ from .bounded import (
 TILE = 64
 """Elements of a sum at least that a kernel adds in pairs before it adds them to the others."""
 
+HIDDEN = 2.0**-40
+"""Share of a sum in float64 that is lost to rounding at most, for up to 8192 summands."""
+
 Along = Callable[[torch.Tensor], torch.Tensor]
 """Joins the elements of float64 tensors as an op does: over dims, or all those before along one."""
 
@@ -76,7 +79,9 @@ def either(found: Bounded, center: torch.Tensor, size: torch.Tensor, computed: D
     target = computed.info.torch
     assert target is not None
     largest, apart = torch.finfo(target).max, magnitude(center)
-    risky = torch.where(apart <= largest, size > largest, (size - apart) / 2 > largest)
+    # The summands of the other sign; in the sums one that is far larger hides them.
+    others = (size - apart) / 2 + HIDDEN * size
+    risky = torch.where(apart <= largest, size > largest, others > largest)
     return Bounded(found.center, found.bound.masked_fill(risky, math.inf))
 
 
