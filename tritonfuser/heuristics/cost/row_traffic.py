@@ -18,7 +18,6 @@ from ..problem import Problem
 from ..streams import Stream
 from .footprint import Side, tile_over
 from .gathered import Gathered, most_running, running, together
-from .least.loads import LeastLoads
 from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import (
     R,
@@ -48,11 +47,17 @@ class _TileTraffic(NamedTuple):
 
 
 class RowStreams:
-    """The loads and stores of all tensors of a problem with rows, by params."""
+    """The loads and stores of all tensors of a problem with rows, by params.
+
+    Attributes
+    ----------
+    tensors : list of RowTensor
+        The tensors, each of them once.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._tensors = [
+        self.tensors = [
             RowTensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
@@ -120,10 +125,6 @@ class RowStreams:
         whole = Side(row, max(self._problem.reduced, 1))
         return tensor.windows(step, running(axes, (side, whole), many), lines)
 
-    def least_loads(self) -> LeastLoads:
-        """What tiles load and store at least."""
-        return LeastLoads(self._problem, self._tensors)
-
     def reread_bytes(self, tile: KernelTile) -> dict[Stream, float]:
         """Bytes of each tensor that all programs load again, and that the L2 cache has lost."""
         if not self._shared:
@@ -136,7 +137,7 @@ class RowStreams:
         """The loaded tensors that some rows have alike, with the axes that they run along. What all
         rows have alike is read by all programs at the same time."""
         rows = {place for place in self._problem.places[X] if self._problem.axes[place] > 1}
-        for tensor in self._tensors:
+        for tensor in self.tensors:
             has = {term.axis for term in tensor.stream.stride_terms}
             if not tensor.stream.is_store and rows & has and rows - has:
                 yield tensor, has
@@ -166,7 +167,7 @@ class RowStreams:
         more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
         loaded = fetched = again = stored = sectors = extra = elements = 0.0
         touched = []
-        for tensor in self._tensors:
+        for tensor in self.tensors:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
             count = (tile.x if along_x else 1) * (tile.r if along_r else 1)

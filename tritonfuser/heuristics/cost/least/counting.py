@@ -24,7 +24,7 @@ class LeastCounting(Counting):
 
     @cached_property
     def _least_loads(self) -> LeastLoads:
-        return self._streams.least_loads()
+        return LeastLoads(self._problem, self._streams.tensors)
 
     @cached_property
     def _sure_bytes(self) -> int:
