@@ -42,7 +42,8 @@ class Access(NamedTuple):
     neighbours : int
         Positions along that side that a warp has.
     lines : dict of float to float
-        Lines that a load of a warp touches, by the positions along that side that a tile has.
+        Lines that a load of a warp touches, by the positions along that side that a tile has: those
+        that were asked for, each found once.
     """
 
     along: tuple[int, ...]

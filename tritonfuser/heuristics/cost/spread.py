@@ -70,7 +70,7 @@ class Spreading:
         return self._lanes_over(tile, threads, wide, most, m)
 
     def _lanes_over(
-        self, tile: KernelTile, threads: Number, wide: float, neighbours: float, m: Numbers
+        self, tile: KernelTile, threads: Number, wide: Number, neighbours: Number, m: Numbers
     ) -> Spread:
         """All but the clocks, by the neighbours of a thread."""
         lanes: Number = 1.0

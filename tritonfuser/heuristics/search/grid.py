@@ -98,7 +98,10 @@ class Grid:
         return params_of(self._scheduler, tuple(values.items()))
 
     def launches(self, problem: Problem) -> Launches:
-        """The kernels with rows, where the conditions hold."""
+        """The kernels with rows, where the conditions hold.
+
+        Rows are taken for one piece, also those with tails: what is counted of them is the least.
+        """
         of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
         tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
         aligned = bool(np.any(of_each.get("align", 1) > 1))

@@ -21,7 +21,7 @@ from .bounded import (
     roundoff,
     underflow,
 )
-from .sums import either
+from .sums import partly_overflowed
 
 TRIALS = 4
 """Directions in which operands are moved to see what that does to a result."""
@@ -54,7 +54,8 @@ def product(call: Call, operands: Sequence[Bounded | None], out: DataType) -> Bo
         squares = call.op.oracle(*(None if x is None else x.center**2 for x in operands))
         own = own + 4 * roundoff(out) * squares.sqrt()
     bound = distance(grown, size) + torch.where(center.isfinite(), own, 0.0)
-    return either(overflowed(Bounded(center, bound), accumulated), center, size, accumulated)
+    found = overflowed(Bounded(center, bound), accumulated)
+    return partly_overflowed(found, center, size, accumulated)
 
 
 def _rounding_of_operands(out: DataType, left: Bounded) -> float:

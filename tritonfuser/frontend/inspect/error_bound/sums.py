@@ -51,7 +51,7 @@ def summed(given: Bounded, along: Along, count: int, computed: DataType) -> Boun
     own = torch.where(_all_multiples(given.center, along, grid, size), 0.0, own)
     own = torch.where(center.isfinite(), own, 0.0)
     found = overflowed(Bounded(center, carried + own), computed)
-    return either(found, center, size, computed)
+    return partly_overflowed(found, center, size, computed)
 
 
 def _all_multiples(
@@ -65,7 +65,9 @@ def _all_multiples(
     return along(uneven.double()) == 0
 
 
-def either(found: Bounded, center: torch.Tensor, size: torch.Tensor, computed: DataType) -> Bounded:
+def partly_overflowed(
+    found: Bounded, center: torch.Tensor, size: torch.Tensor, computed: DataType
+) -> Bounded:
     """Undecided where partial sums may overflow otherwise than the sum does.
 
     A finite sum is in doubt where all summands of one sign may overflow; an infinite one where
@@ -139,7 +141,7 @@ def moments(given: Bounded, dims: tuple[int, ...], count: int, dtype: DataType) 
     flat = [torch.sum(t, dims) for t in (mean, drifts, squares, error)]
     total = torch.sum(size, dims)
     found = [
-        either(overflowed(Bounded(*pair), dtype), flat[0], total, dtype)
+        partly_overflowed(overflowed(Bounded(*pair), dtype), flat[0], total, dtype)
         for pair in (flat[:2], flat[2:])
     ]
     counts = torch.full(flat[0].shape, count, dtype=torch.int64, device=x.device)
