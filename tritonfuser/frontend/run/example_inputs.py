@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import torch
 
 from ...dtypes import DataType
 from ...ir import Fusion, TensorType, Type
+from ...symbolic.extents import Extent
 
 EXAMPLE_SIZE = 128
 """The extent that is taken for a symbolic one."""
@@ -16,14 +20,21 @@ _MOST_BITS = 56
 def example_inputs(fusion: Fusion) -> list[torch.Tensor | int]:
     """Tensors without memory, and ones, that fit the declarations of the inputs.
 
-    All symbolic extents are taken for the same size, which is ``EXAMPLE_SIZE`` for tensors of up to
-    eight of them.
+    All symbolic extents are taken for the same size. It is ``EXAMPLE_SIZE``, or less where a tensor
+    has more than eight of them, or very large extents beside them.
     """
     types = [value.type for value in fusion.inputs]
     shapes = [type_.shape for type_ in types if isinstance(type_, TensorType)]
-    symbolic = max((sum(not isinstance(n, int) for n in shape) for shape in shapes), default=0)
-    size = min(EXAMPLE_SIZE, 1 << _MOST_BITS // max(symbolic, 1))
+    size = min([EXAMPLE_SIZE, *(_largest(shape) for shape in shapes)])
     return [_example(type_, size) for type_ in types]
+
+
+def _largest(shape: Sequence[Extent]) -> int:
+    """The most that its symbolic extents may be taken for."""
+    given = [n for n in shape if isinstance(n, int)]
+    symbolic = len(shape) - len(given)
+    bits = max(_MOST_BITS - prod(given).bit_length(), 0)
+    return 1 << bits // symbolic if symbolic else EXAMPLE_SIZE
 
 
 def _example(type_: Type, size: int) -> torch.Tensor | int:

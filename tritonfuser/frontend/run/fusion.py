@@ -180,7 +180,7 @@ class Fusion(Recording):
         ----------
         inputs : sequence, optional
             Example inputs. Without them symbolic extents are taken as 128, or less where a tensor
-            has more than eight of them.
+            would have too many elements to count its bytes.
         """
         given = example_inputs(self.ir) if inputs is None else flatten_inputs(inputs)
         for kernel in lower_for(self.ir, given)[0].sources:
