@@ -13,8 +13,10 @@ import torch
 from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.variants import MAX_VARIANTS
-from tritonfuser.heuristics.params import InnerOuterPersistentParams
+from tritonfuser.heuristics.params import HeuristicParams, InnerOuterPersistentParams
+from tritonfuser.heuristics.search.choice import WORTH_S
 from tritonfuser.lowering import pipeline
+from tritonfuser.lowering.cost import segment_time
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
 from tritonfuser.lowering.pipeline import Lowered
@@ -109,6 +111,12 @@ def comparable(piece: Segment) -> Any:
     return None if several else piece.params
 
 
+def loses_little(piece: Segment, params: HeuristicParams) -> bool:
+    """Whether the model predicts that other params take longer, by less than it has to save."""
+    own, other = segment_time(piece), segment_time(piece, params)
+    return own is not None and other is not None and 0 < other.seconds - own.seconds <= WORTH_S
+
+
 def needs_constant_sizes(piece: Segment) -> bool:
     """Whether sums over rows share a kernel that has no form for open sizes.
 
@@ -122,8 +130,9 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     """Why a schedule is further from that of a kernel for one size than it may be; or empty.
 
     The same schedulers; as many programs, within a factor of 2; the same params where one has as
-    many programs, and rows in one tile. Parts of constant sizes have to divide a row, and may be
-    fewer by ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
+    many programs, and rows in one tile, or ones that the model loses less by than it has to save to
+    replace the rules'. Parts of constant sizes have to divide a row, and may be fewer by
+    ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
     """
     pairs = list(zip(used.segmented.segments, alone.segmented.segments, strict=False))
     kinds = [[p.scheduler for p in side.segmented.segments] for side in (used, alone)]
@@ -137,7 +146,7 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     differ = (
         f"{a.params} for {b.params}"
         for a, b in pairs
-        if comparable(b) is not None and a.params != b.params
+        if comparable(b) not in (None, a.params) and not loses_little(b, a.params)
     )
     return next(differ, "")
 

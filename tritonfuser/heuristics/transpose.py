@@ -15,7 +15,7 @@ from typing import Literal
 from ..device import fits_second_axis
 from .cost.flat_traffic import flat_streams
 from .cost.kernels import Times
-from .cost.model import KernelTime
+from .cost.model import KernelTime, is_as_short
 from .cost.tiles import tile_of
 from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import INTERPRETER_ELEMENTS
@@ -44,9 +44,6 @@ HEAVY_THREAD_ELEMENTS = 8
 tiles of 64 x 64 and 64 x 32 by 8 warps: with 16 elements a thread they took 0.9 to 1.8 times as
 long, 1.2 times in the mean, and 48 to 242 registers."""
 
-SAME = 1.001
-"""Factor within which predicted times are the same."""
-
 
 def reject_reason(problem: Problem) -> str | None:
     """None, or why this scheduler does not take the segment."""
@@ -74,7 +71,7 @@ def _fastest(problem: Problem, x: int, y: int) -> TransposeParams:
     bounds = dict(zip(tiles, times.least_of(tiles).busy.tolist(), strict=True))
     found: dict[TransposeParams, float] = {}
     for tile in sorted(tiles, key=lambda tile: bounds[tile]):
-        if not _is_least(bounds[tile], min(found.values(), default=inf)):
+        if not is_as_short(bounds[tile], min(found.values(), default=inf)):
             # Neither this tile nor those behind it are the fastest.
             break
         found |= _in_both_orders(problem, tile, times(tile))
@@ -109,12 +106,7 @@ def _along_y(tile: TransposeParams) -> TransposeParams:
 def _squarest(seconds: Mapping[TransposeParams, float]) -> TransposeParams:
     """The first of those of the least time, as far as the model tells them apart."""
     least = min(seconds.values())
-    return next(tile for tile, time in seconds.items() if _is_least(time, least))
-
-
-def _is_least(seconds: float, least: float) -> bool:
-    """Whether a time is the least one, as far as the model tells times apart."""
-    return seconds <= SAME * least
+    return next(tile for tile, time in seconds.items() if is_as_short(time, least))
 
 
 @lru_cache(maxsize=1024)

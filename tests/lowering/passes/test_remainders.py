@@ -238,7 +238,7 @@ def test_one_kernel_serves_rows_whatever_they_leave_over():
     (split,) = opened.segmented.rewrites.splits
     assert split.remainder and split.parts % split.interleave == 0
     for left in (0, 1, 2, split.parts - 1):
-        rows = split.parts * 1500 + left
+        rows = split.parts * (300001 // split.parts) + left
         served.serve([meta(rows, 305, dtype=torch.bfloat16)] * 2)
     assert len(served.records) == count
     first = opened.sources[0].text

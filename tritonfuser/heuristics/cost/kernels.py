@@ -17,7 +17,7 @@ from .counting import Counting
 from .counts import LeastCounts, Number
 from .least.counting import LeastCounting
 from .least.times import least_time
-from .model import FILLED, KernelTime, kernel_time, wanted_registers
+from .model import FILLED, KernelTime, kernel_time, may_exceed, wanted_registers
 from .numbers import ARRAYS
 from .tiles import Launches, launches_of
 
@@ -76,7 +76,7 @@ class Times:
 
     def _unless_spilled(self, many: Launches, least: KernelTime) -> Number:
         most = self._of_problem.most_of(many, least.registers)
-        return np.where(most > FILLED * least.register_limit, inf, least.seconds)
+        return np.where(may_exceed(most, least.register_limit), inf, least.seconds)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""

@@ -21,6 +21,9 @@ from .programs_time import programs_time, resident_programs
 SHARPNESS = 4.0
 """Order of the norm that joins the times of resources: infinite for the longest alone."""
 
+SAME = 1.001
+"""Factor within which predicted times are the same: they differ by what a program's start takes."""
+
 FILLED = 0.9
 """Share of the register limit from which on a kernel counts as one that may spill."""
 
@@ -57,7 +60,7 @@ class KernelTime:
     @property
     def may_spill(self) -> bool:
         """Whether it may spill registers: their number is an estimate."""
-        return may_exceed(self.registers, self.register_limit)
+        return bool(may_exceed(self.registers, self.register_limit))
 
     def with_instructions(self, share: float) -> KernelTime:
         """The time of a kernel with a share of its instructions, also of those that programs wait
@@ -84,9 +87,14 @@ def memory_rate(device: DeviceProperties, c: Constants) -> float:
     return device.bandwidth_bytes_per_s * c.bandwidth
 
 
-def may_exceed(registers: Number, limit: Number) -> bool:
+def may_exceed(registers: Number, limit: Number) -> Number:
     """Whether an estimated number of registers may exceed the limit."""
-    return bool(registers > FILLED * limit)
+    return registers > FILLED * limit
+
+
+def is_as_short(seconds: float, least: float) -> bool:
+    """Whether a time is the least one, as far as the model tells times apart."""
+    return seconds <= SAME * least
 
 
 def busy_seconds(resources: dict[str, Number]) -> Number:

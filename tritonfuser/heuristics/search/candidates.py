@@ -20,8 +20,8 @@ from .grid import Array, Grid, together
 from .space import SearchSpace
 from .warps import Kernels
 
-ROUNDING = 1 + 1e-9
-"""Factor by which a bound may be above a time that is the same: arrays add in another order."""
+ROUNDED_DOWN = 1 - 1e-9
+"""Factor on bounds, which may be above a time that is the same: arrays add in another order."""
 
 
 class Timed(NamedTuple):
@@ -44,7 +44,7 @@ class Candidates:
         self._grids = [Grid(space.scheduler, each) for each in space.alternatives]
         sizes = [grid.size for grid in self._grids]
         self._first = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
-        self._bounds: list[float] = self._found_bounds().tolist()
+        self._bounds: list[float] = (ROUNDED_DOWN * self._found_bounds()).tolist()
         self._timed: dict[int, Timed | None] = {}
 
     def numbers(self) -> list[int]:
@@ -57,7 +57,7 @@ class Candidates:
 
     def all_exceed(self, seconds: float) -> bool:
         """Whether all are sure to take more."""
-        return min(self._bounds, default=inf) > ROUNDING * seconds
+        return min(self._bounds, default=inf) > seconds
 
     def coarse(self) -> list[int]:
         """The numbers of the coarse sample."""
@@ -89,7 +89,7 @@ class Candidates:
         found: dict[int, Timed] = {}
         in_order = sorted((self._bounds[number], place) for place, number in enumerate(numbers))
         for bound, place in in_order:
-            if bound > ROUNDING * least or bound == inf:
+            if bound > least or bound == inf:
                 break
             timed = self.time(numbers[place])
             if timed is not None:
@@ -100,7 +100,7 @@ class Candidates:
 
     def may_be_alike(self, numbers: Iterable[int], best: Timed) -> dict[int, HeuristicParams]:
         """Those whose times may be alike to that of the fastest, by their bounds."""
-        within, least = self._kernels.within_model_error, ROUNDING * best.time.seconds
+        within, least = self._kernels.within_model_error, best.time.seconds
         near = dict.fromkeys(number for number in numbers if within(self._bounds[number], least))
         made = ((number, self.params(number)) for number in near)
         return {number: params for number, params in made if params is not None}

@@ -50,13 +50,16 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 def _near_in_a_tile(kernels: Kernels, params: KernelParams, first: KernelTime) -> HeuristicParams:
     """A flat kernel's params with what programs read again beside it in their tiles, where that is
     much faster. It saves the caches' time, not that of memory."""
-    most = GAIN * (first.seconds + kernels.launch_s) - kernels.launch_s
-    if first.limit == "memory" or kernels.least_s > most + kernels.launch_s:
+
+    def is_much_faster(whole: float) -> bool:
+        return bool(whole <= GAIN * (first.seconds + kernels.launch_s))
+
+    if first.limit == "memory" or not is_much_faster(kernels.least_s):
         return params
     best: tuple[KernelParams, KernelTime] | None = None
     for order in dict.fromkeys(_orders_beside(kernels.problem)):
         found = _in_order(kernels, params, order)
-        if found is None or found[1].seconds > most:
+        if found is None or not is_much_faster(found[1].seconds + kernels.launch_s):
             continue
         if best is None or not kernels.within_model_error(best[1].seconds, found[1].seconds):
             best = found

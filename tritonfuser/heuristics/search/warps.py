@@ -10,7 +10,7 @@ from ..cost.constants import constants_of
 from ..cost.counts import Number
 from ..cost.kernels import Times
 from ..cost.least.times import least_of_problem
-from ..cost.model import KernelTime, may_exceed
+from ..cost.model import KernelTime, is_as_short, may_exceed
 from ..cost.registers import register_limit
 from ..cost.tiles import Launches
 from ..integers import ceil_div
@@ -25,9 +25,6 @@ MOST_WARPS = 16
 
 ALIKE = 1.03
 """Factor within which predicted times, with a launch, are alike."""
-
-SAME = 1.001
-"""Factor within which predicted times are the same: they differ by what a program's start takes."""
 
 
 class Kernels:
@@ -59,7 +56,7 @@ class Kernels:
         """Whether a kernel may spill, by its predicted registers or with all loads of a step issued
         first."""
         most = self._times.most_registers(params, time.registers)
-        return time.may_spill or may_exceed(most, time.register_limit)
+        return time.may_spill or bool(may_exceed(most, time.register_limit))
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs load again, and that the L2 cache has lost."""
@@ -112,7 +109,7 @@ def spread_over_warps(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
         now = None if more is None else kernels.time(more)
         if first is None or now is None or more is None:
             break
-        if now.seconds > SAME * first.seconds:
+        if not is_as_short(now.seconds, first.seconds):
             break
         params = more
     return params

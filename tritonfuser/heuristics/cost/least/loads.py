@@ -14,7 +14,7 @@ from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ..counts import Number
 from ..numbers import Numbers
-from ..row_access import R, RowTensor, X
+from ..row_access import R, RowTensor
 from ..tiles import Launches
 
 
@@ -49,9 +49,10 @@ class _Tensor(NamedTuple):
         The same wherever tiles begin: at vectors too.
     is_cached : bool
         The L1 cache may have its lines: it is read at indices of another tensor.
-    side, run : int
-        The side that a cache line has elements along, and how many at most. 0 where positions may
-        have the same element.
+    lies_along_r : bool
+        Whether a cache line has elements along axis r, and not along x.
+    run : int
+        How many at most. 0 where positions may have the same element.
     """
 
     times: float
@@ -60,7 +61,7 @@ class _Tensor(NamedTuple):
     vectors: tuple[int, int]
     most: int
     is_cached: bool
-    side: int
+    lies_along_r: bool
     run: int
 
 
@@ -93,7 +94,7 @@ class LeastLoads:
             accesses = accesses + loads * size
             wide = m.maximum(wide, width) if tensor.is_load else wide
             if tensor.run:
-                run = m.minimum(tile.r if tensor.side == R else tile.x, tensor.run)
+                run = m.minimum(tile.r if tensor.lies_along_r else tile.x, tensor.run)
                 loads = m.maximum(loads, taken / run)
             lines = lines if tensor.is_cached else lines + loads * there
         neighbours = (1.0, self._most) if many.aligned else (wide, self._widest)
@@ -116,7 +117,7 @@ def _width(tensor: _Tensor, many: Launches, m: Numbers) -> Number:
 
 def _facts(problem: Problem, tensor: RowTensor) -> _Tensor:
     stream = tensor.stream
-    side, run = _run(problem, tensor)
+    lies_along_r, run = _run(problem, tensor)
     return _Tensor(
         times=tensor.times,
         in_last_pass=stream.is_in_last_pass,
@@ -124,7 +125,7 @@ def _facts(problem: Problem, tensor: RowTensor) -> _Tensor:
         vectors=tensor.vectors,
         most=_most(tensor),
         is_cached=tensor.gathered is not None,
-        side=side,
+        lies_along_r=lies_along_r,
         run=run,
     )
 
@@ -134,15 +135,16 @@ def _most(tensor: RowTensor) -> int:
     return VECTOR_BYTES // tensor.stream.item_bytes
 
 
-def _run(problem: Problem, tensor: RowTensor) -> tuple[int, int]:
-    """``side`` and ``run`` of ``_Tensor``."""
+def _run(problem: Problem, tensor: RowTensor) -> tuple[bool, int]:
+    """``lies_along_r`` and ``run`` of ``_Tensor``."""
     stream, terms = tensor.stream, tensor.stream.stride_terms
     positions = problem.parallel * max(problem.reduced, 1)
     if stream.total_bytes < positions * stream.item_bytes or any(t.div != 1 for t in terms):
-        return X, 0
+        return False, 0
     line = max(CACHE_LINE_BYTES // stream.item_bytes, 1)
     inner = [term for term in terms if abs(term.step) < line]
     if not inner:
-        return X, 1
-    side = R if inner[0].axis in problem.places[R] else X
-    return (side, min(line, inner[0].extent)) if len(inner) == 1 else (X, 0)
+        return False, 1
+    if len(inner) > 1:
+        return False, 0
+    return inner[0].axis in problem.places[R], min(line, inner[0].extent)
