@@ -9,6 +9,9 @@ from .graph import Axis, D, Dims, Graph, Term, Unfit
 ROWS = 50_000
 """Rows of a table that rows are picked from."""
 
+TABLE_ELEMENTS = 1 << 32
+"""Elements of such a table at most: rows that take more memory together have fewer."""
+
 
 def _has_dims(term: Term) -> bool:
     return len(term.dims) > 0
@@ -159,7 +162,8 @@ def slices_backward(graph: Graph) -> None:
 def embedded(graph: Graph) -> None:
     """Rows of a table, picked for each place and added to a term."""
     term = graph.term(lambda t: len(t.dims) >= 2)
-    table = graph.tensor(((Axis("rows of a table", ROWS),), term.dims[-1]))
+    count = min(ROWS, max(TABLE_ELEMENTS // max(term.shape[-1], 1), 1))
+    table = graph.tensor(((Axis("rows of a table", count),), term.dims[-1]))
     rows = term.dims[:-1]
     at = graph.tensor(rows, D.Int)
     flat: Dims = (tuple(axis for dim in rows for axis in dim),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+from math import prod
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from bench.processes.workers import Limits
 from bench.random_graphs.__main__ import main, shown
 from bench.random_graphs.growing import BANDWIDTH, TRAFFIC, entry
 from bench.random_graphs.job import LATE, Compiled, GraphJob, run
+from bench.random_graphs.moves_views import TABLE_ELEMENTS
 from bench.random_graphs.report import percentile, rendered
 from bench.recorded import definition_job
 from bench.recorded.definition_results import COMPILED
@@ -69,6 +71,14 @@ def test_sizes_fill_a_gpu():
     inside = [low / 4 < moved < 4 * high for moved in found]
     assert sum(inside) >= 0.9 * len(found)
     assert max(found) > 20 * min(found)
+
+
+def test_a_table_of_long_rows_has_few_of_them():
+    """50,000 rows of 2,416,128 halves would be 225 GiB."""
+    shapes = [given.shape for given in entry(47, 62).inputs]
+    rows, columns = max(shapes, key=prod)
+    assert columns == 2416128
+    assert rows * columns <= TABLE_ELEMENTS
 
 
 def test_numbers_are_finite_and_not_all_alike():
