@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
-from ..access.read_footprint import Read
-from ..kernel_source import CooperativeWorkspace
-from ..segments import Store
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.nest import Nest
 from ..tile.product_nest import ProductNest
+from .body import Body
 from .cooperative_body import CooperativeBody
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
-from .lines import Line
 from .products.body import ProductBody
-
-
-class Body(Protocol):
-    """Writes the body of one kernel."""
-
-    @property
-    def loaded(self) -> Sequence[Read]:
-        """All loads by addresses. They are known when the body is written."""
-
-    @property
-    def stored(self) -> Sequence[Store]:
-        """All stores, at the positions of the kernel. They are known when the body is written."""
-
-    @property
-    def workspace(self) -> CooperativeWorkspace | None:
-        """The memory that programs of the kernel exchange results in, if they do."""
-
-    def write(self) -> list[Line]:
-        """All lines of the function body."""
-
 
 _BODIES: dict[type[Nest], Callable[[KernelFacts, Any], Body]] = {
     Nest: KernelBody,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...dtypes import DataType
 from ...ops.builder import as_call
 from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, digit
 from ..access.read_footprint import Read
 from ..kernel_source import WORKSPACE, CooperativeWorkspace
-from ..segments import Member, Store
+from ..segments import Member
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
+from .body import Body
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
 from .memory.eviction_hints import kept_until
@@ -24,7 +23,7 @@ from .reductions.reduce_tile import row_total
 from .tile_axes import AxesWriter
 
 
-class CooperativeBody:
+class CooperativeBody(Body):
     """Writes a loop that reads a part of row ``m``, publishes its sums, and finishes row ``n``.
 
     Row ``n`` is ``delay`` steps behind, so that its sums are there and no program waits for them.
@@ -40,16 +39,6 @@ class CooperativeBody:
         self.axes = AxesWriter(self.index, nest)
         self.writers = KernelWriters(facts, nest, self.index, self.axes.part, self._prefetched)
         self.published = [m for m in facts.segment.members if not in_loop(nest, m)]
-
-    @property
-    def loaded(self) -> Sequence[Read]:
-        """All loads."""
-        return self.writers.loads.loaded
-
-    @property
-    def stored(self) -> Sequence[Store]:
-        """All stores."""
-        return self.writers.stores.stored
 
     def write(self) -> list[Line]:
         """All lines of the function body."""

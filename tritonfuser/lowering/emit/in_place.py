@@ -16,7 +16,7 @@ from ..kernel_source import InPlace
 from ..segments import Segment, Store
 from ..tile.nest import Nest
 from ..tile.tiled_segment import TiledSegment
-from .bodies import Body
+from .body import Body
 from .lines import Line
 
 BARRIER = "tl.debug_barrier()"

@@ -12,10 +12,10 @@ from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.table import Moments
 from ..access.read_footprint import Read, walk
-from ..kernel_source import CooperativeWorkspace
 from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
+from .body import Body
 from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first, loads_first_in_steps
 from .lines import Line, Name
@@ -27,7 +27,7 @@ from .reductions.online_softmax import OnlineSoftmax
 from .tile_axes import AxesWriter
 
 
-class KernelBody:
+class KernelBody(Body):
     """Writes the body of one segment's kernel."""
 
     def __init__(self, facts: KernelFacts, nest: Nest) -> None:
@@ -39,21 +39,6 @@ class KernelBody:
         self.axes = AxesWriter(index, nest)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
         self._online: dict[Value, OnlineSoftmax] = {}
-
-    @property
-    def loaded(self) -> Sequence[Read]:
-        """All loads."""
-        return self.writers.loads.loaded
-
-    @property
-    def stored(self) -> Sequence[Store]:
-        """All stores."""
-        return self.writers.stores.stored
-
-    @property
-    def workspace(self) -> CooperativeWorkspace | None:
-        """None: programs exchange nothing."""
-        return None
 
     def write(self) -> list[Line]:
         """All lines of the function body."""

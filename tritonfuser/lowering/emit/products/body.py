@@ -6,8 +6,6 @@ What follows the product comes behind that loop: for whole tiles, or for parts o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ....dtypes import DataType
 from ....heuristics.params import MatmulParams
 from ....ir import Value
@@ -15,18 +13,18 @@ from ....ops.builder import as_call
 from ....ops.mma import product_bias
 from ....shapes import Index
 from ...access.read_footprint import Read
-from ...kernel_source import CooperativeWorkspace
 from ...segments import Store
 from ...tile.descriptors import is_short
 from ...tile.product_nest import ProductNest
 from ...tile.tile import Tile
 from ...tile.tiling import part_of
+from ..body import Body
 from ..kernel_writers import KernelFacts, KernelWriters
 from ..lines import Line, Name
 from .descriptors import DescriptorWriter
 
 
-class ProductBody:
+class ProductBody(Body):
     """Writes the body of a matrix product's kernel."""
 
     def __init__(self, facts: KernelFacts, nest: ProductNest) -> None:
@@ -41,21 +39,6 @@ class ProductBody:
         self.writer = self.index.writer
         self.descriptors = DescriptorWriter(facts, nest, self.writer)
         self.writers = KernelWriters(facts, nest, self.index, self._part, self._result_tile)
-
-    @property
-    def loaded(self) -> Sequence[Read]:
-        """All loads, but those by descriptors."""
-        return self.writers.loads.loaded
-
-    @property
-    def stored(self) -> Sequence[Store]:
-        """All stores."""
-        return self.writers.stores.stored
-
-    @property
-    def workspace(self) -> CooperativeWorkspace | None:
-        """None: programs exchange nothing."""
-        return None
 
     def write(self) -> list[Line]:
         """All lines of the function body."""
