@@ -14,9 +14,8 @@ from tests.cache.abstract_variants import AbstractVariants, meta
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.variants import MAX_VARIANTS
 from tritonfuser.heuristics.params import HeuristicParams, InnerOuterPersistentParams
-from tritonfuser.heuristics.search.choice import WORTH_S
+from tritonfuser.heuristics.schedulers import propose
 from tritonfuser.lowering import pipeline
-from tritonfuser.lowering.cost import segment_time
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
 from tritonfuser.lowering.pipeline import Lowered
@@ -105,16 +104,16 @@ def programs(lowered: Lowered) -> list[int]:
 
 
 def comparable(piece: Segment) -> Any:
-    """The params; None for rows in several tiles, which are one masked tile where they vary."""
-    tiling = piece.params.row_tiling
-    several = tiling is not None and (tiling.tails or tiling.align > 1)
+    """The params; None for rows in several tiles, which are one masked tile where they vary. Also
+    by the rules: what the model replaces are other params then."""
+    assert piece.problem is not None
+    several = any(map(has_several_tiles, (piece.params, propose(piece.problem))))
     return None if several else piece.params
 
 
-def loses_little(piece: Segment, params: HeuristicParams) -> bool:
-    """Whether the model predicts that other params take longer, by less than it has to save."""
-    own, other = segment_time(piece), segment_time(piece, params)
-    return own is not None and other is not None and 0 < other.seconds - own.seconds <= WORTH_S
+def has_several_tiles(params: HeuristicParams) -> bool:
+    tiling = params.row_tiling
+    return tiling is not None and bool(tiling.tails or tiling.align > 1)
 
 
 def needs_constant_sizes(piece: Segment) -> bool:
@@ -130,9 +129,8 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     """Why a schedule is further from that of a kernel for one size than it may be; or empty.
 
     The same schedulers; as many programs, within a factor of 2; the same params where one has as
-    many programs, and rows in one tile, or ones that the model loses less by than it has to save to
-    replace the rules'. Parts of constant sizes have to divide a row, and may be fewer by
-    ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
+    many programs, and rows in one tile. Parts of constant sizes have to divide a row, and may be
+    fewer by ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
     """
     pairs = list(zip(used.segmented.segments, alone.segmented.segments, strict=False))
     kinds = [[p.scheduler for p in side.segmented.segments] for side in (used, alone)]
@@ -146,7 +144,7 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     differ = (
         f"{a.params} for {b.params}"
         for a, b in pairs
-        if comparable(b) not in (None, a.params) and not loses_little(b, a.params)
+        if comparable(b) is not None and a.params != b.params
     )
     return next(differ, "")
 
