@@ -67,9 +67,9 @@ def one(name: str, dtype: DataType) -> str:
         ("div", D.Float, "div.rn.f32"),
         ("div", D.Double, "div.rn.f64"),
         ("truediv", D.Float, "div.rn.f32"),
-        ("reciprocal", D.Float, "div.rn.f32|rcp.rn.f32"),
+        ("reciprocal", D.Float, "fma.rn.f32"),  # of rcp.approx: tests/gpu/test_rounded.py
         ("reciprocal", D.Double, "div.rn.f64|rcp.rn.f64"),
-        ("sqrt", D.Float, "sqrt.rn.f32"),
+        ("sqrt", D.Float, "fma.rn.f32"),  # of rsqrt.approx
         ("sqrt", D.Double, "sqrt.rn.f64"),
         ("round", D.Float, "cvt.rni.f32.f32"),
     ],

@@ -50,7 +50,7 @@ _FUNCTIONS = {
     "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
     "div_by_sum": Instructions(multiplies=3, adds=2),
     "div_rn": Instructions(multiplies=4, adds=4, sfu=1),
-    "sqrt_rn": Instructions(multiplies=3, adds=3, sfu=1),
+    "reciprocal": Instructions(multiplies=2, adds=2, sfu=1),
     "square_root": Instructions(multiplies=3, adds=3, sfu=1),
     "sqrt": Instructions(sfu=1),
     "rsqrt": Instructions(sfu=1),

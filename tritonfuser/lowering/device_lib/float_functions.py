@@ -42,6 +42,18 @@ def approx_reciprocal(x):
 
 
 @triton.jit
+def approx_rsqrt(x):
+    """``1 / sqrt(x)`` in float32 to 1 ulp."""
+    if is_nvidia():
+        result = tl.inline_asm_elementwise(
+            "rsqrt.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1
+        )
+    else:
+        result = libdevice.rsqrt(x)
+    return result
+
+
+@triton.jit
 def tanh(x):
     """Hyperbolic tangent to about 3 ulp.
 

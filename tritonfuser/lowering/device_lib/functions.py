@@ -44,6 +44,7 @@ from .random_functions import (
     round_below,
     uniform_between,
 )
+from .rounded_functions import reciprocal, square_root
 from .softmax_functions import div_by_sum, exp_nonpositive, lane_base, lane_max, lane_sum, rescale
 
 # --- arguments -----------------------------------------------------------------------------------
@@ -360,20 +361,13 @@ def int_pow(x, y):
 
 
 @triton.jit
-def square_root(x):
-    """Rounded to nearest."""
-    return tl.sqrt_rn(x) if x.dtype == tl.float32 else tl.sqrt(x)
-
-
-@triton.jit
 def inverse_power(x, n: tl.constexpr):
     """``x ** -n`` for 1 and 2, as torch has it where the exponent is a number."""
     if x.dtype.is_int():
         found = int_pow(x, tl.full(x.shape, -n, x.dtype))
     else:
         y = x if n == 1 else x * x
-        one = tl.full(y.shape, 1.0, x.dtype)
-        found = tl.div_rn(one, y) if x.dtype == tl.float32 else one / y
+        found = reciprocal(y) if x.dtype == tl.float32 else 1.0 / y
     return found
 
 

@@ -32,6 +32,7 @@ from ..device_lib import (
     overlap_functions,
     power_functions,
     random_functions,
+    rounded_functions,
     softmax_functions,
 )
 from .rounding_builder import Builder, as_torch
@@ -287,6 +288,8 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),
     "exp_nonpositive": through_torch(torch.exp),
     "div_by_sum": elementwise(np.divide),
+    "reciprocal": elementwise(np.reciprocal),
+    "square_root": elementwise(np.sqrt),
     "tanh": through_torch(torch.tanh),
     "coarse_exp": through_torch(torch.exp),
     "coarse_sigmoid": through_torch(torch.sigmoid),
@@ -335,6 +338,7 @@ _LIBRARIES = (
     float_functions,
     overlap_functions,
     power_functions,
+    rounded_functions,
     cooperative_functions,
     softmax_functions,
     functions,
