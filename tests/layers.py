@@ -91,7 +91,7 @@ ROOMS = {
         {"legality"},
         {"cost"},
         {"fuse"},
-        {"refine"},
+        {"refine", "register_room"},
         {"emit"},
         {"backend"},
         {"interpreter"},

@@ -184,6 +184,8 @@ class DefinitionJob:
             return False
         except (NoReferenceError, torch.OutOfMemoryError):
             return None
+        finally:
+            free(self.device)  # other processes' definitions need the memory
         return True
 
     def _inputs(self) -> list[Any]:

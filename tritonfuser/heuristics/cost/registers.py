@@ -22,6 +22,12 @@ ADDRESS_WORDS = 2
 REGISTERS_GIVEN = 8
 """The granularity of register allocation, in registers a thread."""
 
+MANY_PROGRAMS = 5
+"""Programs of a multiprocessor, to which one more adds a fifth. To more of them it adds less."""
+
+FILLING_WARPS = 0.5
+"""Share of the warps of a multiprocessor from which on more of them are of little use."""
+
 
 def registers_given(wanted: float) -> int:
     """Registers allocated to a thread that needs ``wanted``: a multiple of ``REGISTERS_GIVEN``."""
@@ -36,6 +42,27 @@ def registers_left(device: DeviceProperties, threads: int) -> int:
 def _registers_left(device: DeviceProperties, threads: Number, m: Numbers) -> Number:
     fitting = device.registers_per_sm // threads
     return m.minimum(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
+
+
+def limits_for_more_programs(
+    device: DeviceProperties, warps: int, expected: float
+) -> tuple[int, ...]:
+    """Registers of a thread with which 2, 3, ... programs run at a time on a multiprocessor.
+
+    As far as so many run with the expected registers, and one more is of use.
+
+    Parameters
+    ----------
+    warps : int
+        Warps of a program.
+    expected : float
+        Registers of a thread by the cost model.
+    """
+    threads = warps * device.warp_size
+    fitting = device.registers_per_sm // (registers_given(expected) * threads)
+    filling = int(FILLING_WARPS * device.max_threads_per_sm) // threads
+    useful = min(fitting - 1, filling, MANY_PROGRAMS)
+    return tuple(registers_left(device, (more + 2) * threads) for more in range(useful))
 
 
 def register_limit(device: DeviceProperties, params: KernelParams) -> int:

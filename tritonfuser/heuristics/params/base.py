@@ -172,7 +172,8 @@ class KernelParams(HeuristicParams):
     max_registers : int
         Limit on the registers of a thread, 16 to 255. 0 for the compiler's choice. One by which
         the kernel spills is dropped where it does not spill without, unless all of its programs
-        have to run at a time; ``KernelReport.max_registers`` is what was compiled.
+        have to run at a time. One that leaves fewer programs running than the cost model expects
+        is lowered where that spills nothing. ``KernelReport.max_registers`` is what was compiled.
     """
 
     has_kernel: ClassVar[bool] = True

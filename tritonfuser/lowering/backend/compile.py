@@ -123,6 +123,10 @@ def compile_kernel(
     and may spill what it computes meanwhile: then the kernel is taken without, unless all of its
     programs have to run at a time.
 
+    It may also choose so many that fewer programs run at a time than expected. Then the kernel is
+    compiled once more with as many as leave room for one more program, and taken so where it does
+    not spill.
+
     Parameters
     ----------
     aligned : tuple of bool
@@ -140,7 +144,7 @@ def compile_kernel(
     """
     gpu = target_of(target)
     first = _compiled(source, gpu, aligned)
-    other = _with_other_limit(source, first) if first.spilled else None
+    other = _with_other_limit(source, first) if first.spilled else _for_one_more(source, first)
     if other is None:
         return first
     again = _compiled(other, gpu, aligned)
@@ -154,6 +158,16 @@ def _with_other_limit(source: KernelSource, spilling: CompiledKernel) -> KernelS
     if source.room <= registers_of(spilling.asm["cubin"]):
         return None
     return with_limit(source, source.room)
+
+
+def _for_one_more(source: KernelSource, found: CompiledKernel) -> KernelSource | None:
+    """The source of a kernel with the limit by which one more of its programs runs at a time.
+
+    None where as many run as expected.
+    """
+    registers = registers_of(found.asm["cubin"]) if "cubin" in found.asm else 0
+    limits = [limit for limit in source.limits if limit < registers]
+    return with_limit(source, max(limits)) if limits else None
 
 
 def _compiled(source: KernelSource, gpu: GPUTarget, aligned: tuple[bool, ...]) -> CompiledKernel:

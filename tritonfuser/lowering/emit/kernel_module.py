@@ -20,6 +20,7 @@ from ..kernel_source import (
     KernelSource,
     SizeArg,
 )
+from ..register_room import limits_for_expected, register_room
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
@@ -28,7 +29,7 @@ from .divisions import inverses_in
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
 from .kernel_writers import KernelFacts
-from .launch_text import grid_of, register_room
+from .launch_text import grid_of
 from .line_passes import without_unused
 from .lines import Line
 from .module_text import KernelContent, module_text
@@ -136,6 +137,7 @@ def _source(
         arrivals=content.arrivals,
         max_registers=params.max_registers,
         room=register_room(segment, content.grid),
+        limits=limits_for_expected(segment, content.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
         in_place=content.in_place,

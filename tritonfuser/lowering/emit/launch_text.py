@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from math import prod
 from typing import Any
 
 from ...dtypes import EIGHT_BIT_FLOATS, Category
-from ...heuristics.cost.registers import registers_left
-from ...heuristics.integers import ceil_div
 from ...symbolic.shape_env import ShapeEnv
 from ...symbolic.size_text import atoms_in, computed
-from ...symbolic.sizes import is_size
 from ..device_lib.division_functions import inverse_of
 from ..kernel_source import (
     Argument,
@@ -44,19 +40,6 @@ def grid_of(nest: Nest) -> tuple[int, int, int]:
     """Programs along x, y, z."""
     counts = [count for _, count in nest.grid] + [1, 1]
     return counts[0], counts[1], counts[2]
-
-
-def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
-    """Registers of a thread with which a multiprocessor has room for its share of the programs.
-
-    With fewer no more of them run at a time. 0 where sizes vary, and without a device.
-    """
-    problem = segment.problem
-    if problem is None or problem.on_cpu or any(map(is_size, grid)):
-        return 0
-    share = max(ceil_div(prod(grid), problem.device.sm_count), 1)
-    threads = segment.kernel_params.num_warps * problem.device.warp_size
-    return registers_left(problem.device, share * threads)
 
 
 def uses_torch(args: tuple[Argument, ...], body: list[Line]) -> bool:

@@ -1,0 +1,78 @@
+"""Kernels that take more registers than leave room for the programs that are expected to run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.random_graphs.__main__ import named
+from bench.recorded.definitions import make_inputs, record
+from tests.lowering.kernels import spilling, vector_add
+from tritonfuser.device import known
+from tritonfuser.heuristics.cost.registers import limits_for_more_programs
+from tritonfuser.lowering.backend import compile as compiling
+from tritonfuser.lowering.backend.spills import registers_of, with_limit
+
+H200 = known("sm_90")
+
+
+@pytest.mark.parametrize(
+    ("warps", "expected", "limits"),
+    [
+        (8, 59, (128, 80, 64)),  # 64 of a thread are given: four programs
+        (8, 157, ()),
+        (16, 30, (64, 40)),  # of a third and fourth one there are half of the warps already
+        (4, 100, (255, 168, 128)),
+        (1, 40, (255,) * 5),  # a seventh one is less than a fifth more
+        (32, 60, ()),
+    ],
+)
+def test_limits_lead_to_as_many_programs_as_expected(warps, expected, limits):
+    assert limits_for_more_programs(H200, warps, expected) == limits
+
+
+def compiled(source, monkeypatch):
+    """The kernel, and the limits that it was compiled with."""
+    made = []
+    given = compiling._compiled
+    monkeypatch.setattr(compiling, "_compiled", lambda *a: made.append(a[0]) or given(*a))
+    found = compiling.compile_kernel(source, "sm_90", (True,) * len(source.args))
+    return found, [each.max_registers for each in made]
+
+
+def test_one_more_program_is_tried_and_what_spills_is_not_taken(monkeypatch):
+    """64 sums of a thread do not fit into 128 registers."""
+    source = vector_add(size=1 << 16, block=1 << 14)
+    found, limits = compiled(replace(source, limits=(128, 80, 64)), monkeypatch)
+    assert limits == [0, 128]
+    assert found.source.max_registers == 0 and not found.spilled
+    assert registers_of(found.asm["cubin"]) > 128
+
+
+@pytest.mark.parametrize("limits", [(), (255, 168)])
+def test_nothing_is_tried_where_enough_programs_run(monkeypatch, limits):
+    source = replace(vector_add(size=1 << 16, block=1 << 14), limits=limits)
+    assert len(compiled(source, monkeypatch)[1]) == 1
+
+
+def test_a_kernel_that_spills_has_no_lower_limit(monkeypatch):
+    _, limits = compiled(replace(spilling(), limits=(64, 40)), monkeypatch)
+    assert limits == [0]
+
+
+@pytest.mark.parametrize("between", [" ", "\n        "])
+def test_another_limit_replaces_the_one_in_the_launch(between):
+    source = vector_add()
+    launch = f"def launch(x):\n    k[1](x, num_warps=4, num_stages=1,{between}maxnreg=255)\n"
+    found = with_limit(replace(source, text=f"{source.text}\n{launch}", max_registers=255), 128)
+    assert "num_stages=1, maxnreg=128)" in found.text and "255" not in found.text
+
+
+def test_a_definition_whose_kernel_keeps_its_limit():
+    """A tile across two tensors, whose loads the compiler all begins first: 147 registers."""
+    entry = named("graph-51-94")
+    fd = record(entry)
+    *_, last = fd.compile_for("sm_90", make_inputs(entry, fd.fusion.ir, "meta"))
+    assert (last.max_registers, last.spill_bytes) == (128, 0)
+    assert last.registers <= 128 and "maxnreg=128" in last.source
