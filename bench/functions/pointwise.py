@@ -38,6 +38,8 @@ _RENAMED = {"set": "clone", "segment_set": "clone", "mod": "fmod", "silu": "nn.f
 """torch's name of an op, where it differs."""
 _FLOATS_ONLY = frozenset({"div", "fmod", "frac", "lerp", "mod", "pow", "remainder", "round"})
 """Ops that torch rejects for integers, or computes differently."""
+_QUOTIENTS = frozenset({"div", "fmod", "mod", "remainder"})
+"""Those of them that torch computes alike for integers, but where it divides by zero."""
 _NO_BOOLS = frozenset(
     {"abs", "addcmul", "ceil", "clamp", "floor", "neg", "relu", "sign", "sub", "threshold", "trunc"}
 )
@@ -78,7 +80,7 @@ def pointwise(line: Line) -> str:
     for place in _numbers_to_wrap(node, [arg for arg, _ in given], typing):
         dtype = torch_name(typing.operands[place])
         texts[place] = f"torch.full((), {texts[place]}, dtype={dtype}, {line.place})"
-    if _truncates(node, typing.operands[-1]):
+    if node.op == "div" and _is_safe_quotient(node, typing.operands[-1]):
         found = f'torch.div({", ".join(texts)}, rounding_mode="trunc")'
     else:
         found = _applied(node, texts)
@@ -98,17 +100,18 @@ def _cast(line: Line) -> str:
 def _refuse(node: Node, typing: Typing) -> None:
     dtype = typing.operands[-1]
     category = dtype.info.category
-    integral = category < Category.FLOAT and node.op in _FLOATS_ONLY and not _truncates(node, dtype)
+    integral = category < Category.FLOAT and node.op in _FLOATS_ONLY
+    integral = integral and not _is_safe_quotient(node, dtype)
     boolean = category is Category.BOOL and node.op in _NO_BOOLS
     if integral or boolean or node.op in _DIFFERENT:
         raise unwritable(node, f"of {dtype}")
 
 
-def _truncates(node: Node, dtype: DataType) -> bool:
+def _is_safe_quotient(node: Node, dtype: DataType) -> bool:
     """Whether a node divides integers by a number: torch traps only where it divides by zero."""
     divisor = node.args[-1]
     is_number = isinstance(divisor, Const) and divisor.value != 0
-    return node.op == "div" and dtype.info.category is Category.INT and is_number
+    return node.op in _QUOTIENTS and dtype.info.category is Category.INT and is_number
 
 
 def _as(arg: Arg, text: Text, dtype: DataType) -> str:

@@ -142,10 +142,20 @@ def test_seeds_are_no_arguments():
     assert written.text.count("torch.rand((4,), dtype=torch.float32, device='cpu')") == 1
 
 
-def test_integers_are_divided_by_numbers_as_in_c():
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("div", [-2, 0, 0, 1, (2**40 + 3) // 4]),
+        ("fmod", [-1, -1, 0, 3, 3]),
+        ("mod", [-1, -1, 0, 3, 3]),
+        ("remainder", [3, 3, 0, 3, 3]),
+    ],
+)
+def test_integers_are_divided_by_numbers(name, expected):
     with FusionDefinition() as fd:
         x = fd.define_tensor([5], dtype=DataType.Int)
-        fd.add_output(fd.ops.div(x, 4))
+        fd.add_output(getattr(fd.ops, name)(x, 4))
     given = torch.tensor([-9, -1, 0, 7, 2**40 + 3])
-    (found,) = write(fd.fusion.ir).load()(given)
-    assert found.tolist() == [-2, 0, 0, 1, (2**40 + 3) // 4]
+    (found,) = write(fd.fusion.ir, "cpu").load()(given)
+    assert found.tolist() == expected
+    assert torch.equal(found, fd.run([given])[0])
