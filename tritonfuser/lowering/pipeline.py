@@ -18,8 +18,8 @@ from ..options import current, dump, log
 from ..symbolic.shape_env import ShapeEnv, sealed
 from .access.index_dims import assume_index_dims
 from .emit.emit_context import EmitContext
+from .emit.indexing.term_bounds import TermBounds
 from .emit.kernel_module import emit
-from .emit.term_bounds import TermBounds
 from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
 from .keeping import Keep, anew
 from .kernel_source import KernelSource

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import H200, check, lowered, texts
-from tritonfuser.lowering.emit.guard_ranges import GuardRanges
+from tritonfuser.lowering.emit.indexing.guard_ranges import GuardRanges
 from tritonfuser.lowering.tile.tile import Tile
 from tritonfuser.shapes import Guard
 from tritonfuser.symbolic.index_expr import Axis, digit

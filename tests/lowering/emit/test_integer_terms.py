@@ -32,7 +32,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.lowering.backend.compile import compile_kernel
-from tritonfuser.lowering.emit.term_bounds import TermBounds
+from tritonfuser.lowering.emit.indexing.term_bounds import TermBounds
 from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy

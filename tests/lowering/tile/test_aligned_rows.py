@@ -26,7 +26,7 @@ from tritonfuser.dtypes import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics.params import InnerPersistentParams
 from tritonfuser.heuristics.schedulers import propose
-from tritonfuser.lowering.emit import term_bounds
+from tritonfuser.lowering.emit.indexing import term_bounds
 from tritonfuser.lowering.passes.splits.factors import interleaved_factors
 
 

@@ -12,6 +12,7 @@ from ..segments import Member
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
 from .body import Body
+from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
 from .memory.eviction_hints import kept_until
@@ -20,7 +21,6 @@ from .pass_plan import Pass, plan_passes
 from .reductions.forms import whole_row
 from .reductions.member_tile import in_loop, work_dtype
 from .reductions.reduce_tile import row_total
-from .tile_axes import AxesWriter
 
 
 class CooperativeBody(Body):

@@ -16,6 +16,7 @@ from ..segments import Member, Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
 from .body import Body
+from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
 from .line_passes import loads_first, loads_first_in_steps
 from .lines import Line, Name
@@ -24,7 +25,6 @@ from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.member_tile import Finish
 from .reductions.online_softmax import OnlineSoftmax
-from .tile_axes import AxesWriter
 
 
 class KernelBody(Body):
@@ -126,7 +126,7 @@ class KernelBody(Body):
                 self.writers.stores.write(store, at)
         stages = self.segment.kernel_params.num_stages
         said = stages > 1 or self.facts.launch_stages != stages
-        stop = self.writers.index.loop_end(loop)
+        stop = self.writers.index.tile_text.loop_end(loop)
         header = _loop_header(loop, stop, stages if said else None, backwards)
         self.writer.close_loop(header, *_positions(loop, backwards))
         for end in ends:

@@ -25,9 +25,10 @@ from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .bodies import body_of
-from .divisions import inverses_in
 from .emit_context import EmitContext
 from .in_place import in_place, launched_in_place
+from .indexing.divisions import inverses_in
+from .indexing.term_bounds import TermBounds
 from .kernel_writers import KernelFacts
 from .launch_text import grid_of
 from .line_passes import without_unused
@@ -42,7 +43,6 @@ from .segment_function import (
     without_pipeline_if_checked,
 )
 from .shared_launch import Finish, counters_of, finish_lines, shared_launch_lines
-from .term_bounds import TermBounds
 
 
 def emit(tiled: TiledSegment, context: EmitContext, terms: TermBounds) -> KernelSource:

@@ -13,7 +13,10 @@ from ..segments import Member, Segment
 from ..tile.axis_map import AxisMap, RowMaps
 from ..tile.nest import Nest
 from .emit_context import EmitContext
-from .index_text import IndexWriter
+from .indexing.index_writer import IndexWriter
+from .indexing.kernel_axes import KernelAxes
+from .indexing.term_bounds import TermBounds
+from .indexing.tile_text import TileText
 from .lines import Name
 from .memory.loads import LoadWriter
 from .memory.pairs import PairWriter
@@ -21,7 +24,6 @@ from .memory.repeated_loads import PartOf, RepeatWriter
 from .memory.stores import StoreWriter
 from .reductions.forms import reduce_member
 from .reductions.member_tile import Finish, ReductionContext
-from .term_bounds import TermBounds
 from .values import ValueWriter
 from .writer import Writer
 
@@ -70,7 +72,7 @@ class KernelFacts:
         """A writer of positions, with an empty text.
 
         Kernels whose rows do not lie along memory are told the grid: a value that is the same for a
-        whole tile is then loaded once (``IndexWriter.dims``). With rows along memory it is slower,
+        whole tile is then loaded once (``KernelAxes.dims``). With rows along memory it is slower,
         since the threads that load such a value are not those that use it. H200: a softmax with a
         mask of each batch of 6144 x 64 took 2.14 us, and 2.37 with the mask loaded once; layer
         norms of 50176 x 128 with permuted rows 9.86 and 10.40 us.
@@ -79,15 +81,11 @@ class KernelFacts:
         in_columns = problem is not None and not with_hints(env_of(problem), problem).inner
         places = enumerate(nest.grid) if in_columns else ()
         grid = {tile.name: place for place, (tile, _) in places}
-        return IndexWriter(
-            Writer(),
-            nest.tiles,
-            self.wide_index,
-            self.context.check_bounds,
-            grid,
-            self.program,
-            None if self.wide_index else self.terms,
-        )
+        writer = Writer()
+        axes = KernelAxes(nest.tiles, writer, grid)
+        tile_text = TileText(axes, self.wide_index, self.program)
+        terms = None if self.wide_index else self.terms
+        return IndexWriter(writer, axes, tile_text, self.context.check_bounds, terms)
 
 
 class KernelWriters:

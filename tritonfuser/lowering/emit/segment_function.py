@@ -17,9 +17,9 @@ from ..passes.random_seeds import Seeds
 from ..segments import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
-from .divisions import inverses_in
 from .expressions import triton_name
 from .in_place import in_place
+from .indexing.divisions import inverses_in
 from .kernel_body import KernelBody
 from .kernel_writers import KernelFacts
 from .line_passes import without_unused

@@ -57,6 +57,8 @@ class ValueWriter:
         self.load = load
         self.reduce_again = reduce_again
         self.index = repeats.index
+        self.axes = self.index.axes
+        self.masks = self.index.masks
         self.writer = repeats.writer
         for value in fusion.inputs:
             if not value.is_tensor:
@@ -95,7 +97,7 @@ class ValueWriter:
         node = self.fusion.producers.get(read.value)
         if node is None or read.value in self.stored or is_reducer(node):
             return iter(())
-        needed = (r for r in reads(node, read) if not self.index.ranges.never(r.guards))
+        needed = (r for r in reads(node, read) if not self.masks.ranges.never(r.guards))
         return map(self._needed, needed)
 
     def _needed(self, read: Read) -> Read:
@@ -112,12 +114,12 @@ class ValueWriter:
             return bare
         if any(expr.loaded() for expr in (*read.index, *(guard.expr for guard in read.guards))):
             return read
-        own = frozenset[str]().union(*(self.index.dims(item) for item in read.index))
-        dims = [self.index.guard_dims((guard,)) for guard in read.guards]
+        own = frozenset[str]().union(*(self.axes.dims(item) for item in read.index))
+        dims = [self.masks.guard_dims((guard,)) for guard in read.guards]
         if any(met & own and met - own for met in dims):
             return read  # this guard may hold only where the others do
         pairs = zip(read.guards, dims, strict=True)
-        kept = tuple(guard for guard, met in pairs if met & own or not self.index.blocked(met))
+        kept = tuple(guard for guard, met in pairs if met & own or not self.axes.blocked(met))
         return replace(read, guards=kept)
 
     def _written(self, read: Read) -> Name:
@@ -204,20 +206,20 @@ class ValueWriter:
         for source in reversed(sources[:-1]):
             chosen = self._source(node, source, read)
             self.read_indices(*(guard.expr for guard in source.guards))
-            inside = self.index.inside(source.guards, read.guards)
+            inside = self.masks.inside(source.guards, read.guards)
             if not inside:  # the guards hold at all positions of the tiles
                 result = chosen
                 continue
             if chosen.literal and result.literal:
                 result = self._as_tensor(node, result)
-            dims = chosen.dims | result.dims | self.index.guard_dims(source.guards, read.guards)
+            dims = chosen.dims | result.dims | self.masks.guard_dims(source.guards, read.guards)
             text = f"tl.where({inside}, {chosen.text}, {result.text})"
             result = self.writer.define(node.out, text, dims, node.out.dtype, node.loc)
         return self._as_tensor(node, result) if result.literal else result
 
     def _is_met(self, source: Source, read: Read) -> bool:
         """Whether some position of the tiles may read its element from a source."""
-        return not self.index.ranges.never(merge_guards(read.guards, source.guards))
+        return not self.masks.ranges.never(merge_guards(read.guards, source.guards))
 
     def _as_tensor(self, node: Node, number: Name) -> Name:
         """A literal as a variable of its dtype, since functions and casts take no literals."""
@@ -247,7 +249,7 @@ class ValueWriter:
         operands = _operands_by_name(node)
         texts = {name: self.operand(arg, work, read).text for name, arg in operands.items()}
         position = self._position(node, read)
-        dims = self.index.dims(position)
+        dims = self.axes.dims(position)
         where = self.repeats.position(position)
         varies = "{i0}" in form.triton and bool(dims or position.loaded())
         if varies:
@@ -273,14 +275,14 @@ class ValueWriter:
         scales = _operands_by_name(node, 2 if form.scaled else 0).values()
         scale_texts = [self.operand(arg, scale_dtype, read).text for arg in scales]
         position = self._position(node, read)
-        dims = self.index.dims(position)
+        dims = self.axes.dims(position)
         seed, offset = (
             self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
             for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
         )
-        run = run_along(position, self.index.tiles_of(position)) if form.neighbours else None
+        run = run_along(position, self.axes.tiles_of(position)) if form.neighbours else None
         if run is not None and not double:
-            unit = self._run(form, run, f"{seed}, {offset}", self.index.shape(dims))
+            unit = self._run(form, run, f"{seed}, {offset}", self.index.tile_text.shape(dims))
         else:
             where = self.index.text(position)
             if not dims and not position.loaded():

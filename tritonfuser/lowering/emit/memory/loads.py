@@ -11,7 +11,8 @@ from ...access.read_footprint import Read
 from ...access.traffic import offset_of
 from ...kernel_source import passed_dtype
 from ..expressions import load_text, triton_name
-from ..index_text import IndexWriter
+from ..indexing.addresses import address
+from ..indexing.index_writer import IndexWriter
 from ..lines import Name
 from .pairs import Access, PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
@@ -47,6 +48,8 @@ class LoadWriter:
     ) -> None:
         self.writer = index.writer
         self.index = index
+        self.axes = index.axes
+        self.masks = index.masks
         self.repeats = repeats
         self.stored = stored
         self.fresh = fresh
@@ -69,14 +72,14 @@ class LoadWriter:
     def _element(self, read: Read) -> Name:
         value = read.value
         offset = offset_of(read.index, self.stored[value])
-        dims = self.index.dims(offset) | self.index.guard_dims(read.guards)
+        dims = self.axes.dims(offset) | self.masks.guard_dims(read.guards)
         self.loaded.append(read)
         fresh = value in self.fresh
         known = "" if fresh else value.name  # such a load gets no other policy for caches
-        repeat = repeat_of(offset, read.guards, self.index.tiles_of(offset), self.index.rank)
+        repeat = repeat_of(offset, read.guards, self.axes.tiles_of(offset), self.axes.rank)
         if repeat is None:
             return self._each(read, offset, dims, known)
-        pointer = self.index.address(value, self.repeats.offset(offset, repeat))
+        pointer = address(self.index, value, self.repeats.offset(offset, repeat))
         text = load_text(pointer, self.repeats.mask(dims, read.guards, repeat), fresh)
         run = self.writer.define(value, text, dims, value.dtype, None, "_lane", known)
         return self.writer.define(value, f"spread({run.text}, {repeat.count})", dims, value.dtype)
@@ -84,19 +87,19 @@ class LoadWriter:
     def _each(self, read: Read, offset: Affine, dims: frozenset[str], known: str) -> Name:
         """A load of an element for each position of a tile."""
         value = read.value
-        mask = self.index.mask_name(dims, read.guards)
+        mask = self.masks.name(dims, read.guards)
         pointer = self._pointer(read, offset, dims, mask)
-        transposes = is_transposed(self.index, value, offset)
+        transposes = is_transposed(self.axes, value, offset)
         if transposes:
-            pointer = transposed(self.index, pointer, dims)
-            mask = transposed(self.index, mask, self.index.mask_dims(dims, read.guards))
+            pointer = transposed(self.axes, pointer, dims)
+            mask = transposed(self.axes, mask, self.masks.dims(dims, read.guards))
         text = load_text(pointer, mask, value in self.fresh)
         form = "_transposed" if transposes else ""
         name = self.writer.define(value, text, dims, value.dtype, None, form, known)
         lines = self.writer.scope_for(dims).lines
-        access = Access(lines[-1], name.text, self.index.masked(dims))
+        access = Access(lines[-1], name.text, self.axes.masked(dims))
         if mask:
-            name = self.writer.masked_loads.add(name, lines, frozenset(access.masks))
+            name = self.writer.masked_loads.add(name, lines, access.masks)
         if transposes:
             block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
             access = replace(access, text=block.text, turned=lines[-1])
@@ -107,9 +110,9 @@ class LoadWriter:
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
         """The address of a load; with a mask it is a block as that is."""
-        pointer = self.index.address(read.value, offset)
-        if not mask or self.index.blocked(self.index.dims(offset)):
+        pointer = address(self.index, read.value, offset)
+        if not mask or self.axes.blocked(self.axes.dims(offset)):
             return pointer
         # A value read at run time may be a block of one, where tiles have several rows.
-        computed = self.index.rank > 1 and any(guard.expr.loaded() for guard in read.guards)
-        return self.index.spread(pointer, dims, always=computed)
+        computed = self.axes.rank > 1 and any(guard.expr.loaded() for guard in read.guards)
+        return self.index.tile_text.spread(pointer, dims, always=computed)

@@ -19,7 +19,8 @@ from ...tile.nest import Nest
 from ...tile.proven_runs import proven_run
 from ...tile.tile import Tile
 from ..expressions import load_text
-from ..index_text import IndexWriter
+from ..indexing.addresses import address, with_max_contiguous
+from ..indexing.index_writer import IndexWriter
 from ..lines import Line, Name
 
 
@@ -33,7 +34,7 @@ class Access:
         It.
     text : str
         The block that it loads or stores, as its tiles lie in registers.
-    masks : tuple of str
+    masks : frozenset of str
         The tiles whose masks it has.
     turned : Line or None
         The line that transposes what was loaded as the transposed block.
@@ -41,7 +42,7 @@ class Access:
 
     line: Line
     text: str
-    masks: tuple[str, ...] = ()
+    masks: frozenset[str] = frozenset()
     turned: Line | None = None
 
 
@@ -52,7 +53,7 @@ class _Pair:
     value: Value
     pair: Affine
     tile: Tile
-    masks: tuple[str, ...]
+    masks: frozenset[str]
     is_store: bool
 
 
@@ -93,7 +94,7 @@ class PairWriter:
                 continue
             accesses = [access for _, access in both]
             run = both[0][0].run(pair.tile.axis, self._positions(pair.tile))
-            pointer = self._limited(self._index.address(pair.value, run), pair.tile, run)
+            pointer = self._limited(address(self._index, pair.value, run), pair.tile, run)
             mask = self._mask(pair)
             first, last = sorted(place[id(access.line)] for access in accesses)
             instead |= {place[id(a.turned)]: [] for a in accesses if a.turned is not None}
@@ -110,7 +111,7 @@ class PairWriter:
 
     def _form(self, tile: Tile) -> str:
         """Where the runs of pairs are in a block: all of it, its rows or its columns."""
-        if self._index.rank == 1:
+        if self._index.axes.rank == 1:
             return ""
         return "row_" if tile.place == 1 else "column_"
 
@@ -118,11 +119,10 @@ class PairWriter:
         """The positions of both elements of all pairs of a tile, as an axis; written once."""
         axis = Axis(f"{tile.name}_pair", 2 * tile.axis.extent)
         if self._writer.find(axis) is None:
+            text = self._index.tile_text
             wide = replace(tile, block=f"{tile.block} * 2")
-            start = f"{self._index.program_text(self._grid.index(tile))} * ({wide.block})"
-            self._writer.scopes[0].lines.append(
-                Line(f"{axis.name} = {start} + {self._index.range(wide)}")
-            )
+            start = f"{text.program(self._grid.index(tile))} * ({wide.block})"
+            self._writer.scopes[0].lines.append(Line(f"{axis.name} = {start} + {text.range(wide)}"))
             self._writer.bind(axis, Name(axis.name, DataType.Int32))
             self._index.terms.add(2 * (tile.end + tile.width))
         return axis
@@ -131,15 +131,14 @@ class PairWriter:
         """The addresses of runs, with no more neighbours than a thread may have."""
         wide = replace(tile, axis=self._positions(tile), width=2 * tile.width)
         is_limited = 0 < tile.neighbours < proven_run(run, wide)
-        return self._index.with_max_contiguous(
-            pointer, {tile.place: tile.neighbours} if is_limited else {}
-        )
+        runs = {tile.place: tile.neighbours} if is_limited else {}
+        return with_max_contiguous(pointer, runs, self._index.axes.rank)
 
     def _mask(self, pair: _Pair) -> str:
         """The mask of the runs: that of a pair's tile is of both elements."""
         names = (
             self._pair_mask(pair.tile) if name == pair.tile.name else f"{name}_mask"
-            for name in pair.masks
+            for name in sorted(pair.masks)
         )
         return " & ".join(names)
 

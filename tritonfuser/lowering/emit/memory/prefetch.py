@@ -15,6 +15,7 @@ from ...access.traffic import offset_of
 from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..expressions import load_text, triton_name
+from ..indexing.addresses import address
 from ..lines import Name
 from .loads import LoadWriter
 
@@ -76,18 +77,19 @@ def prefetch_row(loads: LoadWriter, nest: Nest, row: Tile, read: Read, delay: in
     value = read.value
     writer, index = loads.writer, loads.index
     offset = offset_of(read.index, loads.stored[value])
-    dims = index.dims(offset)
-    named = index.mask_name(dims - {row.name})
+    dims = index.axes.dims(offset)
+    named = index.masks.name(dims - {row.name})
     masks = [named] if named else []
     loads.loaded.append(read)
 
     def load(step: Affine, *beside: str) -> str:
-        pointer = loads.index.address(value, substitute(offset, {row.axis: step}))
+        pointer = address(index, value, substitute(offset, {row.axis: step}))
         return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")
-    blocked = index.blocked(dims)
-    zeros = f"tl.full({index.shape(blocked) if blocked else '[]'}, 0, {triton_name(value.dtype)})"
+    blocked = index.axes.blocked(dims)
+    shape = index.tile_text.shape(blocked) if blocked else "[]"
+    zeros = f"tl.full({shape}, 0, {triton_name(value.dtype)})"
     loop = nest.loop_tile
     assert loop is not None
     first = zeros if delay else load(Affine(), *_if_any(loop))
@@ -106,13 +108,13 @@ def prefetch(loads: LoadWriter, nest: Nest, read: Read) -> Name:
     assert loop is not None
     writer, index = loads.writer, loads.index
     offset = offset_of(read.index, loads.stored[value])
-    dims = index.dims(offset)
-    named = index.mask_name(dims)
+    dims = index.axes.dims(offset)
+    named = index.masks.name(dims)
     masks = [named] if named else []
     loads.loaded.append(read)
 
     def load(step: Affine, *beside: str) -> str:
-        pointer = loads.index.address(value, substitute(offset, {loop.axis: step}))
+        pointer = address(index, value, substitute(offset, {loop.axis: step}))
         return load_text(pointer, " & ".join([*masks, *beside]))
 
     coming = writer.fresh(f"{value.name}_next")

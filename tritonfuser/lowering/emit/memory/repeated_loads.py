@@ -15,7 +15,7 @@ from ....symbolic.index_expr import Affine, Axis, Digit, digit
 from ....symbolic.queries import is_known_equal
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
-from ..index_text import IndexWriter
+from ..indexing.index_writer import IndexWriter
 from ..lines import Line, Name
 
 FEWEST = 4
@@ -118,16 +118,16 @@ class RepeatWriter:
         """The mask of a load, of runs whose first element is inside."""
         tile = repeat.tile
         if not tile.masked or tile.name not in dims:
-            return self.index.mask_name(dims, guards)
+            return self.index.masks.name(dims, guards)
         inside = f"({self.axis(repeat).name} * {repeat.count} < {tile.mask_end})"
-        rest = self.index.mask_name(dims - {tile.name}, guards)
+        rest = self.index.masks.name(dims - {tile.name}, guards)
         return f"{rest} & {inside}" if rest else inside[1:-1]
 
     def position(self, position: Affine) -> str:
         """A position as a number; divisions are of one element of a run, not of each."""
-        tiles = self.index.tiles_of(position)
+        tiles = self.index.axes.tiles_of(position)
         fine, repeated = without_division(position, tiles)
-        repeat = repeat_of(repeated, (), tiles, self.index.rank)
+        repeat = repeat_of(repeated, (), tiles, self.index.axes.rank)
         if repeat is None:
             return self.index.text(position)
         part = self.index.text(self.offset(repeated, repeat))

@@ -12,6 +12,7 @@ from ...access.traffic import offset_of
 from ...segments import Store
 from ...tile.axis_map import AxisMap
 from ..expressions import cast_text, typed
+from ..indexing.addresses import address
 from ..lines import Line, Name
 from ..values import ValueWriter
 from .loads import LoadWriter
@@ -49,6 +50,8 @@ class StoreWriter:
         self.values = values
         self.loads = loads
         self.index = values.index
+        self.axes = self.index.axes
+        self.masks = self.index.masks
         self.writer = values.writer
         self.outputs = outputs
         self.is_pipelined = is_pipelined
@@ -73,15 +76,15 @@ class StoreWriter:
         guards = (*store.guards, *target.guards)
         self.values.read_indices(*target.index, *(guard.expr for guard in guards))
         offset = offset_of(target.index, self.outputs[store.value])
-        dims = self.index.dims(offset)
-        masked = dims | self.index.guard_dims(guards) | name.dims
+        dims = self.axes.dims(offset)
+        masked = dims | self.masks.guard_dims(guards) | name.dims
         text = cast_text(name.text, name.dtype, store.value.dtype)
         operands = self._operands(store.value, offset, replace(name, text=text), masked, guards)
         loc = None if store.scatter is None else store.scatter.loc
         line = Line(f"tl.store({operands})", loc, stores=store.value.name)
         self.writer.scope_for(masked).lines.append(line)
         if not guards and name.dims == dims:
-            access = Access(line, text, self.index.masked(masked))
+            access = Access(line, text, self.axes.masked(masked))
             self.loads.pairs.add(store.value, offset, access, is_store=True)
 
     def _operands(
@@ -102,16 +105,16 @@ class StoreWriter:
         guards : tuple of Guard
             Conditions under which an element is stored.
         """
-        dims = self.index.dims(offset)
+        dims = self.axes.dims(offset)
         text = name.text
-        pointer = self.index.address(value, offset)
+        pointer = address(self.index, value, offset)
         if self._needs_block(dims, masked):
-            pointer = self.index.spread(pointer, masked, always=True)
-        mask = self.index.mask_name(masked, guards)
-        if is_transposed(self.index, value, offset):
-            pointer = transposed(self.index, pointer, dims)
-            text = transposed(self.index, text, name.dims)
-            mask = transposed(self.index, mask, self.index.mask_dims(masked, guards))
+            pointer = self.index.tile_text.spread(pointer, masked, always=True)
+        mask = self.masks.name(masked, guards)
+        if is_transposed(self.axes, value, offset):
+            pointer = transposed(self.axes, pointer, dims)
+            text = transposed(self.axes, text, name.dims)
+            mask = transposed(self.axes, mask, self.masks.dims(masked, guards))
         if self.is_pipelined and self._is_column(dims) and dims == masked == name.dims:
             pointer = f"{value.name}_ptr + flat_column({self.index.offset_text(offset)})"
             text, mask = f"flat_column({text})", mask and f"flat_column({mask})"
@@ -126,14 +129,14 @@ class StoreWriter:
 
     def _is_column(self, dims: frozenset[str]) -> bool:
         """Whether a block over these axes is ``[X, 1]``."""
-        blocked = self.index.blocked(dims)
-        return self.index.rank == 2 and [self.index.tiles[d].place for d in blocked] == [0]
+        blocked = self.axes.blocked(dims)
+        return self.axes.rank == 2 and [self.axes.tiles[d].place for d in blocked] == [0]
 
     def _needs_block(self, dims: frozenset[str], masked: frozenset[str]) -> bool:
         """Whether an address must be broadcast to a block, since the stored value is one."""
-        tiles = self.index.tiles.values()
+        tiles = self.axes.tiles.values()
         one_position = any(tile.block and tile.axis.extent == 1 for tile in tiles)
-        blocked = self.index.blocked(dims)
-        if self.index.blocked(masked) > blocked:
+        blocked = self.axes.blocked(dims)
+        if self.axes.blocked(masked) > blocked:
             return True
-        return not blocked and (one_position or self.index.rank > 1)
+        return not blocked and (one_position or self.axes.rank > 1)

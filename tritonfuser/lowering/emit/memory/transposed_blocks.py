@@ -17,13 +17,13 @@ from ....symbolic.index_expr import Affine
 from ....symbolic.sizes import hint
 from ...access.stride_terms import stride_terms_of
 from ...tile.proven_runs import proven_run
-from ..index_text import IndexWriter
+from ..indexing.kernel_axes import KernelAxes
 
 
-def is_transposed(index: IndexWriter, value: Value, offset: Affine) -> bool:
+def is_transposed(axes: KernelAxes, value: Value, offset: Affine) -> bool:
     """Whether a 2-D load or store touches fewer sectors a warp as the transposed block."""
-    dims = index.blocked(index.dims(offset))
-    found = [tile for tile in index.tiles_of(offset) if tile.name in dims and tile.width > 1]
+    dims = axes.blocked(axes.dims(offset))
+    found = [tile for tile in axes.tiles_of(offset) if tile.name in dims and tile.width > 1]
     sides = sorted(found, key=lambda tile: tile.place)
     if [tile.place for tile in sides] != [0, 1]:
         return False
@@ -39,9 +39,9 @@ def is_transposed(index: IndexWriter, value: Value, offset: Affine) -> bool:
     return along < down
 
 
-def transposed(index: IndexWriter, text: str, dims: frozenset[str]) -> str:
+def transposed(axes: KernelAxes, text: str, dims: frozenset[str]) -> str:
     """The text of a block over ``dims``, transposed; a scalar's text is returned as it is."""
-    return f"tl.trans({text})" if text and index.blocked(dims) else text
+    return f"tl.trans({text})" if text and axes.blocked(dims) else text
 
 
 def _in_numbers(term: StrideTerm) -> StrideTerm:

@@ -103,7 +103,7 @@ class ProductBody(Body):
 
     def _range_texts(self, name: str, start: str | None = None) -> list[str]:
         tile = self.nest.tile(name)
-        texts = [f"{name} = {start or name}_start + {self.index.range(tile)}"]
+        texts = [f"{name} = {start or name}_start + {self.index.tile_text.range(tile)}"]
         return [*texts, f"{name}_mask = {name} < {tile.axis.extent}"] if tile.masked else texts
 
     def _column_texts(self) -> list[str]:
@@ -111,12 +111,12 @@ class ProductBody(Body):
         if not self.reductions:
             return self._range_texts("n")
         tile = self.nest.tile("n")
-        within = f"n = {self.index.range(tile)}"
+        within = f"n = {self.index.tile_text.range(tile)}"
         return [f"w = {self._quotient('n_start', tile.axis.extent)}", within]
 
     def _part(self, tile: Tile, count: int) -> str:
         """The positions of a tile of the result divided by ``count``."""
-        within = f"tl.arange(0, ({tile.block}) // {count}){self.index.suffix(tile.place)}"
+        within = f"tl.arange(0, ({tile.block}) // {count}){self.index.tile_text.suffix(tile.place)}"
         return within if self.reductions else f"{tile.name}_start // {count} + {within}"
 
     # -- the sum -------------------------------------------------------------
@@ -132,7 +132,7 @@ class ProductBody(Body):
         right = self._operand(reads[1].value, place, "kk", self.nest.column)
         self.writer.line(f"{total} = tl.dot({left}, {right}, {total})", self.member.node.loc)
         positions = [*self._range_texts("k"), *self._range_texts("kk", "k")]
-        end = self.index.loop_end(self.nest.tile("k"))
+        end = self.index.tile_text.loop_end(self.nest.tile("k"))
         self.writer.close_loop(f"for k_start in range(0, {end}, KBLOCK):", *positions)
         return total
 
@@ -156,7 +156,7 @@ class ProductBody(Body):
         """A value over all of these axes, also where it is the same along one."""
         if name.dims >= dims:
             return name
-        text = f"tl.broadcast_to({name.text}, {self.index.shape(dims)})"
+        text = f"tl.broadcast_to({name.text}, {self.index.tile_text.shape(dims)})"
         return self.writer.define(value, text, dims, name.dtype, None, "_whole")
 
     # -- what follows --------------------------------------------------------

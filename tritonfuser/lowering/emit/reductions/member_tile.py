@@ -16,7 +16,7 @@ from ...tile.axis_map import AxisMap
 from ...tile.nest import Nest
 from ...tile.tile import Tile
 from ..expressions import literal
-from ..index_text import IndexWriter
+from ..indexing.index_writer import IndexWriter
 from ..lines import Name
 from ..values import ValueWriter
 from ..writer import Writer
@@ -137,7 +137,7 @@ class MemberTile:
 
     @property
     def index(self) -> IndexWriter:
-        """The kernel's block shapes."""
+        """The kernel's index expressions and block shapes."""
         return self.context.values.index
 
     def operand(self, identity: str) -> Name:
@@ -152,7 +152,7 @@ class MemberTile:
             return replace(masked, held=name.held)
         if self.tile.name not in name.dims:
             dims = name.dims | {self.tile.name}
-            text = f"tl.broadcast_to({name.text}, {self.index.shape(dims)})"
+            text = f"tl.broadcast_to({name.text}, {self.index.tile_text.shape(dims)})"
             return self.writer.define(self.value, text, dims, self.dtype, None, "_whole")
         return name
 
@@ -167,13 +167,13 @@ class MemberTile:
         alignment = self.context.nest.alignment
         if alignment is None or not self.context.nest.is_aligned(self.tile):
             return frozenset()
-        return self.index.dims(alignment.start)
+        return self.index.axes.dims(alignment.start)
 
     def keep_dim(self, text: str) -> str:
         """What a reduction of a block gives, with its axis back as size 1, so it broadcasts."""
-        if self.index.rank == 1:
+        if self.index.axes.rank == 1:
             return text
-        kept = ["None" if i == self.dim else ":" for i in range(self.index.rank)]
+        kept = ["None" if i == self.dim else ":" for i in range(self.index.axes.rank)]
         return f"{text}[{', '.join(kept)}]"
 
     def total(self, text: str) -> str:
@@ -207,7 +207,7 @@ class MemberTile:
 
     def clear(self, name: str, identity: str, dims: frozenset[str], width: int = 1) -> None:
         """Assign a block of identities to a given name."""
-        shape, loop = self.index.shape(dims), self.context.nest.loop_tile
+        shape, loop = self.index.tile_text.shape(dims), self.context.nest.loop_tile
         if width > 1:
             assert loop is not None
             shape = shape.replace(str(loop.block), f"{loop.block} // {width}", 1)

@@ -28,5 +28,5 @@ def _over_block(tile: MemberTile, operand: Name) -> Name:
     if whole <= operand.dims:
         return operand
     dims = operand.dims | whole
-    text = f"tl.broadcast_to({operand.text}, {tile.index.shape(dims)})"
+    text = f"tl.broadcast_to({operand.text}, {tile.index.tile_text.shape(dims)})"
     return tile.writer.define(tile.value, text, dims, operand.dtype)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...dtypes import DataType
-from ...symbolic.index_expr import Affine
-from ..tile.alignment import Alignment
-from ..tile.nest import Nest, RowSplit
-from ..tile.tile import Tile
-from .index_text import IndexWriter
-from .lines import Line, Name
+from ....dtypes import DataType
+from ....symbolic.index_expr import Affine
+from ...tile.alignment import Alignment
+from ...tile.nest import Nest, RowSplit
+from ...tile.tile import Tile
+from ..lines import Line, Name
+from .index_writer import IndexWriter
 
 
 class AxesWriter:
@@ -16,6 +16,7 @@ class AxesWriter:
 
     def __init__(self, index: IndexWriter, nest: Nest) -> None:
         self.index = index
+        self.tile_text = index.tile_text
         self.writer = index.writer
         self.nest = nest
 
@@ -38,7 +39,7 @@ class AxesWriter:
             if tile.scattered:
                 self._edges(tile)
                 continue
-            text = self._start(tile) + self.index.range(tile)
+            text = self._start(tile) + self.tile_text.range(tile)
             if tile.name == self.nest.loop:
                 self._line(f"{tile.name}_base = {text}")
             else:
@@ -48,20 +49,20 @@ class AxesWriter:
     def rest(self, tile: Tile) -> tuple[str, list[str]]:
         """The ``if`` line of the lines that only the last program runs, and their first lines."""
         ((_, programs),) = self.nest.grid
-        header = f"if {self.index.program_text(0)} == {programs - 1}:"
-        positions = f"{tile.name} = {self._start(tile)}{self.index.range(tile)}"
+        header = f"if {self.tile_text.program(0)} == {programs - 1}:"
+        positions = f"{tile.name} = {self._start(tile)}{self.tile_text.range(tile)}"
         return header, [positions, f"{tile.name}_mask = {tile.name} < {tile.axis.extent}"]
 
     def part(self, tile: Tile, count: int) -> str:
         """The positions of a tile divided by ``count``, each once."""
         part = f"{tile.block} // {count}"
-        wide = self.index.widened
-        within = f"tl.arange(0, {part}){self.index.suffix(tile.place)}{wide}"
+        wide = self.tile_text.widened
+        within = f"tl.arange(0, {part}){self.tile_text.suffix(tile.place)}{wide}"
         split = self.nest.row_split
         first = "" if split is None else f"part * {split.width // count} + "
         for number, (other, _) in enumerate(self.nest.grid):
             if other == tile:
-                return f"{first}{self.index.program_text(number)} * ({part}) + {within}"
+                return f"{first}{self.tile_text.program(number)} * ({part}) + {within}"
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
@@ -85,16 +86,16 @@ class AxesWriter:
     def _programs(self) -> None:
         """The axes that programs are spread over."""
         for number, (tile, _) in enumerate(self.nest.grid):
-            program = self.index.program_text(number)
+            program = self.tile_text.program(number)
             if tile.block is not None:
-                self._line(f"{tile.name} = {program} * {tile.block} + {self.index.range(tile)}")
+                self._line(f"{tile.name} = {program} * {tile.block} + {self.tile_text.range(tile)}")
                 self._mask(tile)
             elif tile.axis.extent > 1:
                 self._line(f"{tile.name} = {program}")
 
     def _programs_of_a_row(self, split: RowSplit) -> None:
         """The rows of a program, and which part of them it has."""
-        program = self.index.program_text(0)
+        program = self.tile_text.program(0)
         if self.nest.grid[0][0].axis.extent > 1:
             self._line(f"s = {program} // {split.parts}")
         self._line(f"part = {program} % {split.parts}")
@@ -124,8 +125,8 @@ class AxesWriter:
 
     def _vectors(self, alignment: Alignment) -> None:
         """Where a row's whole vectors begin, and how many elements they are."""
-        beyond = alignment.vector
-        start, dims = self.index.text(alignment.start, beyond), self.index.dims(alignment.start)
+        start = self.index.text(alignment.start, beyond=alignment.vector)
+        dims = self.index.axes.dims(alignment.start)
         self._line(
             f"first, lead, stop = whole_vectors({start}, {alignment.row}, {alignment.vector})"
         )
@@ -134,7 +135,7 @@ class AxesWriter:
     def _edges(self, tile: Tile) -> None:
         alignment = self.nest.alignment
         assert alignment is not None
-        given = f"{self.index.range(tile)}, lead, stop, {alignment.row}, {alignment.vector}"
+        given = f"{self.tile_text.range(tile)}, lead, stop, {alignment.row}, {alignment.vector}"
         self._line(f"{tile.name}, {tile.name}_mask = edges({given})")
         split = self.nest.row_split
         if split is not None:

@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...shapes import INT32_LIMIT
-from ...symbolic.index_expr import Affine, Digit
-from ...symbolic.loaded_index import Loaded
-from ...symbolic.queries import (
+from ....shapes import INT32_LIMIT
+from ....symbolic.index_expr import Affine, Digit
+from ....symbolic.loaded_index import Loaded
+from ....symbolic.queries import (
     assume_at_most,
     is_implied_less,
     is_known_less,
     known_divmod,
     min_by_hint,
 )
-from ...symbolic.sizes import is_size, parts_by_sign
-from ..tile.tile import Tile
+from ....symbolic.sizes import is_size, parts_by_sign
+from ...tile.tile import Tile
 
 
 class TermBounds:

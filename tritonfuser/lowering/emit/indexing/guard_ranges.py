@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from ...shapes import Guard
-from ...symbolic.index_expr import Affine, Axis, Digit, strip_bounds
-from ...symbolic.queries import is_known_less
-from ...symbolic.sizes import is_size
-from ..tile.tile import Tile
+from ....shapes import Guard
+from ....symbolic.index_expr import Affine, Axis, Digit, strip_bounds
+from ....symbolic.queries import is_known_less
+from ....symbolic.sizes import is_size
+from ...tile.tile import Tile
 
 Interval = tuple[float, float]
 """Inclusive bounds; an infinity where nothing is known."""

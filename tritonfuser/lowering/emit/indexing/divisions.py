@@ -10,17 +10,17 @@ import re
 from collections.abc import Mapping
 from math import inf
 
-from ...device import VECTOR_BYTES
-from ...dtypes import DataType
-from ...symbolic.index_expr import Axis, Base, Digit
-from ...symbolic.loaded_index import Loaded
-from ...symbolic.queries import is_known_equal, is_known_less, is_known_multiple, known_divisor
-from ...symbolic.sizes import as_atom, is_size
-from ..device_lib.division_functions import LEAST_DIVISOR
-from ..kernel_source import InverseArg
-from ..tile.tile import Tile
-from .lines import Line, Name
-from .writer import Writer
+from ....device import VECTOR_BYTES
+from ....dtypes import DataType
+from ....symbolic.index_expr import Axis, Base, Digit
+from ....symbolic.loaded_index import Loaded
+from ....symbolic.queries import is_known_equal, is_known_less, is_known_multiple, known_divisor
+from ....symbolic.sizes import as_atom, is_size
+from ...device_lib.division_functions import LEAST_DIVISOR
+from ...kernel_source import InverseArg
+from ...tile.tile import Tile
+from ..lines import Line, Name
+from ..writer import Writer
 
 _INVERSE = re.compile(r"\b(size\d+)(_long)?_inverse\b")
 

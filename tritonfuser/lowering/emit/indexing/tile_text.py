@@ -1,0 +1,79 @@
+"""``TileText``: tiles as text. Shapes of their blocks, their ranges and ends, program ids."""
+
+from __future__ import annotations
+
+from ....heuristics.integers import ceil_div
+from ....shapes import INT32_LIMIT
+from ....symbolic.sizes import is_size
+from ...tile.tile import Tile
+from .kernel_axes import KernelAxes
+
+
+class TileText:
+    """The text of what tiles alone decide: no index expression and no name goes into it.
+
+    Parameters
+    ----------
+    axes : KernelAxes
+        The kernel axes.
+    wide : bool
+        Whether positions are computed in 64 bits.
+    program : str
+        The variable with the number of the tile. Empty where that is the program id.
+    """
+
+    def __init__(self, axes: KernelAxes, wide: bool, program: str = "") -> None:
+        self.axes = axes
+        self.wide = wide
+        self._program = program
+
+    # -- blocks ----------------------------------------------------------------
+
+    def shape(self, dims: frozenset[str]) -> str:
+        """The block shape of a value over these axes, ``[XBLOCK, 1]``."""
+        sizes = ["1"] * self.axes.rank
+        for tile in self.axes.tiles.values():
+            if tile.block is not None and tile.name in dims:
+                sizes[tile.place] = str(tile.block)
+        return f"[{', '.join(sizes)}]"
+
+    def spread(self, text: str, dims: frozenset[str], always: bool = False) -> str:
+        """An address broadcast to a block over these axes.
+
+        Without an axis along which a program has a block it stays a scalar, unless ``always``.
+        """
+        if not always and not self.axes.blocked(dims):
+            return text
+        return f"{text} + tl.zeros({self.shape(dims)}, tl.int32)"
+
+    def suffix(self, place: int) -> str:
+        """Indexing that turns a 1-D range into one along dim ``place`` of a block."""
+        rank = self.axes.rank
+        if rank == 1:
+            return ""
+        return "[" + ", ".join(":" if i == place else "None" for i in range(rank)) + "]"
+
+    # -- positions -------------------------------------------------------------
+
+    def program(self, number: int) -> str:
+        """The program id along an axis of the grid, or the tile number given to the function."""
+        if not self._program:
+            return f"tl.program_id({number}){self.widened}"
+        return f"tl.cast({self._program}, tl.int64)" if self.wide else self._program
+
+    def range(self, tile: Tile) -> str:
+        """The positions of a tile from its start on: ``tl.arange(0, RBLOCK)[None, :]``."""
+        return f"tl.arange(0, {tile.block}){self.suffix(tile.place)}{self.widened}"
+
+    def loop_end(self, tile: Tile) -> str:
+        """The end of a loop over a tile, as a number of 64 bits where its last step needs them."""
+        end = tile.end
+        if self.wide and tile.part is None and not is_size(end):
+            end = end if end + tile.width < INT32_LIMIT else ceil_div(end, tile.width) * tile.width
+            return str(end)
+        return tile.stop_text
+
+    @property
+    def widened(self) -> str:
+        """The suffix that makes a position 64 bits wide, where positions need that."""
+        return ".to(tl.int64)" if self.wide else ""
