@@ -316,7 +316,7 @@ def test_kernels_asked_of_one_after_another_have_the_times_of_each_alone(problem
             continue
         if getattr(params, "axes", ()) or getattr(params, "across", ()):
             continue
-        (least,) = kernels.least_seconds_of([params]).tolist()
+        (least,) = kernels.least_seconds([params]).tolist()
         if least == inf:
             assert kernels.may_spill_registers(params, time)
         else:

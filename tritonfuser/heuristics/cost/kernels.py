@@ -61,14 +61,14 @@ class Times:
         their tiles touch of memory: arrays. They take less to find than the times."""
         return self._least(self._of_problem.least_of(params))
 
-    def least_seconds_of(self, params: Sequence[KernelParams]) -> Number:
+    def least_seconds(self, params: Sequence[KernelParams]) -> Number:
         """Seconds of ``least_of``. Infinite where the least registers may exceed the limit if all
         loads of a step are issued first."""
         return self._unless_spilled(launches_of(self._problem, params), self.least_of(params))
 
-    def least_seconds(self, many: Launches) -> Number:
-        """The same of kernels with rows."""
-        return self._unless_spilled(many, self._least(self._of_problem.least(many)))
+    def least_seconds_of_row_kernels(self, many: Launches) -> Number:
+        """The same of kernels with rows, whose params need not be made."""
+        return self._unless_spilled(many, self._least(self._of_problem.least_of_row_kernels(many)))
 
     def _least(self, counts: LeastCounts) -> KernelTime:
         registers = wanted_registers(counts, self._constants, ARRAYS)

@@ -67,15 +67,15 @@ class Kernels:
         are more than there are. By whether rows stay in registers; for the rules' order of axes."""
         return self._times.registers_each(in_registers)
 
-    def least_seconds_of(self, params: Sequence[KernelParams]) -> Number:
+    def least_seconds(self, params: Sequence[KernelParams]) -> Number:
         """Seconds below which the times of kernels are not predicted, an array: with the axes in
         the order of the rules. Infinite where ``may_spill_registers`` holds already by the least
         registers of a thread."""
-        return self._times.least_seconds_of(params)
+        return self._times.least_seconds(params)
 
-    def least_seconds(self, many: Launches) -> Number:
-        """The same of kernels with rows."""
-        return self._times.least_seconds(many)
+    def least_seconds_of_row_kernels(self, many: Launches) -> Number:
+        """The same of kernels with rows, whose params need not be made."""
+        return self._times.least_seconds_of_row_kernels(many)
 
     def within_model_error(self, seconds: float, others: float) -> bool:
         """Whether a kernel takes no longer than another by more than the model can tell."""

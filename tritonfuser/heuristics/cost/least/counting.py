@@ -37,23 +37,23 @@ class LeastCounting(Counting):
         """What kernels count at least, whatever their tiles touch of memory."""
         many = launches_of(self._problem, params)
         if not self._is_flat_tile(params[0]):
-            return self.least(many)
+            return self.least_of_row_kernels(many)
         warp = self._problem.device.warp_size
         loads = (self._flat_streams.loads(each, each.num_warps * warp) for each in params)
         found = ((each.accesses, each.sure_lines, each.addresses) for each in loads)
         accesses, lines, addresses = map(np.array, zip(*found, strict=True))
         sure = SureLoads(accesses, lines, self._flat_streams.loaded, addresses)
-        return self._least(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure)
+        return self._least_counts(many, self._tile_counts(many.tile, ARRAYS), Spread(), sure)
 
-    def least(self, many: Launches) -> LeastCounts:
-        """The same of kernels with rows: see ``LeastLoads``."""
+    def least_of_row_kernels(self, many: Launches) -> LeastCounts:
+        """The same of kernels with rows, whose params need not be made: see ``LeastLoads``."""
         counts = self._tile_counts(many.tile, ARRAYS)
         threads = many.warps * self._problem.device.warp_size
         sure = self._least_loads.of(many, threads, counts.valid, ARRAYS)
         spread = self._spreading.at_least(many.tile, threads, sure.neighbours, ARRAYS)
-        return self._least(many, counts, spread, sure)
+        return self._least_counts(many, counts, spread, sure)
 
-    def _least(
+    def _least_counts(
         self, many: Launches, counts: TileCounts, spread: Spread, loads: SureLoads
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
