@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from ...device import NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
+from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import TensorStrides, run_along, vector_elements, warp_bytes
+from .footprint import TensorStrides, run_along, tile_over, vector_elements, warp_bytes
 from .gathered import Gathered
 from .refetched import unused_share
 
@@ -28,8 +28,17 @@ class FlatTensor(NamedTuple):
     gathered: Gathered | None
 
 
-class Access(NamedTuple):
-    """How threads load a tensor.
+class FlatAccess:
+    """How threads load or store a tensor, and how many cache lines a warp then touches.
+
+    Parameters
+    ----------
+    axes : tuple of int
+        Extents of the problem's axes.
+    strides : TensorStrides
+        Where the tensor's elements are.
+    sides : sequence of tuple of int
+        The axes along each side of the tile.
 
     Attributes
     ----------
@@ -41,16 +50,43 @@ class Access(NamedTuple):
         Positions that a warp loads at once.
     neighbours : int
         Positions along that side that a warp has.
-    lines : dict of float to float
-        Lines that a load of a warp touches, by the positions along that side that a tile has: those
-        that were asked for, each found once.
     """
 
-    along: tuple[int, ...]
-    place: int
-    positions: float
-    neighbours: int
-    lines: dict[float, float]
+    def __init__(
+        self,
+        axes: tuple[int, ...],
+        strides: TensorStrides,
+        sides: Sequence[tuple[int, ...]],
+        *,
+        along: tuple[int, ...],
+        place: int,
+        positions: float,
+        neighbours: int,
+    ) -> None:
+        self._axes, self._strides, self._sides = axes, strides, sides
+        self.along = along
+        self.place = place
+        self.positions = positions
+        self.neighbours = neighbours
+        self._lines: dict[float, float] = {}
+
+    def lines(self, block: float) -> float:
+        """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
+        neighbours.
+
+        Threads with more neighbours than the load is wide load them one after another, so that
+        those of a load are apart.
+        """
+        found = self._lines.get(block)
+        if found is None:
+            rest = self.neighbours / block
+            warp = [
+                (places, block if place == self.place else rest)
+                for place, places in enumerate(self._sides)
+            ]
+            _, line_bytes = self._strides.touched(tile_over(self._axes, warp), CACHE_LINE_BYTES)
+            found = self._lines[block] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
+        return found
 
 
 class FlatLoads(NamedTuple):
@@ -103,7 +139,7 @@ def _lane(problem: Problem, stream: Stream) -> float:
 
 def accesses(
     problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[tuple[int, ...]], limit: int
-) -> list[Access]:
+) -> list[FlatAccess]:
     """How threads load each tensor, ``limit`` elements at most."""
     every = range(len(sides))
     widths = [_widths(problem, tensor.stream, sides, limit) for tensor in tensors]
@@ -117,8 +153,17 @@ def accesses(
             touched = [warp_bytes(strides, problem.axes, sides, p) for p in every]
             place = min(every, key=lambda p: (touched[p], -p))
         along = tuple(p for p in every if not tensor.axes.isdisjoint(sides[p]))
-        positions = tensor.lane * NVIDIA_WARP_SIZE * max(width[place], 1)
-        found.append(Access(along, place, positions, NVIDIA_WARP_SIZE * max(wide[place], 1), {}))
+        found.append(
+            FlatAccess(
+                problem.axes,
+                tensor.stride_terms,
+                sides,
+                along=along,
+                place=place,
+                positions=tensor.lane * NVIDIA_WARP_SIZE * max(width[place], 1),
+                neighbours=NVIDIA_WARP_SIZE * max(wide[place], 1),
+            )
+        )
     return found
 
 

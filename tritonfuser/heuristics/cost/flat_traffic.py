@@ -12,11 +12,11 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
-from .flat_access import Access, FlatLoads, FlatTensor, accesses, flat_tensor
+from .flat_access import FlatAccess, FlatLoads, accesses, flat_tensor
 from .footprint import Side, Tile, tile_over
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, SectorRest, tiles_beside
@@ -78,7 +78,7 @@ class FlatStreams:
             for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
-        self._accesses: dict[tuple[int, ...], list[Access]] = {}
+        self._accesses: dict[tuple[int, ...], list[FlatAccess]] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
 
     @property
@@ -117,9 +117,7 @@ class FlatStreams:
             if crosses and not tensor.stream.is_store:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             block = min(access.neighbours, blocks[access.place])
-            if block not in access.lines:
-                access.lines[block] = self._lines_of_warp(tensor, sides, access, block)
-            touched = count * access.lines[block] * times
+            touched = count * access.lines(block) * times
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
@@ -185,7 +183,7 @@ class FlatStreams:
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
         return _TileTraffic(loaded, new, stored, sectors, elements, rests, rereads)
 
-    def _accesses_by(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[Access]:
+    def _accesses_by(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[FlatAccess]:
         """How threads load each tensor."""
         each = max(prod(side.block for side in sides) // threads, 1)
         limit = min(limit, 1 << each.bit_length() - 1)
@@ -195,24 +193,6 @@ class FlatStreams:
                 self._problem, self._tensors, [side.places for side in sides], limit
             )
         return self._accesses[key]
-
-    def _lines_of_warp(
-        self, tensor: FlatTensor, sides: tuple[Side, ...], access: Access, block: int
-    ) -> float:
-        """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
-        neighbours.
-
-        Threads with more neighbours than the load is wide load them one after another, so that
-        those of a load are apart.
-        """
-        rest = access.neighbours / block
-        warp = [
-            (side.places, block if place == access.place else rest)
-            for place, side in enumerate(sides)
-        ]
-        tile = tile_over(self._problem.axes, warp)
-        _, line_bytes = tensor.stride_terms.touched(tile, CACHE_LINE_BYTES)
-        return min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
 
 
 @lru_cache(maxsize=64)
