@@ -25,7 +25,7 @@ from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.schedulers import propose
 from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.lowering.cost import segment_element_work
-from tritonfuser.lowering.segments import SegmentedFusion
+from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 
 from .random_graphs import growing
 from .recorded.corpus import corpus

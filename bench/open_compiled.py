@@ -30,7 +30,7 @@ from tritonfuser.lowering.kernel_source import KernelSource
 from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.problem_sizes import env_of
 from tritonfuser.lowering.run_options import RunOptions
-from tritonfuser.lowering.segments import Segment
+from tritonfuser.lowering.segments.segment import Segment
 from tritonfuser.symbolic.choices import with_hints
 
 from .schedules.problems import Problem

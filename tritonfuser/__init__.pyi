@@ -108,8 +108,8 @@ from .heuristics.search.space import SearchSpace as SearchSpace
 from .integrations.dtensor import execute_with_dtensors as execute_with_dtensors
 from .lowering.backend.kernel_report import KernelReport as KernelReport
 from .lowering.kernel_source import KernelSource as KernelSource
-from .lowering.segments import Segment as Segment
-from .lowering.segments import SegmentedFusion as SegmentedFusion
+from .lowering.segments.segment import Segment as Segment
+from .lowering.segments.segmented_fusion import SegmentedFusion as SegmentedFusion
 
 __all__ = [
     # recording and running

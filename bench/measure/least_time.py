@@ -8,7 +8,7 @@ import torch
 
 from tritonfuser import device as devices
 from tritonfuser.heuristics.bounds import Bound, bound
-from tritonfuser.lowering.segments import SegmentedFusion
+from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 from tritonfuser.lowering.work import fusion_work
 
 

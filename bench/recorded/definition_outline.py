@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tritonfuser.ir import Fusion, Node, Value
-from tritonfuser.lowering.segments import SegmentedFusion
+from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 
 from ..measure.ideal_bytes import moved_bytes
 from .definition_results import SegmentLine

@@ -22,7 +22,7 @@ from tritonfuser.heuristics.plain_data.codec import decode
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.problem import Problem as Facts
 from tritonfuser.lowering.cost import segment_element_work
-from tritonfuser.lowering.segments import Segment
+from tritonfuser.lowering.segments.segment import Segment
 
 from .problems import Problem
 

@@ -19,7 +19,8 @@ from tritonfuser.errors import TritonFuserError
 from tritonfuser.frontend.tune.candidates import Proposals, candidates
 from tritonfuser.heuristics.plain_data.codec import encode
 from tritonfuser.lowering.cost import segment_element_work, segment_time
-from tritonfuser.lowering.segments import Segment, SegmentedFusion
+from tritonfuser.lowering.segments.segment import Segment
+from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 
 from ..measure.kernel_times import single_kernel_times, warm_up
 from ..measure.timing import free

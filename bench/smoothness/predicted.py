@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from tritonfuser.heuristics.bounds import bound
 from tritonfuser.heuristics.params import HeuristicParams
 from tritonfuser.lowering.cost import fusion_seconds
-from tritonfuser.lowering.segments import SegmentedFusion
+from tritonfuser.lowering.segments.segmented_fusion import SegmentedFusion
 from tritonfuser.lowering.work import fusion_work
 
 from ..cases import Size, size_name

@@ -19,7 +19,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
 from tritonfuser.lowering.pipeline import Lowered
-from tritonfuser.lowering.segments import Segment
+from tritonfuser.lowering.segments.segment import Segment
 
 RANGE = 1000
 """The longest size over the shortest."""

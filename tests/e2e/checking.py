@@ -20,7 +20,7 @@ from tritonfuser.ir import Const, Node, Value
 from tritonfuser.lowering.pipeline import Lowered, lower
 from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.run_options import RunOptions
-from tritonfuser.lowering.segments import Segment
+from tritonfuser.lowering.segments.segment import Segment
 from tritonfuser.ops import registry
 
 MOST_PROGRAMS = 64

@@ -18,7 +18,7 @@ from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.search.choice import chosen
 from tritonfuser.heuristics.search.spaces import SPACES
 from tritonfuser.lowering.axis_order import ordered, runs_along_y
-from tritonfuser.lowering.segments import Segment
+from tritonfuser.lowering.segments.segment import Segment
 from tritonfuser.symbolic.index_expr import extent
 
 WORK = ElementWork(before=4.0)

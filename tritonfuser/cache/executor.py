@@ -22,7 +22,7 @@ from ..lowering.passes.concretize import InputSignature
 from ..lowering.pipeline import Lowered, lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from ..lowering.schedules import schedule_of
-from ..lowering.segments import SegmentedFusion
+from ..lowering.segments.segmented_fusion import SegmentedFusion
 from ..symbolic.shape_env import ShapeEnv
 from .abstract_run import AbstractRun
 from .calls.diagnosis import refuse_unlisted

@@ -13,7 +13,7 @@ from ..heuristics.params import HeuristicParams
 from ..ir import Fusion
 from ..lowering.run_options import DEFAULT, RunOptions
 from ..lowering.schedules import schedule_of
-from ..lowering.segments import SegmentedFusion
+from ..lowering.segments.segmented_fusion import SegmentedFusion
 from .calls.diagnosis import explain_mismatch
 from .calls.gradient_warning import warn_detached
 from .dry_run import lower_for

@@ -24,7 +24,8 @@ from ..ir import Fusion
 from ..lowering.legality.scheduler import why_not_scheduler
 from ..lowering.run_options import RunOptions
 from ..lowering.schedules import schedule_of
-from ..lowering.segments import Segment, SegmentedFusion
+from ..lowering.segments.segment import Segment
+from ..lowering.segments.segmented_fusion import SegmentedFusion
 from .dry_run import lower_for
 
 MOST_PARTS = 1 << 12

@@ -16,7 +16,7 @@ from ..heuristics.integers import ceil_div
 from ..heuristics.params import HeuristicParams, TransposeParams
 from ..symbolic.index_expr import Axis, extent
 from ..symbolic.queries import assume_less
-from .segments import Segment
+from .segments.segment import Segment
 
 Axes = tuple[Axis, ...]
 _P = TypeVar("_P", bound=HeuristicParams)

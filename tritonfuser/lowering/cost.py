@@ -15,7 +15,8 @@ from ..symbolic.choices import with_hints
 from ..symbolic.sizes import hint
 from .legality.finishing import kernel_before
 from .problem_sizes import env_of, env_with_work
-from .segments import Segment, SegmentedFusion
+from .segments.segment import Segment
+from .segments.segmented_fusion import SegmentedFusion
 from .tile.arrivals import arrivals
 
 ERROR = 0.25

@@ -42,7 +42,8 @@ from .passes.strength_reduction import reduce_strength
 from .passes.unrolled_reductions import unroll_reductions
 from .refine.search import refined
 from .run_options import DEFAULT, RunOptions
-from .segments import Segment, SegmentedFusion
+from .segments.segment import Segment
+from .segments.segmented_fusion import SegmentedFusion
 from .tile.tiled_segment import TiledSegment, tile_segment, widened
 
 

@@ -8,7 +8,7 @@ from ..heuristics.cost.registers import limits_for_more_programs, registers_left
 from ..heuristics.integers import ceil_div
 from ..symbolic.sizes import is_size
 from .cost import segment_time
-from .segments import Segment
+from .segments.segment import Segment
 
 MEMORY_LIMITED = 0.95
 """Share of a kernel's predicted time in which memory is busy, from which on more programs do not

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..heuristics.schedule import Schedule, SegmentSchedule
-from .segments import Member, Segment, SegmentedFusion
+from .segments.member import Member
+from .segments.segment import Segment
+from .segments.segmented_fusion import SegmentedFusion
 
 
 def schedule_of(segmented: SegmentedFusion) -> Schedule:

@@ -16,7 +16,9 @@ from ..symbolic.sizes import hint
 from .access.bytes_moved import held_bytes
 from .access.demand import demanded, held_elements
 from .access.instructions import NONE, instructions_of
-from .segments import Segment, SegmentedFusion, Store
+from .segments.segment import Segment
+from .segments.segmented_fusion import SegmentedFusion
+from .segments.store import Store
 
 
 def segment_work(piece: Segment) -> Work:

@@ -16,7 +16,7 @@ from ...ir import Fusion, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
-from ...lowering.segments import Segment
+from ...lowering.segments.segment import Segment
 from ...symbolic.queries import is_known_equal
 from .memory_overlap import OverlapCheck, extent_bytes
 from .varying import Varying

@@ -18,7 +18,7 @@ from ...device import DeviceProperties
 from ...ir import Fusion, Value
 from ...lowering.kernel_source import KernelSource
 from ...lowering.pipeline import Lowered
-from ...lowering.segments import Segment
+from ...lowering.segments.segment import Segment
 from ...symbolic.evaluation import has_sizes
 from ..kernels import Loaded, interpreted, loaded
 from .capture import to_cpu

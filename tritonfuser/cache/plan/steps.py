@@ -9,7 +9,7 @@ import torch
 from ...device import DeviceProperties
 from ...lowering.emit.kernel_module import kernel_name
 from ...lowering.kernel_source import KernelSource
-from ...lowering.segments import Segment
+from ...lowering.segments.segment import Segment
 from ..kernels import compiled
 
 

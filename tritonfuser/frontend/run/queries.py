@@ -13,7 +13,7 @@ from ...heuristics.search.schedule_space import Legality, ScheduleSpace
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import RunOptions
-from ...lowering.segments import SegmentedFusion
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 from ..record.inputs import Inputs, flat_runs, flatten_inputs, locate_errors
 from .arguments import Params, ScheduleLike, run_options, with_device
 from .recorded import Recorded

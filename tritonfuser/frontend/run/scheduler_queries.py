@@ -19,7 +19,8 @@ from ...heuristics.schedulers import SCHEDULERS
 from ...lowering.legality.scheduler import why_not_scheduler
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
-from ...lowering.segments import Segment, SegmentedFusion
+from ...lowering.segments.segment import Segment
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 from ..record.inputs import flatten_inputs
 from ..vocabulary.enums import SchedulerType
 from ..vocabulary.location import user_line

@@ -16,7 +16,8 @@ from ...heuristics.search.schedule_space import LAUNCH_FIELDS, with_launch
 from ...heuristics.search.space import SearchSpace
 from ...heuristics.search.spaces import SPACES
 from ...lowering.schedules import schedule_of
-from ...lowering.segments import Segment, SegmentedFusion
+from ...lowering.segments.segment import Segment
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 
 PARTS = (0.25, 0.5, 1.0, 1.0, 2.0, 4.0)
 """Factors of the parts of a split reduction, of random schedules."""

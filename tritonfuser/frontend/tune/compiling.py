@@ -20,7 +20,7 @@ from ...ir import Fusion
 from ...lowering.kernel_source import KernelSource
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
-from ...lowering.segments import SegmentedFusion
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 from .compile_pool import CompilePool
 from .interfaces import Prepared
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, Union
 
 from ...heuristics.schedule import Schedule
-from ...lowering.segments import SegmentedFusion
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 
 
 @dataclass(frozen=True)

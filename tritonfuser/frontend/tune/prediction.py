@@ -22,7 +22,7 @@ from ...lowering.cost import (
 )
 from ...lowering.run_options import RunOptions
 from ...lowering.schedules import schedule_of
-from ...lowering.segments import SegmentedFusion
+from ...lowering.segments.segmented_fusion import SegmentedFusion
 from .candidates import Proposals
 from .interfaces import Proposer
 from .report import Trial, TuneReport, difference

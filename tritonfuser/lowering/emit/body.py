@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..access.read_footprint import Read
 from ..kernel_source import CooperativeWorkspace
-from ..segments import Store
+from ..segments.store import Store
 from .kernel_writers import KernelWriters
 from .lines import Line
 

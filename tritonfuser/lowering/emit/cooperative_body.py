@@ -8,7 +8,7 @@ from ...ops.table import Reduction
 from ...symbolic.index_expr import Axis, digit
 from ..access.read_footprint import Read
 from ..kernel_source import WORKSPACE, CooperativeWorkspace
-from ..segments import Member
+from ..segments.member import Member
 from ..tile.cooperative_nest import CooperativeNest
 from ..tile.tile import Tile
 from .body import Body

@@ -13,7 +13,8 @@ from ...symbolic.queries import is_known_equal
 from ..access.read_footprint import Read
 from ..access.traffic import offset_of
 from ..kernel_source import InPlace
-from ..segments import Segment, Store
+from ..segments.segment import Segment
+from ..segments.store import Store
 from ..tile.nest import Nest
 from ..tile.tiled_segment import TiledSegment
 from .body import Body

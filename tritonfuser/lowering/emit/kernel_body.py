@@ -12,7 +12,8 @@ from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.table import Moments
 from ..access.read_footprint import Read, walk
-from ..segments import Member, Store
+from ..segments.member import Member
+from ..segments.store import Store
 from ..tile.nest import Nest
 from ..tile.tile import Tile
 from .body import Body

@@ -21,7 +21,7 @@ from ..kernel_source import (
     SizeArg,
 )
 from ..register_room import limits_for_expected, register_room
-from ..segments import Segment
+from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .bodies import body_of

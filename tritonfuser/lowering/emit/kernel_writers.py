@@ -9,7 +9,8 @@ from ...ir import Fusion, Node, Value
 from ...symbolic.choices import with_hints
 from ..access.read_footprint import Read
 from ..problem_sizes import env_of
-from ..segments import Member, Segment
+from ..segments.member import Member
+from ..segments.segment import Segment
 from ..tile.axis_map import AxisMap, RowMaps
 from ..tile.nest import Nest
 from .emit_context import EmitContext

@@ -17,7 +17,7 @@ from ..kernel_source import (
     KernelArg,
     SizeArg,
 )
-from ..segments import Segment
+from ..segments.segment import Segment
 from ..tile.nest import Nest
 from .lines import Line
 

@@ -11,7 +11,7 @@ from ...ir import Value
 from ...symbolic.shape_env import ShapeEnv
 from ..device_lib import functions
 from ..kernel_source import Argument, ArrivalCounters, CooperativeWorkspace, InPlace, InverseArg
-from ..segments import Segment
+from ..segments.segment import Segment
 from .expressions import triton_name
 from .launch_text import INVERSE, launch_lines, uses_torch
 from .line_passes import comments

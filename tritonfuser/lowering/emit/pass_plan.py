@@ -10,7 +10,9 @@ from ...ops.builder import as_call
 from ...ops.table import Scan
 from ..access.read_footprint import KnownReads, Read, walk
 from ..groups.online_pairs import online_pairs
-from ..segments import Member, Segment, Store
+from ..segments.member import Member
+from ..segments.segment import Segment
+from ..segments.store import Store
 from ..tile.nest import Nest
 from .reductions.member_tile import in_loop
 

@@ -14,7 +14,7 @@ from ...symbolic.size_text import atoms_in
 from ..access.index_dims import indexes
 from ..kernel_source import InPlace, passed_dtype
 from ..passes.random_seeds import Seeds
-from ..segments import Segment
+from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
 from .expressions import triton_name

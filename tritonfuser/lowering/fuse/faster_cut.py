@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...device import LEAST_KERNEL_S, DeviceProperties
 from ...heuristics.cost.model import KernelTime
 from ..cost import ERROR, LEAST_S, launch_seconds, moved_bytes, segment_time
-from ..segments import SegmentedFusion
+from ..segments.segmented_fusion import SegmentedFusion
 
 UNCERTAIN = ("instructions",)
 """The resources that the model knows least. Sectors and lines of memory, and programs for a device,

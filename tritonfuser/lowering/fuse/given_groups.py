@@ -25,7 +25,7 @@ from ..legality.loop_nests import nesting_of
 from ..legality.params import why_not_params
 from ..legality.scheduler import why_not_scheduler
 from ..schedules import segment_schedule
-from ..segments import Segment
+from ..segments.segment import Segment
 from .core_facts import CoreFacts
 from .placement import Placement, Scheduled
 from .rewritten import Rewritten

@@ -20,7 +20,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE
-from ..segments import Segment
+from ..segments.segment import Segment
 from ..tile.arrivals import arrivals
 from .core_facts import CoreFacts
 from .joining import Joining

@@ -11,7 +11,7 @@ from ...device import DeviceProperties
 from ...heuristics.cost.refetched import Passing
 from ...ir import Fusion, Value
 from ..access.bytes_moved import held_bytes
-from ..segments import Segment
+from ..segments.segment import Segment
 from .scheduler_queries.launches import may_find_again
 
 

@@ -30,7 +30,7 @@ from ..groups.anchor_maker import AnchorMaker
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
-from ..segments import Segment
+from ..segments.segment import Segment
 from .core_facts import CoreFacts
 from .problem_facts import problem_of
 

@@ -24,7 +24,7 @@ from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.online_pairs import online_pairs
 from ..legality.row_sharing import why_not_published
-from ..segments import Member
+from ..segments.member import Member
 from ..tile.aligned_rows import vector_of_rows
 from .core_facts import CoreFacts
 from .flat_kernels import with_second_side

@@ -10,7 +10,7 @@ from ...symbolic.index_expr import extent
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..passes.splits.split_factors import Parts
-from ..segments import Store
+from ..segments.store import Store
 from .grouper import Grouper
 
 

@@ -19,7 +19,10 @@ from ..groups.axis_numbers import numbered_axes
 from ..groups.fusion_group import FusionGroup
 from ..groups.loaded_values import footprint_of
 from ..legality.finishing import kernel_before, why_no_shared_launch, why_not_in_last_programs
-from ..segments import Member, Segment, SegmentedFusion, Store
+from ..segments.member import Member
+from ..segments.segment import Segment
+from ..segments.segmented_fusion import SegmentedFusion
+from ..segments.store import Store
 from ..tile.aligned_rows import row_start
 from .flat_kernels import crossing_axes
 from .later_loads import with_later_loads

@@ -26,7 +26,7 @@ from ...heuristics.schedule import Rewrites, Schedule
 from ...ir import Fusion, Value
 from ..keeping import Keep, anew
 from ..product_policy import ProductPolicy
-from ..segments import SegmentedFusion
+from ..segments.segmented_fusion import SegmentedFusion
 from .faster_cut import faster_cut
 from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as

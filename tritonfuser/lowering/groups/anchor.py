@@ -10,7 +10,8 @@ from ...ops.builder import as_call
 from ...shapes import Guard, Index
 from ...symbolic.index_expr import Axis, extent
 from ..access.read_footprint import Read, ReadFootprint, is_core
-from ..segments import Member, Store
+from ..segments.member import Member
+from ..segments.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from ..access.read_footprint import (
     walk,
 )
 from ..access.traffic import Traffic, accessed_most, offset_of, order_axes, share_of
-from ..segments import Member, Store
+from ..segments.member import Member
+from ..segments.store import Store
 from .anchor import Anchor
 from .fusion_group import FusionGroup
 from .regions import NONE_GIVEN, RegionFinder

@@ -11,7 +11,8 @@ from ...ops.table import Random
 from ...shapes import Index
 from ...symbolic.index_expr import Axis
 from ..access.read_footprint import Read, is_core
-from ..segments import Member, Store
+from ..segments.member import Member
+from ..segments.store import Store
 from .anchor import Anchor, Loops
 
 

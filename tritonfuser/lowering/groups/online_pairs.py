@@ -8,7 +8,7 @@ from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import View
 from ..access.read_footprint import Read, sources_of
-from ..segments import Member
+from ..segments.member import Member
 
 
 def online_pairs(fusion: Fusion, members: Mapping[Value, Member]) -> dict[Value, Member]:

@@ -7,7 +7,7 @@ from ...ops.builder import as_call
 from ...ops.mma import product_bias, product_sizes
 from ...symbolic.index_expr import Axis, axes_in_order, digit, extent
 from ...symbolic.queries import assume_equal
-from ..segments import Member
+from ..segments.member import Member
 from .anchor import Anchor
 from .anchor_maker import AnchorMaker
 from .fusion_group import FusionGroup

@@ -12,7 +12,7 @@ from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import is_size
 from ..access.atomic_axes import AtomicAxes
 from ..passes.constant_folding import neutral
-from ..segments import Member, Share
+from ..segments.member import Member, Share
 
 
 @dataclass(frozen=True)

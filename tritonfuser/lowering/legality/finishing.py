@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...ops.builder import as_call
 from ...ops.table import Random
 from ..access.read_footprint import Read
-from ..segments import Segment
+from ..segments.segment import Segment
 from ..tile.arrivals import why_no_tiles
 
 

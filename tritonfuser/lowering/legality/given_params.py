@@ -8,7 +8,8 @@ from dataclasses import replace
 from ...errors import ParamsError
 from ...heuristics.params import HeuristicParams
 from ..axis_order import explicit
-from ..segments import Segment, SegmentedFusion
+from ..segments.segment import Segment
+from ..segments.segmented_fusion import SegmentedFusion
 from .finishing import in_launch_of
 from .params import why_not_params
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dtypes import PACKED, Category, DataType
 from ...errors import DefinitionError
 from ...ir import Node
-from ..segments import Segment
+from ..segments.segment import Segment
 
 
 def holds(dtype: DataType) -> bool:

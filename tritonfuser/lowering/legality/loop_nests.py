@@ -10,7 +10,7 @@ from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
-from ..segments import Share
+from ..segments.member import Share
 
 
 class Nesting(Enum):

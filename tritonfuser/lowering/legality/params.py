@@ -9,7 +9,7 @@ from ...heuristics.params import HeuristicParams, KernelParams, RowTiling
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 from ..axis_order import why_not_order
-from ..segments import Segment
+from ..segments.segment import Segment
 from .row_alignment import why_not_aligned
 from .row_sharing import why_not_shared
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...heuristics.params import RowTiling
 from ...symbolic.index_expr import strip_bounds, substitute
 from ...symbolic.queries import assume_less
-from ..segments import Segment
+from ..segments.segment import Segment
 
 
 def why_not_aligned(

@@ -8,7 +8,8 @@ from math import prod
 from ...dtypes import DataType, compute_dtype
 from ...ops.builder import as_call
 from ...ops.table import Reduction
-from ..segments import Member, Segment
+from ..segments.member import Member
+from ..segments.segment import Segment
 
 _PUBLISHED = (DataType.Float, DataType.Double)
 """Dtypes of the sums that programs can publish to one another."""

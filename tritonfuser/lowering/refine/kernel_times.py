@@ -14,7 +14,8 @@ from ...ir import Value
 from ...symbolic.sizes import hint
 from ..access.bytes_moved import held_bytes
 from ..cost import segment_time
-from ..segments import Segment, SegmentedFusion
+from ..segments.segment import Segment
+from ..segments.segmented_fusion import SegmentedFusion
 
 CUT_RESOURCES = ("memory", "L2 cache", "L1 cache", "instructions")
 """Resources that another cut may leave less to do: sectors that are read for a few of their bytes,

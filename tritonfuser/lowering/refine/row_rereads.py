@@ -11,7 +11,8 @@ from ...heuristics.programs import are_few
 from ...symbolic.choices import with_hints
 from ...symbolic.sizes import hint
 from ..problem_sizes import env_of
-from ..segments import Segment, SegmentedFusion
+from ..segments.segment import Segment
+from ..segments.segmented_fusion import SegmentedFusion
 
 
 def rereads_rows_in_next_kernel(segmented: SegmentedFusion) -> bool:

@@ -20,7 +20,7 @@ from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.splits.split_policy import CommonRows
 from ..passes.materialization import materialize_shared
-from ..segments import SegmentedFusion
+from ..segments.segmented_fusion import SegmentedFusion
 from .candidates import candidates
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, reads_rows_twice, rereads_rows_in_next_kernel

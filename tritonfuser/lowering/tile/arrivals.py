@@ -14,7 +14,7 @@ from ...heuristics.integers import ceil_div
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import is_known_multiple
 from ..axis_order import ordered_groups
-from ..segments import Segment
+from ..segments.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ...heuristics.params import InnerOuterPersistentParams
 from ...symbolic.index_expr import Affine, Axis, digit
-from ..segments import Segment
+from ..segments.segment import Segment
 from .axis_map import RowMaps
 from .nest import Nest, RowSplit
 from .tile import Tile

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from ...heuristics.integers import TUNED_WARP_SIZE
-from ..segments import Segment
+from ..segments.segment import Segment
 from .nest import Nest
 
 MAX_ELEMENTS = 16

@@ -18,7 +18,7 @@ from ...symbolic.index_expr import Axis
 from ...symbolic.queries import is_known_equal, is_known_multiple
 from ...symbolic.sizes import is_size
 from ..axis_order import ordered
-from ..segments import Segment
+from ..segments.segment import Segment
 from .axis_map import AxisMap, RowMaps
 from .nest import Nest
 from .tile import Tile

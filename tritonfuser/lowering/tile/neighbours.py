@@ -21,7 +21,7 @@ from ...ir import Value
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.traffic import offset_of
-from ..segments import Segment
+from ..segments.segment import Segment
 from .nest import Nest
 from .tile import Tile
 

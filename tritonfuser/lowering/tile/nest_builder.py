@@ -24,7 +24,8 @@ from ...symbolic.choices import env_among
 from ...symbolic.index_expr import Affine, Axis, strip_bounds, substitute
 from ...symbolic.queries import assume_at_most, is_known_equal, is_known_multiple
 from ..axis_order import across, ordered, ordered_groups, runs_along_y
-from ..segments import Segment, Share
+from ..segments.member import Share
+from ..segments.segment import Segment
 from .alignment import Alignment
 from .axis_map import AxisMap, RowMaps
 from .cooperative_nest import cooperative_nest

@@ -15,7 +15,7 @@ from ...symbolic.queries import (
     assume_min,
     is_known_equal,
 )
-from ..segments import Segment
+from ..segments.segment import Segment
 from .axis_map import AxisMap, RowMaps
 from .nest import Nest, Strides
 from .tile import Tile

@@ -13,7 +13,8 @@ from ...ir import Value
 from ...shapes import INT32_LIMIT, Memory, index_dtype
 from ...symbolic.queries import assume_at_most, assume_equal
 from ..access.aliases import buffer_strides
-from ..segments import Segment, SegmentedFusion
+from ..segments.segment import Segment
+from ..segments.segmented_fusion import SegmentedFusion
 from .arrivals import Arrivals, arrivals
 from .first_loads import with_loads_first
 from .neighbours import with_neighbours

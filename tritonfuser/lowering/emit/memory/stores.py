@@ -9,7 +9,7 @@ from ....ir import Value
 from ....symbolic.index_expr import Affine
 from ...access.read_footprint import Guards
 from ...access.traffic import offset_of
-from ...segments import Store
+from ...segments.store import Store
 from ...tile.axis_map import AxisMap
 from ..expressions import cast_text, typed
 from ..indexing.addresses import address

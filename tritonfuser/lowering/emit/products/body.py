@@ -13,7 +13,7 @@ from ....ops.builder import as_call
 from ....ops.mma import product_bias
 from ....shapes import Index
 from ...access.read_footprint import Read
-from ...segments import Store
+from ...segments.store import Store
 from ...tile.descriptors import is_short
 from ...tile.product_nest import ProductNest
 from ...tile.tile import Tile

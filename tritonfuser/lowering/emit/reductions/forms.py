@@ -7,7 +7,7 @@ from typing import Any
 
 from ....ops.builder import as_call
 from ....ops.table import Moments, Reduction, Scan
-from ...segments import Member
+from ...segments.member import Member
 from ...tile.axis_map import RowMaps
 from .member_tile import Finish, MemberTile, ReductionContext
 from .moments_tile import moments_tile

@@ -11,7 +11,8 @@ from ....errors import SourceLoc
 from ....ir import Value
 from ...access.read_footprint import Read
 from ...passes.constant_folding import neutral
-from ...segments import Member, Segment
+from ...segments.member import Member
+from ...segments.segment import Segment
 from ...tile.axis_map import AxisMap
 from ...tile.nest import Nest
 from ...tile.tile import Tile

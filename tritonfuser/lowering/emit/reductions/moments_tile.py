@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....dtypes import DataType
 from ....ops.table import Moments
 from ....symbolic.sizes import is_size
-from ...segments import Member
+from ...segments.member import Member
 from ...tile.tile import Tile
 from ..lines import Name
 from .member_tile import Finish, MemberTile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....ir import Value
 from ...access.read_footprint import Read
-from ...segments import Member
+from ...segments.member import Member
 from .forms import whole_row
 from .member_tile import Finish, ReductionContext
 from .thread_lanes import lanes_of_row

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ....heuristics.params import OuterPersistentParams
-from ...segments import Segment
+from ...segments.segment import Segment
 from ...tile.nest import Nest
 
 

@@ -27,7 +27,7 @@ from ...passes.splits.split_factors import (
     several,
 )
 from ...problem_sizes import env_of
-from ...segments import Member
+from ...segments.member import Member
 from .parts_with_remainder import remainder_of
 from .rows import Rows, are_shared, best_parts, count_at, shares_of, wanted_parts
 

@@ -19,7 +19,7 @@ from ....symbolic.index_expr import Axis
 from ...access.read_footprint import Read, is_reducer
 from ...groups.fusion_group import FusionGroup
 from ...passes.splits.split_factors import Parts
-from ...segments import Member
+from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import steps_lose
 

@@ -15,7 +15,7 @@ from ....symbolic.sizes import is_size
 from ...groups.fusion_group import FusionGroup
 from ...passes.splits.factors import factors_of_any
 from ...passes.splits.split_factors import Parts
-from ...segments import Member
+from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import split
 from .common_rows import Splits

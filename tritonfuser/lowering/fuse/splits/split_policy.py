@@ -16,7 +16,7 @@ from ...passes.splits.split_factors import (
     Remainder,
     parts_along,
 )
-from ...segments import Member
+from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import choose_parts
 from .common_rows import Splits, common_rows

@@ -1,0 +1,1 @@
+"""A fusion cut into segments: the data that kernels are made of."""

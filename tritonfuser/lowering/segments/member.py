@@ -1,0 +1,97 @@
+"""``Member``: a reduction, scan or product of a segment, and ``Share``: how rows are shared out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir import Node, Value
+from ...shapes import Index
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit
+from ..access.read_footprint import Read
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of the rows that one program reduces, where the parts need not divide them.
+
+    Attributes
+    ----------
+    source : Value
+        What is reduced, without the padding that makes its rows a multiple of the parts.
+    part : Axis
+        The axis of the results whose positions are the parts.
+    rows : Axis
+        The axis that is shared out. Part ``i`` has the positions from ``i * length`` on.
+    length : int
+        Positions of all parts but the last, which may have fewer.
+    inside : tuple of Axis
+        The further axes that are reduced, which each part has as a whole.
+    interleaved : bool
+        Part ``i`` of ``n`` has the positions ``i``, ``i + n``, ... instead. The last parts may have
+        one fewer than ``length``.
+    """
+
+    source: Value
+    part: Axis
+    rows: Axis
+    length: int
+    inside: tuple[Axis, ...] = ()
+    interleaved: bool = False
+
+    @property
+    def partition(self) -> tuple[Axis, int, int, bool]:
+        """What all reductions over rows in one kernel must have in common."""
+        return self.rows, self.part.extent, self.length, self.interleaved
+
+    @property
+    def places(self) -> dict[Axis, Affine]:
+        """Where ``rows`` is, by the part and the place within it."""
+        return {self.rows: self.place(digit(self.part), digit(Axis("m", self.length)))}
+
+    def place(self, part: Affine, within: Affine) -> Affine:
+        """Where along ``rows`` a position of a part is."""
+        if self.interleaved:
+            return digit(Bounded(within * self.part.extent + part, self.rows.extent))
+        return digit(Bounded(part * self.length + within, self.rows.extent))
+
+
+@dataclass(frozen=True)
+class Member:
+    """A reduction, scan or matrix product in a segment's loop nest.
+
+    Attributes
+    ----------
+    node : Node
+        The op.
+    index : Index
+        The element of the results that a position of the loop nest contributes to.
+    operand_index : Index
+        The element of the first operand that is read there.
+    across : tuple of Axis
+        The axes reduced or scanned along.
+    others : tuple of Index
+        The elements of the further operands, those of a matrix product.
+    share : Share or None
+        How the rows that it reduces are shared out, where a program has its part of them without
+        padding.
+    """
+
+    node: Node
+    index: Index
+    operand_index: Index
+    across: tuple[Axis, ...]
+    others: tuple[Index, ...] = ()
+    share: Share | None = None
+
+    @property
+    def operand(self) -> Value:
+        """What is reduced; of a product the first operand."""
+        return next(self.node.operands()) if self.share is None else self.share.source
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """Its operands, each where it is read."""
+        if self.share is not None:
+            return (Read(self.share.source, self.operand_index),)
+        places = (self.operand_index, *self.others)
+        return tuple(Read(v, i) for v, i in zip(self.node.operands(), places, strict=True))
