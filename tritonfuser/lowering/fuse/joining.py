@@ -103,7 +103,7 @@ class Joining:
         if anchor.part is None:
             fresh = [n for n in anchor.footprint.nodes - group.nodes if is_fused(n)]
             return sum(rough_instructions(node) for node in fresh)
-        return self.maker.regions.instructions(self.maker.regions.needed(anchor.root_reads))
+        return self.maker.elements.instructions(self.maker.elements.needed(anchor.root_reads))
 
     def _why_not_worth(
         self, anchor: Anchor, group: FusionGroup, nesting: Nesting, graph: GroupGraph

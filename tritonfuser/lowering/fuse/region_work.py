@@ -98,12 +98,12 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
         stores = [store for store in group.stores if store.value == value]
         if not stores:
             continue
-        mine = maker.regions.needed(read for store in stores for read in store.root_reads)
+        mine = maker.elements.needed(read for store in stores for read in store.root_reads)
         own = {read for store in stores for read in store.root_reads}
-        others = set(maker.regions.needed(read for read in group.root_reads() if read not in own))
+        others = set(maker.elements.needed(read for read in group.root_reads() if read not in own))
         fresh = [read for read in mine if read not in others]
         positions = extent(group.parallel) * extent(group.reduced)
-        nests.append((positions, maker.regions.instructions(fresh)))
+        nests.append((positions, maker.elements.instructions(fresh)))
         loads = [r for r in fresh if r.value in maker.home_index or r.value in maker.fusion.given]
         traffic += maker.traffic(loads, stores)
     return StoreWork(
@@ -114,10 +114,10 @@ def store_work(value: Value, graph: GroupGraph, maker: AnchorMaker, kernels: int
 def whole_work(value: Value, maker: AnchorMaker) -> StoreWork:
     """The work of storing a value as a whole in a kernel that exists anyway."""
     whole = maker.store(value)
-    needed = maker.regions.needed(whole.root_reads)
+    needed = maker.elements.needed(whole.root_reads)
     traffic = maker.traffic(whole.footprint.loads | whole.footprint.reducers, [whole.store])
     return StoreWork(
-        nests=((extent(whole.parallel), maker.regions.instructions(needed)),),
+        nests=((extent(whole.parallel), maker.elements.instructions(needed)),),
         total_bytes=moved_bytes(maker.fusion, traffic),
         kernels=0,
     )

@@ -29,6 +29,7 @@ from ..access.traffic import Traffic, accessed_most, offset_of, order_axes, shar
 from ..segments.member import Member
 from ..segments.store import Store
 from .anchor import Anchor
+from .element_reads import ElementReads
 from .fusion_group import FusionGroup
 from .regions import NONE_GIVEN, RegionFinder
 from .row_shares import over_existing_rows
@@ -74,9 +75,14 @@ class AnchorMaker:
         return walk(self.fusion, start, computed_at, stored, self._reads)
 
     @cached_property
+    def elements(self) -> ElementReads:
+        """What kernels load and compute for elements."""
+        return ElementReads(self.fusion, self.home_index, self._reads)
+
+    @cached_property
     def regions(self) -> RegionFinder:
         """Finds the boxes that stored values are computed in."""
-        return RegionFinder(self.fusion, self.axes, self.home_index, self._reads, self.counts)
+        return RegionFinder(self.elements, self.axes, self.counts)
 
     @cached_property
     def ranks(self) -> dict[Value, int]:
