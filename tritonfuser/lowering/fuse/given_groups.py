@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -13,24 +11,20 @@ from ...errors import ParamsError
 from ...heuristics.cost.work import KernelWork
 from ...heuristics.problem import Problem
 from ...heuristics.schedule import SegmentSchedule
-from ...ir import Fusion, Node, Value
+from ...ir import Node, Value
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import bits
-from ..legality.device_limits import why_not_launched
 from ..legality.finishing import in_launch_of
 from ..legality.kernel import CIRCLE, grown_with
 from ..legality.loop_nests import nesting_of
-from ..legality.params import why_not_params
 from ..legality.scheduler import why_not_scheduler
-from ..schedules import segment_schedule
 from ..segments.segment import Segment
 from .core_facts import CoreFacts
+from .given_names import GivenNames
 from .placement import Placement, Scheduled
 from .rewritten import Rewritten
-
-_BOX = re.compile(r"(.+)\[[0-9]+\]")
 
 
 class GivenGroups(Placement):
@@ -40,6 +34,8 @@ class GivenGroups(Placement):
     ----------
     segments : sequence of SegmentSchedule
         The schedule's.
+    names : GivenNames
+        Which of them has each value that a kernel has to compute or store.
     """
 
     def __init__(
@@ -50,17 +46,16 @@ class GivenGroups(Placement):
         segments: Sequence[SegmentSchedule],
     ) -> None:
         self.segments = segments
-        self._places = _places(segments)
-        self._refuse_unknown(found.fusion)
-        self._left = set(self._places)
-        self._numbers: dict[int, int] = {}
+        self.names = GivenNames(segments)
+        self.names.refuse_unknown(found.fusion)
+        self._group_of: dict[int, int] = {}
         loads = {name: piece.loads for piece in segments for name in piece.computes}
         facts = CoreFacts(found.fusion, device, True, misaligned, loads)
         self._values = {v.name: v for node in found.fusion.nodes for v in node.outs}
-        maker = AnchorMaker(found.fusion, _boxes(self._places))
+        maker = AnchorMaker(found.fusion, self.names.boxes())
         super().__init__(maker, facts, device, found.partial)
         self.place_all()
-        self._refuse_left()
+        self.names.refuse_unused()
         self._link_loads()
 
     def under(self, segments: Sequence[SegmentSchedule]) -> GivenGroups:
@@ -80,51 +75,6 @@ class GivenGroups(Placement):
             )
         return Scheduled(params)
 
-    def refuse_unfit(self, made: Iterable[Segment]) -> None:
-        """Refuse fields of the schedule that segments cannot have or that would have no effect.
-
-        Raises
-        ------
-        ParamsError
-            Params do not fit a segment, or it loads and reduces other values than are named.
-        """
-        for at, piece in enumerate(made):
-            place = self._places[_name_of(piece)][0]
-            where = f"segments[{place}]"
-            if place > at:
-                raise ParamsError(
-                    f"segments[{at}]: it needs results of segments[{place}], which runs later",
-                    hint="Segments are in the order in which they run.",
-                )
-            # As they were given: those of the segment say what these leave to the rules.
-            refusal = why_not_params(piece, self.segments[place].params)
-            if refusal is not None:
-                raise ParamsError(f"{where}.params: {refusal.reason}", hint=refusal.hint)
-            reason = why_not_launched(piece.params, self.device)
-            if reason is not None:
-                raise ParamsError(f"{where}.params: {reason}")
-            alone = piece.params.has_kernel and not piece.launched_by
-            if not self.segments[place].overlap and not alone:
-                raise ParamsError(f"{where}.overlap: expected true: the segment has no kernel")
-            self._refuse_idle(piece, where)
-
-    def _refuse_idle(self, piece: Segment, where: str) -> None:
-        """Refuse ``beside``, ``loads`` and ``co_reduced`` where they would have no effect."""
-        given = self.segments[self._places[_name_of(piece)][0]]
-        if given.beside and not piece.beside:
-            why = f"{piece.finishes} finishes it" if piece.finishes else "it has no kernel"
-            raise ParamsError(f"{where}.beside: expected false: {why}")
-        found = segment_schedule(piece)
-        inputs = {value.name for value in piece.inputs}
-        for at, name in enumerate(given.loads):
-            if name not in inputs or name in given.loads[:at] or name not in found.loads:
-                raise ParamsError(f"{where}.loads[{at}]: the kernel reads no {name}, or only so")
-        for at, name in enumerate(given.co_reduced):
-            if name not in found.co_reduced or name in given.co_reduced[:at]:
-                raise ParamsError(
-                    f"{where}.co_reduced[{at}]: {name} reduces no results of the kernel's own rows"
-                )
-
     def rank(self, number: int) -> int:
         """The place of a group's segment in the given schedule."""
         return self._segment_of(self.groups[number])
@@ -143,7 +93,7 @@ class GivenGroups(Placement):
         ParamsError
             The kernel whose results it reads cannot compute it as well.
         """
-        place = self._places[_name_of(last)][0]
+        place = self.names.segment_of(last)
         if not self.segments[place].finishes:
             return last
         if first is None or reason is not None:
@@ -162,7 +112,7 @@ class GivenGroups(Placement):
             It cannot share the launch before it.
         """
         piece = segments[place]
-        at = self._places[_name_of(piece)][0]
+        at = self.names.segment_of(piece)
         if not self.segments[at].beside:
             return piece
         if first is None or reason is not None:
@@ -172,12 +122,12 @@ class GivenGroups(Placement):
 
     def _segment_of(self, group: FusionGroup) -> int:
         if group.library is not None:
-            return self._places[group.library.out.name][0]
-        return next(place for place, n in self._numbers.items() if n == group.number)
+            return self.names.segment(group.library.out.name)
+        return next(place for place, n in self._group_of.items() if n == group.number)
 
     def _place(self, anchor: Anchor) -> None:
-        place, field = self._found(anchor.name)
-        number = self._numbers.get(place)
+        place, field = self.names.use(anchor.name)
+        number = self._group_of.get(place)
         if number is None:
             self._start(self._empty(anchor), anchor)
             return
@@ -198,20 +148,20 @@ class GivenGroups(Placement):
     def _place_store(self, value: Value) -> None:
         """As a whole, or in parts where the schedule names parts."""
         parts = self.maker.parts(value)
-        in_parts = parts and value.name not in self._places
+        in_parts = parts and value.name not in self.names
         for anchor in parts if in_parts else [self.maker.store(value)]:
             self._place(anchor)
 
     def _place_library(self, node: Node) -> None:
-        place, field = self._found(node.out.name)
+        place, field = self.names.use(node.out.name)
         reason = why_not_scheduler(self.segments[place].scheduler, None)
         if reason is not None:
             raise ParamsError(f"{field}: {node.op} of {node.out.name} is run by torch: {reason}")
         super()._place_library(node)
 
     def _empty(self, anchor: Anchor, stored: frozenset[Value] = frozenset()) -> FusionGroup:
-        place, _ = self._found(anchor.name)
-        self._numbers[place] = len(self.graph)
+        place, _ = self.names.use(anchor.name)
+        self._group_of[place] = len(self.graph)
         loads = {self._value(name, place) for name in self.segments[place].loads}
         group = super()._empty(anchor, stored | loads)
         return replace(group, loads_given=True)
@@ -223,46 +173,9 @@ class GivenGroups(Placement):
             )
         return self._values[name]
 
-    def _found(self, name: str) -> tuple[int, str]:
-        """The segment that has an anchor, and the path of its name in the schedule."""
-        if name not in self._places:
-            raise ParamsError(
-                f"segments: {name} is in none of them",
-                hint="Each reduction, op of torch and stored result has to be in one.",
-            )
-        self._left.discard(name)
-        return self._places[name]
-
-    def _refuse_unknown(self, fusion: Fusion) -> None:
-        """Refuse names that no value has before saying what is in no segment: it may be misnamed.
-
-        Raises
-        ------
-        ParamsError
-            A name under computes or stores.
-        """
-        known = {value.name for node in fusion.nodes for value in node.outs}
-        for name, (_, field) in self._places.items():
-            if name.partition("[")[0].partition(".")[0] not in known:
-                raise ParamsError(
-                    f"{field}: this definition computes no {name}",
-                    hint="Names are those of the definition that the schedule is given to: "
-                    "fd.schedule(inputs) has them, in the order of the printed definition in "
-                    "its field values.",
-                )
-
-    def _refuse_left(self) -> None:
-        for name in sorted(self._left):
-            place, field = self._places[name]
-            raise ParamsError(
-                f"{field}: {name} is nothing that a kernel of this definition has to compute "
-                "or store",
-                hint=f"fd.schedule(inputs) gives the names, those of segments[{place}] among them.",
-            )
-
     def _link_loads(self) -> None:
         """Kernels run after those that write what they load."""
-        for place, number in self._numbers.items():
+        for place, number in self._group_of.items():
             group = self.groups[number]
             writers = self.graph.writing(group.stored)
             missing = sorted(v.name for v in group.stored if not self.graph.writing([v]))
@@ -271,31 +184,3 @@ class GivenGroups(Placement):
             if self.graph.up_to(writers) & bits([number]):
                 raise ParamsError(f"segments[{place}].loads: {CIRCLE}")
             self.graph.require(number, writers)
-
-
-def _boxes(names: Iterable[str]) -> Mapping[str, int]:
-    """The number of boxes of each value: ``tv3[0]`` and ``tv3[1]`` are two of ``tv3``."""
-    found = (_BOX.fullmatch(name) for name in names)
-    return Counter(box[1] for box in found if box is not None)
-
-
-def _name_of(piece: Segment) -> str:
-    """A name by which the schedule refers to a segment: a value that it computes or stores."""
-    if piece.members:
-        return piece.members[0].node.out.name
-    return piece.stores[0].name if piece.stores else piece.nodes[0].out.name
-
-
-def _places(segments: Iterable[SegmentSchedule]) -> dict[str, tuple[int, str]]:
-    """The segment of each name, and the path of the name in the schedule."""
-    found: dict[str, tuple[int, str]] = {}
-    for place, piece in enumerate(segments):
-        if not piece.computes and not piece.stores:
-            raise ParamsError(f"segments[{place}]: expected names under computes or stores")
-        for field in ("computes", "stores"):
-            for at, name in enumerate(getattr(piece, field)):
-                path = f"segments[{place}].{field}[{at}]"
-                if name in found:
-                    raise ParamsError(f"{path}: {name} is in {found[name][1]} already")
-                found[name] = place, path
-    return found

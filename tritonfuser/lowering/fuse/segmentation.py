@@ -28,6 +28,7 @@ from ..keeping import Keep, anew
 from ..product_policy import ProductPolicy
 from ..segments.segmented_fusion import SegmentedFusion
 from .faster_cut import faster_cut
+from .given_fit import refuse_unfit
 from .given_groups import GivenGroups
 from .given_rewrites import rewritten_as
 from .grouper import Grouper, Rules
@@ -191,5 +192,5 @@ def segment_as(
     kept, rewrites = keep(key, grouped)
     groups = kept.under(given.segments)
     made = schedule(groups, rewrites)
-    groups.refuse_unfit(made.segments)
+    refuse_unfit(made.segments, given.segments, groups.names, device)
     return made
