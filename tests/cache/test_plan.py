@@ -10,7 +10,7 @@ from tests.lowering.harness import CPU, H200, lowered, planned, record, small
 from tritonfuser import DataType, FusionDefinition, options
 from tritonfuser.cache.kernels import Loaded
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.cache.plan import plan_writer as plans
+from tritonfuser.cache.plan import launches
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.random_state import draw
 from tritonfuser.lowering.backend.launch import Prepared
@@ -158,7 +158,7 @@ def test_contiguous_inputs_are_not_looked_at():
 @pytest.fixture
 def gpu(monkeypatch):
     """Plans for a GPU, written but not launched."""
-    monkeypatch.setattr(plans, "loaded", lambda wanted, *_: [PRINTED] * len(wanted))
+    monkeypatch.setattr(launches, "loaded", lambda wanted, *_: [PRINTED] * len(wanted))
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)
     guards = torch._C._dynamo.guards
@@ -220,7 +220,7 @@ def test_a_cpu_scalar_that_no_kernel_reads_stays(gpu):
 def test_misaligned_inputs_are_compiled_as_such(gpu, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        plans,
+        launches,
         "loaded",
         lambda wanted, *_: [seen.append(aligned) or PRINTED for _, aligned in wanted],
     )

@@ -12,8 +12,7 @@ from tests.lowering.harness import CPU, H200, lowered, planned, record
 from tritonfuser import DataType
 from tritonfuser.cache.calls.binding import Binding
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.cache.plan import plan_writer as plans
-from tritonfuser.cache.plan import random_state
+from tritonfuser.cache.plan import launches, random_state
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.function_text import guarded_text
 from tritonfuser.errors import CaptureError, InputError
@@ -49,7 +48,7 @@ class Gpu:
 @pytest.fixture
 def gpu(monkeypatch):
     made = Gpu()
-    monkeypatch.setattr(plans, "loaded", made.loaded)
+    monkeypatch.setattr(launches, "loaded", made.loaded)
     monkeypatch.setattr(torch.cuda, "device", made.device)
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: made.current, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 100 + i, raising=False)

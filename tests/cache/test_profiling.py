@@ -15,8 +15,7 @@ from tritonfuser.cache.calls import profiling
 from tritonfuser.cache.executor import FusionExecutorCache
 from tritonfuser.cache.kernels import Loaded
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.cache.plan import clocks
-from tritonfuser.cache.plan import plan_writer as plans
+from tritonfuser.cache.plan import clocks, launches
 from tritonfuser.cache.plan.clocks import DEFAULT_STREAM, EventClock, HostClock
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.cache.plan.function_text import timed_text
@@ -140,7 +139,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device", lambda device: torch.no_grad())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: Event.log.append(cycles))
     made = Loaded(Prepared(launch, (), ()))
-    monkeypatch.setattr(plans, "loaded", lambda wanted, *_: [made] * len(wanted))
+    monkeypatch.setattr(launches, "loaded", lambda wanted, *_: [made] * len(wanted))
     monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda i: 0, raising=False)
     guards = torch._C._dynamo.guards

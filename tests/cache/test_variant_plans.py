@@ -17,7 +17,7 @@ import torch
 from tests.cache.varying import cache_of, doubling, kinds, noise, run
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.executor import FusionExecutorCache
-from tritonfuser.cache.plan import plan_writer
+from tritonfuser.cache.plan import launches
 
 # --- plans of a variant --------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ def test_a_hundred_lengths_take_three_kernels() -> None:
 
 def test_a_new_length_costs_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found, bound and written down; kernels that do nothing stand in for the interpreter."""
-    monkeypatch.setattr(plan_writer, "interpreted", lambda source: lambda *args, **kwargs: None)
+    monkeypatch.setattr(launches, "interpreted", lambda source: lambda *args, **kwargs: None)
     cache = modulated_cache()
     given = {length: modulated_inputs(length) for length in range(128, 6401, 128)}
     took: list[float] = []

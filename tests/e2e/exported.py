@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from tests.e2e.checking import CPU, copied
-from tritonfuser.cache.plan import plan_writer
+from tritonfuser.cache.plan import launches
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.device import DeviceProperties
 from tritonfuser.lowering.kernel_source import KernelSource
@@ -57,9 +57,9 @@ class Exports:
         """Interpreted kernels are exported when they run."""
         atoms = [] if lowered.env is None else lowered.env.atoms
         self._sizes = {atom.name: atom.hint for atom in atoms}
-        plain = plan_writer.interpreted
+        plain = launches.interpreted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plan_writer, "interpreted", lambda s: self._exported(s, plain(s)))
+            patch.setattr(launches, "interpreted", lambda s: self._exported(s, plain(s)))
             yield
 
     def _exported(self, source: KernelSource, function: Callable[..., None]) -> Any:

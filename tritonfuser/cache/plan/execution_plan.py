@@ -162,8 +162,8 @@ def make_plan(
         properties=properties,
         body=body,
         text=plain_text(body),
-        steps=tuple(writer.steps),
-        scope=writer.scope,
+        steps=tuple(writer.text.steps),
+        scope=writer.text.scope,
         varying=writer.varying,
         fusion_id=fusion_id,
     )
