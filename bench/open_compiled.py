@@ -27,7 +27,7 @@ from tritonfuser.heuristics.cost.model import KernelTime, busy_seconds
 from tritonfuser.lowering.backend.compile import compile_kernel
 from tritonfuser.lowering.cost import segment_element_work, segment_time
 from tritonfuser.lowering.kernel_source import KernelSource
-from tritonfuser.lowering.pipeline import Lowered
+from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.problem_sizes import env_of
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.segments.segment import Segment

@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 from tritonfuser.heuristics import schedulers
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import emission, pipeline
 
 Stages = Mapping[str, tuple[tuple[ModuleType, str], ...]]
 
@@ -21,8 +21,8 @@ STAGES: Stages = {
     "simplify": ((pipeline, "simplify"), (pipeline, "split_complex"), (pipeline, "add_seeds")),
     "segment": ((pipeline, "choose"),),
     "schedule": tuple((schedulers, n) for n in ("reject_reason", "propose", "refusals", "split")),
-    "tile": ((pipeline, "tile"),),
-    "emit": ((pipeline, "emit_kernel"),),
+    "tile": ((emission, "tile"),),
+    "emit": ((emission, "emit_kernel"),),
 }
 """The functions of each stage; time in a nested stage counts for the inner one only."""
 

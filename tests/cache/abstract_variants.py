@@ -15,7 +15,8 @@ from tritonfuser.cache.keys.signature import key_maker, signature
 from tritonfuser.cache.variants import Request, Variants
 from tritonfuser.device import known
 from tritonfuser.lowering.kernel_source import KernelSource
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.run_options import DEFAULT, RunOptions
 from tritonfuser.symbolic.evaluation import AtomValues, evaluate
 from tritonfuser.symbolic.shape_env import ShapeEnv

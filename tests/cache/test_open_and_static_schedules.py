@@ -17,8 +17,8 @@ from tritonfuser.heuristics.params import HeuristicParams, InnerOuterPersistentP
 from tritonfuser.heuristics.schedulers import propose
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC
+from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
-from tritonfuser.lowering.pipeline import Lowered
 from tritonfuser.lowering.segments.segment import Segment
 
 RANGE = 1000

@@ -13,7 +13,7 @@ from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache import variants
 from tritonfuser.cache.size_uses import differs_in_masks_alone, has_other_kernels
 from tritonfuser.heuristics.params import PointwiseParams
-from tritonfuser.lowering.pipeline import Lowered
+from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.run_options import RunOptions
 
 

@@ -17,7 +17,8 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.heuristics.integers import next_power_of_2
 from tritonfuser.heuristics.params import HeuristicParams, MatmulParams
 from tritonfuser.ir import Const, Node, Value
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.segments.segment import Segment

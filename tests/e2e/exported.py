@@ -22,7 +22,7 @@ from tritonfuser.cache.plan import launches
 from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.device import DeviceProperties
 from tritonfuser.lowering.kernel_source import KernelSource
-from tritonfuser.lowering.pipeline import Lowered
+from tritonfuser.lowering.lowered import Lowered
 
 LAUNCHER = Path(__file__).with_name("launch_alone.py")
 

@@ -25,7 +25,8 @@ from tests.lowering.harness import H200, lowered, record, small
 from tests.lowering.tile.test_shared_rows import inputs_of, rms_norm
 from tests.test_contract import GENERATED
 from tritonfuser import DataType, FusionDefinition
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy
 
 D = DataType

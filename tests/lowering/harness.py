@@ -21,7 +21,8 @@ from tritonfuser.device import DeviceProperties, known
 from tritonfuser.dtypes import DataType
 from tritonfuser.frontend.inspect.oracle import reference
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.product_policy import ProductPolicy
 from tritonfuser.lowering.run_options import RunOptions
 

@@ -18,7 +18,8 @@ from tests.e2e.opened import open_signature
 from tests.e2e.test_open_sizes import CHOSEN, DYNAMIC, define, noise
 from tritonfuser import FusionDefinition, Schedule
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.run_options import DEFAULT, RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 

@@ -14,7 +14,8 @@ from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion, Value
 from ..lowering.access.aliases import BufferView
-from ..lowering.pipeline import Lowered, lower
+from ..lowering.lowered import Lowered
+from ..lowering.pipeline import lower
 from ..lowering.run_options import RunOptions
 from .calls.diagnosis import InputMismatch, explain_mismatch
 from .keys.run_device import device_of

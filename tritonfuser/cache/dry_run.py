@@ -14,7 +14,8 @@ from ..errors import InputError
 from ..ir import Fusion
 from ..lowering.build import KernelReport, report
 from ..lowering.keeping import Keep, anew
-from ..lowering.pipeline import Lowered, lower
+from ..lowering.lowered import Lowered
+from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
 from .kernels import Wanted

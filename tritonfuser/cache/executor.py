@@ -18,8 +18,9 @@ from ..ir import Fusion
 from ..lowering.build import KernelReport, digest_ahead
 from ..lowering.keeping import Keep, anew
 from ..lowering.kernel_source import KernelSource
+from ..lowering.lowered import Lowered
 from ..lowering.passes.concretize import InputSignature
-from ..lowering.pipeline import Lowered, lower
+from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from ..lowering.schedules import schedule_of
 from ..lowering.segments.segmented_fusion import SegmentedFusion

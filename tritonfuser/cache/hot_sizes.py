@@ -34,7 +34,8 @@ from .. import options
 from ..forks import Lock
 from ..ir import Fusion
 from ..lowering.cost import fusion_seconds
-from ..lowering.pipeline import Lowered, lower
+from ..lowering.lowered import Lowered
+from ..lowering.pipeline import lower
 from .keys.recompiles import Recompile
 from .keys.signature import signature
 from .plan.execution_plan import ExecutionPlan, make_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..lowering.kernel_source import KernelSource
-from ..lowering.pipeline import Lowered
+from ..lowering.lowered import Lowered
 
 
 def differs_in_masks_alone(opened: Lowered, alone: Lowered) -> bool:

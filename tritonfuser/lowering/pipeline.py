@@ -5,26 +5,22 @@ A name in quotes is what ``TRITONFUSER_DUMP`` takes to print what comes out of t
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import repeat
 
 from ..device import DeviceProperties
 from ..errors import ParamsError
 from ..ir import Fusion, Value
 from ..ir_graph import check
 from ..options import current, dump, log
-from ..symbolic.shape_env import ShapeEnv, sealed
+from ..symbolic.shape_env import ShapeEnv
 from .access.index_dims import assume_index_dims
+from .emission import kernels_of
 from .emit.emit_context import EmitContext
-from .emit.indexing.term_bounds import TermBounds
-from .emit.kernel_module import emit
 from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
 from .keeping import Keep, anew
-from .kernel_source import KernelSource
 from .legality.given_params import are_of, with_params
-from .legality.held_dtypes import refuse_unheld
+from .lowered import Lowered
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty, has_empty
@@ -37,42 +33,34 @@ from .passes.padded_sums import concatenate_padded
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
 from .passes.simplify import simplify
-from .passes.split_complex import Part, Split, split_complex
+from .passes.split_complex import Split, split_complex
 from .passes.strength_reduction import reduce_strength
 from .passes.unrolled_reductions import unroll_reductions
 from .refine.search import refined
 from .run_options import DEFAULT, RunOptions
-from .segments.segment import Segment
 from .segments.segmented_fusion import SegmentedFusion
-from .tile.tiled_segment import TiledSegment, tile_segment, widened
 
 
-@dataclass(frozen=True)
-class Lowered:
-    """A fusion at given sizes, as kernels.
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the segments of a concrete fusion are chosen for.
 
     Attributes
     ----------
-    segmented : SegmentedFusion
-        The fusion cut into segments.
-    sources : tuple of KernelSource or None
-        The kernel of each segment. None where there is nothing to launch.
-    seeds : Seeds
-        Hidden inputs after the recorded ones: seeds that a run draws from torch's generator.
-    parts : tuple of Part
-        Hidden inputs that a run makes of complex inputs: their real and imaginary parts.
+    device : DeviceProperties
+        The device to compile for.
+    options : RunOptions
+        What the run asks for.
+    misaligned : frozenset of Value
+        The inputs that do not start at a multiple of 16 bytes.
     env : ShapeEnv or None
-        The sizes that vary and the guards on them. None where no size varies.
-    origin : str
-        Where the schedule comes from, in words. Empty where heuristics or the caller chose it.
+        The sizes that vary. None where none does.
     """
 
-    segmented: SegmentedFusion
-    sources: tuple[KernelSource | None, ...]
-    seeds: Seeds = ()
-    parts: tuple[Part, ...] = ()
-    env: ShapeEnv | None = None
-    origin: str = ""
+    device: DeviceProperties
+    options: RunOptions
+    misaligned: frozenset[Value]
+    env: ShapeEnv | None
 
 
 def lower(
@@ -117,26 +105,26 @@ def lower(
         fusion = with_names(fusion, options.schedule.values)
     keep = keep if env is None else anew  # passes record guards in an env
     concrete = keep(("concretize", fusion, signature), lambda: _concrete(fusion, signature))
-    misaligned = _misaligned(concrete, signature)
+    target = Target(device, options, _misaligned(concrete, signature), env)
     try:
-        simplified, segmented = _cut(concrete, device, options, misaligned, env, keep)
+        simplified, segmented = _cut(concrete, target, keep)
     except ParamsError as error:
         if options.schedule is None or not has_empty(concrete):
             raise
-        options = _without_schedule(options, error)
-        simplified, segmented = _cut(concrete, device, options, misaligned, env, keep)
+        target = _without_schedule(target, error)
+        simplified, segmented = _cut(concrete, target, keep)
     if env is not None and (options.params is not None or device.is_cpu):
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
     segmented = replace(segmented, values=names_in_order(fusion))
-    seeds, parts = simplified.seeds, simplified.split.parts
-    checks = _checks_bounds(device)
-    context = EmitContext(segmented.fusion, misaligned, seeds, env, checks)
-    sources = _sources(segmented, context, keep)
+    seeds, checks = simplified.seeds, _checks_bounds(device)
+    context = EmitContext(segmented.fusion, target.misaligned, seeds, env, checks)
+    sources = kernels_of(segmented, context, keep)
     for source in sources:
         if source is not None:
             dump("kernel", source.text)
-    return Lowered(segmented, sources, seeds, parts, env, options.origin)
+    parts, origin = simplified.split.parts, target.options.origin
+    return Lowered(segmented, sources, seeds, parts, env, origin)
 
 
 def _concrete(fusion: Fusion, signature: InputSignature) -> Fusion:
@@ -145,29 +133,32 @@ def _concrete(fusion: Fusion, signature: InputSignature) -> Fusion:
     return found
 
 
-def _cut(
-    fusion: Fusion,
-    device: DeviceProperties,
-    options: RunOptions,
-    misaligned: frozenset[Value],
-    env: ShapeEnv | None,
-    keep: Keep,
-) -> tuple[_Simplified, SegmentedFusion]:
-    """A concrete fusion, simplified and cut into segments."""
-    rolled = frozenset() if options.schedule is None else options.schedule.reduced
-    key = ("simplify", fusion, device, rolled)
-    simplified = keep(key, lambda: _simplified(fusion, device, rolled))
-    return simplified, _segmented(simplified, device, options, misaligned, env, keep)
+def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
+    """The inputs that do not start at a multiple of 16 bytes."""
+    pairs = zip(fusion.inputs, signature, strict=True)
+    return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
 
 
-def _without_schedule(options: RunOptions, error: ParamsError) -> RunOptions:
-    """The options without the given schedule, so that heuristics choose one.
+def _without_schedule(target: Target, error: ParamsError) -> Target:
+    """The target without the given schedule, so that heuristics choose one.
 
     Tensors without elements are not computed. A schedule made at other sizes may name values that
     the fusion does not have at these.
     """
     why = f"chosen here, since tensors have no elements: {error.message}"
-    return replace(options, schedule=None, origin=why)
+    return replace(target, options=replace(target.options, schedule=None, origin=why))
+
+
+def _cut(fusion: Fusion, target: Target, keep: Keep) -> tuple[_Simplified, SegmentedFusion]:
+    """A concrete fusion, simplified and cut into segments."""
+    schedule, device = target.options.schedule, target.device
+    rolled = frozenset() if schedule is None else schedule.reduced
+    key = ("simplify", fusion, device, rolled)
+    simplified = keep(key, lambda: _simplified(fusion, device, rolled))
+    return simplified, _segmented(simplified, target, keep)
+
+
+# --- simplify ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -217,24 +208,22 @@ def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
     return check(reduce_precision(reduce_strength(unroll_reductions(fusion, kept))))
 
 
-def _segmented(
-    simplified: _Simplified,
-    device: DeviceProperties,
-    options: RunOptions,
-    misaligned: frozenset[Value],
-    env: ShapeEnv | None,
-    keep: Keep,
-) -> SegmentedFusion:
+# --- segment -------------------------------------------------------------------------------------
+
+
+def _segmented(simplified: _Simplified, target: Target, keep: Keep) -> SegmentedFusion:
     """The segments with params: of the given schedule, with the given params, or as chosen."""
+    options = target.options
     if options.schedule is not None:
-        segmented = segment_as(simplified.fusion, device, options.schedule, misaligned, keep)
+        given, misaligned = options.schedule, target.misaligned
+        segmented = segment_as(simplified.fusion, target.device, given, misaligned, keep)
     else:
-        segmented = choose(simplified.fusion, device, options, misaligned, env)
+        segmented = choose(simplified.fusion, target)
         if options.params is not None and not are_of(options.params, segmented):
             # The params may be of a kernel with open sizes, in which reductions are not unrolled.
             rolled = simplified.rolled
             plain = _unrolled(rolled, {out.name for node in rolled.nodes for out in node.outs})
-            other = choose(plain, device, options, misaligned, env)
+            other = choose(plain, target)
             segmented = other if are_of(options.params, other) else segmented
     segmented = replace(segmented, results=simplified.split.rejoined(segmented.results))
     if options.params is not None:
@@ -246,83 +235,11 @@ def _segmented(
     return segmented
 
 
-def choose(
-    fusion: Fusion,
-    device: DeviceProperties,
-    options: RunOptions,
-    misaligned: frozenset[Value],
-    env: ShapeEnv | None,
-) -> SegmentedFusion:
+def choose(fusion: Fusion, target: Target) -> SegmentedFusion:
     """The segments of a simplified fusion, as heuristics choose.
 
     With open sizes the search of ``refine`` is skipped: its result may not suit other sizes.
     """
-    make = Segmenter(fusion, device, options.two_steps, options.products, misaligned)
-    return refined(fusion, device, make) if env is None else make(HEURISTIC)
-
-
-def _misaligned(fusion: Fusion, signature: InputSignature) -> frozenset[Value]:
-    """The inputs that do not start at a multiple of 16 bytes."""
-    pairs = zip(fusion.inputs, signature, strict=True)
-    return frozenset(v for v, spec in pairs if isinstance(spec, TensorSpec) and not spec.aligned)
-
-
-def tile(segmented: SegmentedFusion, segment: Segment) -> TiledSegment | None:
-    """A segment on kernel axes.
-
-    None for a segment without a kernel of its own: it has no elements, torch runs it, or the kernel
-    of another segment computes it.
-    """
-    if not segment.params.has_kernel:
-        return None
-    refuse_unheld(segment)
-    return None if segment.launched_by else tile_segment(segmented, segment)
-
-
-def emit_kernel(
-    tiled: TiledSegment | None, context: EmitContext, terms: TermBounds
-) -> KernelSource | None:
-    """The kernel of a segment on kernel axes, if it has one."""
-    return None if tiled is None else emit(tiled, context, terms)
-
-
-def _sources(
-    segmented: SegmentedFusion, context: EmitContext, keep: Keep
-) -> tuple[KernelSource | None, ...]:
-    """The kernel of each segment. Without open sizes none depends on the others."""
-    if context.env is not None:
-        return _emit_all([tile(segmented, segment) for segment in segmented.segments], context)
-
-    def source(segment: Segment) -> KernelSource | None:
-        made: KernelSource | None = _emit_all([tile(segmented, segment)], context)[0]
-        return made
-
-    return tuple(
-        keep(("kernel", context, each, segmented.launched_with(each)), partial(source, each))
-        if each.params.has_kernel and not each.launched_by
-        else source(each)
-        for each in segmented.segments
-    )
-
-
-def _emit_all(
-    tiled: Sequence[TiledSegment | None], context: EmitContext
-) -> tuple[KernelSource | None, ...]:
-    """All kernels. Each has 64-bit positions where a term of its text may exceed 32 bits.
-
-    That is known when a kernel is written, so drafts are written first. Asking may record guards,
-    which texts state as ``tl.assume``: then all kernels are written again.
-    """
-    env = context.env
-    bounds = [TermBounds() for _ in tiled]
-    with sealed(env):
-        drafts = tuple(map(emit_kernel, tiled, repeat(context), bounds))
-    guards = 0 if env is None else len(env.guards)
-    wide = [terms.assume_long() for terms in bounds]
-    if not any(wide) and (env is None or len(env.guards) == guards):
-        return drafts
-    with sealed(env):
-        return tuple(
-            emit_kernel(widened(each) if each and is_wide else each, context, TermBounds())
-            for each, is_wide in zip(tiled, wide, strict=True)
-        )
+    device, options = target.device, target.options
+    make = Segmenter(fusion, device, options.two_steps, options.products, target.misaligned)
+    return refined(fusion, device, make) if target.env is None else make(HEURISTIC)

@@ -13,7 +13,7 @@ from tests.e2e.checking import copied, round_trip
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.dtypes import Category
 from tritonfuser.errors import DefinitionError, TritonFuserError
-from tritonfuser.lowering.pipeline import Lowered
+from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.ops.registry import OPS
 from tritonfuser.ops.table import Pointwise
 

@@ -15,7 +15,7 @@ from tritonfuser import DataType
 from tritonfuser.errors import ParamsError
 from tritonfuser.heuristics import schedulers
 from tritonfuser.lowering.cost import segment_time
-from tritonfuser.lowering.pipeline import tile
+from tritonfuser.lowering.emission import tile
 
 SUBSTANCE = 1 << 20
 """Bytes moved by a kernel from which its programs are counted."""

@@ -12,7 +12,8 @@ from tests.e2e.opened import check_open, compile_open
 from tests.lowering.harness import NARROW, check, lowered, record, schedulers, small, texts
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
-from tritonfuser.lowering.pipeline import Lowered, lower
+from tritonfuser.lowering.lowered import Lowered
+from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
 

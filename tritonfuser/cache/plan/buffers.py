@@ -9,7 +9,7 @@ import torch
 
 from ...ir import Value
 from ...lowering.kernel_source import KernelSource
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from .given_inputs import GivenInputs
 from .in_place import InPlaceGuard, replaced_inputs

@@ -16,7 +16,7 @@ import torch
 
 from ...device import DeviceProperties
 from ...errors import PLAN_FILE
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...options import dump
 from ...symbolic.evaluation import AtomValues
 from .clocks import Clock

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dtypes import REDUCED_FLOATS
 from ...ir import Value
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ..keys.signature import is_aligned
 from .capture import to_device
 from .kernel_operands import may_be_negated, resolve_neg, rounded, view_as_real

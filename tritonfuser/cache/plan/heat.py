@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,7 @@ from ...heuristics.params import MatmulParams
 from ...ir import Fusion, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
 from ...lowering.kernel_source import KernelSource
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from ...symbolic.queries import is_known_equal
 from .memory_overlap import OverlapCheck, extent_bytes

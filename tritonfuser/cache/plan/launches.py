@@ -11,7 +11,7 @@ import torch
 
 from ...device import DeviceProperties
 from ...lowering.kernel_source import ArrivalCounters, KernelSource
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from ...symbolic.evaluation import has_sizes
 from ..kernels import Loaded, interpreted, loaded

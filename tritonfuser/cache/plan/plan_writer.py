@@ -13,7 +13,7 @@ from torch.utils import _python_dispatch
 
 from ...device import DeviceProperties
 from ...ir import Value
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from .buffers import BufferWriter
 from .capture import to_cpu

@@ -16,7 +16,7 @@ import torch
 from ...dtypes import complex_dtype
 from ...ir import Output, Value
 from ...lowering.access.aliases import BufferView, buffer_strides
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...shapes import Memory
 from ...symbolic.queries import assume_equal, assume_sorted
 from .view_text import ViewWriter

@@ -14,7 +14,7 @@ from ...heuristics.bounds import Bound, bound
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.params import HeuristicParams
 from ...lowering.cost import segment_time
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.segments.segment import Segment
 from ...lowering.work import fusion_work, segment_work
 from ...symbolic.shape_env import ShapeEnv

@@ -20,7 +20,7 @@ from ...heuristics.search.schedule_space import Legality, ScheduleSpace
 from ...ir import Fusion, Value
 from ...lowering.build import KernelReport
 from ...lowering.kernel_source import KernelSource
-from ...lowering.pipeline import Lowered
+from ...lowering.lowered import Lowered
 from ...lowering.run_options import DEFAULT, RunOptions
 from ..record.sharding import Sharding, Shardings
 from ..vocabulary.unavailable import UnavailableError
