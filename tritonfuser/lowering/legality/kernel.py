@@ -14,6 +14,7 @@ from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
+from ..groups.nest_matching import in_nest_of
 from .loop_nests import Nesting
 
 CIRCLE = "the kernels would depend on each other"
@@ -35,7 +36,7 @@ def grown_with(
         How the loop nest of the anchor lies in that of the group.
     """
     if nesting is Nesting.SAME_EXTENTS:
-        moved = maker.moved(anchor, group)
+        moved = in_nest_of(group, anchor, maker)
         if moved is None:
             return OTHER_AXES
         anchor = moved

@@ -1,0 +1,151 @@
+"""Anchors in the loop nests of groups: which element a position of the group computes.
+
+Positions of the rows of both are matched by number, or axis by axis where both have the same axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...shapes import Guard, Index
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, linear, substitute, unravel
+from ...symbolic.queries import is_known_equal, is_known_less
+from ...symbolic.sizes import hint
+from ..access.aliases import buffer_strides
+from ..access.read_footprint import Guards
+from ..access.traffic import order_axes
+from ..segments.member import Member
+from .anchor import Anchor
+from .anchor_maker import AnchorMaker, across_dims
+from .fusion_group import FusionGroup
+
+
+def in_nest_of(group: FusionGroup, anchor: Anchor, maker: AnchorMaker) -> Anchor | None:
+    """The anchor in the loop nest of a group; None where it has no place there.
+
+    Positions of both nests are matched by their row-major number. In a flat kernel they are
+    matched in memory order, so that neighbours of a tile are neighbours in memory. A value
+    with fewer elements takes the first positions. A value over both the rows of a reduction
+    and the elements along them follows that reduction, if the group has it.
+    """
+    if anchor.member is None and group.reduced:
+        rows = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
+        return _along_rows(anchor, group, maker) if rows else _in_rows(anchor, group, maker)
+    return _along_rows(anchor, group, maker)
+
+
+def _in_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor | None:
+    """A value over the rows and along the elements of a reduction, matched as that one was."""
+    homes = (maker.reducer(member.node) for member in group.members)
+    home = next((h for h in homes if {*h.parallel, *h.reduced} == {*anchor.parallel}), None)
+    if home is None:
+        return None
+    at = dict[Axis, Affine]()
+    for mine, others in ((home.parallel, group.parallel), (home.reduced, group.reduced)):
+        at.update(zip(mine, unravel(_position(others), _extents(mine)), strict=True))
+    index = tuple(substitute(item, at) for item in anchor.index)
+    found = replace(anchor, index=index, parallel=(*group.parallel, *group.reduced))
+    return _walked_in(found, group, maker)
+
+
+def _along_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor:
+    """The anchor with its rows, or positions, matched with those of a group by number."""
+    index, guards = _axis_by_axis(anchor, group, maker) or _by_number(anchor, group, maker)
+    member = None
+    if anchor.member is not None:
+        operand = next(anchor.member.node.operands()).tensor.sizes
+        dims = across_dims(anchor.member.node)
+        inner = iter(unravel(_position(group.reduced), tuple(operand[d] for d in dims)))
+        outer = iter(index)
+        place = tuple(next(inner if d in dims else outer) for d in range(len(operand)))
+        member = Member(anchor.member.node, index, place, group.reduced)
+    anchor = replace(
+        anchor,
+        index=index,
+        member=member,
+        parallel=group.parallel,
+        reduced=group.reduced,
+        guards=guards,
+    )
+    return _walked_in(anchor, group, maker)
+
+
+def _axis_by_axis(
+    anchor: Anchor, group: FusionGroup, maker: AnchorMaker
+) -> tuple[Index, Guards] | None:
+    """The element and the guards of a box that is little shorter than the nest of a flat group.
+
+    A program has the same rows of both then, and loads once what both read of them, as the
+    halves of 57 elements do that are rotated. Matched by number they drift apart.
+    """
+    few = 2 * hint(anchor.loops.row_extent) < hint(group.loops.row_extent)
+    if anchor.part is None or group.reduced or few:
+        return None
+    mine, others = _stored_axes(anchor, maker), _flat_axes(group, maker)
+    shorter = [
+        (axis, other)
+        for axis, other in zip(mine, others, strict=False)
+        if not is_known_equal(axis.extent, other.extent)
+    ]
+    fits = all(is_known_less(axis.extent, other.extent) for axis, other in shorter)
+    if len(mine) != len(others) or not shorter or not fits:
+        return None
+    at = {axis: digit(other) for axis, other in zip(mine, others, strict=True)}
+    guards = tuple(Guard(at[axis], 0, axis.extent) for axis, _ in shorter)
+    at |= {axis: digit(Bounded(at[axis], axis.extent)) for axis, _ in shorter}
+    return tuple(substitute(item, at) for item in anchor.index), guards
+
+
+def _by_number(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> tuple[Index, Guards]:
+    """The element and the guards where positions are matched by their row-major number."""
+    position = _position(_flat_axes(group, maker))
+    guard = Guard(position, 0, extent(anchor.parallel))
+    return _at(anchor, position, maker), () if guard.always else (guard,)
+
+
+def _stored_axes(anchor: Anchor, maker: AnchorMaker) -> tuple[Axis, ...]:
+    """The axes of a box in the order of the memory that it is stored to."""
+    return order_axes(anchor.parallel, [maker.traffic.of_store(anchor.store)])
+
+
+def _flat_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis, ...]:
+    """A group's axes of results, of a flat kernel in the order of its memory."""
+    if group.reduced or len(group.parallel) < 2:
+        return group.parallel
+    return order_axes(group.parallel, maker.traffic(group.reads, group.stores))
+
+
+def _at(anchor: Anchor, position: Affine, maker: AnchorMaker) -> Index:
+    """The element that an anchor computes at a position; of a stored value as memory lies."""
+    if anchor.member is not None or anchor.scatter is not None:
+        return unravel(position, anchor.sizes)
+    if anchor.part is not None:
+        return _in_box(anchor, _stored_axes(anchor, maker), position)
+    strides = buffer_strides(maker.fusion, anchor.value)
+    dims = sorted(range(len(strides)), key=lambda d: -hint(strides[d]))
+    places = unravel(position, tuple(anchor.sizes[d] for d in dims))
+    return tuple(places[dims.index(d)] for d in range(len(dims)))
+
+
+def _walked_in(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor:
+    """An anchor with what it reads in the axes of a group."""
+    computed_at = {**maker.home_index, **group.computed_at}
+    return replace(anchor, footprint=maker.footprint(anchor, computed_at))
+
+
+def _in_box(anchor: Anchor, axes: tuple[Axis, ...], position: Affine) -> Index:
+    """The element of its value that an anchor over a box computes at a position of its axes."""
+    places = unravel(position, _extents(axes))
+    # A guard keeps the first axis to its extent where a kernel has more positions.
+    at = {
+        axis: digit(Bounded(place, axis.extent)) for axis, place in zip(axes, places, strict=True)
+    }
+    return tuple(substitute(item, at) for item in anchor.index)
+
+
+def _position(axes: tuple[Axis, ...]) -> Affine:
+    return linear(tuple(digit(a) for a in axes), _extents(axes))
+
+
+def _extents(axes: tuple[Axis, ...]) -> tuple[int, ...]:
+    return tuple(axis.extent for axis in axes)
