@@ -76,6 +76,42 @@ def test_a_function_of_a_shared_launch_has_a_rest():
     assert same(fd.run(inputs, schedule=data)[1:], [torch.relu(inputs[1])])
 
 
+@pytest.mark.parametrize("block", [1, 16, 64, 128])
+def test_last_programs_compute_a_rest_too(block):
+    """66 elements in whole vectors, and one behind them, which is a program's own."""
+
+    def body(fd, x, y):
+        fd.add_output(fd.ops.add(y, fd.ops.sum(x, [0])))
+
+    fd = define(body, 1, 1)
+    inputs = drawn([(300,), (67,)], "fp32")
+    data = exported(fd, inputs, arch="sm_80")
+    assert [piece["finishes"] for piece in data["segments"]] == [False, True]
+    data["segments"][1]["params"]["block_x"] = block
+    found = fd.run(inputs, schedule=data)
+    torch.testing.assert_close(found, [inputs[1] + inputs[0].sum()], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(7, 2), (67, 1), (9, 9)])
+@pytest.mark.parametrize("block", [1, 2, 64])
+def test_programs_with_a_rest_meet_at_one_counter(shape, block):
+    """The last one of them has more elements than others, or fewer."""
+
+    def body(fd, x):
+        twice = fd.ops.cast(fd.ops.mul(x, 2.0), DataType.Half)
+        fd.add_output(twice)
+        fd.add_output(fd.ops.max(twice, [0]))
+
+    fd = define(body, 2, dtype="fp16")
+    (x,) = inputs = drawn([shape], "fp16")
+    data = exported(fd, inputs)
+    (both,) = data["segments"]
+    flat = {**both, "computes": [], "scheduler": "pointwise", "params": {"block_x": block}}
+    last = {**both, "stores": [], "loads": both["stores"], "finishes": True}
+    found = fd.run(inputs, schedule={**data, "segments": [flat, last]})
+    assert same(found, [x * 2, (x * 2).amax(0)])
+
+
 def copied(dtype):
     with FusionDefinition() as fd:
         x = fd.define_tensor([-1, -1], contiguity=True, dtype=dtype)

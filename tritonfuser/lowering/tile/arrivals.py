@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...heuristics.integers import ceil_div
+from ...heuristics.params import PointwiseParams
 from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import is_known_multiple
 from ..axis_order import ordered_groups
 from ..segments.segment import Segment
+from .flat_nest import before_rest, flat_programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
     """Where the programs of a kernel meet to finish a segment.
 
     The axes of what the second segment reads are the same in both. Where the tiles of one do not
-    divide those of the other, all programs meet at one counter.
+    divide those of the other, all programs meet at one counter, and so do those of a flat kernel of
+    which one has the elements behind the last whole vector.
 
     Parameters
     ----------
@@ -70,11 +73,12 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
     """
     axes, own = _programs_along(first)
     over, tile = _programs_along(last)
-    tile = block or tile
     total = extent(over)
-    whole = Arrivals(1, ceil_div(extent(axes), own), 1, ceil_div(total, tile), total, False)
+    tiles = ceil_div(total, block) if block else _programs(last)
+    tile = block or tile
+    whole = Arrivals(1, _programs(first), 1, tiles, total, False)
     places = [place for place, axis in enumerate(axes) if axis in last.reduced]
-    if not places:
+    if not places or _has_rest(first):
         return whole
     parts = axes[places[0] : places[-1] + 1]
     kept = (*axes[: places[0]], *axes[places[-1] + 1 :])
@@ -92,6 +96,21 @@ def arrivals(first: Segment, last: Segment, block: int = 0) -> Arrivals:
     if not is_known_multiple(width, tile):
         return whole
     return Arrivals(outer * step, programs, step, width // tile, width, True)
+
+
+def _programs(segment: Segment) -> int:
+    """How many programs a segment has in a kernel of its own."""
+    params = segment.kernel_params
+    if isinstance(params, PointwiseParams):
+        return flat_programs(segment, params)
+    axes, own = _programs_along(segment)
+    return ceil_div(extent(axes), own)
+
+
+def _has_rest(segment: Segment) -> bool:
+    """Whether one program has what is behind the last whole vector, so that programs differ."""
+    params = segment.kernel_params
+    return isinstance(params, PointwiseParams) and before_rest(segment, params) is not None
 
 
 def _programs_along(segment: Segment) -> tuple[tuple[Axis, ...], int]:

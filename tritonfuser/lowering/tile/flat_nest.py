@@ -8,13 +8,12 @@ vector, the tiles end with the last whole vector, and one more program has the e
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from ...device import VECTOR_BYTES
 from ...heuristics.integers import ceil_div
 from ...heuristics.params import PointwiseParams
 from ...heuristics.streams import Stream
-from ...symbolic.index_expr import Axis
+from ...symbolic.index_expr import Axis, extent
 from ...symbolic.queries import is_known_equal, is_known_multiple
 from ...symbolic.sizes import is_size
 from ..axis_order import ordered
@@ -29,25 +28,40 @@ def flat_nest(segment: Segment, params: PointwiseParams) -> Nest:
     """The tile of a program, and where there is one, that of the rest."""
     block, constants = params.block_x, (("XBLOCK", params.block_x),)
     along = ordered(segment, params)
-    extent, vector = prod(axis.extent for axis in along), _vector(segment, params)
-    if is_known_multiple(extent, vector) or not (is_size(extent) or extent > block):
-        x, axes = tile_over("x", along, block)
-        x = replace(x, neighbours=params.vectorization_factor)
-        return Nest((x,), None, ((x, ceil_div(extent, block)),), RowMaps(AxisMap(axes)), constants)
-    whole = extent // vector * vector
     x, axes = tile_over("x", along, block)
+    programs = flat_programs(segment, params)
+    whole = before_rest(segment, params)
+    if whole is None:
+        x = replace(x, neighbours=params.vectorization_factor)
+        return Nest((x,), None, ((x, programs),), RowMaps(AxisMap(axes)), constants)
     # The program of the rest has no position before the limit.
     x = replace(x, neighbours=params.vectorization_factor, masked=True, stop=whole, limit=whole)
-    name = PEELED_NAMES[0]
-    rest = Tile(Axis(name, extent), f"{name.upper()}BLOCK", True, vector, start=whole)
+    name, vector = PEELED_NAMES[0], _vector(segment, params)
+    rest = Tile(Axis(name, extent(along)), f"{name.upper()}BLOCK", True, vector, start=whole)
     return Nest(
         (x, rest),
         None,
-        ((x, ceil_div(whole, block) + 1),),
+        ((x, programs),),
         RowMaps(AxisMap(axes), (AxisMap(spread(along, rest.axis)),)),
         (*constants, (str(rest.block), vector)),
         rest=rest,
     )
+
+
+def flat_programs(segment: Segment, params: PointwiseParams) -> int:
+    """How many programs a flat kernel has."""
+    whole = before_rest(segment, params)
+    if whole is None:
+        return ceil_div(extent(ordered(segment, params)), params.block_x)
+    return ceil_div(whole, params.block_x) + 1
+
+
+def before_rest(segment: Segment, params: PointwiseParams) -> int | None:
+    """How many elements whole vectors have; None where no program has the rest for itself."""
+    count, vector = extent(ordered(segment, params)), _vector(segment, params)
+    if is_known_multiple(count, vector) or not (is_size(count) or count > params.block_x):
+        return None
+    return count // vector * vector
 
 
 def _vector(segment: Segment, params: PointwiseParams) -> int:
