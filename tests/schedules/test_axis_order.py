@@ -181,6 +181,16 @@ def test_numbers_are_those_of_dims_so_a_dim_of_one_position_keeps_them() -> None
             check_numbers(fd, [given], data)
 
 
+@pytest.mark.parametrize("widths", [[-1, 2], [0, 0, -1, 2]], ids=["columns", "rows"])
+def test_a_box_of_one_position_keeps_the_numbers_of_its_dims(widths: list[int]) -> None:
+    """Params of open sizes, where what a pad leaves of the input has axes, are right for one."""
+    fd = record(lambda fd, x: fd.ops.pad(x, widths), [noise(4, 4)])
+    for size in (130, 3, 16, 2):
+        inputs = [noise(size, size)]
+        found = fd.run(inputs)
+        assert torch.equal(fd.run(inputs, params=fd.heuristics(inputs))[0], found[0]), size
+
+
 REFUSED = [
     ({"axes": [0, 0]}, r"params\.axes\[1\]: expected each item once, got 0 again"),
     ({"axes": [-1]}, r"params\.axes\[0\]: expected 0 to 127, got -1"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ...ir import Value
 from ...symbolic.index_expr import Axis
+from ..segments.store import Store
 from .anchor_maker import AnchorMaker, across_dims
 from .fusion_group import FusionGroup
 
@@ -18,8 +19,8 @@ def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, 
     """The axes of a group's rows by number; None for a dim of one position.
 
     They are those of the first value that has all of them, of what is reduced without the reduced
-    dims. Boxes have axes of their own, which are numbered in their order. Where a kernel is built
-    around an op, that says the order, and none has a number.
+    dims. Boxes have axes of their own, which are numbered in their order, by the dims that they
+    are parts of. Where a kernel is built around an op, that says the order, and none has a number.
     """
     if group.core is not None:
         return ()
@@ -32,7 +33,20 @@ def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, 
         ]
         if {axis for axis in found if axis is not None} == {*group.parallel}:
             return tuple(found)
-    return group.parallel
+    if group.reduced:
+        return group.parallel
+    boxes = (_of_box(store, group.parallel) for store in group.stores)
+    return next((found for found in boxes if _named(found) == group.parallel), group.parallel)
+
+
+def _of_box(store: Store, parallel: tuple[Axis, ...]) -> tuple[Axis | None, ...]:
+    """The axes of each dim of what is stored; None for a dim along which it has one position."""
+    dims = (sorted(item.axes(), key=parallel.index) for item in store.index)
+    return tuple(axis for axes in dims for axis in axes or (None,))
+
+
+def _named(numbered: tuple[Axis | None, ...]) -> tuple[Axis, ...]:
+    return tuple(axis for axis in numbered if axis is not None)
 
 
 def _values(group: FusionGroup) -> Iterator[tuple[Value, tuple[int, ...]]]:
