@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -121,9 +121,17 @@ class MemberTile:
         """The dim of a block that it reduces."""
         return self.tile.place
 
-    def result_dims(self, operand: Name) -> frozenset[str]:
-        """The kernel axes of a result."""
-        return operand.dims - {self.tile.name}
+    def result_dims(self, operand: Name, rest: Sequence[Name] = ()) -> frozenset[str]:
+        """The kernel axes of a result.
+
+        Parameters
+        ----------
+        rest : sequence of Name
+            The operand at each peeled tile. Where rows begin inside vectors, it runs along them by
+            its mask, whatever the operand in the block does.
+        """
+        reduced = {tile.tile.name for tile in (self, *self.peeled_tiles())}
+        return operand.dims.union(*(peeled.dims for peeled in rest)) - reduced
 
     def peeled_tiles(self) -> list[MemberTile]:
         """This reduction at the other tiles whose elements go into its results."""

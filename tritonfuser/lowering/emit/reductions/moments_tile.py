@@ -83,7 +83,7 @@ def _join(
     peeled = list(zip(tile.peeled_tiles(), rest, strict=True))
     total = " + ".join([total, *(tile.total(x.text) for x in rest)])
     total = f"({total})" if rest else total
-    dims, count = tile.result_dims(operand), member_extent(tile.member)
+    dims, count = tile.result_dims(operand, rest), member_extent(tile.member)
     mean_name = tile.define(mean, f"{total} / {_divisor(count, tile.dtype)}", dims)
     parts = [squares(mean_name), *(_squares(part, x, mean_name) for part, x in peeled)]
     m2_name = tile.define(m2, " + ".join(parts), dims)

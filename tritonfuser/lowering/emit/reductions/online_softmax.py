@@ -59,10 +59,11 @@ class OnlineSoftmax:
 
         def finish() -> None:
             text = tile.keep_dim(f"reduce_max({self.greatest}, {tile.dim})")
-            for rest in [peeled.operand(lowest) for peeled in tile.peeled_tiles()]:
-                other = tile.keep_dim(f"reduce_max({rest.text}, {tile.dim})")
+            rest = [peeled.operand(lowest) for peeled in tile.peeled_tiles()]
+            for peeled in rest:
+                other = tile.keep_dim(f"reduce_max({peeled.text}, {tile.dim})")
                 text = f"maximum({text}, {other})"
-            tile.bind(tile.out, tile.define(tile.out, text, tile.result_dims(operand)))
+            tile.bind(tile.out, tile.define(tile.out, text, tile.result_dims(operand, rest)))
 
         return finish
 
@@ -81,8 +82,9 @@ class OnlineSoftmax:
             top = tile.writer.cast(found, self.maximum.dtype, self._top)
             # Nowhere but in a row of -inf alone is this nan, as the sum then is.
             text = tile.total(f"{acc} * exp_nonpositive({self.greatest} - {top.text})")
-            for rest in [peeled.operand("0.0") for peeled in tile.peeled_tiles()]:
-                text += f" + {tile.total(rest.text)}"
-            tile.bind(tile.out, tile.define(tile.out, text, tile.result_dims(operand)))
+            rest = [peeled.operand("0.0") for peeled in tile.peeled_tiles()]
+            for peeled in rest:
+                text += f" + {tile.total(peeled.text)}"
+            tile.bind(tile.out, tile.define(tile.out, text, tile.result_dims(operand, rest)))
 
         return finish

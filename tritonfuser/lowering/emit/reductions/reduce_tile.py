@@ -44,7 +44,7 @@ def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") 
     held = operand.held if form.identity in ("lowest", "highest") else None
     if text == operand.text and tile.in_loop:
         return Name(text, tile.dtype, tile.result_dims(operand), held=held)
-    found = tile.define(tile.out, text, tile.result_dims(operand), mark)
+    found = tile.define(tile.out, text, tile.result_dims(operand, rest), mark)
     return replace(found, held=held)
 
 
