@@ -158,3 +158,18 @@ def test_boxes_of_a_schedule_are_stored_where_they_would_not_be_worth_it(size):
     assert fd.segments([given]).segments[0].stores[0].part is None
     (found,) = fd.run([given], schedule=schedule)
     torch.testing.assert_close(found, torch.cat([given, given.exp()], 1))
+
+
+def test_a_kernel_loads_what_it_reads_and_no_more():
+    """Sums pieced together, and those again: a product of the latter does not read the former."""
+    x = torch.randn(27, 27, dtype=torch.float64)[1::2, 1::2]
+    with FusionDefinition() as fd:
+        once = fd.ops.sum(fd.from_pytorch(x), [0])
+        twice = fd.ops.cat([once, once])
+        more = fd.ops.cat([once, twice, once])
+        for made in (twice, fd.ops.prod(twice, [0]), more, fd.ops.prod(more, [0])):
+            fd.add_output(made)
+    schedule = fd.schedule([x])
+    assert [piece.loads for piece in schedule.segments] == [(), ("tv2",), ("tv3",)]
+    for found, wanted in zip(fd.run([x], schedule=schedule), fd.run([x]), strict=True):
+        assert torch.equal(found, wanted)

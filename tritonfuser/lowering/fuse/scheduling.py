@@ -241,9 +241,10 @@ def _loaded_not_computed(
     placed: Placement, group: FusionGroup, footprint: ReadFootprint
 ) -> tuple[Value, ...]:
     """The values of other kernels that a kernel loads although it could compute them."""
-    loaded = (r.value for r in footprint.loads)
-    found = {v for v in loaded if v in placed.graph.writers and v not in placed.maker.home_index}
-    return tuple(sorted(found | group.stored, key=lambda v: placed.maker.ranks[v]))
+    written, homes = placed.graph.writers, placed.maker.home_index
+    loaded = {read.value for read in footprint.loads}
+    found = {v for v in loaded if v in group.stored or (v in written and v not in homes)}
+    return tuple(sorted(found, key=lambda v: placed.maker.ranks[v]))
 
 
 def _members(placed: Placement, group: FusionGroup) -> tuple[Member, ...]:
