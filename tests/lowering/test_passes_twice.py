@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -20,7 +20,7 @@ from tritonfuser.cache.plan.execution_plan import make_plan
 from tritonfuser.device import DeviceProperties, of
 from tritonfuser.errors import TritonFuserError
 from tritonfuser.heuristics.params import HeuristicParams
-from tritonfuser.lowering import pipeline
+from tritonfuser.lowering import emission, pipeline
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.symbolic.shape_env import ShapeEnv
 from tritonfuser.symbolic.size_text import guard_text
@@ -39,10 +39,11 @@ PASSES = (
     "reduce_strength",
     "reduce_precision",
     "choose",
-    "tile",
-    "emit_kernel",
 )
 """The functions that ``lower`` calls, by their names in its module."""
+
+WRITING = ("tile", "emit_kernel")
+"""Those that it calls to have kernels written, in theirs."""
 
 Record = tuple[str, str, list[str]]
 """A pass, what it gave, and all that is known of the sizes behind it."""
@@ -71,8 +72,10 @@ def twice(name: str, function: Callable[..., Any], env: ShapeEnv | None, told: l
 @contextmanager
 def every_pass_twice(env: ShapeEnv | None) -> Iterator[list[Record]]:
     told: list[Record] = []
-    made = {name: twice(name, getattr(pipeline, name), env, told) for name in PASSES}
-    with mock.patch.multiple(pipeline, **made):
+    with ExitStack() as patches:
+        for module, names in ((pipeline, PASSES), (emission, WRITING)):
+            made = {name: twice(name, getattr(module, name), env, told) for name in names}
+            patches.enter_context(mock.patch.multiple(module, **made))
         yield told
 
 
@@ -91,7 +94,7 @@ def lowered(fd: FusionDefinition, inputs: Sequence[Any], others: Any, device: An
         return make_plan(found, inputs, CPU, device).text
 
     twice("plan", plan, env, told)()
-    assert {name for name, _, _ in told} >= set(PASSES)
+    assert {name for name, _, _ in told} >= {*PASSES, *WRITING}
     return told
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from ..heuristics.cost.model import KernelTime
 from ..heuristics.cost.registers import limits_for_more_programs, registers_left
 from ..heuristics.integers import ceil_div
 from ..symbolic.sizes import is_size
 from .cost import segment_time
+from .problem_sizes import env_of
 from .segments.segment import Segment
 
 MEMORY_LIMITED = 0.95
@@ -33,17 +35,21 @@ def limits_for_expected(segment: Segment, grid: tuple[int, int, int]) -> tuple[i
     """Registers of a thread with which 2, 3, ... programs run at a time on a multiprocessor.
 
     As many as the cost model expects, and no more than the grid has for each of them. None where
-    memory is the limit, and without a device.
+    memory is the limit, where sizes vary, and without a device.
     """
-    problem, time = segment.problem, segment_time(segment)
-    if problem is None or problem.on_cpu or time is None or not time.registers:
+    problem, programs = segment.problem, share_of_programs(segment, grid)
+    if problem is None or not programs or env_of(problem) is not None:
         return ()
-    if time.resources["memory"] >= MEMORY_LIMITED * time.seconds:
+    time = segment_time(segment)
+    if time is None or not time.registers or _is_limited_by_memory(time):
         return ()
-    warps, expected = segment.kernel_params.num_warps, float(time.registers)
-    limits = limits_for_more_programs(problem.device, warps, expected)
-    programs = share_of_programs(segment, grid)
-    return limits[: programs - 1] if programs else limits
+    warps = segment.kernel_params.num_warps
+    limits = limits_for_more_programs(problem.device, warps, float(time.registers))
+    return limits[: programs - 1]
+
+
+def _is_limited_by_memory(time: KernelTime) -> bool:
+    return bool(time.resources["memory"] >= MEMORY_LIMITED * time.seconds)
 
 
 def share_of_programs(segment: Segment, grid: tuple[int, int, int]) -> int:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 from bench.random_graphs.__main__ import named
 from bench.recorded.definitions import make_inputs, record
+from tests.e2e.checking import CPU
+from tests.e2e.opened import open_signature
 from tests.lowering.kernels import spilling, vector_add
+from tritonfuser import FusionDefinition
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.device import known
 from tritonfuser.heuristics.cost.registers import limits_for_more_programs
 from tritonfuser.lowering.backend import compile as compiling
 from tritonfuser.lowering.backend.spills import registers_of, with_limit
+from tritonfuser.lowering.pipeline import lower
 
 H200 = known("sm_90")
 
@@ -76,3 +82,26 @@ def test_a_definition_whose_kernel_keeps_its_limit():
     *_, last = fd.compile_for("sm_90", make_inputs(entry, fd.fusion.ir, "meta"))
     assert (last.max_registers, last.spill_bytes) == (128, 0)
     assert last.registers <= 128 and "maxnreg=128" in last.source
+
+
+def limits_of(inputs, others):
+    """The limits of a definition's kernel: of one size, or of all between two."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        y = fd.define_tensor([-1, -1], contiguity=True, stride_order=[0, 1])
+        fd.add_output(fd.ops.sum(fd.ops.mul(fd.ops.sin(x), y), [1]))
+    sizes = open_signature(fd, inputs, others)
+    if sizes is None:
+        found = lower(fd.fusion.ir, signature(fd.fusion.ir, inputs, CPU), H200)
+    else:
+        found = lower(fd.fusion.ir, sizes.signature, H200, env=sizes.env)
+    return [kernel.limits for kernel in found.sources if kernel is not None]
+
+
+def two(rows):
+    return [torch.empty(rows, 600), torch.empty(600, rows).t()]
+
+
+def test_none_where_sizes_vary():
+    assert any(limits_of(two(1 << 16), ()))
+    assert not any(limits_of(two(1 << 16), [two(70000)]))
