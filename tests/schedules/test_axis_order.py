@@ -13,7 +13,7 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import record
-from tritonfuser import ParamsError, Schedule
+from tritonfuser import DataType, FusionDefinition, ParamsError, Schedule
 
 Data = dict[str, Any]
 Body = Callable[..., Any]
@@ -189,6 +189,19 @@ def test_a_box_of_one_position_keeps_the_numbers_of_its_dims(widths: list[int]) 
         inputs = [noise(size, size)]
         found = fd.run(inputs)
         assert torch.equal(fd.run(inputs, params=fd.heuristics(inputs))[0], found[0]), size
+
+
+def test_a_number_beside_a_box_of_one_position_takes_no_numbers_away() -> None:
+    with FusionDefinition() as fd:
+        y = fd.define_tensor(shape=[], contiguity=[], dtype=DataType.Float)
+        n = fd.define_scalar(None, dtype=DataType.Int)
+        fd.add_output(fd.ops.neg(y))
+        wide = fd.ops.expand(fd.ops.broadcast(y, [True, True]), [n, n])
+        fd.add_output(fd.ops.pad(wide, [0, -1, -1, 1]))
+    for size in (130, 3, 16, 2):
+        inputs = [torch.tensor(2.0), size]
+        found = fd.run(inputs)
+        assert torch.equal(fd.run(inputs, params=fd.heuristics(inputs))[1], found[1]), size
 
 
 REFUSED = [

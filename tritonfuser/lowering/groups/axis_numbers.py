@@ -19,8 +19,9 @@ def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, 
     """The axes of a group's rows by number; None for a dim of one position.
 
     They are those of the first value that has all of them, of what is reduced without the reduced
-    dims. Boxes have axes of their own, which are numbered in their order, by the dims that they
-    are parts of. Where a kernel is built around an op, that says the order, and none has a number.
+    dims. A value without dims is passed over: others may have dims of one position. Boxes have axes
+    of their own, which are numbered in their order, by the dims that they are parts of. Where a
+    kernel is built around an op, that says the order, and none has a number.
     """
     if group.core is not None:
         return ()
@@ -31,12 +32,13 @@ def numbered_axes(group: FusionGroup, maker: AnchorMaker) -> tuple[Axis | None, 
             if dim not in left_out
             for axis in (map(maker.axes.axis, atoms) if atoms else (None,))
         ]
-        if {axis for axis in found if axis is not None} == {*group.parallel}:
+        if found and {axis for axis in found if axis is not None} == {*group.parallel}:
             return tuple(found)
     if group.reduced:
         return group.parallel
     boxes = (_of_box(store, group.parallel) for store in group.stores)
-    return next((found for found in boxes if _named(found) == group.parallel), group.parallel)
+    numbered = (found for found in boxes if found and _named(found) == group.parallel)
+    return next(numbered, group.parallel)
 
 
 def _of_box(store: Store, parallel: tuple[Axis, ...]) -> tuple[Axis | None, ...]:
