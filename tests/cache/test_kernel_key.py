@@ -37,7 +37,7 @@ CHANGED = {
     "arrivals": ArrivalCounters(16),
     "max_registers": 64,
     "room": 128,
-    "limits": (128, 80),
+    "register_limits": (128, 80),
     "asserts": True,
     "in_place": ((OUT, X),),
 }

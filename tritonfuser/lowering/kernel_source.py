@@ -200,7 +200,7 @@ class KernelSource:
     room : int
         Registers of a thread with which as many programs run at a time as with fewer, since the
         grid has no more programs. 0 where that is not known.
-    limits : tuple of int
+    register_limits : tuple of int
         Registers of a thread with which 2, 3, ... programs run at a time on a multiprocessor, as
         far as that is expected.
     asserts : bool
@@ -230,7 +230,7 @@ class KernelSource:
     arrivals: ArrivalCounters | None = None
     max_registers: int = 0
     room: int = 0
-    limits: tuple[int, ...] = ()
+    register_limits: tuple[int, ...] = ()
     asserts: bool = False
     in_place: tuple[InPlace, ...] = ()
 

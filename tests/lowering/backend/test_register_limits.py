@@ -50,7 +50,7 @@ def compiled(source, monkeypatch):
 def test_one_more_program_is_tried_and_what_spills_is_not_taken(monkeypatch):
     """64 sums of a thread do not fit into 128 registers."""
     source = vector_add(size=1 << 16, block=1 << 14)
-    found, limits = compiled(replace(source, limits=(128, 80, 64)), monkeypatch)
+    found, limits = compiled(replace(source, register_limits=(128, 80, 64)), monkeypatch)
     assert limits == [0, 128]
     assert found.source.max_registers == 0 and not found.spilled
     assert registers_of(found.asm["cubin"]) > 128
@@ -58,12 +58,12 @@ def test_one_more_program_is_tried_and_what_spills_is_not_taken(monkeypatch):
 
 @pytest.mark.parametrize("limits", [(), (255, 168)])
 def test_nothing_is_tried_where_enough_programs_run(monkeypatch, limits):
-    source = replace(vector_add(size=1 << 16, block=1 << 14), limits=limits)
+    source = replace(vector_add(size=1 << 16, block=1 << 14), register_limits=limits)
     assert len(compiled(source, monkeypatch)[1]) == 1
 
 
 def test_a_kernel_that_spills_has_no_lower_limit(monkeypatch):
-    _, limits = compiled(replace(spilling(), limits=(64, 40)), monkeypatch)
+    _, limits = compiled(replace(spilling(), register_limits=(64, 40)), monkeypatch)
     assert limits == [0]
 
 
@@ -95,7 +95,7 @@ def limits_of(inputs, others):
         found = lower(fd.fusion.ir, signature(fd.fusion.ir, inputs, CPU), H200)
     else:
         found = lower(fd.fusion.ir, sizes.signature, H200, env=sizes.env)
-    return [kernel.limits for kernel in found.sources if kernel is not None]
+    return [kernel.register_limits for kernel in found.sources if kernel is not None]
 
 
 def two(rows):

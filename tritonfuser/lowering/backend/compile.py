@@ -166,7 +166,7 @@ def _for_one_more(source: KernelSource, found: CompiledKernel) -> KernelSource |
     None where as many run as expected.
     """
     registers = registers_of(found.asm["cubin"]) if "cubin" in found.asm else 0
-    limits = [limit for limit in source.limits if limit < registers]
+    limits = [limit for limit in source.register_limits if limit < registers]
     return with_limit(source, max(limits)) if limits else None
 
 

@@ -20,7 +20,7 @@ from ..kernel_source import (
     KernelSource,
     SizeArg,
 )
-from ..register_room import limits_for_expected, register_room
+from ..register_room import register_limits, register_room
 from ..segments.segment import Segment
 from ..tile.tiled_segment import TiledSegment
 from ..tile.unvectorized import unvectorized
@@ -137,7 +137,7 @@ def _source(
         arrivals=content.arrivals,
         max_registers=params.max_registers,
         room=register_room(segment, content.grid),
-        limits=limits_for_expected(segment, content.grid),
+        register_limits=register_limits(segment, content.grid),
         unaligned=frozenset(f"{value.name}_ptr" for value in narrow),
         asserts=any(line.asserts for _, line in placed),
         in_place=content.in_place,
