@@ -13,8 +13,8 @@ from tests.lowering.harness import H200, check, lowered, texts
 from tests.lowering.sass import disassembled
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
-from tritonfuser.lowering.emit.line_passes import loads_first, loads_first_in_steps
 from tritonfuser.lowering.emit.lines import Line
+from tritonfuser.lowering.emit.load_order import loads_first, loads_first_in_steps
 
 BESIDES = ("x = ", "r = ", "x_mask = ", "r_mask = ", "x0 = ", "x1 = ")
 

@@ -19,8 +19,8 @@ from ..tile.tile import Tile
 from .body import Body
 from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
-from .line_passes import loads_first, loads_first_in_steps
 from .lines import Line, Name
+from .load_order import loads_first, loads_first_in_steps
 from .memory.eviction_hints import in_short_steps, with_evictions
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes

@@ -1,30 +1,28 @@
-"""Passes over the lines of a kernel: dead lines dropped, loads first, comments placed."""
+"""Passes over the lines of a kernel: dead lines dropped, comments placed."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from ...errors import SourceLoc
 from .lines import Line, place_text
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+WORD = re.compile(r"[A-Za-z_]\w*")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*) = (.*)", re.DOTALL)
-_ALL_ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = (.*)", re.DOTALL)
-_LOADS = "tl.load("
+ALL_ASSIGNED = re.compile(r"([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*) = (.*)", re.DOTALL)
 
 
 def words_in(line: Line) -> list[str]:
     """The names that a line reads, function names too."""
-    part = _ALL_ASSIGNED.fullmatch(line.code)
-    return _WORD.findall(part[2] if part else line.code)
+    part = ALL_ASSIGNED.fullmatch(line.code)
+    return WORD.findall(part[2] if part else line.code)
 
 
 def assigned_names(line: Line) -> list[str]:
     """The names that a line assigns to."""
-    part = _ALL_ASSIGNED.fullmatch(line.text)
+    part = ALL_ASSIGNED.fullmatch(line.text)
     return part[1].split(", ") if part else []
 
 
@@ -35,7 +33,7 @@ def without_unused(lines: Sequence[Line]) -> list[Line]:
     """
     parts = [_ASSIGNED.fullmatch(line.text) if not line.op else None for line in lines]
     texts = [part[2] if part else line.code for line, part in zip(lines, parts, strict=True)]
-    words = [_WORD.findall(text) for text in texts]
+    words = [WORD.findall(text) for text in texts]
     reads = Counter(word for found in words for word in found)
     left = set(range(len(lines)))
     while True:
@@ -45,56 +43,6 @@ def without_unused(lines: Sequence[Line]) -> list[Line]:
         for n in unused:
             left.remove(n)
             reads.subtract(words[n])
-
-
-def loads_first_in_steps(lines: Sequence[Line]) -> list[Line]:
-    """Move the loads of each loop's body before what the body computes, as ``loads_first`` does.
-
-    Lines outside of loops stay where they are.
-    """
-    found: list[Line] = []
-    for in_loop, group in groupby(lines, key=lambda line: line.depth > 0):
-        body = list(group)
-        found += loads_first(body) if in_loop else body
-    return found
-
-
-def loads_first(lines: Sequence[Line]) -> list[Line]:
-    """Move loads, with the arithmetic of their places, before all else: ``a = tl.load(...)``,
-    ``b = exp(a)``, ``c = tl.load(...)`` -> both loads, then ``b``.
-
-    A thread then waits for memory once. Behind a reduction, whose barrier no compiler moves loads
-    across, or behind a function with branches, it would wait again. Loads in loops stay, unless all
-    lines are in one, and those whose places are loaded, computed of what is loaded, or known later.
-    """
-    depth = min((line.depth for line in lines), default=0)
-    parts = [_ALL_ASSIGNED.fullmatch(line.text) for line in lines]
-    targets = [part[1].split(", ") if part else [] for part in parts]
-    assigned = Counter(name for names in targets for name in names)
-    written: dict[str, int] = {}
-    waits: dict[int, bool] = {}
-    needs: dict[int, set[int]] = {}
-    first: set[int] = set()
-    for n, (line, part, names) in enumerate(zip(lines, parts, targets, strict=True)):
-        if part is None:
-            continue
-        words = _WORD.findall(part[2])
-        needs[n] = {written[word] for word in words if word in written}
-        once = all(assigned[word] <= 1 for word in (*names, *words))
-        once = once and all(word in written for word in words if assigned[word])
-        stays = line.depth > depth or bool(line.op) or len(names) > 1 or not once
-        waits[n] = stays or any(waits[need] for need in needs[n])
-        if part[2].startswith(_LOADS):
-            first |= set() if waits[n] else {n}
-            waits[n] = True
-        written.update(dict.fromkeys(names, n))
-    stack = list(first)
-    while stack:
-        fresh = needs[stack.pop()] - first
-        first |= fresh
-        stack += fresh
-    rest = (n for n in range(len(lines)) if n not in first)
-    return [lines[n] for n in (*sorted(first), *rest)]
 
 
 def comments(lines: Sequence[Line]) -> dict[int, str]:

@@ -24,6 +24,28 @@ _LONGEST_FILE_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """The elements that a load or a store moves at a time, as Triton gives them to threads.
+
+    Attributes
+    ----------
+    places : frozenset of int
+        The dims of a tile along which it has more than one element.
+    fastest : int
+        The dim along which neighbouring threads have neighbours in memory.
+    bytes : int
+        All elements together.
+    dtype : DataType
+        That of an element.
+    """
+
+    places: frozenset[int]
+    fastest: int
+    bytes: int
+    dtype: DataType
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a kernel's text.
 
@@ -41,6 +63,8 @@ class Line:
         The name of the tensor that it stores to. Empty without a store.
     op : str
         The op whose index it checks. Empty where it checks none.
+    block : Block or None
+        What it loads or stores. None for one element, and without a load or a store.
     """
 
     text: str
@@ -49,6 +73,7 @@ class Line:
     loads: str = ""
     stores: str = ""
     op: str = ""
+    block: Block | None = None
 
     @property
     def code(self) -> str:

@@ -9,7 +9,7 @@ from ...dtypes import DataType
 from ...errors import SourceLoc
 from ...ir import Value
 from .expressions import cast_text, is_widening
-from .lines import Line, Name
+from .lines import Block, Line, Name
 from .memory.masked_loads import MaskedLoads, after_cast
 
 
@@ -77,6 +77,7 @@ class Writer:
         loc: SourceLoc | None = None,
         mark: str = "",
         loads: str = "",
+        block: Block | None = None,
     ) -> Name:
         """Write ``name = text`` in the scope where ``dims`` run.
 
@@ -88,10 +89,12 @@ class Writer:
             Put behind the name, where the variable is not the value itself.
         loads : str
             The tensor that the line loads from, if it does.
+        block : Block, optional
+            What it loads.
         """
         scope = self.scope_for(dims)
         name = Name(self.fresh(f"{value.name}{mark}"), dtype, dims)
-        scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads))
+        scope.lines.append(Line(f"{name.text} = {text}", loc, loads=loads, block=block))
         return name
 
     def cast(self, name: Name, dtype: DataType, value: Value, loc: SourceLoc | None = None) -> Name:

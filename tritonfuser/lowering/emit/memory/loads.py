@@ -14,6 +14,7 @@ from ..expressions import load_text, triton_name
 from ..indexing.addresses import address
 from ..indexing.index_writer import IndexWriter
 from ..lines import Name
+from .blocks import block_of
 from .pairs import Access, PairWriter
 from .repeated_loads import RepeatWriter, repeat_of
 from .transposed_blocks import is_transposed, transposed
@@ -95,15 +96,16 @@ class LoadWriter:
             mask = transposed(self.axes, mask, self.masks.dims(dims, read.guards))
         text = load_text(pointer, mask, value in self.fresh)
         form = "_transposed" if transposes else ""
-        name = self.writer.define(value, text, dims, value.dtype, None, form, known)
+        block = block_of(self.axes, offset, dims, value.dtype, transposes)
+        name = self.writer.define(value, text, dims, value.dtype, None, form, known, block)
         lines = self.writer.scope_for(dims).lines
         access = Access(lines[-1], name.text, self.axes.masked(dims))
         if mask:
             name = self.writer.masked_loads.add(name, lines, access.masks)
         if transposes:
-            block = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
-            access = replace(access, text=block.text, turned=lines[-1])
-            name = replace(block, outside=name.outside)
+            turned = self.writer.define(value, f"tl.trans({name.text})", dims, value.dtype)
+            access = replace(access, text=turned.text, turned=lines[-1])
+            name = replace(turned, outside=name.outside)
         if known and not read.guards:
             self.pairs.add(value, offset, access, is_store=False)
         return name

@@ -15,6 +15,7 @@ from ..expressions import cast_text, typed
 from ..indexing.addresses import address
 from ..lines import Line, Name
 from ..values import ValueWriter
+from .blocks import block_of
 from .loads import LoadWriter
 from .pairs import Access
 from .transposed_blocks import is_transposed, transposed
@@ -81,7 +82,9 @@ class StoreWriter:
         text = cast_text(name.text, name.dtype, store.value.dtype)
         operands = self._operands(store.value, offset, replace(name, text=text), masked, guards)
         loc = None if store.scatter is None else store.scatter.loc
-        line = Line(f"tl.store({operands})", loc, stores=store.value.name)
+        transposes = is_transposed(self.axes, store.value, offset)
+        block = block_of(self.axes, offset, masked, store.value.dtype, transposes)
+        line = Line(f"tl.store({operands})", loc, stores=store.value.name, block=block)
         self.writer.scope_for(masked).lines.append(line)
         if not guards and name.dims == dims:
             access = Access(line, text, self.axes.masked(masked))
