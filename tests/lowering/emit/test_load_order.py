@@ -12,7 +12,7 @@ from tests.lowering.harness import H200, check, lowered, texts
 from tritonfuser import DataType
 from tritonfuser.lowering.build import compile_kernel
 from tritonfuser.lowering.emit.lines import Block, Line
-from tritonfuser.lowering.emit.load_order import loads_first
+from tritonfuser.lowering.emit.load_order import crossing_first, loads_first
 
 
 def loaded(text):
@@ -45,6 +45,36 @@ def test_what_is_stored_counts():
     block = Block(frozenset((0, 1)), 0, 4096, DataType.Float)
     lines = [one, two, Line("tl.store(o_ptr + x, one + two)", stores="o", block=block)]
     assert names_of(loads_first(lines))[:2] == ["two", "one"]
+
+
+def test_rows_across_a_tile_come_before_it_where_other_loads_stay():
+    tile, row = load("tile", {0, 1}, 0, 4096), load("row", {1}, 1, 512)
+    column, turned = load("column", {0}, 0, 64), load("turned", {0, 1}, 1, 2048)
+    lines = [Line("x = 1"), tile, Line("a = exp(tile)"), Line("y = 2"), row, column, turned]
+    found = [line.text.split(" = ")[0] for line in crossing_first(lines)]
+    assert found == ["x", "row", "tile", "a", "y", "column", "turned"]
+
+
+def test_rows_that_wait_for_something_stay():
+    tile, row = load("tile", {0, 1}, 0, 4096), load("row", {1}, 1, 512)
+    place = Line("x = tl.sum(tile, 0)")
+    assert crossing_first([tile, place, row]) == [tile, place, row]
+
+
+def norm_of_columns(fd, x, weight):
+    """Two sums over columns, with a weight for each row."""
+    squares = fd.ops.sum(fd.ops.mul(x, x), [0])
+    scaled = fd.ops.mul(x, fd.ops.broadcast(fd.ops.rsqrt(squares), [True, False]))
+    weighted = fd.ops.mul(scaled, fd.ops.broadcast(weight, [False, True]))
+    return fd.ops.sum(weighted, [0])
+
+
+def test_a_tile_whose_loads_stay_keeps_its_layout_too():
+    inputs = (torch.empty(235, 1867776, device="meta"), torch.empty(235, device="meta"))
+    (source,) = lowered(norm_of_columns, inputs, H200).sources
+    assert loaded(source.text) == ["tv1", "tv0"]
+    ir = compile_kernel(source, "sm_90", (True,) * len(source.args)).binary.asm["ttgir"]
+    assert not re.findall(r"convert_layout .* -> tensor<[^1]\d*x\d\d+xf32", ir)
 
 
 @pytest.mark.parametrize(

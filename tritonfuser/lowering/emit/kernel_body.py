@@ -20,7 +20,7 @@ from .body import Body
 from .indexing.tile_axes import AxesWriter
 from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
-from .load_order import loads_first, loads_first_in_steps
+from .load_order import crossing_first, in_steps, loads_first
 from .memory.eviction_hints import in_short_steps, with_evictions
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
@@ -60,9 +60,8 @@ class KernelBody(Body):
             later = frozenset(value.name for value in self.segment.loaded_later)
             again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
             lines = with_evictions(lines, self._read_by_all(), again)
-        if not self.nest.loads_first:
-            return lines
-        return loads_first_in_steps(lines) if self.nest.loop else loads_first(lines)
+        reorder = loads_first if self.nest.loads_first else crossing_first
+        return in_steps(reorder, lines) if self.nest.loop else reorder(lines)
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -22,15 +22,16 @@ _OTHER = re.compile(r"other=[^,)]+")
 _ZEROS = ("other=0", "other=0.0", "other=False")
 
 
-def loads_first_in_steps(lines: Sequence[Line]) -> list[Line]:
-    """Move the loads of each loop's body before what the body computes, as ``loads_first`` does.
+Pass = Callable[[Sequence[Line]], list[Line]]
+"""A pass over lines, which may have another order in its result."""
 
-    Lines outside of loops stay where they are.
-    """
+
+def in_steps(reorder: Pass, lines: Sequence[Line]) -> list[Line]:
+    """Reorder the body of each loop. Lines outside of loops stay where they are."""
     found: list[Line] = []
     for in_loop, group in groupby(lines, key=lambda line: line.depth > 0):
         body = list(group)
-        found += loads_first(body) if in_loop else body
+        found += reorder(body) if in_loop else body
     return found
 
 
@@ -56,6 +57,26 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
     first = [late[lines[n].text][0] if lines[n].text in late else lines[n] for n in order]
     rest = (lines[n] for n in range(len(lines)) if n not in order)
     return [*first, *(used for _, used in late.values()), *rest]
+
+
+def crossing_first(lines: Sequence[Line]) -> list[Line]:
+    """Move loads of one row or column that lie across the layout of which most bytes are loaded and
+    stored before the first load of that layout: it is what is computed in then.
+
+    For kernels whose other loads stay where they are used, as they would take too many registers.
+    sm_90, two sums over rows of 64 x 256 that lie along dim 0, with a weight along dim 1: the
+    weight's layout was that of the second sum, and all of the tile went through shared memory.
+    """
+    found, bytes_of = _loads(lines), _bytes_of_layouts(lines)
+    most = max(bytes_of, key=bytes_of.__getitem__, default=_layout(None))
+    top = next((n for n in found.loads if _layout(lines[n].block) == most), len(lines))
+    moved: set[int] = set()
+    for load in found.loads:
+        places, fastest = _layout(lines[load].block)
+        if load > top and places < most[0] and fastest != most[1]:
+            moved |= {n for n in _with_needs(load, found.needs) if n > top}
+    rest = (n for n in range(top, len(lines)) if n not in moved)
+    return [*lines[:top], *(lines[n] for n in (*sorted(moved), *rest))]
 
 
 @dataclass(frozen=True)
