@@ -173,4 +173,7 @@ def _widths(
     """Elements of a load of a thread along each side; 0 where neighbours are not contiguous."""
     most = max(min(VECTOR_BYTES // stream.item_bytes, limit), 1)
     runs = [run_along(stream, problem.axes, places) for places in sides]
-    return [0 if run == 1 else vector_elements(stream, run, most) for run in runs]
+    return [
+        0 if run == 1 else vector_elements(stream, places, run, most)
+        for run, places in zip(runs, sides, strict=True)
+    ]

@@ -220,11 +220,16 @@ def warp_bytes(
     return touched
 
 
-def vector_elements(stream: Stream, run: int, most: int) -> int:
+def vector_elements(stream: Stream, places: Sequence[int], run: int, most: int) -> int:
     """Elements of a vectorized load along a side: a power of two.
+
+    Rows that begin at odd elements, as those of 8193, are loaded element by element where the side
+    ends with them.
 
     Parameters
     ----------
+    places : sequence of int
+        The axes of the side.
     run : int
         As ``run_along`` has it.
     """
@@ -232,7 +237,8 @@ def vector_elements(stream: Stream, run: int, most: int) -> int:
         return 1
     found = gcd(most, run)
     for term in stream.stride_terms:
-        inside = term.div == 1 and term.step > 0 and (run == 0 or term.step < run)
+        on_side = term.axis in places if run == 0 else term.step < run
+        inside = term.div == 1 and term.step > 0 and on_side
         found = found if inside else gcd(found, abs(term.step))
     return max(found, 1)
 
