@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -235,6 +236,20 @@ def test_a_variance_of_squares_that_no_float_holds(device: str) -> None:
     assert [x.tolist() for x in fd.run([infinite])][1] == [math.inf]
     assert expectations(fd, [infinite]) is None
     assert all(expectations(fd, [x]) is not None for x in held)
+
+
+def test_operands_of_a_cat_that_lie_far_apart(tmp_path: Path) -> None:
+    """The third one is subtracted 3.2e9 elements from an address, as a number without a sign."""
+    stride = 230_000_000
+    sparse = torch.from_file(
+        str(tmp_path / "sparse"), shared=True, size=6 * stride + 1, dtype=torch.bool
+    )
+    x = sparse.as_strided([7], [stride])
+    x.copy_(torch.tensor([True, False, True, True, False, False, True]))
+    with FusionDefinition() as fd:
+        a = fd.define_tensor(shape=[7], contiguity=False, dtype=D.Bool)
+        fd.add_output(fd.ops.logical_not(fd.ops.cat([a, a, a], 0)))
+    assert torch.equal(fd.run([x])[0], torch.cat([x, x, x]).logical_not())
 
 
 FOUND = {

@@ -4,6 +4,9 @@ It knows nothing of how the text was written. A position is followed from ``tl.p
 ``tl.arange`` through sums, products, quotients and loops; where one in 32 bits can leave them, that
 is a fault. Positions behind the end of an axis matter until its mask is made: what is computed from
 them is then used under the mask alone. Data, ``tv0`` and its like, may wrap as the user's ops do.
+
+Triton takes a number from 2**31 to below 2**32 for 32 bits without a sign. As the end of a loop it
+is negative; negated, as where it is subtracted from an address, it wraps. Both are faults.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from tritonfuser.lowering.kernel_source import KernelSource
 
 LEAST, MOST = -(2**31), 2**31 - 1
 DATA = re.compile(r"tv\d+(_|$)")
+UNSIGNED = range(2**31, 2**32)
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,8 @@ class _Scope:
         call = line.iter
         assert isinstance(call, ast.Call)
         given = [self.value(arg) for arg in call.args]
+        for arg in call.args:
+            self._signed(arg)
         start, stop, step = {
             1: lambda: (Bounded(0, 0), given[0], Bounded(1, 1)),
             2: lambda: (*given, Bounded(1, 1)),
@@ -165,6 +171,10 @@ class _Scope:
 
     def keep(self, value: Bounded, node: ast.expr) -> Bounded:
         return self.kernel._kept(value, f"{ast.unparse(node)} in {ast.unparse(self.line)[:160]}")
+
+    def _signed(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Constant) and node.value in UNSIGNED:
+            self.kernel.found.append(f"no sign: {node.value} in {ast.unparse(self.line)[:160]}")
 
     def value(self, node: ast.expr) -> Found:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -195,6 +205,8 @@ class _Scope:
 
     def _binop(self, node: ast.BinOp) -> Found:
         left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.Sub) and _is_address(node.left):
+            self._signed(node.right)
         if not isinstance(left, Bounded) or not isinstance(right, Bounded):
             return None
         ends = _RULES[type(node.op)](left, right) if type(node.op) in _RULES else None
@@ -223,6 +235,13 @@ class _Scope:
         to = ast.unparse(dtype)
         # As 32 bits it is data.
         return replace(value, is_long=True) if to == "tl.int64" and value is not None else None
+
+
+def _is_address(node: ast.expr) -> bool:
+    """Whether an expression is a sum that begins with a pointer."""
+    while isinstance(node, ast.BinOp):
+        node = node.left
+    return isinstance(node, ast.Name) and node.id.endswith("_ptr")
 
 
 # --- arithmetic ----------------------------------------------------------------------------------

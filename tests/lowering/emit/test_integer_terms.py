@@ -163,6 +163,18 @@ def test_they_compile(define):
         compile_kernel(source, "sm_90", (True,) * len(source.args))
 
 
+def test_loops_of_more_than_31_bits_have_steps():
+    """To be compiled is not enough: of a loop that ends at a negative number nothing is left."""
+
+    def define(fd, x):
+        fd.add_output(fd.ops.cumsum(x, 1))
+
+    x = meta(1, LIMIT + 7, dtype=torch.bfloat16)
+    (source,) = kernels(recorded(define, x), [x])
+    compiled = compile_kernel(source, "sm_90", (True,) * len(source.args))
+    assert re.search(r"\bbra\b", compiled.asm["ptx"])
+
+
 def test_products_compile():
     def define(fd, a, b):
         fd.add_output(fd.ops.relu(fd.ops.matmul(a, b)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....dtypes import DataType
+from ....shapes import INT32_LIMIT
 from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, strip_bounds
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal, is_known_less
@@ -89,7 +90,7 @@ class IndexWriter:
             factor = "" if is_known_equal(number, 1) else f" * {number}"
             parts.append(f"{sign} {name}{factor}")
         if not is_known_equal(expr.const, 0) or not parts:
-            parts.append(" ".join(map(str, _signed(expr.const))))
+            parts.append(_constant(expr.const))
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else f"-{text[2:]}"
 
@@ -167,6 +168,17 @@ class IndexWriter:
 def _signed(number: int) -> tuple[str, int]:
     """The sign of a coefficient and its magnitude; "+" for a size of unknown sign."""
     return ("-", -number) if is_known_less(number, 0) else ("+", number)
+
+
+def _constant(number: int) -> str:
+    """The constant of a sum, with its sign: ``- 3``; ``+ -2147483648`` from there on.
+
+    Triton takes 2**31 to below 2**32 for numbers without a sign, and subtracts one from an address
+    by negating it, which wraps.
+    """
+    sign, magnitude = _signed(number)
+    is_unsigned = sign == "-" and not is_size(number) and magnitude >= INT32_LIMIT
+    return f"+ {number}" if is_unsigned else f"{sign} {magnitude}"
 
 
 def _covers(positions: int, extent: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ....heuristics.integers import ceil_div
 from ....shapes import INT32_LIMIT
 from ....symbolic.sizes import is_size
 from ...tile.tile import Tile
@@ -66,11 +65,14 @@ class TileText:
         return f"tl.arange(0, {tile.block}){self.suffix(tile.place)}{self.widened}"
 
     def loop_end(self, tile: Tile) -> str:
-        """The end of a loop over a tile, as a number of 64 bits where its last step needs them."""
-        end = tile.end
-        if self.wide and tile.part is None and not is_size(end):
-            end = end if end + tile.width < INT32_LIMIT else ceil_div(end, tile.width) * tile.width
-            return str(end)
+        """The end of a loop over a tile, as a number of 64 bits where its last step needs them.
+
+        Its type is written out: Triton takes a number from 2**31 to below 2**32 for 32 bits without
+        a sign, and compares it with a sign, so that the loop would have no step.
+        """
+        if self.wide and tile.part is None and not is_size(tile.end):
+            is_long = tile.end + tile.width >= INT32_LIMIT
+            return f"tl.cast({tile.end}, tl.int64)" if is_long else str(tile.end)
         return tile.stop_text
 
     @property
