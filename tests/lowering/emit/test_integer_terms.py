@@ -175,6 +175,18 @@ def test_loops_of_more_than_31_bits_have_steps():
     assert re.search(r"\bbra\b", compiled.asm["ptx"])
 
 
+def test_the_stride_of_a_dim_of_one_position():
+    """It is in the text, where the only index of that dim is read."""
+    x = torch.empty_strided([1, 4], [LIMIT + 3, 1], dtype=torch.float32, device="meta")
+    index = meta(5, dtype=torch.int32)
+
+    def define(fd, x, index):
+        fd.add_output(fd.ops.neg(fd.ops.index_select(x, index, 0)))
+
+    (source,) = kernels(recorded(define, x, index), [x, index])
+    compile_kernel(source, "sm_90", (True,) * len(source.args))
+
+
 def test_products_compile():
     def define(fd, a, b):
         fd.add_output(fd.ops.relu(fd.ops.matmul(a, b)))

@@ -65,7 +65,7 @@ class TermBounds:
     def add_offset(self, expr: Affine) -> None:
         """Add the terms of an index expression that is added to a pointer."""
         for item, coefficient in expr.terms:
-            self.add_number(coefficient)
+            self._add_factor(coefficient)
             for bound in self._limits.ends(item, coefficient):
                 self.add(bound)
         self.add_number(expr.const)
@@ -81,11 +81,17 @@ class TermBounds:
         below, above = _by_sign(expr.const + beyond)
         self.add_number(expr.const)
         for item, coefficient in expr.terms:
-            self.add_number(coefficient)
+            self._add_factor(coefficient)
             low, high = self._limits.ends(item, coefficient)
             below, above = below + low, above + high
         self.add(below)
         self.add(above)
+
+    def _add_factor(self, coefficient: int) -> None:
+        """Add the factor of a digit: in the text it is as large where the digit is 0 alone."""
+        self.add_number(coefficient)
+        if not is_size(coefficient):
+            self.add(abs(coefficient))
 
     def assume_long(self) -> bool:
         """Whether some term needs 64 bits. Where that depends on sizes, a guard is recorded."""
