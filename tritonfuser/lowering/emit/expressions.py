@@ -135,4 +135,14 @@ def literal(const: Const, dtype: DataType) -> str:
     if value == 0 and math.copysign(1, value) < 0:
         # Triton makes 0.0 of a literal -0.0.
         return f"(tl.full([], 0.0, {triton_name(dtype)}) * -1.0)"
+    if dtype is DataType.Float and _taken_for_double(value):
+        return f"tl.full([], {value!r}, tl.float32)"
     return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+def _taken_for_double(value: float) -> bool:
+    """Whether a bare number is a double to Triton, whatever it is computed with in a call."""
+    return math.isfinite(value) and value != 0 and not 2**-126 <= abs(value) <= _LARGEST_FLOAT
+
+
+_LARGEST_FLOAT = torch.finfo(torch.float32).max
