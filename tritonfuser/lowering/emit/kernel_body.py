@@ -7,7 +7,9 @@ reductions a tile axis ``r`` that is either whole in registers or looped over, o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from ...device import NVIDIA_WARP_SIZE
 from ...ir import Value
 from ...ops.builder import as_call
 from ...ops.table import Moments
@@ -60,7 +62,8 @@ class KernelBody(Body):
             later = frozenset(value.name for value in self.segment.loaded_later)
             again = later | in_short_steps(self.loaded, loop, self.facts.fusion)
             lines = with_evictions(lines, self._read_by_all(), again)
-        reorder = loads_first if self.nest.loads_first else crossing_first
+        threads = self.segment.kernel_params.num_warps * NVIDIA_WARP_SIZE
+        reorder = loads_first if self.nest.loads_first else partial(crossing_first, threads=threads)
         return in_steps(reorder, lines) if self.nest.loop else reorder(lines)
 
     def _read_by_all(self) -> frozenset[str]:

@@ -59,9 +59,10 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
     return [*first, *(used for _, used in late.values()), *rest]
 
 
-def crossing_first(lines: Sequence[Line]) -> list[Line]:
+def crossing_first(lines: Sequence[Line], threads: int) -> list[Line]:
     """Move loads of one row or column that lie across the layout of which most bytes are loaded and
-    stored before the first load of that layout: it is what is computed in then.
+    stored before the first load of that layout: it is what is computed in then. Loads of fewer
+    elements than a program has ``threads`` have no say in that, and stay.
 
     For kernels whose other loads stay where they are used, as they would take too many registers.
     sm_90, two sums over rows of 64 x 256 that lie along dim 0, with a weight along dim 1: the
@@ -73,7 +74,8 @@ def crossing_first(lines: Sequence[Line]) -> list[Line]:
     moved: set[int] = set()
     for load in found.loads:
         places, fastest = _layout(lines[load].block)
-        if load > top and places < most[0] and fastest != most[1]:
+        crosses = places < most[0] and fastest != most[1]
+        if load > top and crosses and _elements(lines[load].block) >= threads:
             moved |= {n for n in _with_needs(load, found.needs) if n > top}
     rest = (n for n in range(top, len(lines)) if n not in moved)
     return [*lines[:top], *(lines[n] for n in (*sorted(moved), *rest))]
@@ -135,6 +137,10 @@ _Layout = tuple[frozenset[int], int]
 
 def _layout(block: Block | None) -> _Layout:
     return (frozenset(), 0) if block is None else (block.places, block.fastest)
+
+
+def _elements(block: Block | None) -> int:
+    return 1 if block is None else block.bytes // block.dtype.info.bytes
 
 
 def _bytes_of_layouts(lines: Iterable[Line]) -> Counter[_Layout]:
