@@ -81,7 +81,7 @@ def test_halves_of_a_rotary_backward_are_computed_apart() -> None:
 
     inputs = noise(2, 3, 8, 64, dtype=torch.bfloat16), noise(8, 64), noise(8, 64)
     found = check(body, *inputs, facts=NARROW)
-    assert schedulers(found) == ["pointwise"]
+    assert schedulers(found) == ["transpose"]
     assert not chooses(found) and stores(found) == 2
     # Each element is loaded once.
     assert texts(found)[0].count("tl.load") == 6
@@ -90,7 +90,7 @@ def test_halves_of_a_rotary_backward_are_computed_apart() -> None:
 def test_merged_gradients_and_their_transpose_are_one_kernel_of_boxes() -> None:
     heads = (4, 4, 4)
     found = check(merged(heads, 8, 96), *gradients(heads, 8, 96), facts=NARROW)
-    assert schedulers(found) == ["pointwise"]
+    assert schedulers(found) == ["transpose"]
     assert not chooses(found) and stores(found) == 6
 
 
@@ -164,7 +164,7 @@ def test_sums_of_a_result_in_boxes_load_it() -> None:
     inputs = gradients((2, 2, 2), 512, 96)
     found = check(with_bias_gradient, *inputs, facts=small(2), tolerance=1e-3)
     first, *sums = found.segmented.segments
-    assert first.scheduler == "pointwise" and {s.scheduler for s in sums} == {"reduction"}
+    assert first.scheduler == "transpose" and {s.scheduler for s in sums} == {"reduction"}
     assert stores(found) == 6 + len(sums) and not chooses(found)
     assert sums[0].inputs == first.outputs
 

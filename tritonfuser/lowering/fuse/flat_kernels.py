@@ -11,6 +11,7 @@ tensors that are read again and again too.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -18,13 +19,14 @@ from math import prod
 from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
 from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import footprint, run_along, touched_bytes
+from ...heuristics.cost.footprint import Tile, footprint, run_along, touched_bytes
 from ...heuristics.cost.kernels import predicted
 from ...heuristics.cost.model import KernelTime
 from ...heuristics.cost.sides import sides_along, sides_beside
 from ...heuristics.cost.tiles import tile_of
 from ...heuristics.params import HeuristicParams, KernelParams
 from ...heuristics.problem import ElementWork, Problem
+from ...heuristics.search.choice import chosen
 from ...symbolic.choices import choose
 from ...symbolic.index_expr import Axis
 from ..problem_sizes import env_of
@@ -32,6 +34,12 @@ from ..problem_sizes import env_of
 GAIN = 0.97
 """Share of the time of tiles with one side, below which tiles have two: what the model's times are
 worth."""
+
+SHORT_PIECES = 0.4
+"""Share of the bytes of a kernel that memory could move in the time that it loses where tiles of
+one side get a second one along axes that lie far apart: programs then touch short pieces of memory.
+H200: random pieces of 64 to 2048 bytes are read at 0.6 of the bandwidth of long ones; a kernel took
+66 us by tiles of 128 x 16, pieces of 256 bytes, 54 by tiles of one side, and 42 are memory's."""
 
 MOST_SIDES = 4
 """Second sides that are compared, those of the tensors with most sectors first."""
@@ -62,17 +70,37 @@ def second_side(problem: Problem) -> tuple[int, ...]:
         problem = replace(problem, device=known("sm_90"))
     one = pointwise.propose(problem)
     assert isinstance(one, KernelParams)
-    sides = _second_sides(problem, one)
-    if not sides:
+    tile = flat_tile(problem, one)
+    sides, repeats = _second_sides(problem, one, tile), _sides_of_repeats(problem, tile)
+    if not sides and not repeats:
         return ()
-    best: tuple[int, ...] = ()
-    least = GAIN * _time(problem, one).seconds
+    least = GAIN * float(_least_time(problem).seconds)
+    best, least = _fastest(problem, sides, (), least)
+    pieces = 0.0 if best else SHORT_PIECES * problem.moved_bytes
+    fewer = (side for side in repeats if _accesses(_across(problem, side)) < _accesses(problem))
+    return _fastest(problem, fewer, best, least, pieces)[0]
+
+
+def _fastest(
+    problem: Problem,
+    sides: Iterable[tuple[int, ...]],
+    best: tuple[int, ...],
+    least: float,
+    more_bytes: float = 0.0,
+) -> tuple[tuple[int, ...], float]:
+    """The fastest of some sides and the best of others, with its seconds.
+
+    Parameters
+    ----------
+    more_bytes : float
+        Those that memory could move in the time that it loses to these sides.
+    """
     for side in sides:
-        given = _across(problem, side)
-        seconds = _time(given, transpose.propose(given)).seconds
+        time = _least_time(_across(problem, side))
+        seconds = float(time.with_more_bytes(more_bytes, problem.device).seconds)
         if seconds < least:
             best, least = side, seconds
-    return best
+    return best, least
 
 
 @dataclass(frozen=True)
@@ -117,15 +145,33 @@ def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
 
 
 def _time(problem: Problem, params: HeuristicParams) -> KernelTime:
-    found = predicted(problem, params, ElementWork(before=float(problem.ops_per_element)))
+    found = predicted(problem, params, _work(problem))
     assert found is not None
     return found
 
 
-def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...]]:
+def _least_time(problem: Problem) -> KernelTime:
+    """The time of a flat problem's kernel with the params that it would have."""
+    return _time(problem, chosen(problem, _work(problem)))
+
+
+def _accesses(problem: Problem) -> float:
+    """Loads and stores of warps for each element, with the params that the kernel would have. Where
+    rows begin at odd elements, tiles that end with them have more than tiles that run on."""
+    params = chosen(problem, _work(problem))
+    assert isinstance(params, KernelParams)
+    tile = tile_of(problem, params)
+    threads = params.num_warps * problem.device.warp_size
+    return float(flat_streams(problem).loads(params, threads).accesses / (tile.x * tile.r))
+
+
+def _work(problem: Problem) -> ElementWork:
+    return ElementWork(before=float(problem.ops_per_element))
+
+
+def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tuple[int, ...]]:
     """The sides to compare: along each tensor that lies across tiles of one side, and along the
     axes whose programs load a tensor again."""
-    tile = flat_tile(problem, params)
     every = range(len(problem.axes))
     programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
@@ -141,3 +187,13 @@ def _second_sides(problem: Problem, params: KernelParams) -> list[tuple[int, ...
         if side and lost > (1 - GAIN) * problem.moved_bytes:
             wasted[side] = wasted.get(side, 0.0) + lost / programs
     return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
+
+
+def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
+    """Along the axes that a tensor is broadcast along, whose elements a tile of one side loads for
+    each position: where they are a part of all that it loads that is worth a second side."""
+    loads = Counter(stream for stream in problem.streams if not stream.is_store)
+    loaded = {one: touched_bytes(one, footprint(one, tile)) * n for one, n in loads.items()}
+    least = (1 - GAIN) * sum(loaded.values())
+    sides = (sides_beside(problem, one) for one in loads if loaded[one] > least)
+    return [side for side in dict.fromkeys(sides) if side][:MOST_SIDES]
