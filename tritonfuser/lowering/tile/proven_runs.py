@@ -43,14 +43,21 @@ def proven_run(offset: Affine, tile: Tile) -> int:
 
     The tile's limit on the neighbours of a thread does not count.
     """
-    return _of_sum(strip_bounds(offset), tile).run
+    return _of_sum(strip_bounds(offset), tile, {}).run
 
 
-def _of_sum(expr: Affine, tile: Tile) -> _Known:
-    total = _of_constant(expr.const)
-    for item, step in expr.terms:
-        total = _sum(total, _scaled(_of_digit(item, tile), step))
-    return total
+_Sums = dict[int, _Known]
+"""What is known of sums so far, by identity: digits of digits have sums in common, and each would
+be followed as often as there are ways to it."""
+
+
+def _of_sum(expr: Affine, tile: Tile, sums: _Sums) -> _Known:
+    if id(expr) not in sums:
+        total = _of_constant(expr.const)
+        for item, step in expr.terms:
+            total = _sum(total, _scaled(_of_digit(item, tile, sums), step))
+        sums[id(expr)] = total
+    return sums[id(expr)]
 
 
 def _sum(one: _Known, other: _Known) -> _Known:
@@ -64,8 +71,8 @@ def _scaled(known: _Known, step: int) -> _Known:
     return known
 
 
-def _of_digit(item: Digit, tile: Tile) -> _Known:
-    known = _of_base(item, tile)
+def _of_digit(item: Digit, tile: Tile, sums: _Sums) -> _Known:
+    known = _of_base(item, tile, sums)
     if not is_known_equal(item.div, 1):
         equal = min(known.run, known.multiple, _power(item.div))
         known = _Known(1, max(known.same, equal))
@@ -84,16 +91,16 @@ def _holds_all(item: Digit) -> bool:
     return is_known_less(base.extent - 1, item.div * item.mod)
 
 
-def _of_base(item: Digit, tile: Tile) -> _Known:
+def _of_base(item: Digit, tile: Tile, sums: _Sums) -> _Known:
     base = item.base
     if base == tile.axis:
         return _of_positions(tile)
     if isinstance(base, Axis):
         return _of_constant(None)
     if isinstance(base, Bounded):
-        return _of_sum(base.expr, tile)
+        return _of_sum(base.expr, tile, sums)
     if isinstance(base, Affine):
-        return _of_sum(base, tile)
+        return _of_sum(base, tile, sums)
     return _Known() if tile.axis in axes_of(Affine(((item, 1),))) else _of_constant(None)
 
 
