@@ -11,6 +11,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from tritonfuser.lowering.tile import proven_runs
 from tritonfuser.lowering.tile.proven_runs import proven_run
 from tritonfuser.lowering.tile.tile import Tile
 from tritonfuser.symbolic.index_expr import Affine, Axis, digit
@@ -117,3 +118,14 @@ def test_neighbours_in_a_run_are_consecutive(offset: Affine, width: int) -> None
     for x in range(0, X.extent, run):
         found = [value(offset, x + n) for n in range(run)]
         assert found == list(range(found[0], found[0] + run)), (x, run)
+
+
+def test_what_nested_digits_have_in_common_is_followed_once(monkeypatch):
+    offset, levels = digit(X), 12
+    for number in range(3, 3 + levels):
+        sum_of = Affine(offset.terms, 1)
+        offset = digit(sum_of, 1, number) + digit(sum_of, number) * 1000
+    asked, follow = [], proven_runs._of_digit
+    monkeypatch.setattr(proven_runs, "_of_digit", lambda *given: asked.append(1) or follow(*given))
+    assert proven_run(offset, TILE) == 1
+    assert len(asked) <= 2 * levels + 1
