@@ -11,7 +11,11 @@ from tritonfuser.device import DeviceProperties
 from tritonfuser.dtypes import DataType
 
 FEW = small(4)
-IN_PARTS = ["outer_persistent", "outer_persistent", "pointwise"]
+
+
+def in_parts(names):
+    """Sums of parts, sums of those, and a flat kernel behind them."""
+    return names[:-1] == ["outer_persistent"] * 2 and names[-1] in ("pointwise", "transpose")
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +40,7 @@ def run(x, body=of_columns):
 def test_as_torch_has_it(columns, dtype):
     x = (noise(2048, columns) * 8).to(dtype)
     (found,), names = run(x)
-    assert names == IN_PARTS
+    assert in_parts(names)
     tolerance = {torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-9}[dtype]
     expected = torch.softmax(x.double(), 0)
     torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=1e-30)
@@ -49,7 +53,7 @@ def test_what_is_not_finite():
     x[7, 2], x[8, 3], x[9, 4] = torch.nan, torch.inf, -torch.inf
     x[:, 5], x[:, 6] = -3.4e38, 3.4e38
     (found,), names = run(x)
-    assert names == IN_PARTS
+    assert in_parts(names)
     torch.testing.assert_close(found, torch.softmax(x, 0), equal_nan=True)
 
 
