@@ -15,7 +15,7 @@ from tritonfuser.device import known
 from tritonfuser.errors import LoweringError, ParamsError
 from tritonfuser.heuristics.params import PointwiseParams
 from tritonfuser.lowering.build import compile_kernel
-from tritonfuser.lowering.fuse import flat_kernels
+from tritonfuser.lowering.fuse import second_sides
 
 # --- every scheduler, masked and not, one row and many -----------------------------------
 
@@ -70,7 +70,7 @@ def test_any_tile(kind, tile, shape):
 @pytest.mark.parametrize("tile", [(1, 1), (8, 16), (32, 8)])
 @pytest.mark.parametrize("shape", [(32, 16), (33, 17)])
 def test_transposes(shape, tile, monkeypatch):
-    monkeypatch.setattr(flat_kernels, "GAIN", 100.0)  # Small tensors take no longer by flat tiles.
+    monkeypatch.setattr(second_sides, "GAIN", 100.0)  # Small tensors take no longer by flat tiles.
     rows, columns = shape
     found = check(
         lambda fd, x, y: fd.ops.add(x, fd.ops.permute(y, [1, 0])),
@@ -83,7 +83,7 @@ def test_transposes(shape, tile, monkeypatch):
 
 
 def test_transposes_of_a_middle_dim(monkeypatch):
-    monkeypatch.setattr(flat_kernels, "GAIN", 100.0)
+    monkeypatch.setattr(second_sides, "GAIN", 100.0)
     body = lambda fd, x, y: fd.ops.add(x, fd.ops.permute(y, [2, 1, 0]))  # noqa: E731
     found = check(body, noise(12, 3, 10), noise(10, 3, 12), block_x=8, block_y=4)
     assert schedulers(found) == ["transpose"]

@@ -9,10 +9,11 @@ from typing import Any
 
 from ...errors import TritonFuserError
 from ...heuristics.params import HeuristicParams
-from ...lowering.fuse.flat_kernels import is_slower_joined, second_side
+from ...lowering.fuse.flat_kernels import is_slower_joined
 from ...lowering.fuse.scheduler_queries.kernels import is_refused, limit_at
 from ...lowering.fuse.scheduler_queries.products import loses
 from ...lowering.fuse.scheduler_queries.rows import are_shared, best_parts, wanted_parts
+from ...lowering.fuse.second_sides import second_side
 from ...symbolic.evaluation import AtomValues, evaluator
 from ...symbolic.guards import Choice
 from ...symbolic.shape_env import ShapeEnv

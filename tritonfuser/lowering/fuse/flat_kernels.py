@@ -1,107 +1,14 @@
-"""Flat kernels: the second side of their tiles, and what may be fused into one.
-
-A tile with one side runs along the axes that most bytes are contiguous along. Of tensors that are
-contiguous along others it touches a sector for each element. A second side runs along those: as
-many neighbours in memory as fill sectors. A tensor that is broadcast along outer axes is read again
-long after, when the L2 cache has lost it: a second side runs along these axes. What is faster is
-the cost model's to say, which counts the sectors of each tensor in each tile, those of small
-tensors that are read again and again too.
-"""
+"""Flat kernels: their times by the model, and what may be fused into one."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import prod
+from dataclasses import dataclass
 
-from ...device import SECTOR_BYTES, known
 from ...heuristics import pointwise, transpose
-from ...heuristics.cost.flat_traffic import flat_streams, flat_tile
-from ...heuristics.cost.footprint import Tile, footprint, run_along, touched_bytes
 from ...heuristics.cost.kernels import predicted
 from ...heuristics.cost.model import KernelTime
-from ...heuristics.cost.sides import sides_along, sides_beside
-from ...heuristics.cost.tiles import tile_of
-from ...heuristics.params import HeuristicParams, KernelParams
+from ...heuristics.params import HeuristicParams
 from ...heuristics.problem import ElementWork, Problem
-from ...heuristics.search.choice import chosen
-from ...heuristics.streams import Stream
-from ...symbolic.choices import choose
-from ...symbolic.index_expr import Axis
-from ..problem_sizes import env_of
-
-GAIN = 0.97
-"""Share of the time of tiles with one side, below which tiles have two: what the model's times are
-worth."""
-
-SHORT_PIECES = 0.4
-"""Share of the bytes of a kernel that memory could move in the time that it loses where tiles of
-one side get a second one along axes that lie far apart: programs then touch short pieces of memory.
-H200: random pieces of 64 to 2048 bytes are read at 0.6 of the bandwidth of long ones; a kernel took
-66 us by tiles of 128 x 16, pieces of 256 bytes, 54 by tiles of one side, and 42 are memory's."""
-
-MOST_SIDES = 4
-"""Second sides that are compared, those of the tensors with most sectors first."""
-
-
-def with_second_side(problem: Problem) -> Problem:
-    """A flat problem with ``across`` set: the axes of its tiles' second side, where that pays."""
-    if not problem.is_flat:
-        return problem
-    across = choose(env_of(problem), second_side, problem)
-    return _across(problem, across) if across else problem
-
-
-def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """``problem.across`` as axes: ``axes`` are those that the places of the problem refer to."""
-    return tuple(axes[place] for place in problem.across)
-
-
-@lru_cache(maxsize=256)
-def second_side(problem: Problem) -> tuple[int, ...]:
-    """Where the tiles' second side runs, by the cost model: places of axes, outermost first.
-
-    Empty where tiles of one side are faster.
-    """
-    if not problem.parallel:
-        return ()
-    if problem.on_cpu:  # as on a GPU: the interpreter runs the same kernels
-        problem = replace(problem, device=known("sm_90"))
-    one = pointwise.propose(problem)
-    assert isinstance(one, KernelParams)
-    tile = flat_tile(problem, one)
-    sides, repeats = _second_sides(problem, one, tile), _sides_of_repeats(problem, tile)
-    if not sides and not repeats:
-        return ()
-    least = GAIN * float(_least_time(problem).seconds)
-    best, least = _fastest(problem, sides, (), least)
-    pieces = 0.0 if best else SHORT_PIECES * problem.moved_bytes
-    fewer = (side for side in repeats if _accesses(_across(problem, side)) < _accesses(problem))
-    return _fastest(problem, fewer, best, least, pieces)[0]
-
-
-def _fastest(
-    problem: Problem,
-    sides: Iterable[tuple[int, ...]],
-    best: tuple[int, ...],
-    least: float,
-    more_bytes: float = 0.0,
-) -> tuple[tuple[int, ...], float]:
-    """The fastest of some sides and the best of others, with its seconds.
-
-    Parameters
-    ----------
-    more_bytes : float
-        Those that memory could move in the time that it loses to these sides.
-    """
-    for side in sides:
-        time = _least_time(_across(problem, side))
-        seconds = float(time.with_more_bytes(more_bytes, problem.device).seconds)
-        if seconds < least:
-            best, least = side, seconds
-    return best, least
 
 
 @dataclass(frozen=True)
@@ -138,72 +45,16 @@ def _flat_seconds(problem: Problem) -> float:
     if not problem.parallel or not problem.is_flat:
         return 0.0
     made = transpose if problem.across else pointwise
-    return float(_time(problem, made.propose(problem)).busy)
+    return float(flat_time(problem, made.propose(problem)).busy)
 
 
-def _across(problem: Problem, places: tuple[int, ...]) -> Problem:
-    return replace(problem, across=places, crossing=prod(problem.axes[p] for p in places))
-
-
-def _time(problem: Problem, params: HeuristicParams) -> KernelTime:
-    found = predicted(problem, params, _work(problem))
+def flat_time(problem: Problem, params: HeuristicParams) -> KernelTime:
+    """The time of a flat problem's kernel by the model, before it is known what it computes."""
+    found = predicted(problem, params, flat_work(problem))
     assert found is not None
     return found
 
 
-def _least_time(problem: Problem) -> KernelTime:
-    """The time of a flat problem's kernel with the params that it would have."""
-    return _time(problem, chosen(problem, _work(problem)))
-
-
-def _accesses(problem: Problem) -> float:
-    """Loads and stores of warps for each element, with the params that the kernel would have. Where
-    rows begin at odd elements, tiles that end with them have more than tiles that run on."""
-    params = chosen(problem, _work(problem))
-    assert isinstance(params, KernelParams)
-    tile = tile_of(problem, params)
-    threads = params.num_warps * problem.device.warp_size
-    return float(flat_streams(problem).loads(params, threads).accesses / (tile.x * tile.r))
-
-
-def _work(problem: Problem) -> ElementWork:
+def flat_work(problem: Problem) -> ElementWork:
+    """The instructions of a flat problem by the number of its ops."""
     return ElementWork(before=float(problem.ops_per_element))
-
-
-def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tuple[int, ...]]:
-    """The sides to compare: along each tensor that lies across tiles of one side and has other axes
-    too, and along the axes whose programs load a tensor again."""
-    every = range(len(problem.axes))
-    programs = tile_of(problem, params).programs
-    wasted: dict[tuple[int, ...], float] = {}
-    for stream, times in Counter(problem.streams).items():
-        if run_along(stream, problem.axes, every) != 1:
-            continue
-        found = footprint(stream, tile)
-        touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
-        for side in sides_along(problem, stream):
-            if not _is_whole(stream, side):
-                wasted[side] = wasted.get(side, 0.0) + touched * times
-    for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
-        side = sides_beside(problem, stream)
-        if side and lost > (1 - GAIN) * problem.moved_bytes:
-            wasted[side] = wasted.get(side, 0.0) + lost / programs
-    return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
-
-
-def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
-    """Along the axes that a tensor is broadcast along, whose elements a tile of one side loads for
-    each position: where they are a part of all that it loads that is worth a second side. Along the
-    axes of those that are broadcast along all others."""
-    loads = Counter(stream for stream in problem.streams if not stream.is_store)
-    loaded = {one: touched_bytes(one, footprint(one, tile)) * n for one, n in loads.items()}
-    least = (1 - GAIN) * sum(loaded.values())
-    beside = [sides_beside(problem, one) for one in loads if loaded[one] > least]
-    along = [s for one in loads for s in sides_along(problem, one) if _is_whole(one, s)]
-    return [side for side in dict.fromkeys((*beside, *along)) if side][:MOST_SIDES]
-
-
-def _is_whole(stream: Stream, side: tuple[int, ...]) -> bool:
-    """Whether a side has all axes of a tensor, as of one number for each batch: a tile then has
-    short pieces of all others."""
-    return {term.axis for term in stream.stride_terms} <= set(side)

@@ -27,7 +27,7 @@ from ..legality.row_sharing import why_not_published
 from ..segments.member import Member
 from ..tile.aligned_rows import vector_of_rows
 from .core_facts import CoreFacts
-from .flat_kernels import with_second_side
+from .second_sides import with_second_side
 
 
 def problem_of(

@@ -24,10 +24,10 @@ from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
 from ..segments.store import Store
 from ..tile.aligned_rows import row_start
-from .flat_kernels import crossing_axes
 from .later_loads import with_later_loads
 from .placement import Placement
 from .reasons import reason_of, with_names
+from .second_sides import crossing_axes
 
 _RESULTS = -1
 """Stands for the caller of the fusion among the numbers of groups that load a value."""
