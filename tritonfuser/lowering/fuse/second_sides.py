@@ -26,7 +26,6 @@ from ...heuristics.cost.tiles import tile_of
 from ...heuristics.params import KernelParams
 from ...heuristics.problem import Problem
 from ...heuristics.search.choice import chosen
-from ...heuristics.streams import Stream
 from ...symbolic.choices import choose
 from ...symbolic.index_expr import Axis
 from ..problem_sizes import env_of
@@ -124,8 +123,8 @@ def _accesses(problem: Problem) -> float:
 
 
 def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tuple[int, ...]]:
-    """The sides to compare: along each tensor that lies across tiles of one side and has other axes
-    too, and along the axes whose programs load a tensor again."""
+    """The sides to compare: along each tensor that lies across tiles of one side, and along the
+    axes whose programs load a tensor again."""
     every = range(len(problem.axes))
     programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
@@ -135,8 +134,7 @@ def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tu
         found = footprint(stream, tile)
         touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
-            if not _is_whole(stream, side):
-                wasted[side] = wasted.get(side, 0.0) + touched * times
+            wasted[side] = wasted.get(side, 0.0) + touched * times
     for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
         side = sides_beside(problem, stream)
         if side and lost > (1 - GAIN) * problem.moved_bytes:
@@ -146,17 +144,9 @@ def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tu
 
 def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
     """Along the axes that a tensor is broadcast along, whose elements a tile of one side loads for
-    each position: where they are a part of all that it loads that is worth a second side. Along the
-    axes of those that are broadcast along all others."""
+    each position: where they are a part of all that it loads that is worth a second side."""
     loads = Counter(stream for stream in problem.streams if not stream.is_store)
     loaded = {one: touched_bytes(one, footprint(one, tile)) * n for one, n in loads.items()}
     least = (1 - GAIN) * sum(loaded.values())
-    beside = [sides_beside(problem, one) for one in loads if loaded[one] > least]
-    along = [s for one in loads for s in sides_along(problem, one) if _is_whole(one, s)]
-    return [side for side in dict.fromkeys((*beside, *along)) if side][:MOST_SIDES]
-
-
-def _is_whole(stream: Stream, side: tuple[int, ...]) -> bool:
-    """Whether a side has all axes of a tensor, as of one number for each batch: a tile then has
-    short pieces of all others."""
-    return {term.axis for term in stream.stride_terms} <= set(side)
+    sides = (sides_beside(problem, one) for one in loads if loaded[one] > least)
+    return [side for side in dict.fromkeys(sides) if side][:MOST_SIDES]
