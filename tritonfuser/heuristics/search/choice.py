@@ -40,7 +40,7 @@ much, so that less is not seen."""
 
 PIECE_BYTES = 1024
 """Bytes that memory could move in the time in which it stores a piece that lies far from the one
-before: a page of high-bandwidth memory (1 KiB for a pseudo channel, JESD238)."""
+before: what explains the one kernel that ``_with_pieces`` tells of."""
 
 FAR_BYTES = 1 << 17
 """Bytes between pieces at which it takes half of that time."""
@@ -94,8 +94,8 @@ def _with_pieces(problem: Problem, params: HeuristicParams, time: KernelTime) ->
 
     The model does not count these. H200: a gelu backward with its bias gradient of 128 x 262144 in
     bfloat16, whose rows are 512 KiB apart, took 1.7 times as long with pieces of 128 bytes in place
-    of 4 KiB, 0.76 times by the model. What is loaded so is not slow: sums over columns of 544 x
-    296898 took 98 us by torch.compile's tiles of 64, 226 by pieces of 4 KiB.
+    of 4 KiB, 0.76 times by the model. What is loaded alone does not count: sums over columns of
+    544 x 296898 took 226 us by pieces of 4 KiB, 98 by torch.compile.
     """
     more = 0.0
     for one in problem.full_stores if isinstance(params, ReductionParams) else ():
