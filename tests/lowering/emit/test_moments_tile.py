@@ -9,6 +9,8 @@ import torch
 
 from tests.lowering.graphs import noise
 from tests.lowering.harness import lowered, planned, record, small
+from tests.lowering.sass import disassembled, loops
+from tritonfuser import DataType
 
 
 def moments(fd, x):
@@ -38,6 +40,33 @@ def test_as_accurate_as_float32_can_be(rows, columns, block, tails, lanes, shift
     last = 1e-5 + torch.finfo(torch.float32).eps * abs(shift)
     torch.testing.assert_close(mean.double(), exact.mean(1), rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=last, atol=0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_rows_that_begin_at_odd_elements(rows, shift):
+    """Loaded element by element: a thread has every 32nd, and joins those without the others."""
+    x = noise(6, 1029) + shift
+    (var, mean), text = walked(x, block_x=rows, block_r=256, tails=(8,), num_warps=1, align=1)
+    assert "lane_spread(tv3_part, 8, True)" in text
+    exact = x.double()
+    last = 1e-5 + torch.finfo(torch.float32).eps * abs(shift)
+    torch.testing.assert_close(mean.double(), exact.mean(1), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(var.double(), exact.var(1, correction=0), rtol=last, atol=0)
+
+
+@pytest.mark.parametrize("columns", [350192, 350194, 350193])
+def test_no_walk_exchanges_elements(columns, tmp_path):
+    """Rows of whole vectors, of pairs, and of odd lengths."""
+    step = 5 * columns + (3 if columns % 2 else 0)  # rows of odd lengths begin anywhere
+    x = torch.empty_strided(
+        (116, 5, columns), (step, columns, 1), dtype=torch.bfloat16, device="meta"
+    )
+    fd = record(lambda fd, x: fd.ops.var_mean(fd.ops.cast(x, dtype=DataType.Float), [2]), [x])
+    report = fd.compile_for("sm_90", [x])[0]
+    _, walks = loops(disassembled(report.asm["cubin"], tmp_path))
+    assert walks
+    assert not any(walk["SHFL"] for walk in walks)
 
 
 def test_over_the_rows_beside_sums_along_them():

@@ -45,7 +45,15 @@ from .random_functions import (
     uniform_between,
 )
 from .rounded_functions import reciprocal, square_root
-from .softmax_functions import div_by_sum, exp_nonpositive, lane_base, lane_max, lane_sum, rescale
+from .softmax_functions import (
+    div_by_sum,
+    exp_nonpositive,
+    lane_base,
+    lane_max,
+    lane_spread,
+    lane_sum,
+    rescale,
+)
 
 # --- arguments -----------------------------------------------------------------------------------
 

@@ -85,28 +85,33 @@ def lane_sum(x, width: tl.constexpr, apart: tl.constexpr):
 
 
 @triton.jit
+def lane_spread(x, width: tl.constexpr, apart: tl.constexpr):
+    """``[X, R // width] -> [X, R]``: what each lane has, for each of its elements."""
+    if width > 1:
+        lanes: tl.constexpr = x.shape[len(x.shape) - 1]
+        if len(x.shape) == 1:
+            if apart:
+                each = tl.broadcast_to(x[None, :], [width, lanes])
+            else:
+                each = tl.broadcast_to(x[:, None], [lanes, width])
+            x = tl.reshape(each, [lanes * width])
+        else:
+            rows: tl.constexpr = x.shape[0]
+            if apart:
+                each = tl.broadcast_to(x[:, None, :], [rows, width, lanes])
+            else:
+                each = tl.broadcast_to(x[:, :, None], [rows, lanes, width])
+            x = tl.reshape(each, [rows, lanes * width])
+    return x
+
+
+@triton.jit
 def lane_base(top, width: tl.constexpr, apart: tl.constexpr):
     """``[X, R // width] -> [X, R]``: the running maximum of each element's lane.
 
     It is subtracted before exp, so it is 0 in place of -inf: ``-inf - -inf`` would be NaN.
     """
-    base = tl.where(top == float("-inf"), 0.0, top)
-    if width > 1:
-        lanes: tl.constexpr = base.shape[len(base.shape) - 1]
-        if len(base.shape) == 1:
-            if apart:
-                each = tl.broadcast_to(base[None, :], [width, lanes])
-            else:
-                each = tl.broadcast_to(base[:, None], [lanes, width])
-            base = tl.reshape(each, [lanes * width])
-        else:
-            rows: tl.constexpr = base.shape[0]
-            if apart:
-                each = tl.broadcast_to(base[:, None, :], [rows, width, lanes])
-            else:
-                each = tl.broadcast_to(base[:, :, None], [rows, lanes, width])
-            base = tl.reshape(each, [rows, lanes * width])
-    return base
+    return lane_spread(tl.where(top == float("-inf"), 0.0, top), width, apart)
 
 
 @triton.jit

@@ -12,7 +12,7 @@ from ...segments.member import Member
 from ...tile.tile import Tile
 from ..lines import Name
 from .member_tile import Finish, MemberTile
-from .thread_lanes import lanes_of_row
+from .thread_lanes import Lanes, lanes_of_row
 
 
 def moments_tile(tile: MemberTile, form: Moments) -> Finish | None:
@@ -122,7 +122,8 @@ class _LaneState:
 
 def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
     mean, m2, _ = tile.member.node.outs
-    writer, width = tile.writer, _lane_width(tile)
+    writer, lanes = tile.writer, _lanes(tile)
+    width = lanes.width
     lane_mean = tile.accumulator(mean, "0.0", operand.dims, "lane", width)
     lane_m2 = tile.accumulator(m2, "0.0", operand.dims, "lane", width)
     steps, share = (writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
@@ -131,7 +132,7 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
     writer.line(f"{share} = 1.0 / {steps}")
     state = _LaneState(lane_mean, lane_m2, share)
     if width > 1:
-        _add_neighbours(tile, operand, state, width)
+        _add_neighbours(tile, operand, state, lanes)
         seen = f"({width}.0 * {steps})"
     else:
         _add_element(tile, operand, state)
@@ -165,7 +166,7 @@ def _add_element(tile: MemberTile, operand: Name, lane: _LaneState) -> None:
     writer.line(f"{lane.m2} += {delta} * ({operand.text} - {lane.mean})", loc)
 
 
-def _add_neighbours(tile: MemberTile, operand: Name, lane: _LaneState, width: int) -> None:
+def _add_neighbours(tile: MemberTile, operand: Name, lane: _LaneState, lanes: Lanes) -> None:
     """Join ``width`` more elements that a thread has: their mean and M2 with the lane's.
 
     Their M2 is that of the corrected two-pass algorithm, ``sum(d ** 2) - sum(d) ** 2 / width`` of
@@ -173,26 +174,27 @@ def _add_neighbours(tile: MemberTile, operand: Name, lane: _LaneState, width: in
     ``M2 += M2' + (mean' - mean) ** 2 * n * n' / (n + n')``. Both are from Chan, Golub and LeVeque.
     After ``s`` steps the last factor is ``width * (1 - 1 / s)``.
     """
-    writer, loc, name = tile.writer, tile.loc, tile.out.name
+    writer, loc, name, width = tile.writer, tile.loc, tile.out.name, lanes.width
     part, near, rest, delta = (
         writer.fresh(f"{name}_{n}") for n in ("part", "near", "rest", "delta")
     )
-    squares = f"lane_sum({near} * {near}, {width}, False) - {width}.0 * {rest} * {rest}"
+    squares = f"lane_sum({near} * {near}, {lanes.arguments}) - {width}.0 * {rest} * {rest}"
     joined = f"{delta} * {delta} * ({width}.0 - {width}.0 * {lane.share})"
-    writer.line(f"{part} = lane_sum({operand.text}, {width}, False) * {1 / width!r}", loc)
-    writer.line(f"{near} = {operand.text} - spread({part}, {width})", loc)
-    writer.line(f"{rest} = lane_sum({near}, {width}, False) * {1 / width!r}", loc)
+    writer.line(f"{part} = lane_sum({operand.text}, {lanes.arguments}) * {1 / width!r}", loc)
+    each = f"lane_spread({part}, {lanes.arguments})" if lanes.apart else f"spread({part}, {width})"
+    writer.line(f"{near} = {operand.text} - {each}", loc)
+    writer.line(f"{rest} = lane_sum({near}, {lanes.arguments}) * {1 / width!r}", loc)
     writer.line(f"{delta} = {part} - {lane.mean} + {rest}", loc)
     writer.line(f"{lane.m2} += {squares} + {joined}", loc)
     writer.line(f"{lane.mean} += {delta} * {lane.share}", loc)
 
 
-def _lane_width(tile: MemberTile) -> int:
-    """Neighbours along a row that a thread has at once, where whole rows lie along memory."""
+def _lanes(tile: MemberTile) -> Lanes:
+    """The elements of a row that a thread reduces by itself, where whole rows lie along memory."""
     nest, segment = tile.context.nest, tile.context.segment
     if nest.loop != "r" or tile.tile.masked or segment.row_start is None:
-        return 1
-    return lanes_of_row(segment, nest).width
+        return Lanes(1, apart=False)
+    return lanes_of_row(segment, nest)
 
 
 def _seen(tile: Tile, steps: str, number: int) -> str:

@@ -8,6 +8,7 @@ from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ....heuristics.params import OuterPersistentParams
 from ...segments.segment import Segment
 from ...tile.nest import Nest
+from ...tile.varying_rows import widest_vector
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Lanes:
         Elements of a row for one thread, at least 1.
     apart : bool
         False: rows lie along memory, and the elements are neighbours, which one vectorized load
-        takes. True: rows lie across memory, and the elements are as far apart as all threads
-        together reach.
+        takes. True: rows lie across memory, or are loaded element by element, and the elements are
+        as far apart as all threads together reach.
     """
 
     width: int
@@ -40,9 +41,13 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
     tensors = (v for v in segment.inputs if v.is_tensor and v.tensor.rank > 1)
     narrowest = min((v.dtype.info.bytes for v in tensors), default=4)
     loaded = VECTOR_BYTES // max(narrowest, 2)
-    params = segment.params
+    params = segment.kernel_params
     if isinstance(params, OuterPersistentParams):
         # On a device of wider warps some threads exchange elements they could have kept.
         reached = max(NVIDIA_WARP_SIZE * params.num_warps * min(loaded, rows) // rows, 1)
         return Lanes(max(row // reached, 1), True)
-    return Lanes(loaded if row % loaded == 0 else 1, False)
+    if segment.problem is not None and nest.alignment is None:
+        loaded = min(loaded, widest_vector(segment.problem))
+    if loaded > 1:
+        return Lanes(loaded if row % loaded == 0 else 1, False)
+    return Lanes(max(row // (NVIDIA_WARP_SIZE * params.num_warps), 1), True)
