@@ -133,6 +133,8 @@ class Problem:
         order of memory of the tensors that lie along them (a transpose). Empty for none.
     crossing : int
         Positions of the axes of ``across``. 1 for none.
+    result_bytes : int
+        Bytes of the results of reductions that are stored.
     streams : tuple of Stream
         The tensors that are read and written.
     ops_per_element : int
@@ -178,6 +180,7 @@ class Problem:
     row_axes: int = 0
     across: tuple[int, ...] = ()
     crossing: int = 1
+    result_bytes: int = 0
     streams: tuple[Stream, ...] = ()
     ops_per_element: int = 1
     accumulators: int = 1
@@ -199,6 +202,7 @@ class Problem:
     def sizes(self) -> list[int]:
         """The facts that may vary between runs."""
         found = [self.parallel, self.reduced, self.outer_batch, self.co_reduced, self.crossing]
+        found.append(self.result_bytes)
         found += self.axes
         for stream in self.streams:
             found += stream.sizes()

@@ -393,3 +393,18 @@ def test_values_of_other_shapes_are_candidates():
     sizes = {v.name: v.tensor.sizes for node in fusion.nodes for v in node.outs}
     shapes = {sizes[name] for name in (*found.first, *found.others)}
     assert {(32, 64, 48), (48, 32 * 64), (48, 64, 32)} <= shapes
+
+
+def test_a_value_and_its_last_use_are_candidates_of_each_shape():
+    """A permuted value has the shape of what is computed of it, and lies as its uses are read."""
+
+    def body(fd, x, y, weight):
+        moved = fd.ops.pad(fd.ops.slice(fd.ops.exp(x), [0, 0, 0], [32, 47, 64]), [0, 0, 1, 0])
+        other = fd.ops.mul(fd.ops.permute(moved, [0, 2, 1]), y)
+        sums = fd.ops.sum(fd.ops.mul(other, weight), [0, 1])
+        return moved, sums, fd.ops.sub(other, fd.ops.sum(other, [2], keepdim=True))
+
+    shapes = (32, 48, 64), (32, 64, 48), (32, 64, 48)
+    fusion, found = slow_candidates(body, [torch.empty(s, device="meta") for s in shapes])
+    producers = {out.name: node.op for node in fusion.nodes for out in node.outs}
+    assert "permute" in {producers.get(name) for name in (*found.first, *found.others)}

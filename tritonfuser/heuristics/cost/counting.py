@@ -44,7 +44,7 @@ class Counting:
         columns, reduced = problem.outer_members, max(problem.reduced, 1)
         self._problem, self._work = problem, work
         self._positions = problem.parallel * reduced
-        self._moved = problem.moved_bytes + around_bytes(problem)
+        self._moved = problem.moved_bytes + problem.result_bytes + around_bytes(problem)
         self._full_loads = float(len(problem.full_loads))
         self._accumulators = _accumulators(problem, work)
         self._of_problem = ProblemCounts(
@@ -100,6 +100,13 @@ class Counting:
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
         return {} if self._is_flat_tile(params) else self._streams.reread_bytes(self._tile(params))
+
+    def lost_bytes(self, params: KernelParams) -> float:
+        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
+        use."""
+        if self._is_flat_tile(params):
+            return 0.0
+        return self._streams.lost_bytes(self._tile(params), _align(params))
 
     def counts(self, params: KernelParams) -> Counts:
         """What the kernel of these params counts."""
@@ -173,10 +180,17 @@ class Counting:
     ) -> tuple[Traffic, float]:
         """Loads and stores of a step of a program, and bytes that the kernel fetches again."""
         if not self._is_flat_tile(params):
-            rereads = self._streams.reread_bytes(tile)
-            return self._streams.traffic(params, tile, threads), sum(rereads.values())
+            align = _align(params)
+            refetched = sum(self._streams.reread_bytes(tile).values())
+            refetched += self._streams.lost_bytes(tile, align)
+            return self._streams.traffic(params, tile, align, threads), refetched
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)
+
+
+def _align(params: KernelParams) -> int:
+    """The elements of the vectors that tiles of rows begin at."""
+    return 1 if params.row_tiling is None else params.row_tiling.align
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:

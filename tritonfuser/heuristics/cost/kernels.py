@@ -82,6 +82,11 @@ class Times:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""
         return self._counting(params).reread_bytes(params)
 
+    def lost_bytes(self, params: KernelParams) -> float:
+        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
+        use."""
+        return self._counting(params).lost_bytes(params)
+
     def most_registers(self, params: KernelParams, wanted: float) -> float:
         """Registers of a thread if all loads of a step are issued first: see ``LoadedAtOnce``."""
         return self._counting(params).most_registers(params, wanted)

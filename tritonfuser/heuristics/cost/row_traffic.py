@@ -29,6 +29,7 @@ from .row_access import (
     layout,
     slice_bytes,
 )
+from .row_rests import RowRests, row_rest
 from .tiles import KernelTile
 from .traffic import FETCHED_BYTES, Traffic, Windows
 
@@ -42,6 +43,7 @@ class _TileTraffic(NamedTuple):
     stored_bytes: float
     sector_bytes: float
     extra_bytes: float
+    lost_bytes: float
     loaded_elements: float
     touched: list[TileTensor]
 
@@ -63,16 +65,13 @@ class RowStreams:
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
         self._lines: dict[tuple[int, int, int, int], float] = {}
         self._lost = LostBytes(problem)
+        self._rests = RowRests(problem)
         self._shared = list(self._shared_by_some())
         self._rereads: dict[KernelTile, dict[Stream, float]] = {}
 
-    def traffic(self, params: KernelParams, tile: KernelTile, threads: int) -> Traffic:
-        """Loads and stores of a step under params."""
-        tiling = params.row_tiling
-        align = 1 if tiling is None else tiling.align
-        if (tile, align) not in self._tiles:
-            self._tiles[tile, align] = self._touched(tile, align)
-        at_once = self._tiles[tile, align]
+    def traffic(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> Traffic:
+        """Loads and stores of a step under params, whose tiles begin at ``align`` elements."""
+        at_once = self._at_once(tile, align)
         widths = [touched.width(threads) for touched in at_once.touched]
         widest = layout(at_once.touched, widths)
         lines = accesses = addresses = only_loads = slices = 0.0
@@ -115,6 +114,17 @@ class RowStreams:
         )
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
+
+    def lost_bytes(self, tile: KernelTile, align: int) -> float:
+        """Bytes that a kernel moves since the L2 cache loses parts of sectors before their use,
+        whatever runs at the same time."""
+        steps = tile.programs * tile.steps * tile.passes
+        return self._at_once(tile, align).lost_bytes * steps
+
+    def _at_once(self, tile: KernelTile, align: int) -> _TileTraffic:
+        if (tile, align) not in self._tiles:
+            self._tiles[tile, align] = self._touched(tile, align)
+        return self._tiles[tile, align]
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, tile: KernelTile, lines: float
@@ -165,8 +175,8 @@ class RowStreams:
         valid = min(problem.parallel * row / max(all_positions, 1), 1.0)
         # Positions behind the end are counted like others: what is valid is known of all tiles.
         more = max(tile.x / rows, 1.0), max(tile.r / row, 1.0)
-        loaded = fetched = again = stored = sectors = extra = elements = 0.0
-        touched = []
+        loaded = fetched = again = stored = sectors = lines = elements = 0.0
+        touched, rests = [], []
         for tensor in self.tensors:
             stream = tensor.stream
             along_x, along_r = stream.along_x, stream.along_r
@@ -190,9 +200,15 @@ class RowStreams:
                 again += 0.0 if stream.is_late else new * scale
             sectors += sector_bytes * scale
             if tensor.is_full:
-                _, pair_bytes = tensor.strides.touched(met, FETCHED_BYTES)
-                beside = max(times * pair_bytes - new * (1 + tensor.unused), 0.0)
-                extra += beside * scale * (2 if stream.is_store else 1)
+                _, line_bytes = tensor.strides.touched(met, CACHE_LINE_BYTES)
+                lines += times * line_bytes * scale
+                pair_bytes = times * tensor.strides.touched(met, FETCHED_BYTES)[1]
+                beside = max(pair_bytes - new * (1 + tensor.unused), 0.0)
+                if beside:
+                    near, far = beside, beside
+                    if stream.is_store:  # what is stored in part is read too
+                        near, far = 2 * beside, 2 * sector_bytes - new
+                    rests.append(row_rest(tensor.strides, met, near * scale, far * scale))
             share = valid if tensor.is_full else 1.0
             shaped = not stream.is_store and along_r and (tensor.is_full or tile.x == 1)
             side, vector = access(tensor, tile, align)
@@ -210,7 +226,8 @@ class RowStreams:
                     blocks=blocks[::-1] if side else blocks,
                 )
             )
-        return _TileTraffic(loaded, fetched, again, stored, sectors, extra, elements, touched)
+        extra, lost = self._rests.of_step(rests, tile, lines)
+        return _TileTraffic(loaded, fetched, again, stored, sectors, extra, lost, elements, touched)
 
     def _lines_of(self, number: int, touched: TileTensor, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""

@@ -12,15 +12,19 @@ from .space import Alternative, Choice
 def with_orders(problem: Problem, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
     """Alternatives as they are, with the axes in the order of the rules, and in others."""
     found = tuple(alternatives)
-    orders = tuple(dict.fromkeys(_orders(problem)))
+    orders = near_orders(problem)
     if not orders:
         return found
     choice = Choice.of("axes", orders)
     return (*found, *(replace(a, choices=(*a.choices, choice)) for a in found))
 
 
-def _orders(problem: Problem) -> Iterator[tuple[int, ...]]:
+def near_orders(problem: Problem) -> tuple[tuple[int, ...], ...]:
     """Orders that differ from that of the rules by one axis moved inside its group."""
+    return tuple(dict.fromkeys(_near_orders(problem)))
+
+
+def _near_orders(problem: Problem) -> Iterator[tuple[int, ...]]:
     own = tuple(number for group in problem.order for number in group)
     start = 0
     for group in problem.order:

@@ -62,6 +62,11 @@ class Kernels:
         """Bytes of tensors that programs load again, and that the L2 cache has lost."""
         return self._times.reread_bytes(params)
 
+    def lost_bytes(self, params: KernelParams) -> float:
+        """Bytes that kernels of rows move since the L2 cache loses parts of sectors before their
+        use."""
+        return self._times.lost_bytes(params)
+
     def registers_each(self, in_registers: bool) -> float:
         """Registers for each element of a thread, of which ``may_spill_registers`` holds where they
         are more than there are. By whether rows stay in registers; for the rules' order of axes."""

@@ -81,6 +81,7 @@ def problem_of(
         axes=tuple(axis.extent for axis in axes),
         row_axes=len(reduced),
         streams=_streams(maker.fusion, traffic, known, late, parallel, reduced, axes),
+        result_bytes=_result_bytes(group, maker.fusion),
         ops_per_element=len(group.nodes),
         accumulators=sum(_accumulators(m) for m in group.members if m.across != group.co_reduced),
         published_sums=_published_sums(group),
@@ -113,6 +114,20 @@ def _aligned_vector_elements(
     # Rows that are not split yet can be shared so that those of a share begin alike.
     apart = group.batch_axes if rows_split else ()
     return vector_of_rows(traffic, group.parallel, reduced, apart)
+
+
+def _result_bytes(group: FusionGroup, fusion: Fusion) -> int:
+    """Bytes of the results of the group's reductions that other kernels or the caller use."""
+    members = (*group.members, *group.outer)
+    own = {*group.nodes, *(member.node for member in members)}
+    given = {output.value for output in fusion.outputs}
+    values = (value for member in members for value in member.node.outs)
+    used = (
+        value
+        for value in values
+        if value in given or not own.issuperset(fusion.consumers.get(value, ()))
+    )
+    return sum(value.tensor.numel * value.dtype.info.bytes for value in used)
 
 
 def _is_run(axes: tuple[Axis, ...], item: Traffic) -> bool:

@@ -114,9 +114,8 @@ def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:
     shapes = dict.fromkeys(value.tensor.sizes for value in values)
     others = []
     for sizes in shapes:
-        same = [value.name for value in values if value.tensor.sizes == sizes]
-        if all(value.tensor.sizes != sizes for value in ends):
-            others += [same[0], same[-1]]
+        same = [value for value in values if value.tensor.sizes == sizes]
+        others += [value.name for value in (same[0], same[-1]) if value not in ends]
     return [value.name for value in ends], others
 
 

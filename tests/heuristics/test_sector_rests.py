@@ -1,0 +1,78 @@
+"""Sectors that tiles of rows share with others: which of them the L2 cache has lost until then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from tests.lowering.harness import record
+from tritonfuser import DataType
+from tritonfuser.heuristics.cost.kernels import Times
+from tritonfuser.heuristics.params import OuterPersistentParams
+from tritonfuser.heuristics.problem import ElementWork
+from tritonfuser.lowering.cost import segment_time
+
+
+def stacked_softmax(fd: Any, x: Any) -> Any:
+    """``[3, A, B, C] -> [C, B, A, 3]``: softmax over the dim that is stored innermost."""
+    x = fd.ops.permute(fd.ops.cast(x, DataType.Float), [3, 2, 1, 0])
+    along = [False, False, False, True]
+    powers = fd.ops.exp(fd.ops.sub(x, fd.ops.broadcast(fd.ops.max(x, [3]), along)))
+    found = fd.ops.div(powers, fd.ops.broadcast(fd.ops.sum(powers, [3]), along))
+    return fd.ops.cast(found, DataType.BFloat16)
+
+
+def one_segment(*sizes: int) -> Any:
+    given = [torch.empty(3, *sizes, dtype=torch.bfloat16, device="meta")]
+    (piece,) = record(stacked_softmax, given).segments(given, arch="sm_90").segments
+    return piece
+
+
+def rows_as_loaded() -> OuterPersistentParams:
+    return OuterPersistentParams(
+        block_x=64, block_r=4, persistent=True, num_warps=1, axes=(2, 1, 0)
+    )
+
+
+def lost_bytes(piece: Any, params: OuterPersistentParams) -> float:
+    return Times(piece.problem, ElementWork()).lost_bytes(params)
+
+
+def test_sectors_that_are_stored_in_parts_long_apart_are_moved_again() -> None:
+    """Results of 6 bytes: by rows as they are loaded all that share a sector are 8 MB apart. With
+    the dim that the results are neighbours along beside the innermost one, 32 KB."""
+    piece = one_segment(36, 1232, 538)
+    assert piece.params.axes == (1, 2, 0)
+    far = rows_as_loaded()
+    near = replace(far, axes=(1, 2, 0))
+    stored = 3 * 2 * 36 * 1232 * 538
+    assert lost_bytes(piece, near) < 0.01 * stored
+    assert lost_bytes(piece, far) > 4 * stored
+    times = [segment_time(piece, params) for params in (near, far)]
+    assert times[0] is not None and times[1] is not None
+    assert times[1].seconds > 1.5 * times[0].seconds
+
+
+@pytest.mark.parametrize("columns", [8, 32])
+def test_what_the_cache_holds_is_not_lost(columns: int) -> None:
+    piece = one_segment(36, 128, columns)
+    assert lost_bytes(piece, rows_as_loaded()) == pytest.approx(0, abs=1e5)
+
+
+def pairs(fd: Any, x: Any) -> Any:
+    return fd.ops.sum(fd.ops.cast(x, DataType.Float), [1])
+
+
+def test_results_of_short_rows_are_bytes_that_a_kernel_moves() -> None:
+    """Sums of two numbers of 2 bytes have as many bytes as these."""
+    given = [torch.empty(1 << 25, 2, dtype=torch.bfloat16, device="meta")]
+    (piece,) = record(pairs, given).segments(given, arch="sm_90").segments
+    assert piece.problem.result_bytes == 1 << 27
+    time = segment_time(piece)
+    assert time is not None
+    assert (
+        time.resources["memory"] > 0.9 * 2 * (1 << 27) / piece.problem.device.bandwidth_bytes_per_s
+    )
