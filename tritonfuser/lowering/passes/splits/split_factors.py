@@ -101,6 +101,10 @@ class Remainder:
         return f"as many as fill the device{of}, and a remainder"
 
 
+MOST_PADDING = 0.125
+"""Share of a dim that padding adds at most where another dim could be padded: it costs the
+instructions of as many elements, and no bytes."""
+
 Parts = int | tuple[int, ...] | Interleaved | AlongMaximum | Padded | Remainder
 """How to split a reduction: into about so many contiguous parts; by the factor of each reduced dim
 that the second step reduces; into interleaved parts; as another reduction is split; with one dim
@@ -226,17 +230,34 @@ def split_factors(
 
 
 def _padded_factors(dims: tuple[int, ...], extents: tuple[int, ...], parts: int) -> SplitFactors:
-    """The longest reduced dim padded to a multiple of about ``parts``.
+    """A reduced dim padded to a multiple of about ``parts``: see ``_padded_place``.
 
     A prime number of elements has no divisors: ``[1009], 4`` -> 1012, four parts of 253.
     """
-    longest = longest_extent(tuple(hint(size) for size in extents))
-    size = extents[longest]
+    place = _padded_place(tuple(hint(size) for size in extents), parts)
+    size = extents[place]
+    count, part = _counted_parts(size, parts)
+    return _padded_to(dims, dims[place], count, part)
+
+
+def _padded_place(extents: tuple[int, ...], parts: int) -> int:
+    """The outermost dim that has so many parts with little padding, else the longest.
+
+    Parts of an outer dim are whole along those inside. H200, sums over ``[61, 32, :, 112]`` in
+    float32 by 5 parts: 50 us with pieces of 23 of the 112.
+    """
+    for place, size in enumerate(extents):
+        count, part = _counted_parts(size, parts)
+        if is_near(count, parts) and count * part - size <= MOST_PADDING * size:
+            return place
+    return longest_extent(extents)
+
+
+def _counted_parts(size: int, parts: int) -> tuple[int, int]:
+    """The number of parts of a dim, and the elements of each."""
     count = max(min(parts, hint(size) // 2), 1)
     part = -(-size // count)
-    if not is_size(part):
-        count = -(-size // part)
-    return _padded_to(dims, dims[longest], count, part)
+    return (count if is_size(part) else -(-size // part)), part
 
 
 def _padded_to(
