@@ -64,3 +64,17 @@ def test_rows_at_odd_elements_stay_one_run() -> None:
     shapes = ((8192, 8193), (8192, 8193), (8193,))
     given = [torch.empty(shape, dtype=torch.bfloat16, device="meta") for shape in shapes]
     assert schedulers(lowered(record(scaled, given), given)) == ["pointwise"]
+
+
+def shifted(fd: Any, x: Any, weight: Any, each: Any) -> Any:
+    """Products with a weight of each position, and a number for each batch."""
+    made = fd.ops.mul(x, fd.ops.broadcast(weight, [True, False, False]))
+    return fd.ops.add(made, fd.ops.broadcast(each, [False, True, True]))
+
+
+def test_a_number_for_each_batch_is_no_reason_for_short_pieces() -> None:
+    """H200, a rotary embedding of 41038 x 64 x 174 and such numbers: 2.0 ms by tiles of 64 x 16
+    along the batches, 1.22 by tiles of one side."""
+    shapes = ((41038, 64, 174), (64, 174), (41038,))
+    given = [torch.empty(shape, dtype=torch.bfloat16, device="meta") for shape in shapes]
+    assert schedulers(lowered(record(shifted, given), given)) == ["pointwise"]

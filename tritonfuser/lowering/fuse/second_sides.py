@@ -71,14 +71,16 @@ def second_side(problem: Problem) -> tuple[int, ...]:
     one = pointwise.propose(problem)
     assert isinstance(one, KernelParams)
     tile = flat_tile(problem, one)
-    sides, repeats = _second_sides(problem, one, tile), _sides_of_repeats(problem, tile)
-    if not sides and not repeats:
+    wasted, repeats = _second_sides(problem, one, tile), _sides_of_repeats(problem, tile)
+    if not wasted and not repeats:
         return ()
     least = GAIN * float(_least_time(problem).seconds)
-    best, least = _fastest(problem, sides, (), least)
+    worth = (1 - GAIN) * problem.moved_bytes
+    best, least = _fastest(problem, (s for s in wasted if wasted[s] > worth), (), least)
     pieces = 0.0 if best else SHORT_PIECES * problem.moved_bytes
     fewer = (side for side in repeats if _accesses(_across(problem, side)) < _accesses(problem))
-    return _fastest(problem, fewer, best, least, pieces)[0]
+    others = (*(s for s in wasted if wasted[s] <= worth), *fewer)
+    return _fastest(problem, others, best, least, pieces)[0]
 
 
 def _fastest(
@@ -122,9 +124,12 @@ def _accesses(problem: Problem) -> float:
     return float(flat_streams(problem).loads(params, threads).accesses / (tile.x * tile.r))
 
 
-def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tuple[int, ...]]:
-    """The sides to compare: along each tensor that lies across tiles of one side, and along the
-    axes whose programs load a tensor again."""
+def _second_sides(
+    problem: Problem, params: KernelParams, tile: Tile
+) -> dict[tuple[int, ...], float]:
+    """The sides to compare, each with the bytes of sectors that all tiles of one side touch of what
+    it is for: along each tensor that lies across these, and along the axes whose programs load a
+    tensor again."""
     every = range(len(problem.axes))
     programs = tile_of(problem, params).programs
     wasted: dict[tuple[int, ...], float] = {}
@@ -134,12 +139,13 @@ def _second_sides(problem: Problem, params: KernelParams, tile: Tile) -> list[tu
         found = footprint(stream, tile)
         touched = max(touched_bytes(stream, found), found.elements * SECTOR_BYTES)
         for side in sides_along(problem, stream):
-            wasted[side] = wasted.get(side, 0.0) + touched * times
+            wasted[side] = wasted.get(side, 0.0) + touched * times * programs
     for stream, lost in flat_streams(problem).reread_bytes(params, programs).items():
         side = sides_beside(problem, stream)
         if side and lost > (1 - GAIN) * problem.moved_bytes:
-            wasted[side] = wasted.get(side, 0.0) + lost / programs
-    return sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
+            wasted[side] = wasted.get(side, 0.0) + lost
+    most = sorted(wasted, key=lambda side: (-wasted[side], side))[:MOST_SIDES]
+    return {side: wasted[side] for side in most}
 
 
 def _sides_of_repeats(problem: Problem, tile: Tile) -> list[tuple[int, ...]]:
