@@ -20,6 +20,7 @@ from tritonfuser.lowering.fuse.segmentation import HEURISTIC
 from tritonfuser.lowering.lowered import Lowered
 from tritonfuser.lowering.passes.splits.factors import MAX_SHORTFALL
 from tritonfuser.lowering.segments.segment import Segment
+from tritonfuser.symbolic.sizes import hint
 
 RANGE = 1000
 """The longest size over the shortest."""
@@ -103,6 +104,12 @@ def programs(lowered: Lowered) -> list[int]:
     return [prod(source.grid) for source in lowered.sources if source is not None]
 
 
+def row_lengths(lowered: Lowered) -> list[int]:
+    """What each program reduces: fewer where a reduction has more parts."""
+    pieces = (piece.problem for piece in lowered.segmented.segments)
+    return [hint(problem.reduced) for problem in pieces if problem is not None]
+
+
 def comparable(piece: Segment) -> Any:
     """The params; None for rows in several tiles, which are one masked tile where they vary. Also
     by the rules: what the model replaces are other params then."""
@@ -129,8 +136,8 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
     """Why a schedule is further from that of a kernel for one size than it may be; or empty.
 
     The same schedulers; as many programs, within a factor of 2; the same params where one has as
-    many programs, and rows in one tile. Parts of constant sizes have to divide a row, and may be
-    fewer by ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
+    many programs and parts, and rows in one tile. Parts of constant sizes have to divide a row, and
+    may be fewer by ``MAX_SHORTFALL`` for that; those of open sizes are as many as fill the device.
     """
     pairs = list(zip(used.segmented.segments, alone.segmented.segments, strict=False))
     kinds = [[p.scheduler for p in side.segmented.segments] for side in (used, alone)]
@@ -139,7 +146,7 @@ def why_not_alike(used: Lowered, alone: Lowered) -> str:
         return f"{kinds[0]} for {kinds[1]}"
     if any(not other / 2 <= one <= MAX_SHORTFALL * other for one, other in counts):
         return f"{programs(used)} programs for {programs(alone)}"
-    if programs(used) != programs(alone):
+    if programs(used) != programs(alone) or row_lengths(used) != row_lengths(alone):
         return ""
     differ = (
         f"{a.params} for {b.params}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from bench.cases import BY_NAME
 from tests.lowering.graphs import softmax
 from tests.lowering.harness import lowered, record
-from tritonfuser.heuristics.params import OuterPersistentParams
+from tritonfuser.heuristics.params import InnerPersistentParams, OuterPersistentParams
 from tritonfuser.lowering.backend.compile import compile_kernel
 
 
@@ -68,3 +70,27 @@ def test_a_walk_leaves_room_for_a_thousand_threads():
     (report,) = fd.compile_for("sm_90", case.inputs(size, torch.bfloat16, "meta"))
     assert report.registers <= 64
     assert report.spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "lanes"), [(50264, "8, False"), (50260, "4, False"), (50257, "16, True")]
+)
+def test_a_thread_has_what_it_loads_of_a_row(step, lanes):
+    """Vectors of neighbours where rows begin at vectors, and elements far apart where they begin
+    anywhere: of two dims of rows no tile is shifted to begin at vectors."""
+    x = torch.empty_strided(
+        (64, 3, 50256), (3 * step + 7 * (step % 2), step, 1), dtype=torch.bfloat16, device="meta"
+    )
+    fd = record(lambda fd, x: softmax(fd, x, 2), [x])
+    params = fd.heuristics([x], arch="sm_90")[0]
+    walk = replace(params, block_x=1, block_r=4096, persistent=False, tails=(), num_warps=8)
+    (source,) = fd.kernels([x], arch="sm_90", params=[walk])
+    assert f"_masked, {lanes})" in source.text
+
+
+def test_a_row_alone_has_vectors():
+    x = torch.empty(1, 9732, dtype=torch.bfloat16, device="meta")
+    fd = record(lambda fd, x: softmax(fd, x, 1), [x])
+    walk = InnerPersistentParams(block_x=1, block_r=8192, persistent=False, num_warps=16)
+    (source,) = fd.kernels([x], arch="sm_90", params=[walk])
+    assert "_masked, 8, False)" in source.text

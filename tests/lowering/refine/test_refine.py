@@ -408,3 +408,12 @@ def test_a_value_and_its_last_use_are_candidates_of_each_shape():
     fusion, found = slow_candidates(body, [torch.empty(s, device="meta") for s in shapes])
     producers = {out.name: node.op for node in fusion.nodes for out in node.outs}
     assert "permute" in {producers.get(name) for name in (*found.first, *found.others)}
+
+
+def test_the_heuristics_way_is_changed_first():
+    """Of ways that promise as much another could be, and what suits only it would not be found."""
+    first, other = Choice(kept=()), Choice(kept=(), over_rows=False)
+    known = {first: Timed(1.0, 0.9), other: Timed(0.99, 0.9)}
+    times = search._Times(H200, None, known)
+    assert search._next(times, set()) is first
+    assert search._next(times, {first}) is other

@@ -51,7 +51,7 @@ class RowTensor:
         self.unused = unused_share(problem, stream, self.strides)
         self.is_full = stream.along_x and (stream.along_r or problem.reduced <= 1)
         rows, row = problem.places
-        self.vectors = _vector(problem, stream, rows), _vector(problem, stream, row)
+        self.vectors = vector_along(problem, stream, rows), vector_along(problem, stream, row)
         self.linear_vector = 0
         if not stream.is_store and not is_linear(problem, stream):
             size = gcd(stream.total_bytes, VECTOR_BYTES)
@@ -107,7 +107,7 @@ class TileTensor(NamedTuple):
         return self.vector if each >= self.vector else floor_power_of_2(each)
 
 
-def _vector(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
+def vector_along(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
     """Elements of a vectorized load along a side. 1 where neighbours are not contiguous.
 
     Where a tile ends inside a vector, its last part is loaded without vectors.

@@ -80,8 +80,12 @@ class RowRests:
 
     def _share_between(self, apart: float, tile: KernelTile) -> float:
         """Share of what a kernel loads and stores that it does between tiles so many positions
-        apart. Programs that loop over rows do so at the same time."""
+        apart.
+
+        Programs that loop over rows do so at the same time. What the next step uses is near, and
+        between more steps programs drift apart as they do between two.
+        """
         if not tile.over_rows:
             return min(apart / self._positions, 1.0)
-        share = apart / (tile.x * tile.steps * self._row)
-        return share if share < 1 else 0.0
+        steps = apart / (tile.x * self._row)
+        return H200_CONSTANTS.drift * steps / tile.steps if 1 < steps < tile.steps else 0.0

@@ -113,7 +113,7 @@ def _ends(values: Sequence[Value]) -> tuple[list[str], list[str]]:
     ends = (values[0], values[-1])
     shapes = dict.fromkeys(value.tensor.sizes for value in values)
     others = []
-    for sizes in shapes:
+    for sizes in sorted(shapes, key=lambda sizes: any(v.tensor.sizes == sizes for v in ends)):
         same = [value for value in values if value.tensor.sizes == sizes]
         others += [value.name for value in (same[0], same[-1]) if value not in ends]
     return [value.name for value in ends], others

@@ -51,7 +51,7 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
     if env is None:
         return
     if problem is not None and not problem.on_cpu:
-        at_once = warps * NVIDIA_WARP_SIZE * widest_vector(problem) // block_x
+        at_once = warps * NVIDIA_WARP_SIZE * _neighbours(problem) // block_x
         step = max(block // 2 // VARYING_TAIL, at_once, MIN_TAIL_ELEMENTS)
         steps = ceil_div(hint(row), step)
         assume_less((steps - 1) * step, row)
@@ -59,7 +59,7 @@ def assume_length(row: int, block: int, block_x: int, warps: int, problem: Probl
     assume_at_most(block, SHORTEST * row)
 
 
-def widest_vector(problem: Problem) -> int:
+def _neighbours(problem: Problem) -> int:
     """Elements of the widest vector that the kernel's tensors are loaded by."""
     return max(map(_vector, problem.full_streams), default=1)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ....heuristics.cost.row_access import vector_along
 from ....heuristics.params import OuterPersistentParams
+from ....heuristics.problem import Problem
+from ....symbolic.choices import with_hints
+from ...problem_sizes import env_of
 from ...segments.segment import Segment
 from ...tile.nest import Nest
-from ...tile.varying_rows import widest_vector
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,15 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
         reached = max(NVIDIA_WARP_SIZE * params.num_warps * min(loaded, rows) // rows, 1)
         return Lanes(max(row // reached, 1), True)
     if segment.problem is not None and nest.alignment is None:
-        loaded = min(loaded, widest_vector(segment.problem))
+        loaded = min(loaded, _widest_vector(segment.problem))
     if loaded > 1:
         return Lanes(loaded if row % loaded == 0 else 1, False)
     return Lanes(max(row // (NVIDIA_WARP_SIZE * params.num_warps), 1), True)
+
+
+def _widest_vector(problem: Problem) -> int:
+    """Elements of the widest vector of what is loaded along rows, which all threads are laid by."""
+    problem = with_hints(env_of(problem), problem)
+    loads = (s for s in problem.streams if s.along_r and not s.is_store)
+    _, row = problem.places
+    return max((vector_along(problem, stream, row) for stream in loads), default=1)
