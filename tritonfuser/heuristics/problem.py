@@ -76,6 +76,9 @@ class ElementWork:
         variances are carried by threads.
     draws : int
         Random numbers.
+    registers : float
+        Registers that a thread takes for each that the cost model predicts. Above 1 where a
+        compiled kernel of the segment took more.
     """
 
     before: float = 0.0
@@ -86,6 +89,7 @@ class ElementWork:
     reductions: int = 0
     carried: int = 0
     draws: int = 0
+    registers: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -54,6 +54,7 @@ class Counting:
             columns=float(columns),
             words=sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads),
             is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
+            taken=work.registers,
         )
         self._tiles: dict[KernelTile, TileCounts] = {}
         self._spreading = Spreading(
@@ -85,17 +86,24 @@ class Counting:
             columns=self._of_problem.columns,
             words=self._of_problem.words,
         )
-        return float(registers_each(held, c)) + self._loaded.words
+        each, taken = float(registers_each(held, c)), self._of_problem.taken
+        return max(each + self._loaded.words, taken * each)
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
-        """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``."""
-        threads = params.num_warps * self._problem.device.warp_size
-        return float(self._loaded.most(self._tile(params), threads, wanted, PLAIN))
+        """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``.
+
+        Those that a compiled kernel took more have the loads that it begins at once.
+        """
+        return float(self._most(self._tile(params), params.num_warps, wanted, PLAIN))
 
     def most_of(self, many: Launches, wanted: Number) -> Number:
         """The same of many kernels."""
-        threads = many.warps * self._problem.device.warp_size
-        return self._loaded.most(many.tile, threads, wanted, ARRAYS)
+        return self._most(many.tile, many.warps, wanted, ARRAYS)
+
+    def _most(self, tile: KernelTile, warps: Number, wanted: Number, m: Numbers) -> Number:
+        threads = warps * self._problem.device.warp_size
+        alone = wanted / self._of_problem.taken
+        return m.maximum(self._loaded.most(tile, threads, alone, m), wanted)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""

@@ -88,6 +88,8 @@ class Counts(NamedTuple):
         32-bit words that are loaded for an element.
     is_flat : float
         1 for a kernel without rows.
+    taken : float
+        Registers that a thread takes for each that is predicted.
     register_limit : float
         Registers that a thread may have at most.
     waiting_s : float
@@ -100,6 +102,7 @@ class Counts(NamedTuple):
     columns: Number
     words: Number
     is_flat: Number
+    taken: Number
     programs: Number
     steps: Number
     passes: Number
@@ -149,6 +152,7 @@ class ProblemCounts(NamedTuple):
     columns: float
     words: float
     is_flat: float
+    taken: float
 
 
 class TileCounts(NamedTuple):
@@ -178,6 +182,7 @@ class LeastCounts(NamedTuple):
     columns: float
     words: float
     is_flat: float
+    taken: float
     programs: Number
     steps: Number
     passes: Number
