@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from ...device import MAX_REGISTERS_PER_THREAD, DeviceProperties
+from ...device import MAX_PROGRAMS_PER_SM, MAX_REGISTERS_PER_THREAD, DeviceProperties
 from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
@@ -42,6 +42,13 @@ def registers_left(device: DeviceProperties, threads: int) -> int:
 def _registers_left(device: DeviceProperties, threads: Number, m: Numbers) -> Number:
     fitting = device.registers_per_sm // threads
     return m.minimum(fitting // REGISTERS_GIVEN * REGISTERS_GIVEN, MAX_REGISTERS_PER_THREAD)
+
+
+def programs_at_once(device: DeviceProperties, warps: int, registers: float) -> int:
+    """Programs of which threads take so many registers that fit on a multiprocessor."""
+    threads = warps * device.warp_size
+    fitting = device.registers_per_sm // (registers_given(registers) * threads)
+    return min(fitting, device.max_threads_per_sm // threads, MAX_PROGRAMS_PER_SM)
 
 
 def limits_for_more_programs(

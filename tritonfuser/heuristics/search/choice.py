@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import groupby
 from math import log2
 
+from ..cost.constants import constants_of
 from ..cost.model import KernelTime
 from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
@@ -59,7 +60,7 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
         No scheduler takes the problem.
     """
     rules = propose(problem)
-    if not isinstance(rules, KernelParams) or not _can_vary(problem, rules):
+    if not isinstance(rules, KernelParams) or not can_vary(problem, rules):
         return rules
     kernels = Kernels(problem, work)
     found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
@@ -71,16 +72,43 @@ def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams
     first, launch = kernels.time(rules), kernels.launch_s
     if first is None:
         return rules
-    whole = first.seconds + launch
-    most = min(_gain(kernels.problem) * whole, whole - WORTH_S)
-    if kernels.least_s > most:
+    most = worth_seconds(kernels.problem, first.seconds, _gain(kernels.problem))
+    if kernels.least_s - launch > most:
         return rules
-    found = _fastest(kernels, rules, most - launch)
-    if found is None or found.time.seconds + launch > most:
+    found = _fastest(kernels, rules, most)
+    if found is None or found.time.seconds > most:
         return rules
     before = _with_pieces(kernels.problem, rules, first) + launch
     after = _with_pieces(kernels.problem, found.params, found.time) + launch
     return found.params if after <= _gain(kernels.problem) * before else rules
+
+
+def much_faster(
+    problem: Problem, work: ElementWork, near: KernelParams, seconds: float
+) -> KernelParams | None:
+    """The params beside others for which the model predicts much less than so many seconds.
+
+    None where it does so for none.
+    """
+    kernels, most = Kernels(problem, work), worth_seconds(problem, seconds)
+    if kernels.least_s - kernels.launch_s > most:
+        return None
+    first, found = kernels.time(near), _fastest(kernels, near, most)
+    if first is None or found is None:
+        return None
+    more = _with_pieces(problem, near, first) - float(first.seconds)
+    after = _with_pieces(problem, found.params, found.time)
+    if after > worth_seconds(problem, seconds + more):
+        return None
+    params = with_rereads_near(kernels, found.params)
+    return params if isinstance(params, KernelParams) else None
+
+
+def worth_seconds(problem: Problem, seconds: float, gain: float = GAIN) -> float:
+    """Seconds of a kernel that others have to take at most in the place of one."""
+    launch = constants_of(problem.device).launch_s
+    whole = seconds + launch
+    return min(gain * whole, whole - WORTH_S) - launch
 
 
 def _gain(problem: Problem) -> float:
@@ -117,7 +145,7 @@ def difference(problem: Problem, work: ElementWork, params: HeuristicParams) -> 
     return f"{times} by the rules' {rules}"
 
 
-def _can_vary(problem: Problem, params: KernelParams) -> bool:
+def can_vary(problem: Problem, params: KernelParams) -> bool:
     """Whether fields can be changed independently.
 
     Not for schedulers whose fields depend on one another, for rows that programs share, and for

@@ -1,0 +1,109 @@
+"""Params that are chosen again, by registers that a compiled kernel is said to take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.heuristics.test_choice import COLUMNS, WORK, sums
+from tritonfuser.heuristics.cost.model import FILLED
+from tritonfuser.heuristics.cost.registers import programs_at_once
+from tritonfuser.heuristics.params import KernelParams
+from tritonfuser.heuristics.problem import ElementWork
+from tritonfuser.heuristics.schedulers import kernel_seconds
+from tritonfuser.heuristics.search.choice import GAIN, chosen
+from tritonfuser.heuristics.search.taken_registers import (
+    MORE,
+    Taken,
+    chosen_again,
+    is_much_faster,
+    takes_more,
+    why_chosen_again,
+)
+from tritonfuser.heuristics.search.warps import Kernels
+
+WIDE = sums(544, 296898, 2, inner=False)
+HEAVY = ElementWork(before=30, special_before=3, reducing=1, reductions=1, carried=1)
+MANY = 100
+"""Programs for each multiprocessor: more than run at a time."""
+
+
+def kernel(factor, problem=WIDE, work=HEAVY):
+    """The chosen kernel, of so many times the predicted registers."""
+    params = chosen(problem, work)
+    assert isinstance(params, KernelParams)
+    time = kernel_seconds(problem, params, work)
+    return Taken(problem, work, params, round(factor * float(time.registers)))
+
+
+def test_the_model_takes_known_registers_for_all_params():
+    taken = kernel(3)
+    times = Kernels(taken.problem, taken.known_work), Kernels(taken.problem, taken.work)
+    assert times[0].time(taken.params).registers == pytest.approx(taken.registers)
+    other = replace(taken.params, block_r=2 * taken.params.block_r)
+    known, predicted = (each.time(other).registers for each in times)
+    assert known == pytest.approx(taken.factor * predicted)
+    # Which loads are begun at once is among them already.
+    assert times[0].registers_each(True) < 3 * times[1].registers_each(True)
+    assert times[0].registers_each(True) * FILLED < 3 * times[1].registers_each(True)
+
+
+def test_a_program_by_itself_overlaps_less():
+    """Its loads, instructions and stores follow one another, where its registers are known."""
+    wide = kernel(1)
+    alone = replace(wide, params=replace(wide.params, num_warps=16), registers=100)
+    for taken, is_alone in ((alone, True), (replace(wide, registers=50), False)):
+        time = kernel_seconds(WIDE, taken.params, taken.known_work)
+        more = (time.seconds - time.busy) - (taken.predicted.seconds - taken.predicted.busy)
+        assert (more > 0.05 * time.busy) == is_alone
+
+
+@pytest.mark.parametrize("factor", [0.5, 1, 1.02])
+def test_what_takes_about_as_many_as_predicted_is_not_chosen_again(factor):
+    assert not takes_more(kernel(factor), MANY)
+    assert chosen_again(kernel(factor), MANY) is None
+
+
+def test_fewer_programs_count_only_where_the_grid_has_them():
+    """A few registers more than predicted, and one program less runs at a time."""
+    taken = next(
+        found
+        for found in (kernel(1 + 0.01 * n, COLUMNS, WORK) for n in range(1, 10))
+        if takes_more(found, MANY)
+    )
+    assert taken.factor < MORE
+    device, warps = COLUMNS.device, taken.params.num_warps
+    assert not takes_more(taken, programs_at_once(device, warps, taken.registers))
+
+
+def test_many_more_registers_lead_to_less_for_a_thread():
+    taken = kernel(3)
+    found = chosen_again(taken, MANY)
+    assert found is not None
+    before, after = (params.block_x * params.block_r for params in (taken.params, found))
+    assert after / found.num_warps < before / taken.params.num_warps
+    after = kernel_seconds(WIDE, found, taken.known_work)
+    assert float(after.seconds) < GAIN * taken.seconds
+
+
+def test_rows_that_programs_share_stay():
+    taken = kernel(3)
+    assert chosen_again(replace(taken, problem=replace(WIDE, co_reduced=2)), MANY) is None
+
+
+def test_the_registers_of_both_kernels_decide():
+    taken = kernel(3)
+    params = chosen_again(taken, MANY)
+    predicted = float(kernel_seconds(WIDE, params, HEAVY).registers)
+    other = Taken(WIDE, HEAVY, params, round(predicted))
+    assert is_much_faster(other, taken) and not is_much_faster(taken, other)
+    # One that takes as many more as the first is at most as much faster as was predicted.
+    assert not is_much_faster(replace(other, registers=250), taken)
+    said = why_chosen_again(other, taken)
+    assert f"{taken.registers} registers a thread" in said and str(taken.params) in said
+
+
+def test_unknown_registers_say_nothing():
+    taken = replace(kernel(3), registers=0)
+    assert taken.known_work == taken.work and not takes_more(taken, MANY)

@@ -1,0 +1,127 @@
+"""Params that are chosen again: the kernel of the first ones takes more registers than predicted.
+
+Chosen are params of the least predicted time, among them those for which the model predicts too few
+registers. Fewer programs run at a time then than it expected, or there is less to hide what each of
+them waits for: smaller tiles, or other warps, may be faster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..cost.model import KernelTime
+from ..cost.registers import programs_at_once
+from ..params import KernelParams
+from ..problem import ElementWork, Problem
+from ..schedulers import kernel_seconds
+from .choice import can_vary, much_faster, worth_seconds
+from .load_registers import limit_for_loads
+
+MORE = 1.1
+"""Registers over the predicted ones from which on params are chosen again though as many programs
+run at a time. H200, 230 kernels of random definitions with 4 to 17 measured schedules each: of the
+heuristics' schedules 23 are chosen again among these, and 19 taken, at 0.80 of the time (geometric
+mean; 0.38 to 1.06). Where fewer programs run alone it is 12, at 0.77; whatever registers they take
+29, at 0.88 (to 1.47)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A compiled kernel.
+
+    Attributes
+    ----------
+    problem : Problem
+        What it was scheduled by.
+    work : ElementWork
+        What it computes.
+    params : KernelParams
+        Its params, with the register limit that it was compiled with.
+    registers : int
+        Those that a thread takes. 0 where that is not known.
+    """
+
+    problem: Problem
+    work: ElementWork
+    params: KernelParams
+    registers: int
+
+    @property
+    def predicted(self) -> KernelTime | None:
+        """The time that the model predicted before. None where it knows none."""
+        return kernel_seconds(self.problem, self.params, self.work)
+
+    @property
+    def factor(self) -> float:
+        """The registers over the predicted ones. 1 where one of both is not known."""
+        time = self.predicted
+        known = time is not None and time.registers and self.registers
+        return self.registers / float(time.registers) if time is not None and known else 1.0
+
+    @property
+    def known_work(self) -> ElementWork:
+        """The work, so that the model predicts the registers that this kernel takes."""
+        return replace(self.work, registers=self.factor)
+
+    @property
+    def seconds(self) -> float:
+        """The time that the model predicts, knowing the registers. 0 where it knows none."""
+        time = kernel_seconds(self.problem, self.params, self.known_work)
+        return 0.0 if time is None else float(time.seconds)
+
+
+def takes_more(kernel: Taken, programs: int) -> bool:
+    """Whether a kernel takes many more registers than predicted, or so many that fewer programs
+    run at a time on a multiprocessor.
+
+    Parameters
+    ----------
+    programs : int
+        Programs of the grid for each multiprocessor: no more can run.
+    """
+    time = kernel.predicted
+    if time is None or kernel.factor <= 1:
+        return False
+    wanted = min(float(time.registers), float(time.register_limit))
+    device, warps = kernel.problem.device, kernel.params.num_warps
+    expected, found = (programs_at_once(device, warps, n) for n in (wanted, kernel.registers))
+    return kernel.factor > MORE or min(found, programs) < min(expected, programs)
+
+
+def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
+    """The params that the model chooses now that it knows the registers of a kernel.
+
+    None where it takes no more than expected, and where nothing is much faster. Parameters are
+    those of ``takes_more``.
+    """
+    if not can_vary(kernel.problem, kernel.params) or not takes_more(kernel, programs):
+        return None
+    work = kernel.known_work
+    found = much_faster(kernel.problem, work, _left_to_rules(kernel.params), kernel.seconds)
+    if found is None:
+        return None
+    return replace(found, max_registers=limit_for_loads(kernel.problem, work, found))
+
+
+def is_much_faster(other: Taken, kernel: Taken) -> bool:
+    """Whether the model predicts much less time for another, knowing the registers of both."""
+    return other.seconds <= worth_seconds(kernel.problem, kernel.seconds)
+
+
+def why_chosen_again(other: Taken, kernel: Taken) -> str:
+    """What the model says of a kernel that was chosen for the registers of another."""
+    time = kernel.predicted
+    if time is None:
+        return ""
+    return (
+        f"{1e6 * other.seconds:.3g} us by the cost model, {1e6 * kernel.seconds:.3g} us by "
+        f"{kernel.params}, whose kernel takes {kernel.registers} registers a thread, "
+        f"{float(time.registers):.0f} predicted"
+    )
+
+
+def _left_to_rules(params: KernelParams) -> KernelParams:
+    """Params without what is found for each of them anew: the order of axes, the limit."""
+    free: dict[str, Any] = {"axes": (), "across": (), "first": "", "max_registers": 0}
+    return replace(params, **{n: value for n, value in free.items() if hasattr(params, n)})
