@@ -19,7 +19,8 @@ import torch
 
 from tests.lowering.sass import disassembled, loops
 from tritonfuser import FusionDefinition
-from tritonfuser.cache.dry_run import lower_for, wanted_kernels
+from tritonfuser.cache.dry_run import lower_for
+from tritonfuser.cache.kernels import wanted_kernels
 from tritonfuser.cache.size_uses import differs_in_masks_alone
 from tritonfuser.heuristics.cost.axis_order import in_order
 from tritonfuser.heuristics.cost.counting import Counting

@@ -97,10 +97,12 @@ ROOMS = {
         {"interpreter"},
         {"build"},
         {"pipeline"},
+        {"chosen_again"},
     ),
     "cache": (
         {"keys", "lru", "tuned"},
         {"kernels"},
+        {"taken_registers"},
         {"plan"},
         {"calls", "open_variant", "size_uses"},
         {"hot_sizes"},

@@ -12,16 +12,17 @@ from .. import device as devices
 from ..device import DeviceProperties
 from ..errors import InputError
 from ..ir import Fusion
-from ..lowering.build import KernelReport, report
+from ..lowering.build import KernelReport, report_of
 from ..lowering.keeping import Keep, anew
 from ..lowering.lowered import Lowered
 from ..lowering.pipeline import lower
 from ..lowering.run_options import DEFAULT, RunOptions
 from .calls.diagnosis import explain_mismatch
-from .kernels import Wanted
+from .kernels import compiled, wanted_kernels
 from .keys.open_sizes import KeyNumbers, KeyReader, OpenSignature, with_open_sizes
 from .keys.run_device import device_of
-from .keys.signature import is_aligned, key_maker, signature
+from .keys.signature import key_maker, signature
+from .taken_registers import with_taken_registers
 from .variants import log_fallback
 
 
@@ -82,6 +83,13 @@ def lower_for(
     return _lowered(fusion, sizes, properties, options), properties
 
 
+def lower_to_compile(fusion: Fusion, inputs: Sequence[Any], options: RunOptions) -> Lowered:
+    """As ``lower_for``, and as a run compiles it: where kernels take more registers than predicted,
+    params are chosen again."""
+    made, properties = lower_for(fusion, inputs, options)
+    return with_taken_registers(fusion, made, inputs, properties, options)
+
+
 def lower_with_open_sizes(
     fusion: Fusion, inputs: Sequence[Any], options: RunOptions, sizes: OpenSignature
 ) -> tuple[Lowered, DeviceProperties] | None:
@@ -121,26 +129,15 @@ def compile_for(
     list of KernelReport
         One for each kernel, in the order of a run.
     """
-    lowered, _ = lower_for(fusion, inputs, replace(options, arch=arch))
+    lowered = lower_to_compile(fusion, inputs, replace(options, arch=arch))
     schedulers = (
         piece.scheduler
         for piece, source in zip(lowered.segmented.segments, lowered.sources, strict=True)
         if source is not None
     )
     wanted = zip(wanted_kernels(fusion, inputs, lowered), schedulers, strict=True)
-    return [report(source, scheduler, arch, flags) for (source, flags), scheduler in wanted]
-
-
-def wanted_kernels(fusion: Fusion, inputs: Sequence[Any], lowered: Lowered) -> list[Wanted]:
-    """The kernels of a lowered fusion, with the alignment of their arguments."""
-    pairs = zip(fusion.inputs, inputs, strict=True)
-    aligned = {value.name: is_aligned(given) for value, given in pairs if value.is_tensor}
-    for part in lowered.parts:
-        aligned[part.value.name] = aligned.get(part.source.name, False)
     return [
-        (source, tuple(aligned.get(arg.value.name, arg.is_tensor) for arg in source.args))
-        for source in lowered.sources
-        if source is not None
+        report_of(compiled(source, arch, flags), scheduler) for (source, flags), scheduler in wanted
     ]
 
 

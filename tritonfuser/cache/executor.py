@@ -40,6 +40,7 @@ from .lru import LRU
 from .plan.capture import refuse_first_run
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .schedule_queries import legality, search_space
+from .taken_registers import with_taken_registers
 from .tuned.keys import StoreKey, store_key
 from .tuned.lookup import tuned_options
 from .variants import Request, Variants
@@ -232,6 +233,7 @@ class FusionExecutorCache:
         if not properties.is_cpu:
             digest_ahead()
         lowered = lower(self.fusion, found, properties, options, env, self._keep)
+        lowered = with_taken_registers(self.fusion, lowered, inputs, properties, options, where)
         return make_plan(lowered, inputs, where, properties, self._fusion_id)
 
     def _drop_if_settings_changed(self) -> None:
@@ -294,8 +296,9 @@ class FusionExecutorCache:
         """Segments, params and kernels of the next run, and the device they are for.
 
         They are those of the existing plan, else of the plan that the next run would compile after
-        the runs so far. Nothing is compiled or remembered. With ``options.arch`` or ``varying``,
-        and for fake and meta tensors, earlier runs do not count; see ``lower_for``.
+        the runs so far, before params are chosen again by the registers of its kernels: nothing is
+        compiled or remembered. With ``options.arch`` or ``varying``, and for fake and meta tensors,
+        earlier runs do not count; see ``lower_for``.
         """
         first = settings.current() is not self._settings or is_abstract_run(inputs)
         if first or options.arch is not None or varying:

@@ -36,11 +36,13 @@ from ..ir import Fusion
 from ..lowering.cost import fusion_seconds
 from ..lowering.lowered import Lowered
 from ..lowering.pipeline import lower
+from ..lowering.run_options import DEFAULT
 from .keys.recompiles import Recompile
 from .keys.signature import signature
 from .plan.execution_plan import ExecutionPlan, make_plan
 from .plan.heat import Heat
 from .size_uses import differs_in_masks_alone, has_other_kernels
+from .taken_registers import with_taken_registers
 
 FIRST_CALLS = 1000
 """Calls of a size before the first look, which takes as long as some hundred calls. Where lengths
@@ -174,6 +176,9 @@ class HotSizes:
     ) -> ExecutionPlan:
         """The third look: compile the kernels with constant sizes."""
         started = time.perf_counter()
+        alone = with_taken_registers(
+            self._fusion, alone, inputs, plan.properties, DEFAULT, plan.device
+        )
         made = make_plan(alone, inputs, plan.device, plan.properties, self._fusion_id)
         seconds = time.perf_counter() - started
         self._count += 1

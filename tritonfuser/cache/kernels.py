@@ -6,14 +6,18 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
+from ..ir import Fusion
 from ..lowering.backend.launcher_build import build_launcher, kinds
 from ..lowering.build import CompiledKernel, Prepared, compile_kernel, interpret_kernel
 from ..lowering.kernel_source import KernelSource
+from ..lowering.lowered import Lowered
 from .keys.kernel_key import kernel_key
+from .keys.signature import is_aligned
 from .lru import LRU
 
 Wanted = tuple[KernelSource, tuple[bool, ...]]
@@ -22,6 +26,21 @@ Wanted = tuple[KernelSource, tuple[bool, ...]]
 _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
 _LAUNCHERS: LRU[tuple[str, ...], bool] = LRU(4096)
+_AHEAD: LRU[Any, float] = LRU(4096)
+"""Seconds of kernels that were compiled before their plan is made."""
+
+
+def wanted_kernels(fusion: Fusion, inputs: Sequence[Any], lowered: Lowered) -> list[Wanted]:
+    """The kernels of a lowered fusion, with the alignment of their arguments."""
+    pairs = zip(fusion.inputs, inputs, strict=True)
+    aligned = {value.name: is_aligned(given) for value, given in pairs if value.is_tensor}
+    for part in lowered.parts:
+        aligned[part.value.name] = aligned.get(part.source.name, False)
+    return [
+        (source, tuple(aligned.get(arg.value.name, arg.is_tensor) for arg in source.args))
+        for source in lowered.sources
+        if source is not None
+    ]
 
 
 def interpreted(source: KernelSource) -> Callable[..., None]:
@@ -57,12 +76,40 @@ def loaded(wanted: Sequence[Wanted], arch: str, device: torch.device) -> list[Lo
     LoweringError
         Of the first kernel that fails, in the order of ``wanted``.
     """
-    index = device.index if device.index is not None else torch.cuda.current_device()
+    index = _index(device)
     took = compile_together(wanted, arch, index)
     return [
-        Loaded(compiled(source, arch, flags).launcher(index).prepare(), seconds)
+        Loaded(
+            compiled(source, arch, flags).launcher(index).prepare(),
+            seconds or _taken_ahead((*kernel_key(source), arch, flags)),
+        )
         for (source, flags), seconds in zip(wanted, took, strict=True)
     ]
+
+
+def compiled_ahead(
+    wanted: Sequence[Wanted], arch: str, device: torch.device | None = None
+) -> list[CompiledKernel]:
+    """Kernels before their plan is made, compiled in parallel; errors as ``loaded``.
+
+    Where a device of this machine is given, they are loaded on it too.
+    """
+    took = compile_together(wanted, arch, None if device is None else _index(device))
+    for (source, flags), seconds in zip(wanted, took, strict=True):
+        if seconds:
+            _AHEAD.get_or_make((*kernel_key(source), arch, flags), partial(float, seconds))
+    return [compiled(source, arch, flags) for source, flags in wanted]
+
+
+def _taken_ahead(key: Any) -> float:
+    """The seconds that a kernel took ahead, told once."""
+    seconds = _AHEAD.peek(key) or 0.0
+    _AHEAD.drop(key)
+    return seconds
+
+
+def _index(device: torch.device) -> int:
+    return device.index if device.index is not None else torch.cuda.current_device()
 
 
 def compile_together(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..ir import Value
 from ..symbolic.shape_env import ShapeEnv
 from .kernel_source import KernelSource
 from .passes.random_seeds import Seeds
@@ -29,6 +30,8 @@ class Lowered:
         The sizes that vary and the guards on them. None where no size varies.
     origin : str
         Where the schedule comes from, in words. Empty where heuristics or the caller chose it.
+    misaligned : frozenset of Value
+        Inputs that do not start at a multiple of 16 bytes.
     """
 
     segmented: SegmentedFusion
@@ -37,3 +40,4 @@ class Lowered:
     parts: tuple[Part, ...] = ()
     env: ShapeEnv | None = None
     origin: str = ""
+    misaligned: frozenset[Value] = frozenset()

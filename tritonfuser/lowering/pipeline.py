@@ -117,14 +117,20 @@ def lower(
         # Params that a caller gives, and kernels of the interpreter, are for all sizes.
         env.keep_schedule()
     segmented = replace(segmented, values=names_in_order(fusion))
-    seeds, checks = simplified.seeds, _checks_bounds(device)
-    context = EmitContext(segmented.fusion, target.misaligned, seeds, env, checks)
-    sources = kernels_of(segmented, context, keep)
-    for source in sources:
+    parts, origin = simplified.split.parts, target.options.origin
+    made = Lowered(segmented, (), simplified.seeds, parts, env, origin, target.misaligned)
+    made = with_kernels(made, device, keep)
+    for source in made.sources:
         if source is not None:
             dump("kernel", source.text)
-    parts, origin = simplified.split.parts, target.options.origin
-    return Lowered(segmented, sources, seeds, parts, env, origin)
+    return made
+
+
+def with_kernels(lowered: Lowered, device: DeviceProperties, keep: Keep = anew) -> Lowered:
+    """A lowered fusion with the kernels of its segments."""
+    segmented, checks = lowered.segmented, _checks_bounds(device)
+    context = EmitContext(segmented.fusion, lowered.misaligned, lowered.seeds, lowered.env, checks)
+    return replace(lowered, sources=kernels_of(segmented, context, keep))
 
 
 def _concrete(fusion: Fusion, signature: InputSignature) -> Fusion:

@@ -24,7 +24,7 @@ def register_room(segment: Segment, grid: tuple[int, int, int]) -> int:
 
     With fewer no more of them run at a time. 0 where sizes vary, and without a device.
     """
-    problem, programs = segment.problem, _share_of_programs(segment, grid)
+    problem, programs = segment.problem, share_of_programs(segment, grid)
     if problem is None or not programs:
         return 0
     threads = segment.kernel_params.num_warps * problem.device.warp_size
@@ -37,7 +37,7 @@ def register_limits(segment: Segment, grid: tuple[int, int, int]) -> tuple[int, 
     As many as the cost model expects, and no more than the grid has for each of them. None where
     memory is the limit, where sizes vary, and without a device.
     """
-    problem, programs = segment.problem, _share_of_programs(segment, grid)
+    problem, programs = segment.problem, share_of_programs(segment, grid)
     if problem is None or not programs or env_of(problem) is not None:
         return ()
     time = segment_time(segment)
@@ -52,7 +52,7 @@ def _is_limited_by_memory(time: KernelTime) -> bool:
     return bool(time.resources["memory"] >= MEMORY_LIMITED * time.seconds)
 
 
-def _share_of_programs(segment: Segment, grid: tuple[int, int, int]) -> int:
+def share_of_programs(segment: Segment, grid: tuple[int, int, int]) -> int:
     """Programs of a grid for each multiprocessor. 0 where sizes vary, and without a device."""
     problem = segment.problem
     if problem is None or problem.on_cpu or any(map(is_size, grid)):

@@ -77,7 +77,8 @@ class Queries(Recorded):
         -------
         Schedule
             The kernels with all their params. ``to_dict()`` is plain data. ``run(inputs,
-            schedule=...)`` takes either, changed or not.
+            schedule=...)`` takes either, changed or not. Nothing is compiled: params that a run
+            chooses again, by the registers of its kernels, are those here after it.
 
         Raises
         ------

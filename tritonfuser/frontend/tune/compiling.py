@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from ...cache.dry_run import lower_for, wanted_kernels
-from ...cache.kernels import Wanted, compiled, launcher_built
+from ...cache.dry_run import lower_for
+from ...cache.kernels import Wanted, compiled, launcher_built, wanted_kernels
 from ...cache.keys.kernel_key import kernel_key
 from ...cache.lru import LRU
+from ...cache.taken_registers import with_taken_registers
 from ...errors import LoweringError, ParamsError, TritonFuserError
 from ...heuristics.schedule import Schedule
 from ...ir import Fusion
@@ -54,11 +55,11 @@ class Compiler:
         self._keep = kept.get_or_make
 
     def heuristics(self) -> Schedule:
-        """The schedule that the heuristics choose."""
-        lowered, _ = lower_for(
-            self._fusion, self._inputs, RunOptions(device=self._device), keep=self._keep
-        )
-        return schedule_of(lowered.segmented)
+        """The schedule that the heuristics choose, by the registers that kernels take too."""
+        options = RunOptions(device=self._device)
+        lowered, device = lower_for(self._fusion, self._inputs, options, keep=self._keep)
+        made = with_taken_registers(self._fusion, lowered, self._inputs, device, options)
+        return schedule_of(made.segmented)
 
     def segmented(self, schedule: Schedule) -> SegmentedFusion:
         """What a schedule makes of the definition: nothing is compiled.

@@ -1,0 +1,167 @@
+"""Kernels that take more registers than predicted: their params are chosen again, once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import torch
+
+from bench.random_graphs.__main__ import named
+from bench.recorded.definitions import make_inputs, record
+from tests.e2e.opened import open_signature
+from tritonfuser import FusionDefinition, Schedule
+from tritonfuser.cache import taken_registers
+from tritonfuser.cache.dry_run import lower_for, lower_to_compile
+from tritonfuser.device import known
+from tritonfuser.errors import ParamsError
+from tritonfuser.frontend.inspect.explain import explain_lowered
+from tritonfuser.frontend.tune import compiling
+from tritonfuser.lowering import chosen_again
+from tritonfuser.lowering.pipeline import lower
+from tritonfuser.lowering.run_options import RunOptions
+from tritonfuser.lowering.schedules import schedule_of
+
+H200 = known("sm_90")
+OPTIONS = RunOptions(arch="sm_90")
+
+
+@cache
+def definition():
+    """Rows in registers, each by one warp: 64 of a thread, 53 predicted."""
+    entry = named("graph-17-158")
+    fd = record(entry)
+    return fd, list(make_inputs(entry, fd.fusion.ir, "meta"))
+
+
+def first():
+    fd, inputs = definition()
+    return lower_for(fd.fusion.ir, inputs, OPTIONS)[0]
+
+
+def to_compile(options=OPTIONS):
+    fd, inputs = definition()
+    return lower_to_compile(fd.fusion.ir, inputs, options)
+
+
+def never(*args):
+    raise AssertionError("nothing is to be compiled")
+
+
+def test_other_params_are_compiled_and_are_a_schedule():
+    fd, inputs = definition()
+    found = schedule_of(to_compile().segmented)
+    chosen = fd.schedule(inputs, arch="sm_90")
+    assert chosen == schedule_of(first().segmented)
+    assert [one.params for one in found.segments] != [one.params for one in chosen.segments]
+    (report,) = fd.compile_for("sm_90", inputs)
+    (before,) = fd.compile_for("sm_90", inputs, schedule=chosen)
+    assert report.source != before.source and report.registers < before.registers
+    # It is replayed as data, by a run as well as by what shows its kernels.
+    given = Schedule.from_dict(found.to_dict())
+    (again,) = fd.compile_for("sm_90", inputs, schedule=given)
+    assert again.source == report.source
+    assert fd.schedule(inputs, arch="sm_90", schedule=given) == found
+
+
+def test_a_report_says_why():
+    (segment,) = explain_lowered(to_compile(), H200).segments
+    before = first().segmented.segments[0]
+    assert str(before.params) in segment.overruled
+    assert "64 registers a thread, 53 predicted" in segment.overruled
+    assert segment.refusals == before.refusals and segment.cut == before.cut
+
+
+def test_only_those_segments_change():
+    entry = named("graph-17-12")
+    fd = record(entry)
+    inputs = list(make_inputs(entry, fd.fusion.ir, "meta"))
+    before = lower_for(fd.fusion.ir, inputs, OPTIONS)[0]
+    after = lower_to_compile(fd.fusion.ir, inputs, OPTIONS)
+    pairs = list(zip(before.segmented.segments, after.segmented.segments, strict=True))
+    assert [one.params == other.params for one, other in pairs].count(False) == 1
+    same = [one for one, other in pairs if one == other]
+    assert len(same) == len(pairs) - 1
+    sources = zip(before.sources, after.sources, strict=True)
+    assert [one == other for one, other in sources].count(False) == 1
+
+
+def test_a_kernel_that_takes_as_many_again_is_not_taken(monkeypatch):
+    monkeypatch.setattr(chosen_again, "registers_of", lambda cubin: 250)
+    assert to_compile() == first()
+
+
+def test_a_kernel_that_spills_is_not_taken(monkeypatch):
+    before = first()
+    spilled = property(lambda kernel: kernel.source.text != before.sources[0].text)
+    monkeypatch.setattr(chosen_again.CompiledKernel, "spilled", spilled)
+    assert to_compile() == before
+
+
+def test_where_the_other_choice_is_refused_the_first_stays(monkeypatch, capsys, setting):
+    setting("TRITONFUSER_LOG", "cache")
+
+    def refused(*args):
+        raise ParamsError("no such tiles")
+
+    monkeypatch.setattr(chosen_again, "under", refused)
+    assert to_compile() == first()
+    assert "chosen first stay: no such tiles" in capsys.readouterr().err
+
+
+def test_what_is_given_stays(monkeypatch):
+    fd, inputs = definition()
+    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    chosen = fd.schedule(inputs, arch="sm_90")
+    for options in (
+        replace(OPTIONS, schedule=chosen),
+        replace(OPTIONS, params=tuple(one.params for one in chosen.segments)),
+    ):
+        assert schedule_of(to_compile(options).segmented) == chosen
+
+
+def test_other_machines_tell_no_registers(monkeypatch):
+    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    to_compile(replace(OPTIONS, arch="gfx942"))
+
+
+def sums():
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.sum(fd.ops.sin(x), [1]))
+    return fd
+
+
+def test_open_sizes_stay(monkeypatch):
+    fd, inputs = sums(), [torch.empty(4096, 600)]
+    sizes = open_signature(fd, inputs, [[torch.empty(5000, 600)]])
+    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    made = lower(fd.fusion.ir, sizes.signature, H200, env=sizes.env)
+    found = taken_registers.with_taken_registers(fd.fusion.ir, made, inputs, H200, RunOptions())
+    assert found is made
+
+
+def test_the_interpreter_compiles_nothing(monkeypatch):
+    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    x = torch.rand(8, 16)
+    (found,) = sums().run([x])
+    torch.testing.assert_close(found, x.sin().sum(1))
+
+
+def test_a_tuner_begins_with_what_a_run_has(monkeypatch):
+    def lowered(fusion, inputs, options, keep):
+        return lower_for(fusion, inputs, replace(options, arch="sm_90"), keep=keep)
+
+    fd, inputs = definition()
+    monkeypatch.setattr(compiling, "lower_for", lowered)
+    found = compiling.Compiler(fd.fusion.ir, inputs).heuristics()
+    assert found == schedule_of(to_compile().segmented)
+
+
+def test_kernels_of_a_gpu_that_are_interpreted_stay(monkeypatch):
+    fd, inputs = definition()
+    monkeypatch.setattr(taken_registers, "compiled_ahead", never)
+    found = taken_registers.with_taken_registers(
+        fd.fusion.ir, first(), inputs, H200, RunOptions(), torch.device("cpu")
+    )
+    assert found == first()

@@ -1,0 +1,144 @@
+"""Params are chosen again where a compiled kernel takes more registers than predicted.
+
+Only those of kernels of one segment, at constant sizes, as heuristics chose them. Nothing else of
+the lowering changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ..device import DeviceProperties
+from ..heuristics.params import KernelParams
+from ..heuristics.search.taken_registers import (
+    Taken,
+    chosen_again,
+    is_much_faster,
+    why_chosen_again,
+)
+from ..options import dump
+from .axis_order import explicit
+from .backend.compile import CompiledKernel
+from .backend.spills import registers_of
+from .cost import segment_element_work
+from .fuse.later_loads import with_later_loads
+from .legality.device_limits import why_not_launched
+from .legality.params import why_not_params
+from .lowered import Lowered
+from .pipeline import with_kernels
+from .register_room import share_of_programs
+from .segments.segment import Segment
+
+Compiled = Sequence["CompiledKernel | None"]
+"""The compiled kernel of each segment; None for segments without."""
+
+
+def with_taken_registers(
+    lowered: Lowered,
+    before: Compiled,
+    device: DeviceProperties,
+    compiled: Callable[[Lowered], Compiled],
+) -> Lowered:
+    """A lowered fusion; under other params where its kernels take more registers than predicted.
+
+    Those are taken that the model predicts to be much faster, by the registers that the kernels of
+    both take.
+
+    Parameters
+    ----------
+    before : sequence of CompiledKernel or None
+        Its kernels.
+    compiled : callable
+        Compiles the kernels of a lowered fusion.
+    """
+    again = params_chosen_again(lowered, before)
+    if not again:
+        return lowered
+    after = compiled(under(lowered, again, device))
+    reasons = {
+        place: _why_better(lowered.segmented.segments[place], params, before[place], after[place])
+        for place, params in again.items()
+    }
+    kept = {place: (again[place], reason) for place, reason in reasons.items() if reason}
+    if not kept:
+        return lowered
+    made = under(lowered, {place: params for place, (params, _) in kept.items()}, device)
+    for source in (made.sources[place] for place in kept):
+        dump("kernel", "" if source is None else source.text)
+    segments = (
+        replace(piece, overruled=kept[place][1]) if place in kept else piece
+        for place, piece in enumerate(made.segmented.segments)
+    )
+    return replace(made, segmented=replace(made.segmented, segments=tuple(segments)))
+
+
+def params_chosen_again(lowered: Lowered, compiled: Compiled) -> dict[int, KernelParams]:
+    """What the model chooses by the registers that kernels take, by the places of segments."""
+    found: dict[int, KernelParams] = {}
+    for place, (piece, source) in enumerate(
+        zip(lowered.segmented.segments, lowered.sources, strict=True)
+    ):
+        kernel = compiled[place]
+        if source is None or kernel is None or lowered.segmented.launched_with(piece):
+            continue
+        programs, taken = share_of_programs(piece, source.grid), _taken(piece, kernel)
+        params = chosen_again(taken, programs) if taken is not None and programs else None
+        if params is not None and _may_have(piece, params):
+            found[place] = params
+    return found
+
+
+def under(
+    lowered: Lowered, chosen: Mapping[int, KernelParams], device: DeviceProperties
+) -> Lowered:
+    """A lowered fusion under other params of some segments, by their places."""
+    segmented = lowered.segmented
+    segments = [
+        replace(piece, params=explicit(piece, chosen[place]), loaded_later=())
+        if place in chosen
+        else piece
+        for place, piece in enumerate(segmented.segments)
+    ]
+    segments = with_later_loads(segmented.fusion, segments, device)
+    changed = replace(segmented, segments=tuple(segments))
+    return with_kernels(replace(lowered, segmented=changed), device)
+
+
+def _may_have(piece: Segment, params: KernelParams) -> bool:
+    """Whether a segment has other params, and may have these."""
+    if piece.problem is None or explicit(piece, params) == piece.params:
+        return False
+    reasons = (why_not_params(piece, params), why_not_launched(params, piece.problem.device))
+    return not any(reasons)
+
+
+def _taken(
+    piece: Segment, kernel: CompiledKernel, params: KernelParams | None = None
+) -> Taken | None:
+    """The kernel of a segment, as the model looks at it. None for those it knows nothing of."""
+    if piece.problem is None or "cubin" not in kernel.asm:
+        return None
+    own = params or piece.kernel_params
+    return Taken(
+        problem=piece.problem,
+        work=segment_element_work(piece),
+        # It may have been compiled once more, with another limit.
+        params=replace(own, max_registers=kernel.source.max_registers),
+        registers=registers_of(kernel.asm["cubin"]),
+    )
+
+
+def _why_better(
+    piece: Segment,
+    params: KernelParams,
+    kernel: CompiledKernel | None,
+    other: CompiledKernel | None,
+) -> str:
+    """Why other params are better, by the kernels of both. Empty where they are not."""
+    if kernel is None or other is None or (other.spilled and not kernel.spilled):
+        return ""
+    before, after = _taken(piece, kernel), _taken(piece, other, params)
+    if before is None or after is None or not is_much_faster(after, before):
+        return ""
+    return why_chosen_again(after, before)
