@@ -27,7 +27,8 @@ def test_a_run_has_them_and_the_numbers_stay() -> None:
     second = fd.schedule(inputs)
     assert [one.computes for one in first.segments] == [one.computes for one in second.segments]
     pairs = zip(first.segments, second.segments, strict=True)
-    assert sum(one.params != other.params for one, other in pairs) == 1
+    changed = [(one.params, other.params) for one, other in pairs if one.params != other.params]
+    assert len(changed) == 1, changed
     assert "registers a thread" in str(fd.explain(inputs, measure=False))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)

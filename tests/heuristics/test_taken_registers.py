@@ -9,7 +9,7 @@ import pytest
 from tests.heuristics.test_choice import COLUMNS, WORK, sums
 from tritonfuser.heuristics.cost.model import FILLED
 from tritonfuser.heuristics.cost.registers import programs_at_once
-from tritonfuser.heuristics.params import KernelParams
+from tritonfuser.heuristics.params import KernelParams, TransposeParams
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
 from tritonfuser.heuristics.search.choice import GAIN, chosen
@@ -17,6 +17,7 @@ from tritonfuser.heuristics.search.taken_registers import (
     MORE,
     Taken,
     chosen_again,
+    has_short_sides,
     is_much_faster,
     takes_more,
     why_chosen_again,
@@ -107,3 +108,12 @@ def test_the_registers_of_both_kernels_decide():
 def test_unknown_registers_say_nothing():
     taken = replace(kernel(3), registers=0)
     assert taken.known_work == taken.work and not takes_more(taken, MANY)
+
+
+@pytest.mark.parametrize(
+    ("sides", "short"), [((16, 16), True), ((32, 16), False), ((64, 8), False)]
+)
+def test_no_tile_has_two_sides_of_half_a_pair_of_sectors(sides, short):
+    problem = replace(WIDE, streams=tuple(replace(s, item_bytes=2) for s in WIDE.streams))
+    params = TransposeParams(block_x=sides[0], block_y=sides[1], num_warps=4)
+    assert has_short_sides(problem, params) is short
