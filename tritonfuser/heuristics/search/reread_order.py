@@ -21,8 +21,8 @@ steps, with the same innermost axis: the four below this share took 0.88 times a
 mean), those predicted to take 0.8 to 1.02 times 1.06."""
 
 LOST = 0.05
-"""Share of the bytes of a kernel that others are moved beside, from which on other orders of its
-axes are compared: what the times of kernels that are alike differ by."""
+"""Share of the bytes of a kernel that are moved once more, from which on other orders of its axes
+are compared: fewer of them make no difference that the model can tell."""
 
 
 def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicParams:
