@@ -14,10 +14,9 @@ from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.schedulers import kernel_seconds
 from tritonfuser.heuristics.search.choice import GAIN, chosen
 from tritonfuser.heuristics.search.taken_registers import (
-    MORE,
     Taken,
     chosen_again,
-    has_short_sides,
+    has_short_pieces,
     is_much_faster,
     takes_more,
     why_chosen_again,
@@ -73,7 +72,7 @@ def test_fewer_programs_count_only_where_the_grid_has_them():
         for found in (kernel(1 + 0.01 * n, COLUMNS, WORK) for n in range(1, 10))
         if takes_more(found, MANY)
     )
-    assert taken.factor < MORE
+    assert taken.factor < 1 / FILLED
     device, warps = COLUMNS.device, taken.params.num_warps
     assert not takes_more(taken, programs_at_once(device, warps, taken.registers))
 
@@ -110,10 +109,8 @@ def test_unknown_registers_say_nothing():
     assert taken.known_work == taken.work and not takes_more(taken, MANY)
 
 
-@pytest.mark.parametrize(
-    ("sides", "short"), [((16, 16), True), ((32, 16), False), ((64, 8), False)]
-)
-def test_no_tile_has_two_sides_of_half_a_pair_of_sectors(sides, short):
+@pytest.mark.parametrize(("sides", "short"), [((16, 16), True), ((32, 16), True), ((8, 64), False)])
+def test_no_tile_has_two_short_sides(sides, short):
     problem = replace(WIDE, streams=tuple(replace(s, item_bytes=2) for s in WIDE.streams))
     params = TransposeParams(block_x=sides[0], block_y=sides[1], num_warps=4)
-    assert has_short_sides(problem, params) is short
+    assert has_short_pieces(problem, params) is short

@@ -26,9 +26,14 @@ def sides_along(problem: Problem, stream: Stream) -> list[tuple[int, ...]]:
             side.insert(0, axis)
             if len(side) < len(inner):
                 found.append(tuple(side))
-            if prod(problem.axes[p] for p in side) * stream.item_bytes >= SIDE_BYTES:
+            if is_long(prod(problem.axes[p] for p in side), stream.item_bytes):
                 break
     return list(dict.fromkeys(found))
+
+
+def is_long(positions: int, item_bytes: int) -> bool:
+    """Whether a side has as many neighbours as it should: ``SIDE_BYTES`` of them."""
+    return positions * item_bytes >= SIDE_BYTES
 
 
 def sides_beside(problem: Problem, stream: Stream) -> tuple[int, ...]:

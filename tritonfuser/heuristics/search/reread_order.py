@@ -20,10 +20,6 @@ predicted to take at most. H100, 106 orders of flat kernels of random definition
 steps, with the same innermost axis: the four below this share took 0.88 times as long (geometric
 mean), those predicted to take 0.8 to 1.02 times 1.06."""
 
-LOST = 0.05
-"""Share of the bytes of a kernel that are moved once more, from which on other orders of its axes
-are compared: fewer of them make no difference that the model can tell."""
-
 
 def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicParams:
     """Params with the axes in another order, where caches lose less of what is read again.
@@ -42,17 +38,20 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
         return params
     if isinstance(params, PointwiseParams):
         return _near_in_a_tile(kernels, params, first)
-    return _fastest_of(kernels, params, first, _orders_of_rows(kernels, params))
+    return _fastest_of(kernels, params, first, _orders_of_rows(kernels, params, first))
 
 
-def _orders_of_rows(kernels: Kernels, params: KernelParams) -> Iterator[tuple[int, ...]]:
+def _orders_of_rows(
+    kernels: Kernels, params: KernelParams, first: KernelTime
+) -> Iterator[tuple[int, ...]]:
     """Orders in which caches may lose less of what other rows read too: a whole tensor, or the rest
-    of a sector."""
+    of a sector. Where that makes no difference that the model can tell there are none."""
     problem, lost = kernels.problem, kernels.reread_bytes(params)
     if lost:
         most = max(lost, key=lambda stream: lost[stream])
         yield _beside_innermost(problem, sides_beside(problem, most))
-    if kernels.lost_bytes(params) > LOST * problem.moved_bytes:
+    without = first.with_more_bytes(-kernels.lost_bytes(params), problem.device)
+    if not kernels.within_model_error(first.seconds, without.seconds):
         yield from near_orders(problem)
 
 

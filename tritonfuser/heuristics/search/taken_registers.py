@@ -10,21 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..cost.model import KernelTime
+from ..cost.model import KernelTime, may_exceed
 from ..cost.registers import programs_at_once
-from ..cost.traffic import FETCHED_BYTES
+from ..cost.sides import is_long
 from ..params import KernelParams, TransposeParams
 from ..problem import ElementWork, Problem
 from ..schedulers import kernel_seconds
 from .choice import can_vary, much_faster, worth_seconds
 from .load_registers import limit_for_loads
-
-MORE = 1.1
-"""Registers over the predicted ones from which on params are chosen again though as many programs
-run at a time. H200, 230 kernels of random definitions with 4 to 17 measured schedules each: of the
-heuristics' schedules 23 are chosen again among these, and 19 taken, at 0.80 of the time (geometric
-mean; 0.38 to 1.06). Where fewer programs run alone it is 12, at 0.77; whatever registers they take
-29, at 0.88 (to 1.47)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +66,13 @@ class Taken:
 
 
 def takes_more(kernel: Taken, programs: int) -> bool:
-    """Whether a kernel takes many more registers than predicted, or so many that fewer programs
-    run at a time on a multiprocessor.
+    """Whether a kernel takes more registers than their estimate errs by, or so many that fewer
+    programs run at a time on a multiprocessor.
+
+    H200, 230 kernels of random definitions with 4 to 17 measured schedules each: of the heuristics'
+    schedules 23 are chosen again among these where they take 1.1 times as many, and 19 taken, at
+    0.80 of the time (geometric mean; 0.38 to 1.06). Where fewer programs run alone it is 12, at
+    0.77; whatever registers they take 29, at 0.88 (to 1.47).
 
     Parameters
     ----------
@@ -87,7 +85,8 @@ def takes_more(kernel: Taken, programs: int) -> bool:
     wanted = min(float(time.registers), float(time.register_limit))
     device, warps = kernel.problem.device, kernel.params.num_warps
     expected, found = (programs_at_once(device, warps, n) for n in (wanted, kernel.registers))
-    return kernel.factor > MORE or min(found, programs) < min(expected, programs)
+    is_more = not may_exceed(time.registers, kernel.registers)
+    return is_more or min(found, programs) < min(expected, programs)
 
 
 def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
@@ -100,21 +99,20 @@ def chosen_again(kernel: Taken, programs: int) -> KernelParams | None:
         return None
     work = kernel.known_work
     found = much_faster(kernel.problem, work, _left_to_rules(kernel.params), kernel.seconds)
-    if found is None or has_short_sides(kernel.problem, found):
+    if found is None or has_short_pieces(kernel.problem, found):
         return None
     return replace(found, max_registers=limit_for_loads(kernel.problem, work, found))
 
 
-def has_short_sides(problem: Problem, params: KernelParams) -> bool:
-    """Whether both sides of a tile of two sides are shorter than what memory is read in, so that
-    all tensors are in pieces of that.
+def has_short_pieces(problem: Problem, params: KernelParams) -> bool:
+    """Whether a tile of two sides has neither a long one, so that all tensors are in short pieces.
 
     H200, a transposed sum in bfloat16 by tiles of 16 x 16, which take 32 registers in place of 86:
-    86.9 us, 71.6 by tiles of 64 x 64. One of 32 x 16 in place of 64 x 64 took 0.90 of the time.
+    86.9 us, 71.6 by tiles of 64 x 64.
     """
     if not isinstance(params, TransposeParams):
         return False
-    return problem.narrowest * max(params.block_x, params.block_y) < FETCHED_BYTES
+    return not is_long(max(params.block_x, params.block_y), problem.narrowest)
 
 
 def is_much_faster(other: Taken, kernel: Taken) -> bool:
