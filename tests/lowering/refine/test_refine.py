@@ -417,3 +417,10 @@ def test_the_heuristics_way_is_changed_first():
     times = search._Times(H200, None, known)
     assert search._next(times, set()) is first
     assert search._next(times, {first}) is other
+
+
+def test_without_the_heuristics_way_the_most_promising_is_changed_first():
+    """What the heuristics cut may be near the least already: then it is no better than others."""
+    first, slow, other = (Choice(kept=("a",) * n) for n in range(3))
+    known = {first: Timed(1.0, 0.0), slow: Timed(1.0, 0.8), other: Timed(0.99, 0.9)}
+    assert search._next(search._Times(H200, None, known), set()) is other

@@ -123,8 +123,8 @@ def _is_slow(now: TimedKernels) -> bool:
 def _next(times: _Times, changed: set[Choice]) -> Choice | None:
     """The most promising way to cut whose changes were not tried, and may be much faster than all.
 
-    The heuristics' is the first. Half of what a change can save at most is expected of it. Choices
-    that cut alike are one.
+    The heuristics' is the first, if it is one of them. Half of what a change can save at most is
+    expected of it. Choices that cut alike are one.
     """
     least = times.least
     tried = [times.known[choice] for choice in changed]
@@ -135,8 +135,9 @@ def _next(times: _Times, changed: set[Choice]) -> Choice | None:
         and found.seconds - found.excess < (1 - BETTER) * least
         and not any(map(found.is_like, tried))
     }
-    if not changed:
-        return next(iter(possible), None)
+    heuristics = next(iter(times.known))
+    if not changed and heuristics in possible:
+        return heuristics
     return min(possible, key=lambda choice: possible[choice], default=None)
 
 
