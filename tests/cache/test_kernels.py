@@ -68,6 +68,23 @@ def test_kernels_come_in_order_each_made_once(made):
     assert made["compile", "a"] == 1
 
 
+def test_what_is_compiled_for_a_plan_is_told_with_it_once(made):
+    wanted = [(vector_add(name="a"), ALL)]
+    kernels.compiled_ahead(wanted, "sm_90", DEVICE)
+    (found,) = kernels.loaded(wanted, "sm_90", DEVICE)
+    (again,) = kernels.loaded(wanted, "sm_90", DEVICE)
+    assert found.seconds > 0 and again.seconds == 0
+    assert made["compile", "a"] == 1
+
+
+def test_what_is_compiled_without_a_device_is_cached_where_it_runs_later(made):
+    """No plan is made of it: the seconds of ``compile_for`` are not those of a run behind it."""
+    wanted = [(vector_add(name="a"), ALL)]
+    kernels.compiled_ahead(wanted, "sm_90")
+    (found,) = kernels.loaded(wanted, "sm_90", DEVICE)
+    assert found.seconds == 0
+
+
 def test_other_alignment_or_device_is_another_kernel(made):
     source = vector_add(name="a")
     kernels.loaded([(source, ALL), (source, (True, True, False))], "sm_90", DEVICE)

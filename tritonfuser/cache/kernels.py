@@ -27,7 +27,7 @@ _COMPILED: LRU[Any, CompiledKernel] = LRU(4096)
 _INTERPRETED: LRU[Any, Callable[..., None]] = LRU(4096)
 _LAUNCHERS: LRU[tuple[str, ...], bool] = LRU(4096)
 _AHEAD: LRU[Any, float] = LRU(4096)
-"""Seconds of kernels that were compiled before their plan is made."""
+"""Seconds of kernels that were compiled for a plan before it is made."""
 
 
 def wanted_kernels(fusion: Fusion, inputs: Sequence[Any], lowered: Lowered) -> list[Wanted]:
@@ -96,7 +96,7 @@ def compiled_ahead(
     """
     took = compile_together(wanted, arch, None if device is None else _index(device))
     for (source, flags), seconds in zip(wanted, took, strict=True):
-        if seconds:
+        if seconds and device is not None:
             _AHEAD.get_or_make((*kernel_key(source), arch, flags), partial(float, seconds))
     return [compiled(source, arch, flags) for source, flags in wanted]
 
