@@ -9,14 +9,35 @@ import torch
 
 from tests.lowering.conftest import split_from
 from tests.lowering.graphs import noise
-from tests.lowering.harness import check, lowered, schedulers, small
+from tests.lowering.harness import check, lowered, record, schedulers, small
 from tritonfuser import DataType
+from tritonfuser.cache.keys.signature import signature
 from tritonfuser.heuristics.integers import divisors
+from tritonfuser.lowering.passes.concretize import concretize
 from tritonfuser.lowering.passes.splits.factors import (
     contiguous_factors,
     factors_of_any,
     splits_well,
 )
+from tritonfuser.lowering.passes.splits.split_factors import split_factors
+
+
+@pytest.mark.parametrize(
+    ("extents", "padded", "to"),
+    [
+        ((61, 32, 7, 113), 0, 65),  # 5 parts of 13: each is whole along the dims inside
+        ((13, 32, 7, 113), 3, 115),  # 15 and 9 would be much more than 13 and 7
+        ((2, 32, 7, 113), 3, 115),
+    ],
+)
+def test_which_dim_is_padded(extents, padded, to):
+    x = torch.empty(extents, device="meta")
+    fusion = record(lambda fd, x: fd.ops.sum(x, [0, 2, 3]), [x]).fusion.ir
+    fusion = concretize(fusion, signature(fusion, [x], torch.device("meta")))
+    reduction = next(node for node in fusion.nodes if node.op == "sum")
+    found = split_factors(reduction, 5)
+    assert found.padded == (padded, to)
+    assert found.factors == {dim: 5 if dim == padded else 1 for dim in (0, 2, 3)}
 
 
 @pytest.mark.parametrize(
