@@ -45,15 +45,16 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
     narrowest = min((v.dtype.info.bytes for v in tensors), default=4)
     loaded = VECTOR_BYTES // max(narrowest, 2)
     params = segment.kernel_params
+    # On a device of wider warps some threads exchange elements they could have kept.
+    threads = NVIDIA_WARP_SIZE * params.num_warps
     if isinstance(params, OuterPersistentParams):
-        # On a device of wider warps some threads exchange elements they could have kept.
-        reached = max(NVIDIA_WARP_SIZE * params.num_warps * min(loaded, rows) // rows, 1)
+        reached = max(threads * min(loaded, rows) // rows, 1)
         return Lanes(max(row // reached, 1), True)
     if segment.problem is not None and nest.alignment is None:
         loaded = min(loaded, _widest_vector(segment.problem))
     if loaded > 1:
         return Lanes(loaded if row % loaded == 0 else 1, False)
-    return Lanes(max(row // (NVIDIA_WARP_SIZE * params.num_warps), 1), True)
+    return Lanes(max(row // threads, 1), True)
 
 
 def _widest_vector(problem: Problem) -> int:
