@@ -107,6 +107,12 @@ class TileTensor(NamedTuple):
         return self.vector if each >= self.vector else floor_power_of_2(each)
 
 
+def running_side(problem: Problem) -> int:
+    """The side that most bytes are contiguous along. Threads lie along it where they reduce; what
+    lies along the other side changes its layout first."""
+    return R if problem.inner else X
+
+
 def vector_along(problem: Problem, stream: Stream, places: Sequence[int]) -> int:
     """Elements of a vectorized load along a side. 1 where neighbours are not contiguous.
 

@@ -27,6 +27,7 @@ from .row_access import (
     access,
     is_skewed,
     layout,
+    running_side,
     slice_bytes,
 )
 from .row_rests import RowRests, row_rest
@@ -76,7 +77,7 @@ class RowStreams:
         widest = layout(at_once.touched, widths)
         lines = accesses = addresses = only_loads = slices = 0.0
         windows: list[Windows] = []
-        neighbours = 1
+        neighbours, running = 1, running_side(self._problem)
         for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
@@ -95,7 +96,7 @@ class RowStreams:
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
                 slices = max(slices, slice_bytes(stream, count * touched.often))
-            if width > neighbours and tensor.is_full:
+            if width > neighbours and tensor.is_full and touched.side == running:
                 neighbours = width
         made = Traffic(
             loaded_bytes=at_once.loaded_bytes,

@@ -1,7 +1,7 @@
 """How reductions lie over the threads of a program, and what its warps exchange for them.
 
-Threads are laid along memory first, each with the neighbours of its widest load, as Triton lays
-them out. A row that begins inside vectors lies over as many lanes as it has elements.
+Threads are laid along memory first, each with the neighbours of its widest load there, as Triton
+lays them out. A row that begins inside vectors lies over as many lanes as it has elements.
 
 Where memory runs along the results, as in sums of columns, each warp has a partial result of each
 of them, and they exchange these through shared memory. There the partial results of one column are

@@ -41,7 +41,8 @@ class Traffic(NamedTuple):
     Attributes
     ----------
     neighbours : float
-        Elements of the widest vector among the loads of all positions.
+        Elements of the widest vector among the loads of all positions, along the side that most
+        bytes are contiguous along.
     loads : float
         Those of ``accesses`` that load.
     loaded_elements : float

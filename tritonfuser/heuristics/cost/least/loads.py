@@ -14,7 +14,7 @@ from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ..counts import Number
 from ..numbers import Numbers
-from ..row_access import R, RowTensor
+from ..row_access import R, RowTensor, running_side
 from ..tiles import Launches
 
 
@@ -24,7 +24,7 @@ class SureLoads(NamedTuple):
     Attributes
     ----------
     neighbours : (float, float)
-        Those of a thread in the widest load, at least and at most.
+        Those of a thread along the row or column that is reduced in, at least and at most.
     """
 
     accesses: Number
@@ -41,8 +41,10 @@ class _Tensor(NamedTuple):
     ----------
     times : float
         Its loads, or stores, of a position.
-    in_last_pass, is_load : bool
-        Whether the last pass over a row alone has them, and whether they are loads.
+    in_last_pass : bool
+        Whether the last pass over a row alone has them.
+    is_along : bool
+        Whether threads load it along the side that most bytes are contiguous along, by any tile.
     vectors : (int, int)
         Elements of the widest vector along each side.
     most : int
@@ -57,7 +59,7 @@ class _Tensor(NamedTuple):
 
     times: float
     in_last_pass: bool
-    is_load: bool
+    is_along: bool
     vectors: tuple[int, int]
     most: int
     is_cached: bool
@@ -74,7 +76,8 @@ class LeastLoads:
         # Neighbours along a row that have the same element share its loads.
         self._full = [_facts(problem, each) for each in full if each.stream.r_same <= 1]
         loads = [each for each in tensors if each.is_full and not each.stream.is_store]
-        self._widest = float(max((max(each.vectors) for each in loads), default=1))
+        side = running_side(problem)
+        self._widest = float(max((each.vectors[side] for each in loads), default=1))
         self._most = float(max((_most(each) for each in loads), default=1))
 
     def of(self, many: Launches, threads: Number, valid: Number, m: Numbers) -> SureLoads:
@@ -92,7 +95,7 @@ class LeastLoads:
             width = m.minimum(_width(tensor, many, m), each)
             loads = taken / (NVIDIA_WARP_SIZE * width)
             accesses = accesses + loads * size
-            wide = m.maximum(wide, width) if tensor.is_load else wide
+            wide = m.maximum(wide, width) if tensor.is_along else wide
             if tensor.run:
                 run = m.minimum(tile.r if tensor.lies_along_r else tile.x, tensor.run)
                 loads = m.maximum(loads, taken / run)
@@ -121,7 +124,7 @@ def _facts(problem: Problem, tensor: RowTensor) -> _Tensor:
     return _Tensor(
         times=tensor.times,
         in_last_pass=stream.is_in_last_pass,
-        is_load=not stream.is_store,
+        is_along=not stream.is_store and tensor.vectors[1 - running_side(problem)] == 1,
         vectors=tensor.vectors,
         most=_most(tensor),
         is_cached=tensor.gathered is not None,
