@@ -1,24 +1,39 @@
-"""The instructions of a kernel's nodes for each element of its loop nest."""
+"""The instructions of a kernel's nodes for each element of its loop nest.
+
+A kernel computes a value at each index at which it is needed, and there along all axes that the
+index has, whether or not the value is needed everywhere: of a cat of two halves each half is
+computed for all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...heuristics.cost.work import KernelWork, NodeWork
 from ...ir import Node, Value
 from ...ops.builder import op_of
 from ...ops.table import Moments, Random, Reduction, Scan
+from ...symbolic.index_expr import extent
 from .instructions import instructions_of
+from .read_footprint import Read
+from .traffic import axes_of
 
 _REDUCTIONS = Moments | Reduction | Scan
 
 
-def kernel_work(nodes: Sequence[Node]) -> KernelWork:
-    """What the nodes of a kernel compute, in recording order."""
+def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelWork:
+    """What the nodes of a kernel compute, in recording order.
+
+    Parameters
+    ----------
+    computed : iterable of Read
+        The results of elementwise ops and views, at the indices at which they are computed. Those
+        of other nodes are computed once.
+    """
     after: set[Value] = set()
     reduced = _reduced(nodes)
-    found = _Total()
+    found = _Total(_elements_of(computed))
     for node in nodes:
         form = op_of(node).form
         depends = not after.isdisjoint(node.operands())
@@ -29,7 +44,7 @@ def kernel_work(nodes: Sequence[Node]) -> KernelWork:
         if depends:
             after.update(node.outs)
         if isinstance(form, Random):
-            found.draws += 1
+            found.add_draws(node)
             continue
         found.add(node, depends or reduced.isdisjoint(node.outs))
     return found.work()
@@ -47,24 +62,31 @@ def _reduced(nodes: Sequence[Node]) -> set[Value]:
 class _Total:
     """Running sums of what the nodes of as many elements take."""
 
-    def __init__(self) -> None:
+    def __init__(self, elements: Mapping[Value, Sequence[int]]) -> None:
         self.works: dict[str, NodeWork] = {}
         self.draws = 0
+        self._elements = elements
 
     def add(self, node: Node, late: bool) -> None:
         """Add a node, computed before the reductions or after them."""
-        found, more = self._of(node.out), instructions_of(node)
-        if late:
-            after, special = found.after + more.issued, found.special_after + more.sfu
-            self._set(replace(found, after=after, special_after=special))
-        else:
-            before, special = found.before + more.issued, found.special_before + more.sfu
-            self._set(replace(found, before=before, special_before=special))
+        more = instructions_of(node)
+        for elements in self._elements.get(node.out) or (_elements(node.out),):
+            found = self._of(elements)
+            if late:
+                after, special = found.after + more.issued, found.special_after + more.sfu
+                self._set(replace(found, after=after, special_after=special))
+            else:
+                before, special = found.before + more.issued, found.special_before + more.sfu
+                self._set(replace(found, before=before, special_before=special))
+
+    def add_draws(self, node: Node) -> None:
+        """Add random numbers, as often as they are drawn."""
+        self.draws += len(self._elements.get(node.out, (1,)))
 
     def add_reduction(self, node: Node) -> None:
         """Add a reduction or scan, by the elements that it reduces."""
         operand = next(v for v in node.operands() if v.is_tensor)
-        found = self._of(operand)
+        found = self._of(_elements(operand))
         more = replace(
             found,
             reducing=found.reducing + instructions_of(node).issued,
@@ -73,8 +95,7 @@ class _Total:
         )
         self._set(more)
 
-    def _of(self, value: Value) -> NodeWork:
-        elements = value.tensor.numel if value.is_tensor else 1
+    def _of(self, elements: int) -> NodeWork:
         return self.works.get(repr(elements), NodeWork(elements=elements))
 
     def _set(self, work: NodeWork) -> None:
@@ -83,3 +104,16 @@ class _Total:
 
     def work(self) -> KernelWork:
         return KernelWork(nodes=tuple(self.works.values()), draws=self.draws)
+
+
+def _elements_of(computed: Iterable[Read]) -> dict[Value, list[int]]:
+    """How many elements are computed of values, at each index at which they are."""
+    found: dict[Value, list[int]] = {}
+    for value, index in dict.fromkeys((read.value, read.index) for read in computed):
+        axes = frozenset().union(*map(axes_of, index))
+        found.setdefault(value, []).append(extent(axes))
+    return found
+
+
+def _elements(value: Value) -> int:
+    return value.tensor.numel if value.is_tensor else 1

@@ -196,6 +196,8 @@ class ReadFootprint:
         Reads of memory.
     nodes : frozenset of Node
         The elementwise ops and views computed on the way.
+    computed : frozenset of Read
+        Their results. A kernel that needs a result at two indices computes it twice.
     """
 
     at_own_index: frozenset[Value]
@@ -203,6 +205,7 @@ class ReadFootprint:
     reducers: frozenset[Read]
     loads: frozenset[Read]
     nodes: frozenset[Node]
+    computed: frozenset[Read]
 
     def needing(self, value: Value) -> ReadFootprint:
         """The footprint with a value that must be in memory before, although it is not read."""
@@ -214,7 +217,9 @@ class ReadFootprint:
         return self.at_own_index | self.at_other_index
 
 
-EMPTY_FOOTPRINT = ReadFootprint(frozenset(), frozenset(), frozenset(), frozenset(), frozenset())
+EMPTY_FOOTPRINT = ReadFootprint(
+    frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), frozenset()
+)
 
 
 def walk(
@@ -240,6 +245,7 @@ def walk(
     reducers: set[Read] = set()
     loads: set[Read] = set()
     nodes: set[Node] = set()
+    computed: set[Read] = set()
     seen: set[Read] = set()
     stack = list(start)
     while stack:
@@ -257,6 +263,7 @@ def walk(
             reducers.add(read)
         else:
             nodes.add(node)
+            computed.add(read)
             stack.extend(operands(node, read))
     return ReadFootprint(
         frozenset(at_own_index),
@@ -264,4 +271,5 @@ def walk(
         frozenset(reducers),
         frozenset(loads),
         frozenset(nodes),
+        frozenset(computed),
     )

@@ -190,7 +190,7 @@ def _segment(
     members = _members(placed, group)
     stores = (*group.stores, *_result_stores(members, loads, number))
     nodes = _nodes(placed, footprint, members, stores)
-    work = kernel_work(nodes)
+    work = kernel_work(nodes, footprint.computed)
     scheduled = placed.scheduled(group, problem, work)
     traffic = placed.maker.traffic(footprint.loads, stores)
     moved = placed.maker.traffic(group.reads, group.stores)
