@@ -82,3 +82,24 @@ def test_the_heads_of_a_position_are_in_one_program() -> None:
 
 def test_axes_stay_as_memory_has_them_where_little_is_read_again() -> None:
     assert flat_segment(1).params.axes == (0, 1, 2, 3)
+
+
+def with_column_sums(fd: Any, x: Any, factor: Any) -> Any:
+    """Rows less their sums, times a number for each row of a matrix, and sums over its rows."""
+    rows = fd.ops.mul(x, fd.ops.broadcast(factor, [True, False, True]))
+    less = fd.ops.sub(rows, fd.ops.broadcast(fd.ops.sum(rows, [2]), [False, False, True]))
+    return less, fd.ops.sum(less, [1])
+
+
+@pytest.mark.parametrize("matrices", [2, 16])
+@pytest.mark.parametrize("row", [7, 64])
+def test_axes_stay_in_their_groups(matrices: int, row: int) -> None:
+    """Whatever is read again: programs have the rows of one matrix."""
+    shapes = (matrices, 1 << 20, row), (1 << 20,)
+    given = [torch.empty(shape, device="meta") for shape in shapes]
+    pieces = record(with_column_sums, given).segments(given, arch="sm_90").segments
+    assert any(len(piece.problem.order) > 1 for piece in pieces)
+    for piece in pieces:
+        numbers = iter(piece.params.axes)
+        for group in piece.problem.order:
+            assert {next(numbers) for _ in group} == {*group}

@@ -28,10 +28,7 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
     when all heads are done. With the batch innermost the programs of one row follow one another.
     Sines of ``[rows, columns]`` under heads are read once for all heads of a program.
     """
-    problem = kernels.problem
-    if not isinstance(params, KernelParams):
-        return params
-    if getattr(params, "axes", None) != () or len(problem.order) != 1:
+    if not isinstance(params, KernelParams) or getattr(params, "axes", None) != ():
         return params
     first = kernels.time(params)
     if first is None:
@@ -110,11 +107,15 @@ def _has_innermost(stream: Stream, inner: int) -> bool:
 def _beside_innermost(
     problem: Problem, places: tuple[int, ...], inner: int | None = None
 ) -> tuple[int, ...]:
-    """The numbers of the axes with those at ``places`` last, but for the place ``inner``."""
-    (own,) = problem.order
-    moved = [number for place, number in enumerate(own) if place in places]
-    last = [] if inner is None else [own[inner]]
-    return (*(n for n in own if n not in (*moved, *last)), *moved, *last)
+    """The numbers of the axes with those at ``places`` last in their groups, but for the place
+    ``inner``."""
+    own = [number for group in problem.order for number in group]
+    moved = {number for place, number in enumerate(own) if place in places}
+    innermost = None if inner is None else own[inner]
+    place_of = {number: (number in moved) + 2 * (number == innermost) for number in own}
+    return tuple(
+        number for group in problem.order for number in sorted(group, key=place_of.__getitem__)
+    )
 
 
 def _in_order(
