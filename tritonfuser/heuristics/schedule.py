@@ -133,7 +133,8 @@ class Rewrites:
         Values that such kernels compute again from those.
     invariants : tuple of str
         Values that are read from memory by all kernels that use them, as those are that do not run
-        along all of their axes; inputs that are copied into the order of their dims.
+        along all of their axes; inputs that are copied into the order of their dims. Those of
+        ``tv3.permute(0, 2, 1)`` lie there as the result of that op would: dim 1 is innermost.
     products : tuple of str
         The matrix products that generated kernels compute. Torch runs the others.
     tile_splits : tuple of ReductionSplit

@@ -16,6 +16,7 @@ from tritonfuser.heuristics.schedule import Schedule
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.fuse.segmentation import HEURISTIC, Choice
 from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
+from tritonfuser.lowering.passes.invariants.kept_orders import named
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
 from tritonfuser.lowering.refine import search
@@ -391,8 +392,13 @@ def test_values_of_other_shapes_are_candidates():
     given = [torch.empty(s, dtype=torch.bfloat16, device="meta") for s in shapes]
     fusion, found = slow_candidates(body, given)
     sizes = {v.name: v.tensor.sizes for node in fusion.nodes for v in node.outs}
-    shapes = {sizes[name] for name in (*found.first, *found.others)}
+    names = (*found.first, *found.others)
+    shapes = {sizes[name] for name in names if name in sizes}
     assert {(32, 64, 48), (48, 32 * 64), (48, 64, 32)} <= shapes
+    # Its tensors lie along three axes: its inputs may suit in yet other orders.
+    inputs = {value.name for value in fusion.inputs}
+    others = [name for name in names if name not in sizes]
+    assert others and {named(name) for name in others} <= inputs
 
 
 def test_a_value_and_its_last_use_are_candidates_of_each_shape():

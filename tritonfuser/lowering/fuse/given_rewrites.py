@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ...device import DeviceProperties
 from ...errors import ParamsError
 from ...heuristics.schedule import Rewrites
-from ...ir import Fusion
+from ...ir import Fusion, Value
 from ..passes.contract_to_mma import candidates, contract_to_mma
+from ..passes.invariants.kept_orders import is_order, named, order_of
 from ..passes.invariants.materialize import can_be_kept, materialize_invariants
 from ..passes.materialization import Reread, materialize_shared
 from ..product_policy import ProductPolicy
@@ -59,18 +60,32 @@ def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
     Raises
     ------
     ParamsError
-        A name is of no tensor that kernels compute element by element.
+        A name is of no tensor that kernels compute element by element, or its order is none of
+        another order of its dims.
     """
     possible = can_be_kept(fusion, moved=True)
+    ranks = {v.name: v.tensor.rank for v in _values(fusion) if v.name in possible}
     for place, name in enumerate(names):
-        if name in names[:place]:
-            raise ParamsError(f"invariants[{place}]: {name} is there already")
-        if name not in possible:
+        value, dims = named(name), order_of(name)
+        if value in map(named, names[:place]):
+            raise ParamsError(f"invariants[{place}]: {value} is there already")
+        if value not in possible:
             raise ParamsError(
                 f"invariants[{place}]: expected a tensor that kernels compute element by element, "
                 f"got {name!r}"
             )
+        if dims and not is_order(dims, ranks[value]):
+            raise ParamsError(
+                f"invariants[{place}]: expected another order of the {ranks[value]} dims of "
+                f"{value}, got {name!r}"
+            )
     return materialize_invariants(fusion, names)
+
+
+def _values(fusion: Fusion) -> Iterator[Value]:
+    yield from fusion.inputs
+    for node in fusion.nodes:
+        yield from node.outs
 
 
 def contracted_as(fusion: Fusion, device: DeviceProperties, products: Sequence[str]) -> Fusion:

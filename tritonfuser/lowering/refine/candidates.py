@@ -22,12 +22,17 @@ from ..access.read_footprint import is_reducer
 from ..access.rough_instructions import is_fused, load_instructions
 from ..passes.invariants.candidates import computing_instructions, expanded, is_per_row
 from ..passes.invariants.exact_dtypes import exact_bytes
+from ..passes.invariants.kept_orders import in_order
 from ..passes.invariants.materialize import can_be_kept
 from .kernel_times import TimedKernels
 
 SMALL = 16
 """Values that are computed from less than this part of the bytes of a kernel's largest tensor are
 not put into memory for that kernel."""
+
+
+SIDES = 2
+"""Sides of a tile."""
 
 
 class Candidates(NamedTuple):
@@ -40,8 +45,9 @@ class Candidates(NamedTuple):
         lies between differs little.
     others : dict of str to float
         The first and the last of those of each other shape, which lie in another order in memory.
-        And small values that are broadcast, which kernels compute and read in the order of a large
-        tensor.
+        Small values that are broadcast, which kernels compute and read in the order of a large
+        tensor. And inputs of kernels whose tensors lie along more axes than a tile has sides, with
+        other dims innermost.
     """
 
     first: dict[str, float]
@@ -78,6 +84,10 @@ def candidates(fusion: Fusion, now: TimedKernels, device: DeviceProperties) -> C
         saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)
         if value.name not in found.first and saved > 0:
             found.others[value.name] = saved
+    for value in filter(gains.is_possible, dict.fromkeys(_crossing_inputs(now))):
+        saved = sum(gains.of_kernels(value, inf)) - gains.cost(value)
+        if saved > 0:
+            found.others.update(dict.fromkeys(_with_other_dims_innermost(value), saved))
     return found
 
 
@@ -141,6 +151,24 @@ def _out_of_order(fusion: Fusion) -> Iterator[Value]:
             strides = buffer_strides(fusion, value)
             if strides != contiguous_strides(value.tensor.sizes):
                 yield value
+
+
+def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
+    """The large inputs of kernels whose large tensors lie along more axes than tiles have sides."""
+    for each in now.excesses:
+        least = each.largest / SMALL
+        if each.innermost_axes(least) > SIDES:
+            yield from (v for v in each.piece.inputs if v.is_tensor and _held_bytes(v) >= least)
+
+
+def _with_other_dims_innermost(value: Value) -> Iterator[str]:
+    """The names of a tensor in memory with each other dim innermost, of those of more than one
+    element."""
+    sizes = [hint(size) for size in value.tensor.sizes]
+    for dim in reversed(range(len(sizes) - 1)):
+        if sizes[dim] > 1:
+            others = (other for other in range(len(sizes)) if other != dim)
+            yield in_order(value, (*others, dim))
 
 
 def _spread(fusion: Fusion) -> Iterator[Value]:

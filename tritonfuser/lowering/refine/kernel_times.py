@@ -59,6 +59,12 @@ class Excess:
         streams = () if self.piece.problem is None else self.piece.problem.streams
         return max((hint(stream.total_bytes) for stream in streams), default=0)
 
+    def innermost_axes(self, least: float) -> int:
+        """Axes of the kernel that a tensor of so many bytes is contiguous along, one or another."""
+        problem = self.piece.problem
+        large = [s for s in problem.streams if hint(s.total_bytes) >= least] if problem else []
+        return len({t.axis for s in large for t in s.stride_terms if t.div == t.step == 1})
+
 
 @dataclass(frozen=True, slots=True)
 class TimedKernels:

@@ -19,6 +19,7 @@ from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
 from ..fuse.splits.split_policy import CommonRows
+from ..passes.invariants.kept_orders import named
 from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
 from .candidates import candidates
@@ -210,8 +211,9 @@ def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
 def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:
     """Choices with one more value in memory, each with the most seconds that it may save."""
     kept = choice.kept or ()
+    values = {*map(named, kept)}
     return {
         replace(choice, kept=(*kept, name)): seconds
         for name, seconds in saved.items()
-        if name not in kept
+        if named(name) not in values
     }

@@ -24,6 +24,7 @@ from .candidates import candidates
 from .counts import computed
 from .exact_dtypes import narrowed
 from .gain import Balance, gain
+from .kept_orders import orders
 
 
 def choose_invariants(fusion: Fusion, device: DeviceProperties) -> tuple[str, ...]:
@@ -129,26 +130,31 @@ def materialize_invariants(fusion: Fusion, names: Collection[str]) -> Fusion:
     Parameters
     ----------
     names : collection of str
-        Among ``can_be_kept(fusion)``.
+        Of values among ``can_be_kept(fusion)``, as ``kept_orders`` has them.
     """
     if not names:
         return fusion
     builder = GraphBuilder(*next_free(fusion))
-    values = Substitution()
+    values, order = Substitution(), orders(names)
 
     def keep(value: Value, loc: SourceLoc | None) -> None:
         builder.loc = loc
         makers = {out: node for node in builder.nodes for out in node.outs}
-        kept = builder.call("materialize", narrowed(value, makers, builder))
+        given, dims = narrowed(value, makers, builder), order[value.name]
+        if dims:
+            given = builder.call("permute", given, dims)
+        kept = builder.call("materialize", given)
+        if dims:
+            kept = builder.call("permute", kept, tuple(map(dims.index, range(len(dims)))))
         if kept.dtype is not value.dtype:
             kept = builder.call("cast", kept, value.dtype)
         values.set(value, kept)
 
     for value in fusion.inputs:
-        if value.name in names:
+        if value.name in order:
             keep(value, fusion.consumers[value][0].loc)
     for node in fusion.nodes:
         builder.nodes.append(values.node(node))
-        if is_fused(node) and node.out.name in names:
+        if is_fused(node) and node.out.name in order:
             keep(node.out, node.loc)
     return drop_dead(rebuilt(fusion, builder.nodes, values))
