@@ -67,6 +67,18 @@ def test_what_torch_computes(name: str, dtype: DataType) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-3, equal_nan=True)
 
 
+def test_quotients_of_zeros_and_of_special_numbers() -> None:
+    """Zeros are no dividends of the machine's division: see ``div_rounded``."""
+    numbers = [0.0, 1.0, 3.0, 2.0**-149, 3 * 2.0**-140, 2.0**-126, 2.0**127 * 1.5, float("inf")]
+    special = torch.tensor([*numbers, *(-x for x in numbers), float("nan"), 0.1])
+    special = torch.cat([special, torch.randn(32 - len(special))])
+    lhs, rhs = (x.reshape(-1).cuda() for x in torch.meshgrid(special, special, indexing="ij"))
+    found, wanted = run(row_kernel(BY_NAME["div"], D.Float, len(lhs)), [lhs, rhs]), lhs / rhs
+    assert torch.equal(found.isnan(), wanted.isnan())
+    known = ~wanted.isnan()
+    assert torch.equal(found[known].view(torch.int32), wanted[known].view(torch.int32))
+
+
 def test_integer_division_by_zero_is_what_cuda_gives() -> None:
     """Of Int32: for Int, CUDA's answer depends on whether the dividend fits 32 bits."""
     x = torch.tensor([5, -5, 0, 7] * 4, dtype=torch.int32).cuda()

@@ -15,7 +15,11 @@ from tritonfuser.lowering.interpreter import language
 from tritonfuser.lowering.interpreter.interpret import interpret_kernel
 from tritonfuser.lowering.kernel_source import KernelSource
 
-IMPORTED = "from tritonfuser.lowering.device_lib.functions import reciprocal, square_root\n\n\n"
+IMPORTED = """
+from tritonfuser.lowering.device_lib.functions import div_rounded, reciprocal, square_root
+
+
+"""
 STEPS, LANES = 1000, 128
 CALLS = ["a * reciprocal(b)", "a * square_root(b)"]
 
@@ -58,7 +62,7 @@ def test_loops_have_no_branches_inside_and_are_unrolled(
     assert loads >= 4
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [*CALLS, "div_rounded(a, b)"])
 @pytest.mark.parametrize("how", ["arrays", "plain"])
 def test_interpreted(call: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "plain":
@@ -70,6 +74,7 @@ def test_interpreted(call: str, how: str, monkeypatch: pytest.MonkeyPatch) -> No
     function = {
         "a * reciprocal(b)": x * y.double().reciprocal().float(),
         "a * square_root(b)": x * y.double().sqrt().float(),
+        "div_rounded(a, b)": x / y,
     }[call]
     total = torch.zeros(LANES)
     for step in function.reshape(STEPS, LANES):

@@ -49,7 +49,7 @@ _FUNCTIONS = {
     "cos": _SINE,
     "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
     "div_by_sum": Instructions(multiplies=3, adds=2),
-    "div_rn": Instructions(multiplies=4, adds=4, sfu=1),
+    "div_rounded": Instructions(multiplies=5, adds=4, integer=3, sfu=1),
     "reciprocal": Instructions(multiplies=2, adds=2, sfu=1),
     "square_root": Instructions(multiplies=3, adds=3, sfu=1),
     "sqrt": Instructions(sfu=1),

@@ -1,11 +1,11 @@
-"""Reciprocals and square roots in float32, rounded to nearest, without branches.
+"""Quotients, reciprocals and square roots in float32, rounded to nearest, with few branches.
 
 The assembler's own have a branch for operands whose steps would overflow or underflow. A loop with
 branches is not unrolled, and the elements of a thread wait for one another. Here such operands are
 scaled by a power of two. The steps are the assembler's: an approximation by the hardware, and what
 is missing from it by fused multiply-adds (Markstein, Computation of elementary functions on the IBM
 RISC System/6000 processor, 1990). Quotients take twice the instructions that way, and are left to
-the assembler.
+the assembler but for zeros over a number.
 """
 
 # Triton reads the annotations of a jitted function as types of its arguments.
@@ -19,6 +19,24 @@ import triton.language as tl
 
 from .float_functions import approx_reciprocal, approx_rsqrt
 from .power_functions import is_nvidia
+
+
+@triton.jit
+def div_rounded(x, y):
+    """``x / y``, to the nearest number.
+
+    Zeros take the assembler's branch, and all lanes of the warp with them, some thirty
+    instructions: those behind the end of a row are zeros, and what a mask or a relu has dropped.
+    In their place a small number is divided: it has a quotient for each number that ``x / y`` is
+    zero for.
+    """
+    if is_nvidia():
+        is_zero = x == 0
+        result = tl.div_rn(tl.where(is_zero, 2.384185791015625e-07, x), y)
+        result = tl.where(is_zero, x * result, result)
+    else:
+        result = tl.div_rn(x, y)
+    return result
 
 
 @triton.jit
