@@ -175,6 +175,21 @@ def test_loops_of_more_than_31_bits_have_steps():
     assert re.search(r"\bbra\b", compiled.asm["ptx"])
 
 
+def test_offsets_behind_a_guard_are_as_large_as_it_lets_them_be():
+    """The zeros behind 24 blocks: of ``x // 392`` 24 positions are stored, not 452118 as of x.
+
+    H200, 177 million elements: 64-bit positions took 517 us in place of 192.
+    """
+
+    def define(fd, x):
+        fd.add_output(fd.ops.pad(fd.ops.permute(x, [1, 0, 2]), [0, 0, 0, 8, 0, 0]))
+
+    x = meta(150706, 24, 49, dtype=torch.bfloat16)
+    found = kernels(recorded(define, x), [x])
+    assert found and not any("int64" in source.text for source in found)
+    assert any(re.search(r"// 392", source.text) for source in found)
+
+
 def test_the_stride_of_a_dim_of_one_position():
     """It is in the text, where the only index of that dim is read."""
     x = torch.empty_strided([1, 4], [LIMIT + 3, 1], dtype=torch.float32, device="meta")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ....ir import Value
+from ....shapes import Guard
 from ....symbolic.index_expr import Affine
 from ...tile.proven_runs import proven_run
 from .index_writer import IndexWriter
 
 
-def address(index: IndexWriter, value: Value, offset: Affine) -> str:
+def address(index: IndexWriter, value: Value, offset: Affine, guards: Iterable[Guard] = ()) -> str:
     """The address of an element of a buffer: ``tv0_ptr + x * 4 + r``.
 
     Where Triton would give a thread more consecutive elements than ``Tile.neighbours``, the address
     is limited by ``tl.max_contiguous``. On positions that hint would hide from Triton's axis
     analysis that their quotients are equal for neighbours.
+
+    Parameters
+    ----------
+    guards : iterable of Guard
+        The element is masked where these do not hold.
     """
-    place, axes = index.offset_text(offset), index.axes
+    place, axes = index.offset_text(offset, guards), index.axes
     text = f"{value.name}_ptr" if place == "0" else f"{value.name}_ptr + {place}"
     blocked = axes.blocked(axes.dims(offset))
     tiles = (tile for tile in axes.tiles_of(offset) if tile.neighbours and tile.name in blocked)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ....dtypes import DataType
-from ....shapes import INT32_LIMIT
+from ....shapes import INT32_LIMIT, Guard
 from ....symbolic.index_expr import Affine, Axis, Base, Bounded, Digit, digit, strip_bounds
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import is_known_equal, is_known_less
@@ -73,13 +75,18 @@ class IndexWriter:
         self.terms.add_sum(expr, beyond)
         return self._sum(expr)
 
-    def offset_text(self, expr: Affine) -> str:
+    def offset_text(self, expr: Affine, guards: Iterable[Guard] = ()) -> str:
         """An expression that is added to a pointer.
 
         ``pointer + a + b`` is evaluated from the left: each term is extended to 64 bits by itself.
+
+        Parameters
+        ----------
+        guards : iterable of Guard
+            The element is masked where these do not hold.
         """
         expr = strip_bounds(expr)
-        self.terms.add_offset(expr)
+        self.terms.add_offset(expr, guards)
         return self._sum(expr)
 
     def _sum(self, expr: Affine) -> str:

@@ -4,7 +4,8 @@ Writers report each term as they write it:
 
 - positions along tiles, those past the end of an axis too, since masks compare them;
 - the ends of loops, and coefficients that are computed from sizes;
-- products and partial sums of index expressions, where masks hold: elsewhere they are not used.
+- products and partial sums of index expressions, where masks hold, those of guards too: elsewhere
+  they are not used.
 
 Terms of an offset are added to a pointer one by one. Each is extended to 64 bits by itself, so
 only the terms have to fit, and not their sums.
@@ -12,14 +13,16 @@ only the terms have to fit, and not their sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from ....shapes import INT32_LIMIT
-from ....symbolic.index_expr import Affine, Digit
+from ....shapes import INT32_LIMIT, Guard
+from ....symbolic.index_expr import Affine, Axis, Base, Digit, strip_bounds
 from ....symbolic.loaded_index import Loaded
 from ....symbolic.queries import (
     assume_at_most,
     is_implied_less,
+    is_known_equal,
     is_known_less,
     known_divmod,
     min_by_hint,
@@ -62,11 +65,18 @@ class TermBounds:
             for part in parts_by_sign(number):
                 self.add(part)
 
-    def add_offset(self, expr: Affine) -> None:
-        """Add the terms of an index expression that is added to a pointer."""
+    def add_offset(self, expr: Affine, guards: Iterable[Guard] = ()) -> None:
+        """Add the terms of an index expression that is added to a pointer.
+
+        Parameters
+        ----------
+        guards : iterable of Guard
+            Nobody uses the element where these do not hold.
+        """
+        ends = _ends_of_guards(guards)
         for item, coefficient in expr.terms:
             self._add_factor(coefficient)
-            for bound in self._limits.ends(item, coefficient):
+            for bound in self._limits.ends(item, coefficient, ends):
                 self.add(bound)
         self.add_number(expr.const)
 
@@ -111,6 +121,28 @@ def _greatest(bounds: Iterable[int]) -> list[int]:
     return found
 
 
+def _ends_of_guards(guards: Iterable[Guard]) -> dict[Digit | Base, int]:
+    """The ends of digits that a guard alone is about, and of axes; of those that do not vary."""
+    found: dict[Digit | Base, int] = {}
+    for guard in guards:
+        place = strip_bounds(guard.expr)
+        end = guard.high - place.const
+        if len(place.terms) == 1 and not is_size(end):
+            ((item, coefficient),) = place.terms
+            if is_known_equal(coefficient, 1):
+                about = item.base if _is_whole(item) else item
+                found[about] = min(found.get(about, end), end)
+    return found
+
+
+def _is_whole(item: Digit) -> bool:
+    """Whether a digit is its base."""
+    if not is_known_equal(item.div, 1):
+        return False
+    base, mod = item.base, item.mod
+    return mod is None or (isinstance(base, Axis) and is_known_equal(mod, base.extent))
+
+
 def _by_sign(number: int) -> tuple[int, int]:
     """``(negative, positive)`` parts of a number, both 0 or more: ``-3`` -> ``(3, 0)``.
 
@@ -131,21 +163,25 @@ class _Limits:
     def __init__(self) -> None:
         self._known: dict[Affine, int] = {}
 
-    def ends(self, item: Digit, coefficient: int) -> tuple[int, int]:
-        """``(below, above)`` with ``-below <= item * coefficient <= above``."""
+    def ends(
+        self, item: Digit, coefficient: int, ends: Mapping[Digit | Base, int] = MappingProxyType({})
+    ) -> tuple[int, int]:
+        """``(below, above)`` with ``-below <= item * coefficient <= above``, where digits have the
+        ``ends`` that guards let through."""
         below, above = _by_sign(coefficient)
-        most = self._most(item)
+        most = self._most(item, ends)
         return below * most, above * most
 
-    def _most(self, item: Digit) -> int:
+    def _most(self, item: Digit, ends: Mapping[Digit | Base, int]) -> int:
         """The upper bound of a digit where it is used; 0 for a loaded value without a dim."""
         base = item.base
         if isinstance(base, Loaded):
             most = 0 if base.dim is None else base.dim.extent - 1
         else:
             most = self._above(base) if isinstance(base, Affine) else base.extent - 1
-        most = _quotient(most, item.div)
-        return most if item.mod is None else min_by_hint(most, item.mod - 1)
+        most = _quotient(_below(most, ends.get(base)), item.div)
+        most = most if item.mod is None else min_by_hint(most, item.mod - 1)
+        return _below(most, ends.get(item))
 
     def _above(self, expr: Affine) -> int:
         """The upper bound of the sum of an expression's positive terms."""
@@ -155,6 +191,10 @@ class _Limits:
                 total = total + self.ends(item, coefficient)[1]
             self._known[expr] = total
         return self._known[expr]
+
+
+def _below(most: int, end: int | None) -> int:
+    return most if end is None or is_size(most) else min(most, max(end - 1, 0))
 
 
 def _quotient(number: int, by: int) -> int:

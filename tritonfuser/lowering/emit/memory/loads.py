@@ -112,7 +112,7 @@ class LoadWriter:
 
     def _pointer(self, read: Read, offset: Affine, dims: frozenset[str], mask: str) -> str:
         """The address of a load; with a mask it is a block as that is."""
-        pointer = address(self.index, read.value, offset)
+        pointer = address(self.index, read.value, offset, read.guards)
         if not mask or self.axes.blocked(self.axes.dims(offset)):
             return pointer
         # A value read at run time may be a block of one, where tiles have several rows.

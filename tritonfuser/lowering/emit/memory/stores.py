@@ -110,7 +110,7 @@ class StoreWriter:
         """
         dims = self.axes.dims(offset)
         text = name.text
-        pointer = address(self.index, value, offset)
+        pointer = address(self.index, value, offset, guards)
         if self._needs_block(dims, masked):
             pointer = self.index.tile_text.spread(pointer, masked, always=True)
         mask = self.masks.name(masked, guards)
@@ -119,7 +119,7 @@ class StoreWriter:
             text = transposed(self.axes, text, name.dims)
             mask = transposed(self.axes, mask, self.masks.dims(masked, guards))
         if self.is_pipelined and self._is_column(dims) and dims == masked == name.dims:
-            pointer = f"{value.name}_ptr + flat_column({self.index.offset_text(offset)})"
+            pointer = f"{value.name}_ptr + flat_column({self.index.offset_text(offset, guards)})"
             text, mask = f"flat_column({text})", mask and f"flat_column({mask})"
         return f"{pointer}, {text}{f', mask={mask}' if mask else ''}"
 
