@@ -29,6 +29,9 @@ from .strided import with_axes
 from .tiles import KernelTile, Launches, tile_of
 from .traffic import Traffic
 
+WORDS = 4.0
+"""Random numbers of a draw."""
+
 FLAT_PARAMS = (PointwiseParams, TransposeParams)
 """Params whose tiles run over the axes of a problem without rows."""
 
@@ -60,6 +63,7 @@ class Counting:
         self._spreading = Spreading(
             reductions=float(work.reductions),
             columns=columns,
+            across=float(work.reductions) * _across_share(problem),
             inner=problem.inner,
             lanes=problem.device.warp_size,
         )
@@ -122,10 +126,11 @@ class Counting:
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
+        words = min(max(size / threads, 1.0), WORDS) if self._draws_apart(params) else 1.0
         return Counts(
-            *self._of_problem,
+            *self._of_problem._replace(draws=words * self._of_problem.draws),
             *self._of_tile(tile),
-            *self._spreading.over(tile, threads, traffic.neighbours),
+            *self._spreading.over(tile, threads, traffic.neighbours, traffic.beside),
             warps=float(params.num_warps),
             threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
@@ -183,6 +188,15 @@ class Counting:
         """Whether tiles run over the axes of a problem without rows."""
         return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
 
+    def _draws_apart(self, params: KernelParams) -> bool:
+        """Whether each random number is drawn for itself: neighbours of a thread are none in the
+        tensor that is drawn, as far as that is known."""
+        problem = self._problem
+        if not self._is_flat_tile(params):
+            return not problem.inner
+        along_x = (n for place, n in enumerate(problem.axes) if place not in problem.across)
+        return isinstance(params, TransposeParams) and sum(n > 1 for n in along_x) > 1
+
     def _traffic(
         self, params: KernelParams, tile: KernelTile, threads: int
     ) -> tuple[Traffic, float]:
@@ -199,6 +213,18 @@ class Counting:
 def _align(params: KernelParams) -> int:
     """The elements of the vectors that tiles of rows begin at."""
     return 1 if params.row_tiling is None else params.row_tiling.align
+
+
+def _across_share(problem: Problem) -> float:
+    """The share of what is loaded that lies along x, where most bytes lie along the rows: the share
+    of the reductions whose operands do, as far as that is known.
+
+    Triton reduces in the layout of the operand, and changes layouts where tensors of both meet.
+    """
+    loads = problem.full_loads
+    along_x = sum(s.total_bytes for s in loads if s.x_stride == 1)
+    along_r = sum(s.total_bytes for s in loads if s.r_stride == 1)
+    return along_x / (along_x + along_r) if problem.inner and along_x else 0.0
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:

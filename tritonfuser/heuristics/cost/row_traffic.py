@@ -77,7 +77,7 @@ class RowStreams:
         widest = layout(at_once.touched, widths)
         lines = accesses = addresses = only_loads = slices = 0.0
         windows: list[Windows] = []
-        neighbours, running = 1, running_side(self._problem)
+        neighbours = [1, 1]
         for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
@@ -96,8 +96,9 @@ class RowStreams:
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
                 slices = max(slices, slice_bytes(stream, count * touched.often))
-            if width > neighbours and tensor.is_full and touched.side == running:
-                neighbours = width
+            if width > neighbours[touched.side] and tensor.is_full:
+                neighbours[touched.side] = width
+        running = running_side(self._problem)
         made = Traffic(
             loaded_bytes=at_once.loaded_bytes,
             fetched_bytes=at_once.fetched_bytes,
@@ -108,7 +109,8 @@ class RowStreams:
             accesses=accesses,
             extra_bytes=at_once.extra_bytes,
             addresses=addresses,
-            neighbours=float(neighbours),
+            neighbours=float(neighbours[running]),
+            beside=float(neighbours[1 - running]),
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
             windows=together(windows),

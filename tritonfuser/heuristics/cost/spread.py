@@ -40,22 +40,32 @@ class Spreading:
         Reductions over rows.
     inner : bool
         Whether memory runs along the rows.
+    across : float
+        Of these reductions, those of operands that memory runs along the results of.
     lanes : int
         Lanes of a warp.
     """
 
-    def __init__(self, *, reductions: float, columns: int, inner: bool, lanes: int) -> None:
-        self._reductions, self._columns = reductions, columns
+    def __init__(
+        self, *, reductions: float, columns: int, inner: bool, lanes: int, across: float = 0.0
+    ) -> None:
+        self._reductions, self._columns, self._across = reductions, columns, across
         self._inner, self._lanes = inner, lanes
 
-    def over(self, tile: KernelTile, threads: int, neighbours: float) -> Spread:
-        """How they lie over the threads of a program whose widest load has ``neighbours``."""
-        wide = min(max(tile.x * tile.r / threads, 1.0), neighbours)
+    def over(
+        self, tile: KernelTile, threads: int, neighbours: float, beside: float = 1.0
+    ) -> Spread:
+        """How they lie over the threads of a program whose widest load has ``neighbours``, and
+        whose widest along the other side has those ``beside``."""
+        each = max(tile.x * tile.r / threads, 1.0)
+        wide = min(each, neighbours)
         clocks = 0.0
         if self._columns:
             clocks += self._columns * self._clocks(tile.r, wide, threads)
         if self._reductions and not self._inner:
             clocks += self._reductions * self._clocks(tile.x, wide, threads)
+        elif self._across:
+            clocks += self._across * self._clocks(tile.x, min(each, beside), threads)
         return self._lanes_over(tile, threads, wide, neighbours, PLAIN)._replace(
             exchange_clocks=clocks
         )

@@ -43,6 +43,8 @@ class Traffic(NamedTuple):
     neighbours : float
         Elements of the widest vector among the loads of all positions, along the side that most
         bytes are contiguous along.
+    beside : float
+        The same along the other side.
     loads : float
         Those of ``accesses`` that load.
     loaded_elements : float
@@ -60,6 +62,7 @@ class Traffic(NamedTuple):
     extra_bytes: float = 0.0
     addresses: float = 0.0
     neighbours: float = 1.0
+    beside: float = 1.0
     loads: float = 0.0
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
