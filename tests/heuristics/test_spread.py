@@ -156,3 +156,31 @@ def test_the_exchange_of_programs_that_end_together_is_not_hidden():
     split = replace(problem, parallel=32 * 1024, reduced=256)
     eight, four = (seconds(split, work, 256, warps) for warps in (8, 4))
     assert eight > 1.05 * four
+
+
+def test_loads_of_a_later_step_wait_for_a_change_of_layout():
+    """The warps meet for it in each step, and no compiler moves loads across that.
+
+    H200, rows of which one tensor lies across: 3,316 us by 3,326 steps of 16 x 32, 2,035 by half as
+    many of 16 x 64.
+    """
+    rows = 4096
+    along = Stream(item_bytes=2, x_stride=rows, r_stride=1, total_bytes=2 * rows * rows)
+    across = Stream(item_bytes=2, x_stride=1, r_stride=rows, total_bytes=2 * rows * rows)
+    work = ElementWork(before=2, reductions=1, carried=1)
+
+    def found(block_x, *streams, persistent=False):
+        problem = Problem(
+            parallel=rows, reduced=rows, reduction_depth=1, streams=streams, device=H200
+        )
+        block_r = rows if persistent else 32
+        params = ReductionParams(
+            block_x=block_x, block_r=block_r, persistent=persistent, num_warps=16
+        )
+        counts = Counting(problem, work).counts(params)
+        return counts.meets, predicted(problem, params, work).resources["latency"]
+
+    assert found(16, along, across)[0] == 1
+    assert found(1, along, across)[0] == found(16, along, along)[0] == 0
+    assert found(16, along, across, persistent=True)[0] == 0
+    assert found(16, along, across)[1] > 2 * found(16, along, along)[1]

@@ -24,7 +24,7 @@ from .model import registers_each
 from .numbers import ARRAYS, PLAIN, Numbers
 from .registers import LoadedAtOnce, register_limit
 from .row_traffic import RowStreams
-from .spread import Spreading
+from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
 from .tiles import KernelTile, Launches, tile_of
 from .traffic import Traffic
@@ -49,6 +49,7 @@ class Counting:
         self._positions = problem.parallel * reduced
         self._moved = problem.moved_bytes + problem.result_bytes + around_bytes(problem)
         self._full_loads = float(len(problem.full_loads))
+        self._crosses = lies_both_ways(problem)
         self._accumulators = _accumulators(problem, work)
         self._of_problem = ProblemCounts(
             loads=float(sum(not s.is_store for s in problem.streams)),
@@ -63,7 +64,7 @@ class Counting:
         self._spreading = Spreading(
             reductions=float(work.reductions),
             columns=columns,
-            across=float(work.reductions) * _across_share(problem),
+            across=float(work.reductions) * across_share(problem),
             inner=problem.inner,
             lanes=problem.device.warp_size,
         )
@@ -176,6 +177,7 @@ class Counting:
             reduced_steps=1.0 * tile.pieces * (tile.steps if problem.outer_members else 1),
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
+            meets=1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses),
         )
 
     def _tile(self, params: KernelParams) -> KernelTile:
@@ -213,18 +215,6 @@ class Counting:
 def _align(params: KernelParams) -> int:
     """The elements of the vectors that tiles of rows begin at."""
     return 1 if params.row_tiling is None else params.row_tiling.align
-
-
-def _across_share(problem: Problem) -> float:
-    """The share of what is loaded that lies along x, where most bytes lie along the rows: the share
-    of the reductions whose operands do, as far as that is known.
-
-    Triton reduces in the layout of the operand, and changes layouts where tensors of both meet.
-    """
-    loads = problem.full_loads
-    along_x = sum(s.total_bytes for s in loads if s.x_stride == 1)
-    along_r = sum(s.total_bytes for s in loads if s.r_stride == 1)
-    return along_x / (along_x + along_r) if problem.inner and along_x else 0.0
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:

@@ -84,6 +84,8 @@ class Counts(NamedTuple):
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
         Numbers that an element of a step carries along a row.
+    meets : float
+        1 where the warps of a program meet in each step, to change the layout of what is loaded.
     words : float
         32-bit words that are loaded for an element.
     is_flat : float
@@ -112,6 +114,7 @@ class Counts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
+    meets: Number
     lanes: Number
     results: Number
     row_lanes: Number
@@ -167,6 +170,7 @@ class TileCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
+    meets: Number
 
 
 class LeastCounts(NamedTuple):
@@ -192,6 +196,7 @@ class LeastCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
+    meets: Number
     lanes: Number
     results: Number
     row_lanes: Number

@@ -100,7 +100,8 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
 
 def _waiting(n: Counts | LeastCounts, c: Constants, visits: Number, m: Numbers) -> Number:
     """Seconds that a program waits for memory, if it had the multiprocessor for itself."""
-    ahead = m.maximum(c.unrolled / n.elements, 1.0)
+    # No compiler moves loads across the barrier where warps meet.
+    ahead = m.where(n.meets > 0, 1.0, m.maximum(c.unrolled / n.elements, 1.0))
     ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), m.minimum(ahead, MAX_UNROLLED))
     later = c.second_latency * (n.passes - 1)
     return c.latency_s * (1 + later + (visits - n.passes) / ahead)

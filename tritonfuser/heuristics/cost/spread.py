@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...device import SHARED_BANKS
+from ..problem import Problem
 from .counts import Number
 from .numbers import PLAIN, Numbers
 from .tiles import KernelTile
@@ -110,3 +111,21 @@ class Spreading:
             return 0.0
         at_a_bank = max(beside * min(wide * partial, SHARED_BANKS) / SHARED_BANKS, 1.0)
         return 2 * warps * wide * at_a_bank
+
+
+def lies_both_ways(problem: Problem) -> bool:
+    """Whether some of what is loaded lies along x, and some along the rows."""
+    loads = problem.full_loads
+    return any(s.x_stride == 1 for s in loads) and any(s.r_stride == 1 for s in loads)
+
+
+def across_share(problem: Problem) -> float:
+    """The share of what is loaded that lies along x, where most bytes lie along the rows: the share
+    of the reductions whose operands do, as far as that is known.
+
+    Triton reduces in the layout of the operand, and changes layouts where tensors of both meet.
+    """
+    loads = problem.full_loads
+    along_x = sum(s.total_bytes for s in loads if s.x_stride == 1)
+    along_r = sum(s.total_bytes for s in loads if s.r_stride == 1)
+    return along_x / (along_x + along_r) if problem.inner and along_x else 0.0
