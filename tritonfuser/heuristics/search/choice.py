@@ -200,6 +200,6 @@ def _distance(params: HeuristicParams, rules: KernelParams) -> float:
     found = 0.0
     for field in fields(params):
         one, other = getattr(params, field.name), getattr(rules, field.name)
-        sizes = field.name in VARIED_FIELDS
+        sizes = field.name in VARIED_FIELDS and one and other
         found += abs(log2(one / other)) if sizes else float(one != other)
     return found

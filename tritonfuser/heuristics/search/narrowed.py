@@ -13,7 +13,7 @@ from ..problem import Problem
 from .space import Alternative, AtMost, Choice, SearchSpace
 from .warps import are_many_warps
 
-VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r")
+VARIED_FIELDS = ("num_warps", "block_x", "block_y", "block_m", "block_r", "vectorization_factor")
 """Fields that are varied. What a longer pipeline or a cache hint gains is less than the error of
 the model."""
 

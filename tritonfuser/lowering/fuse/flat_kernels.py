@@ -56,5 +56,7 @@ def flat_time(problem: Problem, params: HeuristicParams) -> KernelTime:
 
 
 def flat_work(problem: Problem) -> ElementWork:
-    """The instructions of a flat problem by the number of its ops."""
-    return ElementWork(before=float(problem.ops_per_element))
+    """The instructions of a flat problem by the number of its ops, with one random number where it
+    draws any."""
+    draws = int(problem.draws_random)
+    return ElementWork(before=float(problem.ops_per_element), draws=draws)
