@@ -8,6 +8,9 @@ import pytest
 import torch
 
 from bench.cases import BY_NAME
+from bench.random_graphs.__main__ import named as random_graph
+from bench.recorded.definitions import make_inputs
+from bench.recorded.definitions import record as recorded
 from tests.lowering.graphs import group_norm_backward, noise
 from tests.lowering.harness import CPU, H200, check, lowered, planned, record, small, texts
 from tritonfuser import DataType
@@ -430,3 +433,23 @@ def test_without_the_heuristics_way_the_most_promising_is_changed_first():
     first, slow, other = (Choice(kept=("a",) * n) for n in range(3))
     known = {first: Timed(1.0, 0.0), slow: Timed(1.0, 0.8), other: Timed(0.99, 0.9)}
     assert search._next(search._Times(H200, None, known), set()) is other
+
+
+def test_ways_are_tried_for_as_long_as_calls_win_back(monkeypatch):
+    """A few in any case."""
+    entry, tried = random_graph("graph-20-38"), []
+    call = search._Times.__call__
+
+    def counted(times, choice):
+        tried.append(choice)
+        return call(times, choice)
+
+    monkeypatch.setattr(search._Times, "__call__", counted)
+    found = {}
+    for calls in (0, 1_000_000):
+        tried.clear()
+        monkeypatch.setattr(search, "CALLS", calls)
+        fd = recorded(entry)
+        fd.schedule(make_inputs(entry, fd.fusion.ir, "meta"), arch="sm_90")
+        found[calls] = len(set(tried))
+    assert 0 < found[0] <= search.MOST_TRIED < found[1_000_000]

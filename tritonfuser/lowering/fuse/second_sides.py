@@ -58,7 +58,7 @@ def crossing_axes(problem: Problem, axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return tuple(axes[place] for place in problem.across)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def second_side(problem: Problem) -> tuple[int, ...]:
     """Where the tiles' second side runs, by the cost model: places of axes, outermost first.
 

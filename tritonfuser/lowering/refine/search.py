@@ -47,8 +47,15 @@ WORTH_S = 3e-5
 """Seconds beyond the time of their bytes from which on kernels are changed: other ways to cut are
 tried for some tenths of a second, which 10,000 calls win back."""
 
+CALLS = 50_000
+"""Calls that win back the time in which ways to cut are tried, if all that is lost is saved."""
+
+NODE_S = 1.5e-4
+"""Seconds of a way to cut for each node, and each store of the heuristics' kernels: 0.08 to 0.33 ms
+of twelve definitions of random graphs and models, on a CPU of 2.5 GHz."""
+
 MOST_TRIED = 8
-"""Changes of one way to cut that are tried."""
+"""Changes of one way to cut that are tried, and of all ways at least."""
 
 MOST_OTHERS = 4
 """Changes that are tried beside these, of values of another shape, which lie in another order in
@@ -76,14 +83,14 @@ def refined(
     if device.is_cpu or moved_bytes(first) < LEAST_S * bandwidth:
         return first
     best, choice = timed_kernels(first, device), Choice(kept=first.rewrites.invariants)
-    times = _Times(device, make, {choice: best})
+    times = _Times(device, make, {choice: best}, _worth_trying(best, fusion))
     for other in _apart(first, choice):
         apart = times(other)
         if apart.is_faster(best, APART):
             best, choice = apart, other
     if _is_slow(best):
         base, changed = materialize_shared(fusion)[0], set[Choice]()
-        while len(changed) < MOST_CHANGED and (found := _next(times, changed)):
+        while times.may_try and len(changed) < MOST_CHANGED and (found := _next(times, changed)):
             changed.add(found)
             _try_changes(base, times, found)
         best = _taken(times, best)
@@ -92,11 +99,23 @@ def refined(
 
 @dataclass(frozen=True)
 class _Times:
-    """The kernels of choices and their times, each found once."""
+    """The kernels of choices and their times, each found once.
+
+    Attributes
+    ----------
+    most : int
+        Choices that are worth their time.
+    """
 
     device: DeviceProperties
     make: Callable[[Choice], SegmentedFusion]
     known: dict[Choice, TimedKernels]
+    most: int
+
+    @property
+    def may_try(self) -> bool:
+        """Whether another choice is worth its time."""
+        return len(self.known) <= self.most
 
     def __call__(self, choice: Choice) -> TimedKernels:
         if choice not in self.known:
@@ -106,6 +125,13 @@ class _Times:
     @property
     def least(self) -> float:
         return min(each.seconds for each in self.known.values())
+
+
+def _worth_trying(now: TimedKernels, fusion: Fusion) -> int:
+    """Ways to cut a fusion that are worth their time."""
+    stores = sum(len(piece.stores) for piece in now.segmented.segments)
+    of_one = NODE_S * max(len(fusion.nodes) * stores, 1)
+    return max(int(CALLS * now.excess / of_one), MOST_TRIED)
 
 
 def _apart(first: SegmentedFusion, choice: Choice) -> Iterator[Choice]:
@@ -157,7 +183,7 @@ def _try_changes(base: Fusion, times: _Times, choice: Choice) -> None:
     possible |= others
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         may_save = now.seconds - possible[each] < (1 - BETTER) * times.least
-        if may_save and not _changed_nothing(times, choice, each):
+        if may_save and times.may_try and not _changed_nothing(times, choice, each):
             times(each)
 
 
