@@ -3,7 +3,9 @@
 It knows nothing of how the text was written. A position is followed from ``tl.program_id`` and
 ``tl.arange`` through sums, products, quotients and loops; where one in 32 bits can leave them, that
 is a fault. Positions behind the end of an axis matter until its mask is made: what is computed from
-them is then used under the mask alone. Data, ``tv0`` and its like, may wrap as the user's ops do.
+them is then used under the mask alone. An address matters where the mask of its load or store
+holds: its terms are followed once more for the positions that this lets through. Data, ``tv0`` and
+its like, may wrap as the user's ops do.
 
 Triton takes a number from 2**31 to below 2**32 for 32 bits without a sign. As the end of a loop it
 is negative; negated, as where it is subtracted from an address, it wraps. Both are faults.
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
@@ -94,6 +96,7 @@ class _Scope:
     def __init__(self, kernel: _Kernel, names: dict[str, Found]) -> None:
         self.kernel = kernel
         self.names = names
+        self.texts: dict[str, ast.expr] = {}
 
     # -- lines -----------------------------------------------------------------
 
@@ -130,6 +133,7 @@ class _Scope:
                 self._bind(item.id, part)
         else:
             self._bind(target.id, found)
+            self.texts[target.id] = value
             if target.id.endswith("_mask") and isinstance(value, ast.Compare):
                 self._masked(value)
 
@@ -214,8 +218,37 @@ class _Scope:
             return None
         return self.keep(Bounded(*ends, left.is_long or right.is_long), node)
 
+    def _under(self, mask: ast.expr) -> _Scope:
+        """The names where a mask holds, and of them what is computed from other positions."""
+        found = _Scope(self.kernel, dict(self.names))
+        found.line, found.texts = self.line, self.texts
+        fewer = set()
+        for test in self._tests(mask):
+            was = found.names.get(test.left.id) if isinstance(test.left, ast.Name) else None
+            found._masked(test)
+            if was is not None and found.names[test.left.id] != was:
+                fewer.add(test.left.id)
+        for name, text in self.texts.items():
+            used = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
+            if name not in fewer and used & fewer:
+                found._bind(name, found.value(text))
+                fewer.add(name)
+        return found
+
+    def _tests(self, mask: ast.expr) -> Iterator[ast.Compare]:
+        """The comparisons that all hold where a mask does."""
+        if isinstance(mask, ast.Compare):
+            yield mask
+        elif isinstance(mask, ast.Name) and mask.id in self.texts:
+            yield from self._tests(self.texts[mask.id])
+        elif isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
+            yield from self._tests(mask.left)
+            yield from self._tests(mask.right)
+
     def _call(self, node: ast.Call) -> Found:
-        given = [self.value(arg) for arg in node.args]
+        masks = [word.value for word in node.keywords if word.arg == "mask"]
+        first = self._under(masks[0]) if masks else self
+        given = [(self if place else first).value(arg) for place, arg in enumerate(node.args)]
         for word in node.keywords:
             self.value(word.value)
         name = ast.unparse(node.func)

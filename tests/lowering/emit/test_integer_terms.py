@@ -188,6 +188,10 @@ def test_offsets_behind_a_guard_are_as_large_as_it_lets_them_be():
     found = kernels(recorded(define, x), [x])
     assert found and not any("int64" in source.text for source in found)
     assert any(re.search(r"// 392", source.text) for source in found)
+    assert not any(map(faults, found))
+    for source in found:
+        wide = source.text.replace("inside0 = x < 9408", "inside0 = x < 9408000")
+        assert bool(faults(dataclasses.replace(source, text=wide))) == (wide != source.text)
 
 
 def test_the_stride_of_a_dim_of_one_position():

@@ -102,6 +102,7 @@ BAD = {
         ["tv0.permute(1, 0, -1)"],
         ["tv0.permute()"],
         ["tv0.permute(2, 0, 1); tv1"],
+        [f"tv0.permute(0, 2, {'1' * 5000})"],
     ],
     "invariants[1]: tv0 is there already": [["tv0.permute(0, 2, 1)", "tv0"], ["tv0", "tv0"]],
 }

@@ -191,8 +191,8 @@ class Counting:
         return self._problem.is_flat and isinstance(params, FLAT_PARAMS)
 
     def _draws_apart(self, params: KernelParams) -> bool:
-        """Whether each random number is drawn for itself: neighbours of a thread are none in the
-        tensor that is drawn, as far as that is known."""
+        """Whether each random number is drawn for itself, since a thread's neighbours are not
+        neighbours in the tensor that is drawn, as far as that is known."""
         problem = self._problem
         if not self._is_flat_tile(params):
             return not problem.inner

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ....ir import Value
 
-_ORDERED = re.compile(r"(\w+)\.permute\((\d+(?:, \d+)*)\)")
+_ORDERED = re.compile(r"(\w+)\.permute\(([0-9]{1,3}(?:, [0-9]{1,3})*)\)")
 
 
 def in_order(value: Value, dims: Sequence[int]) -> str:
