@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from ...device import DeviceProperties
 from ...ir import Fusion
@@ -103,14 +104,14 @@ class _Times:
 
     Attributes
     ----------
-    most : int
+    most : float
         Choices that are worth their time.
     """
 
     device: DeviceProperties
     make: Callable[[Choice], SegmentedFusion]
     known: dict[Choice, TimedKernels]
-    most: int
+    most: float = inf
 
     @property
     def may_try(self) -> bool:
