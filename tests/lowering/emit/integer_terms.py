@@ -133,6 +133,7 @@ class _Scope:
                 self._bind(item.id, part)
         else:
             self._bind(target.id, found)
+            # Of ``mask = mask & more`` the first part is left out: fewer positions are ruled out.
             self.texts[target.id] = value
             if target.id.endswith("_mask") and isinstance(value, ast.Compare):
                 self._masked(value)
@@ -235,15 +236,15 @@ class _Scope:
                 fewer.add(name)
         return found
 
-    def _tests(self, mask: ast.expr) -> Iterator[ast.Compare]:
-        """The comparisons that all hold where a mask does."""
+    def _tests(self, mask: ast.expr, met: frozenset[str] = frozenset()) -> Iterator[ast.Compare]:
+        """The comparisons that all hold where a mask does; of names ``met`` nothing is known."""
         if isinstance(mask, ast.Compare):
             yield mask
-        elif isinstance(mask, ast.Name) and mask.id in self.texts:
-            yield from self._tests(self.texts[mask.id])
+        elif isinstance(mask, ast.Name) and mask.id in self.texts and mask.id not in met:
+            yield from self._tests(self.texts[mask.id], met | {mask.id})
         elif isinstance(mask, ast.BinOp) and isinstance(mask.op, ast.BitAnd):
-            yield from self._tests(mask.left)
-            yield from self._tests(mask.right)
+            yield from self._tests(mask.left, met)
+            yield from self._tests(mask.right, met)
 
     def _call(self, node: ast.Call) -> Found:
         masks = [word.value for word in node.keywords if word.arg == "mask"]

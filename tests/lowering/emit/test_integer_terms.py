@@ -194,6 +194,21 @@ def test_offsets_behind_a_guard_are_as_large_as_it_lets_them_be():
         assert bool(faults(dataclasses.replace(source, text=wide))) == (wide != source.text)
 
 
+def test_masks_that_later_lines_narrow():
+    """Of the vectors and the edges of a row."""
+
+    def define(fd, x):
+        less = fd.ops.sub(x, fd.ops.sum(x, [1], keepdim=True))
+        fd.add_output(fd.ops.exp(less))
+        fd.add_output(fd.ops.sum(less, [0]))
+
+    x = meta(100_003, 64_422, dtype=torch.bfloat16)
+    found = kernels(recorded(define, x), [x])
+    narrowed = r"(\w+mask\w*) = \1 &"
+    assert any(re.search(narrowed, source.text) for source in found)
+    assert not any(map(faults, found))
+
+
 def test_the_stride_of_a_dim_of_one_position():
     """It is in the text, where the only index of that dim is read."""
     x = torch.empty_strided([1, 4], [LIMIT + 3, 1], dtype=torch.float32, device="meta")

@@ -60,6 +60,16 @@ def test_two_axes_are_for_tiles_of_two_sides() -> None:
     assert not record(body, given).schedule(given, arch="sm_90").rewrites.invariants
 
 
+def test_dims_of_one_element_lie_anywhere() -> None:
+    given = [torch.empty(ROWS, COLUMNS, 1, COLUMNS, 1, dtype=torch.bfloat16, device="meta")]
+
+    def body(fd: Any, x: Any) -> tuple[Any, Any]:
+        return along_three_axes(fd, fd.ops.squeeze(x, [2, 4]))
+
+    (name,) = record(body, given).schedule(given, arch="sm_90").rewrites.invariants
+    assert name in ("tv0.permute(0, 2, 3, 4, 1)", "tv0.permute(1, 2, 3, 4, 0)")
+
+
 @pytest.mark.parametrize("dims", ["0, 2, 1", "1, 2, 0", "2, 0, 1", "2, 1, 0"])
 @pytest.mark.parametrize("shape", [(8, 6, 4), (1, 5, 3), (3, 1, 2)])
 def test_results_are_the_same(dims: str, shape: tuple[int, ...]) -> None:
@@ -101,6 +111,7 @@ BAD = {
         ["tv99.permute(1, 0, 2)"],
         ["tv0.permute(1, 0, -1)"],
         ["tv0.permute()"],
+        ["tv0.permute(01, 0, 2)"],
         ["tv0.permute(2, 0, 1); tv1"],
         [f"tv0.permute(0, 2, {'1' * 5000})"],
     ],

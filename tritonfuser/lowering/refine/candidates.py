@@ -162,13 +162,12 @@ def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
 
 
 def _with_other_dims_innermost(value: Value) -> Iterator[str]:
-    """The names of a tensor in memory with each other dim innermost, of those of more than one
-    element."""
-    sizes = [hint(size) for size in value.tensor.sizes]
-    for dim in reversed(range(len(sizes) - 1)):
-        if sizes[dim] > 1:
-            others = (other for other in range(len(sizes)) if other != dim)
-            yield in_order(value, (*others, dim))
+    """The names of a tensor in memory with each other dim innermost. Dims of one element lie
+    anywhere."""
+    long = [dim for dim, size in enumerate(value.tensor.sizes) if hint(size) > 1]
+    for dim in reversed(long[:-1]):
+        others = (other for other in range(value.tensor.rank) if other != dim)
+        yield in_order(value, (*others, dim))
 
 
 def _spread(fusion: Fusion) -> Iterator[Value]:

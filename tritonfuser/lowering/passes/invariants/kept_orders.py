@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ....ir import Value
 
-_ORDERED = re.compile(r"(\w+)\.permute\(([0-9]{1,3}(?:, [0-9]{1,3})*)\)")
+_DIM = "(?:0|[1-9][0-9]{0,2})"
+_ORDERED = re.compile(rf"(\w+)\.permute\(({_DIM}(?:, {_DIM})*)\)")
 
 
 def in_order(value: Value, dims: Sequence[int]) -> str:
