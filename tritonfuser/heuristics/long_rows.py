@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .integers import ceil_div, next_power_of_2, warps_for
-from .problem import Problem
+from .problem import RANDOM_WORDS, Problem
 
 MAX_REGISTER_ROW = 17408
 """Elements of a tile that stay in registers where SMs have two programs: 32 for each of 512
@@ -34,10 +34,6 @@ ones up to 24,576 elements of 16 bits in each of four rows of an SM."""
 
 ROWS_OF_SM = 4
 """Rows of an SM at a time, where programs have 16 warps."""
-
-RANDOM_WORDS = 4
-"""Random words of one draw. In rows of a length that is no multiple of it they move between
-lanes."""
 
 MAX_TWO_STEP_ROW = 16384
 """Longest row, in elements, that loops read in two steps, of 16 warps at most: 16 elements a

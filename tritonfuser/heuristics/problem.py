@@ -14,6 +14,10 @@ from ..device import SECTOR_BYTES, DeviceProperties
 from .params import HeuristicParams
 from .streams import Stream
 
+RANDOM_WORDS = 4
+"""Random words of one draw. In rows of a length that is no multiple of it they move between
+lanes."""
+
 MANY_LOADS = 5
 """Loads of an element from which on a thread of a flat kernel has fewer elements: one vector of
 each tensor. H200, rotary embedding of 8 x 4096 x 32 x 128: 166 us with 8 warps and one vector, 175

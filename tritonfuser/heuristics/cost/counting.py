@@ -14,7 +14,7 @@ from ..params import (
     PointwiseParams,
     TransposeParams,
 )
-from ..problem import ElementWork, Problem
+from ..problem import RANDOM_WORDS, ElementWork, Problem
 from ..streams import Stream
 from .constants import Constants
 from .counts import Counts, HeldOfElement, Number, ProblemCounts, TileCounts
@@ -28,9 +28,6 @@ from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
 from .tiles import KernelTile, Launches, tile_of
 from .traffic import Traffic
-
-WORDS = 4.0
-"""Random numbers of a draw."""
 
 FLAT_PARAMS = (PointwiseParams, TransposeParams)
 """Params whose tiles run over the axes of a problem without rows."""
@@ -127,9 +124,12 @@ class Counting:
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
-        words = min(max(size / threads, 1.0), WORDS) if self._draws_apart(params) else 1.0
+        of_problem = self._of_problem
+        if of_problem.draws and self._draws_apart(params):
+            words = min(max(size / threads, 1.0), 1.0 * RANDOM_WORDS)
+            of_problem = of_problem._replace(draws=words * of_problem.draws)
         return Counts(
-            *self._of_problem._replace(draws=words * self._of_problem.draws),
+            *of_problem,
             *self._of_tile(tile),
             *self._spreading.over(tile, threads, traffic.neighbours, traffic.beside),
             warps=float(params.num_warps),

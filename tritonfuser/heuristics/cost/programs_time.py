@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...device import MAX_PROGRAMS_PER_SM, NVIDIA_WARP_SIZE, DeviceProperties
+from ..problem import RANDOM_WORDS
 from .constants import Constants
 from .counts import Counts, LeastCounts, Number
 from .numbers import Numbers
@@ -85,7 +86,7 @@ def programs_time(
 
 def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbers) -> Number:
     """Instructions of one warp, from its start to its end, where a step moves spilled registers."""
-    apart = c.draw_instructions * n.draws * m.maximum(4 / n.elements, 1.0)
+    apart = c.draw_instructions * n.draws * m.maximum(RANDOM_WORDS / n.elements, 1.0)
     element = (
         n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
     )

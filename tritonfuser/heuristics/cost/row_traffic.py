@@ -59,7 +59,7 @@ class RowStreams:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        self._problem, self._running = problem, running_side(problem)
         self.tensors = [
             RowTensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
@@ -98,7 +98,6 @@ class RowStreams:
                 slices = max(slices, slice_bytes(stream, count * touched.often))
             if width > neighbours[touched.side] and tensor.is_full:
                 neighbours[touched.side] = width
-        running = running_side(self._problem)
         made = Traffic(
             loaded_bytes=at_once.loaded_bytes,
             fetched_bytes=at_once.fetched_bytes,
@@ -109,8 +108,8 @@ class RowStreams:
             accesses=accesses,
             extra_bytes=at_once.extra_bytes,
             addresses=addresses,
-            neighbours=float(neighbours[running]),
-            beside=float(neighbours[1 - running]),
+            neighbours=float(neighbours[self._running]),
+            beside=float(neighbours[1 - self._running]),
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
             windows=together(windows),

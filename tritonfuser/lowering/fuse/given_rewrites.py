@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ...device import DeviceProperties
 from ...errors import ParamsError
 from ...heuristics.schedule import Rewrites
-from ...ir import Fusion, Value
+from ...ir import Fusion
 from ..passes.contract_to_mma import candidates, contract_to_mma
 from ..passes.invariants.kept_orders import is_order, named, order_of
 from ..passes.invariants.materialize import can_be_kept, materialize_invariants
@@ -64,7 +64,8 @@ def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
         another order of its dims.
     """
     possible = can_be_kept(fusion, moved=True)
-    ranks = {v.name: v.tensor.rank for v in _values(fusion) if v.name in possible}
+    values = (*fusion.inputs, *(out for node in fusion.nodes for out in node.outs))
+    ranks = {value.name: value.tensor.rank for value in values if value.name in possible}
     for place, name in enumerate(names):
         value, dims = named(name), order_of(name)
         if value in map(named, names[:place]):
@@ -80,12 +81,6 @@ def with_invariants(fusion: Fusion, names: Sequence[str]) -> Fusion:
                 f"{value}, got {name!r}"
             )
     return materialize_invariants(fusion, names)
-
-
-def _values(fusion: Fusion) -> Iterator[Value]:
-    yield from fusion.inputs
-    for node in fusion.nodes:
-        yield from node.outs
 
 
 def contracted_as(fusion: Fusion, device: DeviceProperties, products: Sequence[str]) -> Fusion:

@@ -12,6 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
+from ...heuristics.params import TransposeParams
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.table import Pointwise, View
@@ -29,10 +30,6 @@ from .kernel_times import TimedKernels
 SMALL = 16
 """Values that are computed from less than this part of the bytes of a kernel's largest tensor are
 not put into memory for that kernel."""
-
-
-SIDES = 2
-"""Sides of a tile."""
 
 
 class Candidates(NamedTuple):
@@ -157,7 +154,7 @@ def _crossing_inputs(now: TimedKernels) -> Iterator[Value]:
     """The large inputs of kernels whose large tensors lie along more axes than tiles have sides."""
     for each in now.excesses:
         least = each.largest / SMALL
-        if each.innermost_axes(least) > SIDES:
+        if each.innermost_axes(least) > TransposeParams.tile_sides:
             yield from (v for v in each.piece.inputs if v.is_tensor and _held_bytes(v) >= least)
 
 

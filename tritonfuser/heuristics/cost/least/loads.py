@@ -72,11 +72,11 @@ class LeastLoads:
 
     def __init__(self, problem: Problem, tensors: Sequence[RowTensor]) -> None:
         full = [each for each in tensors if each.stream.along_x and each.stream.along_r]
+        side = running_side(problem)
         self._loaded = [each for each in full if not each.stream.is_store]
         # Neighbours along a row that have the same element share its loads.
-        self._full = [_facts(problem, each) for each in full if each.stream.r_same <= 1]
+        self._full = [_facts(problem, each, side) for each in full if each.stream.r_same <= 1]
         loads = [each for each in tensors if each.is_full and not each.stream.is_store]
-        side = running_side(problem)
         self._widest = float(max((each.vectors[side] for each in loads), default=1))
         self._most = float(max((_most(each) for each in loads), default=1))
 
@@ -118,13 +118,13 @@ def _width(tensor: _Tensor, many: Launches, m: Numbers) -> Number:
     return m.maximum(m.minimum(along_x, tile.x), m.minimum(along_r, tile.r))
 
 
-def _facts(problem: Problem, tensor: RowTensor) -> _Tensor:
+def _facts(problem: Problem, tensor: RowTensor, side: int) -> _Tensor:
     stream = tensor.stream
     lies_along_r, run = _run(problem, tensor)
     return _Tensor(
         times=tensor.times,
         in_last_pass=stream.is_in_last_pass,
-        is_along=not stream.is_store and tensor.vectors[1 - running_side(problem)] == 1,
+        is_along=not stream.is_store and tensor.vectors[1 - side] == 1,
         vectors=tensor.vectors,
         most=_most(tensor),
         is_cached=tensor.gathered is not None,
