@@ -50,6 +50,12 @@ def crossed(*sizes, seed=1):
     return noise(*outer, columns, rows, seed=seed).transpose(-1, -2)
 
 
+def first_inside(*sizes, seed=2):
+    """Noise whose first dim is the innermost one in memory."""
+    first, *others = sizes
+    return noise(*others, first, seed=seed).movedim(-1, 0)
+
+
 def kept(found):
     return found.segmented.rewrites.invariants
 
@@ -65,8 +71,9 @@ def seconds(found, facts=SLOW):
     return timed_kernels(found.segmented, facts).seconds
 
 
-def distance(fd, x, y):
+def distance(fd, x, y, z=None):
     gap = fd.ops.sub(x, y)
+    gap = gap if z is None else fd.ops.mul(gap, z)
     return fd.ops.sum(fd.ops.mul(gap, gap), [0, 1, 2])
 
 
@@ -90,7 +97,10 @@ def read_by_several(fd, *given):
 
 
 CASES = {
-    "a copy": (distance, lambda: [noise(12, 24, 70), crossed(12, 24, 70)]),
+    "a copy": (
+        distance,
+        lambda: [noise(12, 24, 70), crossed(12, 24, 70), first_inside(12, 24, 70)],
+    ),
     "read again": (read_by_several, lambda: [noise(32, 64, 48, seed=n) for n in range(8)]),
 }
 CASE = pytest.mark.parametrize("case", CASES)
@@ -311,6 +321,7 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
     monkeypatch.setattr(search, "timed_kernels", lambda made, device: timed[made])
     monkeypatch.setattr(search, "_possible", lambda now, choice: reached[choice])
     monkeypatch.setattr(search, "candidates", lambda *given: Candidates({}, {}))
+    monkeypatch.setattr(search, "splits_by_dims", lambda *given: {})
     times = search._Times(H200, lambda choice: choice, {none: timed[none]})
     changed = set()
     while found := search._next(times, changed):

@@ -37,7 +37,7 @@ from .reasons import split_reasons
 from .rewritten import in_memory, in_two_steps
 from .scheduling import schedule
 from .splits.common_rows import Splits, last_steps
-from .splits.split_policy import CommonRows, choose_splits
+from .splits.split_policy import ByDims, CommonRows, choose_splits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class Choice:
         Whether parts of columns may have interleaved rows, and not only neighbouring ones.
     rereads_rows : bool
         Whether a kernel may read its rows twice: to reduce them, and for what follows.
+    by_dims : tuple of ByDims
+        Reductions to do in two steps that reduce whole dims each.
     """
 
     kept: tuple[str, ...] | None = None
@@ -63,6 +65,7 @@ class Choice:
     over_rows: bool = True
     interleaved: bool = True
     rereads_rows: bool = True
+    by_dims: tuple[ByDims, ...] = ()
 
 
 HEURISTIC = Choice()
@@ -153,12 +156,13 @@ class _Whole:
 
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
     """Which reductions to do in two steps: in two ways where time decides between these."""
+    given = choice.interleaved, dict(choice.by_dims)
     if choice.rows is not None:
-        return (choose_splits(groups, choice.rows, choice.interleaved),)
-    cut = choose_splits(groups, CommonRows.CUT, choice.interleaved)
+        return (choose_splits(groups, choice.rows, *given),)
+    cut = choose_splits(groups, CommonRows.CUT, *given)
     if not cut.cuts_rows:
         return (cut,)
-    return choose_splits(groups, CommonRows.WHOLE, choice.interleaved), cut
+    return choose_splits(groups, CommonRows.WHOLE, *given), cut
 
 
 def segment_as(

@@ -19,13 +19,14 @@ from ...device import DeviceProperties
 from ...ir import Fusion
 from ..cost import LEAST_S, moved_bytes
 from ..fuse.segmentation import HEURISTIC, Choice
-from ..fuse.splits.split_policy import CommonRows
+from ..fuse.splits.split_policy import ByDims, CommonRows
 from ..passes.invariants.kept_orders import named
 from ..passes.materialization import materialize_shared
 from ..segments.segmented_fusion import SegmentedFusion
 from .candidates import candidates
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, reads_rows_twice, rereads_rows_in_next_kernel
+from .splits_by_dims import splits_by_dims
 
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in other kernels. These
@@ -61,6 +62,9 @@ MOST_TRIED = 8
 MOST_OTHERS = 4
 """Changes that are tried beside these, of values of another shape, which lie in another order in
 memory, and of small ones that are broadcast."""
+
+MOST_SPLITS = 6
+"""Splits of reductions by dims that are tried beside these."""
 
 MOST_CHANGED = 6
 """Ways to cut whose changes are tried."""
@@ -179,9 +183,11 @@ def _try_changes(base: Fusion, times: _Times, choice: Choice) -> None:
     found = candidates(base, now, times.device)
     possible = _possible(now, choice) | _with_one_more(choice, found.first)
     others = _with_one_more(choice, found.others)
+    splits = _with_other_splits(choice, splits_by_dims(base, now, times.device))
     tried = sorted(possible, key=lambda each: -possible[each])[:MOST_TRIED]
     tried += sorted(others, key=lambda each: -others[each])[:MOST_OTHERS]
-    possible |= others
+    tried += sorted(splits, key=lambda each: -splits[each])[:MOST_SPLITS]
+    possible |= others | splits
     for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
         may_save = now.seconds - possible[each] < (1 - BETTER) * times.least
         if may_save and times.may_try and not _changed_nothing(times, choice, each):
@@ -244,3 +250,16 @@ def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, f
         for name, seconds in saved.items()
         if named(name) not in values
     }
+
+
+def _with_other_splits(choice: Choice, saved: Mapping[ByDims, float]) -> dict[Choice, float]:
+    """Choices with one more reduction split by dims, or split by others."""
+    return {
+        replace(choice, by_dims=(*_without(choice.by_dims, split), split)): seconds
+        for split, seconds in saved.items()
+        if split not in choice.by_dims
+    }
+
+
+def _without(splits: tuple[ByDims, ...], split: ByDims) -> tuple[ByDims, ...]:
+    return tuple(other for other in splits if other.value != split.value)

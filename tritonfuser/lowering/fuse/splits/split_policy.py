@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum, auto
+from types import MappingProxyType
+from typing import NamedTuple
 
-from ....ir import Value
+from ....ir import Node, Value
+from ....ops.builder import as_call
+from ....ops.table import Contraction, Scan
 from ...groups.fusion_group import FusionGroup
 from ...groups.online_pairs import online_pairs
 from ...passes.splits.split_factors import (
@@ -15,8 +19,10 @@ from ...passes.splits.split_factors import (
     Parts,
     Remainder,
     parts_along,
+    reduced_extents,
+    same_parts,
+    several,
 )
-from ...segments.member import Member
 from ..grouper import Grouper
 from ..scheduler_queries.splits import choose_parts
 from .common_rows import Splits, common_rows
@@ -41,7 +47,31 @@ class CommonRows(Enum):
     CUT = auto()
 
 
-def choose_splits(grouper: Grouper, rows: CommonRows, interleaved: bool = True) -> Splits:
+class ByDims(NamedTuple):
+    """A reduction in two steps that reduce whole dims each.
+
+    Attributes
+    ----------
+    value : str
+        The first result of the reduction.
+    factors : tuple of int
+        For each reduced dim its extent, where the second step reduces it, or 1.
+    """
+
+    value: str
+    factors: tuple[int, ...]
+
+
+NONE_BY_DIMS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+"""No reductions that are split by dims."""
+
+
+def choose_splits(
+    grouper: Grouper,
+    rows: CommonRows,
+    interleaved: bool = True,
+    by_dims: Mapping[str, tuple[int, ...]] = NONE_BY_DIMS,
+) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
     Parameters
@@ -52,6 +82,9 @@ def choose_splits(grouper: Grouper, rows: CommonRows, interleaved: bool = True) 
         Which kernels reductions of other groups may share their first step with.
     interleaved : bool
         Whether parts of reduced columns may have interleaved rows.
+    by_dims : mapping of str to tuple of int, optional
+        For reductions, by the name of their first result, the factors of the reduced dims that the
+        second step reduces. All of a kernel are split alike.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -59,13 +92,34 @@ def choose_splits(grouper: Grouper, rows: CommonRows, interleaved: bool = True) 
             m.node.out in found.parts for m in (*group.members, *group.outer)
         ):
             continue
-        splits = Splits()
-        if rows is not CommonRows.APART:
+        splits = Splits(_as_given(grouper, group, by_dims))
+        if not splits.parts and rows is not CommonRows.APART:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
             splits = Splits(_over_programs(grouper, group, interleaved))
         found = found.joined(splits)
     return found
+
+
+def _as_given(
+    grouper: Grouper, group: FusionGroup, by_dims: Mapping[str, tuple[int, ...]]
+) -> dict[Value, Parts]:
+    """The reductions of a group in the parts that one of them was given; none where others reduce
+    other extents."""
+    members = group.outer or group.members
+    first = next((m.node for m in members if m.node.out.name in by_dims), None)
+    if first is None or any(not _reduces_same(first, m.node) for m in members):
+        return {}
+    parts = by_dims[first.out.name]
+    found = {m.node.out: parts_along(parts, first, m.node) for m in members}
+    return _along_maxima(grouper, group, found)
+
+
+def _reduces_same(first: Node, node: Node) -> bool:
+    """Whether both reduce the same extents, but for those of one position."""
+    if isinstance(as_call(node).op.form, Scan | Contraction):
+        return False
+    return same_parts(several(reduced_extents(first)), several(reduced_extents(node)))
 
 
 def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> dict[Value, Parts]:
@@ -76,10 +130,19 @@ def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> d
     if not interleaved and not group.outer:
         wanted = _of_neighbours(wanted)
     found = {m.node.out: parts_along(wanted, members[0].node, m.node) for m in members}
-    for total, top in _pairs(grouper, group).items() if problem.online_softmax else ():
-        if top.node.out in found:
-            found[total] = AlongMaximum(top.node.out)
+    found = _along_maxima(grouper, group, found)
     return {} if wanted == 1 or (isinstance(wanted, Interleaved) and wanted.count < 2) else found
+
+
+def _along_maxima(
+    grouper: Grouper, group: FusionGroup, parts: dict[Value, Parts]
+) -> dict[Value, Parts]:
+    """The parts, and those of sums of exponentials below a maximum, which are the maximum's."""
+    if not grouper.problem(group).online_softmax:
+        return parts
+    pairs = online_pairs(grouper.fusion, {m.node.out: m for m in group.members})
+    tops = {total: top.node.out for total, top in pairs.items() if top.node.out in parts}
+    return {**parts, **{total: AlongMaximum(top) for total, top in tops.items()}}
 
 
 def _of_neighbours(parts: Parts) -> Parts:
@@ -87,10 +150,6 @@ def _of_neighbours(parts: Parts) -> Parts:
     if isinstance(parts, Remainder):
         return replace(parts, multiple_of=0)
     return parts.count if isinstance(parts, Interleaved) else parts
-
-
-def _pairs(grouper: Grouper, group: FusionGroup) -> dict[Value, Member]:
-    return online_pairs(grouper.fusion, {m.node.out: m for m in group.members})
 
 
 def _disagree(parts: Mapping[Value, Parts], found: Mapping[Value, Parts]) -> bool:

@@ -1,0 +1,91 @@
+"""Other splits of reductions over several dims, each with the most that it may save.
+
+A row that is several dims long is one index in a kernel. What lies along some of these dims alone,
+as a weight of the last one, is read there at a remainder, for each element anew. Where one step
+reduces the inner dims and another the outer ones, an index is a dim: what does not lie along it is
+read once for many elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from ...device import LEAST_KERNEL_S, DeviceProperties
+from ...ir import Fusion, Value
+from ...ops.builder import as_call
+from ...ops.table import Moments, Reduction
+from ...symbolic.sizes import hint
+from ..access.read_footprint import is_reducer
+from ..fuse.splits.common_rows import last_steps
+from ..fuse.splits.split_policy import ByDims
+from ..passes.splits.split_factors import reduced_extents
+from ..segments.segmented_fusion import SegmentedFusion
+from .kernel_times import Excess, TimedKernels
+
+PARTIAL_BYTES = 4
+"""Bytes of a partial result."""
+
+
+def splits_by_dims(
+    fusion: Fusion, now: TimedKernels, device: DeviceProperties
+) -> dict[ByDims, float]:
+    """The splits by dims of the reductions of slow kernels, each with the seconds it may save.
+
+    Parameters
+    ----------
+    fusion : Fusion
+        Before reductions are split.
+    now : TimedKernels
+        The kernels without these splits.
+    """
+    made = _made_by(now.segmented)
+    found: dict[ByDims, float] = {}
+    for each in filter(_has_several_row_axes, now.excesses):
+        for value in _reductions(each, fusion, made):
+            for split in _by_dims(fusion, value):
+                rows = hint(value.tensor.numel) * prod(map(hint, split.factors))
+                moved_s = 2 * rows * PARTIAL_BYTES / device.bandwidth_bytes_per_s
+                saved = each.seconds - LEAST_KERNEL_S - moved_s
+                if rows >= device.sm_count and saved > 0:
+                    found[split] = max(found.get(split, 0.0), saved)
+    return found
+
+
+def _has_several_row_axes(each: Excess) -> bool:
+    """Whether the row of a kernel is several axes, which tensors do not lie along as one."""
+    return each.piece.problem is not None and each.piece.problem.row_axes > 1
+
+
+def _made_by(segmented: SegmentedFusion) -> dict[Value, str]:
+    """For each first step of a split reduction, the name of that reduction."""
+    fusion, found = segmented.fusion, dict[Value, str]()
+    split = {each.value for each in segmented.rewrites.splits}
+    for value in fusion.producers:
+        if value.name in split:
+            for second in last_steps(fusion, (value,)):
+                firsts = last_steps(fusion, fusion.producers[second].operands())
+                found.update(dict.fromkeys(firsts, value.name))
+    return found
+
+
+def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterator[Value]:
+    """The first results of the reductions of a kernel, as they were before they were split."""
+    named = {value.name: value for value in fusion.producers}
+    for node in each.piece.nodes:
+        name = made.get(node.out, node.out.name)
+        value = named.get(name) if is_reducer(node) else None
+        if value is not None:
+            form = as_call(fusion.producers[value]).op.form
+            if isinstance(form, Reduction | Moments):
+                yield value
+
+
+def _by_dims(fusion: Fusion, value: Value) -> Iterator[ByDims]:
+    """The splits of which the first step reduces the last dims, or the first ones."""
+    extents = reduced_extents(fusion.producers[value])
+    long = [place for place, size in enumerate(extents) if hint(size) > 1]
+    for place in long[1:]:
+        inner = tuple(size if at < place else 1 for at, size in enumerate(extents))
+        outer = tuple(1 if at < place else size for at, size in enumerate(extents))
+        yield from (ByDims(value.name, factors) for factors in (inner, outer))
