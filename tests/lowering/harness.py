@@ -105,6 +105,15 @@ def planned(found: Lowered, inputs: Sequence[Any], facts: DeviceProperties = H20
 NARROW = replace(small(1), max_threads_per_sm=32)
 """A device that few elements fill."""
 
+SLOW = replace(
+    H200,
+    sm_count=4,
+    clock_hz=H200.clock_hz / 1000,
+    bandwidth_bytes_per_s=H200.bandwidth_bytes_per_s / 30000,
+    l2_bytes=H200.l2_bytes // 30000,
+)
+"""A device that small sizes keep busy as large ones do a GPU."""
+
 
 @contextmanager
 def poisoned() -> Iterator[None]:

@@ -12,7 +12,7 @@ from bench.random_graphs.__main__ import named as random_graph
 from bench.recorded.definitions import make_inputs
 from bench.recorded.definitions import record as recorded
 from tests.lowering.graphs import group_norm_backward, noise
-from tests.lowering.harness import CPU, H200, check, lowered, planned, record, small, texts
+from tests.lowering.harness import CPU, H200, SLOW, check, lowered, planned, record, small, texts
 from tritonfuser import DataType
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.heuristics.schedule import Schedule
@@ -22,7 +22,8 @@ from tritonfuser.lowering.fuse.splits.split_policy import CommonRows
 from tritonfuser.lowering.passes.invariants.kept_orders import named
 from tritonfuser.lowering.passes.invariants.materialize import can_be_kept
 from tritonfuser.lowering.pipeline import lower
-from tritonfuser.lowering.refine import search
+from tritonfuser.lowering.refine import changes, search
+from tritonfuser.lowering.refine import times as times_of
 from tritonfuser.lowering.refine.candidates import Candidates, candidates
 from tritonfuser.lowering.refine.kernel_times import (
     Excess,
@@ -33,15 +34,6 @@ from tritonfuser.lowering.refine.kernel_times import (
 from tritonfuser.lowering.refine.search import SAVED
 from tritonfuser.lowering.run_options import RunOptions
 from tritonfuser.lowering.schedules import schedule_of
-
-SLOW = replace(
-    H200,
-    sm_count=4,
-    clock_hz=H200.clock_hz / 1000,
-    bandwidth_bytes_per_s=H200.bandwidth_bytes_per_s / 30000,
-    l2_bytes=H200.l2_bytes // 30000,
-)
-"""A device that small sizes keep busy as large ones do a GPU."""
 
 
 def crossed(*sizes, seed=1):
@@ -293,7 +285,7 @@ class Timed:
 def known(**seconds):
     """Times of choices: ``ab=0.5`` has the values a and b in memory."""
     found = {Choice(kept=tuple(name.strip("_"))): Timed(each) for name, each in seconds.items()}
-    return search._Times(H200, lambda choice: None, found)
+    return times_of.Times(H200, lambda choice: None, found)
 
 
 @pytest.mark.parametrize(
@@ -318,21 +310,20 @@ def test_two_changes_that_save_together_are_found(monkeypatch):
     none, one, both = Choice(kept=()), Choice(kept=("a",)), Choice(kept=("a", "b"))
     timed = {none: Timed(1.0, 0.9), one: Timed(1.1, 0.9), both: Timed(0.5, 0.05)}
     reached = {none: {one: 0.9}, one: {both: 0.9, none: 0.9}}
-    monkeypatch.setattr(search, "timed_kernels", lambda made, device: timed[made])
-    monkeypatch.setattr(search, "_possible", lambda now, choice: reached[choice])
-    monkeypatch.setattr(search, "candidates", lambda *given: Candidates({}, {}))
-    monkeypatch.setattr(search, "splits_by_dims", lambda *given: {})
-    times = search._Times(H200, lambda choice: choice, {none: timed[none]})
+    monkeypatch.setattr(times_of, "timed_kernels", lambda made, device: timed[made])
+    monkeypatch.setattr(changes, "_possible", lambda now, choice: reached[choice])
+    monkeypatch.setattr(changes, "candidates", lambda *given: Candidates({}, {}))
+    times = times_of.Times(H200, lambda choice: choice, {none: timed[none]})
     changed = set()
     while found := search._next(times, changed):
         changed.add(found)
-        search._try_changes(None, times, found)
+        changes.try_changes(None, times, found)
     assert changed == {none, one} and search._taken(times, timed[none]) is timed[both]
 
 
 def test_ways_that_cut_alike_are_changed_once():
     same = [Choice(kept=(), rows=rows) for rows in (None, CommonRows.WHOLE)]
-    times = search._Times(H200, None, {choice: Timed(1.0, 0.9) for choice in same})
+    times = times_of.Times(H200, None, {choice: Timed(1.0, 0.9) for choice in same})
     first = search._next(times, set())
     assert first in same and search._next(times, {first}) is None
 
@@ -341,7 +332,7 @@ def test_what_saves_instructions_alone_is_not_taken():
     """What the model knows least are instructions: with fewer of them it must be faster too."""
     first = Timed(1.0, few_instructions=0.6)
     more_bytes, fewer_bytes = (Timed(0.7, few_instructions=share) for share in (0.65, 0.55))
-    times = search._Times(H200, None, {Choice(kept=()): first, Choice(kept=("a",)): more_bytes})
+    times = times_of.Times(H200, None, {Choice(kept=()): first, Choice(kept=("a",)): more_bytes})
     assert search._taken(times, first) is first
     times.known[Choice(kept=("b",))] = fewer_bytes
     assert search._taken(times, first) is fewer_bytes
@@ -362,12 +353,12 @@ def test_a_group_norm_backward_of_long_rows_is_one_kernel_and_the_sums_of_its_su
 
 def test_splits_that_changed_nothing_are_not_tried_again():
     first, kept = Choice(kept=()), Choice(kept=("a",))
-    times = search._Times(H200, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
+    times = times_of.Times(H200, None, {first: Timed(1.0, 0.9), kept: Timed(0.9, 0.5)})
     whole, apart = (replace(first, rows=rows) for rows in (CommonRows.WHOLE, CommonRows.APART))
     times.known.update({whole: Timed(1.0, 0.9), apart: Timed(1.1, 0.9)})
-    assert search._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
-    assert not search._changed_nothing(times, kept, replace(kept, rows=CommonRows.APART))
-    assert not search._changed_nothing(times, kept, replace(kept, interleaved=False))
+    assert changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.WHOLE))
+    assert not changes._changed_nothing(times, kept, replace(kept, rows=CommonRows.APART))
+    assert not changes._changed_nothing(times, kept, replace(kept, interleaved=False))
 
 
 def slow_candidates(body, inputs):
@@ -434,7 +425,7 @@ def test_the_heuristics_way_is_changed_first():
     """Of ways that promise as much another could be, and what suits only it would not be found."""
     first, other = Choice(kept=()), Choice(kept=(), over_rows=False)
     known = {first: Timed(1.0, 0.9), other: Timed(0.99, 0.9)}
-    times = search._Times(H200, None, known)
+    times = times_of.Times(H200, None, known)
     assert search._next(times, set()) is first
     assert search._next(times, {first}) is other
 
@@ -443,24 +434,24 @@ def test_without_the_heuristics_way_the_most_promising_is_changed_first():
     """What the heuristics cut may be near the least already: then it is no better than others."""
     first, slow, other = (Choice(kept=("a",) * n) for n in range(3))
     known = {first: Timed(1.0, 0.0), slow: Timed(1.0, 0.8), other: Timed(0.99, 0.9)}
-    assert search._next(search._Times(H200, None, known), set()) is other
+    assert search._next(times_of.Times(H200, None, known), set()) is other
 
 
 def test_ways_are_tried_for_as_long_as_calls_win_back(monkeypatch):
     """A few in any case."""
     entry, tried = random_graph("graph-20-38"), []
-    call = search._Times.__call__
+    call = times_of.Times.__call__
 
     def counted(times, choice):
         tried.append(choice)
         return call(times, choice)
 
-    monkeypatch.setattr(search._Times, "__call__", counted)
+    monkeypatch.setattr(times_of.Times, "__call__", counted)
     found = {}
     for calls in (0, 1_000_000):
         tried.clear()
-        monkeypatch.setattr(search, "CALLS", calls)
+        monkeypatch.setattr(times_of, "CALLS", calls)
         fd = recorded(entry)
         fd.schedule(make_inputs(entry, fd.fusion.ir, "meta"), arch="sm_90")
         found[calls] = len(set(tried))
-    assert 0 < found[0] <= search.MOST_TRIED < found[1_000_000]
+    assert 0 < found[0] <= times_of.FEWEST_TRIED < found[1_000_000]

@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import check, record
+from tests.lowering.harness import SLOW, check, lowered, record
 from tritonfuser import DataType
 from tritonfuser.ir import Fusion
 from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
+from tritonfuser.lowering.refine import changes
+from tritonfuser.lowering.refine.times import Times
 
 SHAPE = (137, 784, 961)
 BY_DIMS = ((1, -1), (-1, 1))
@@ -140,3 +142,24 @@ def test_a_schedule_says_the_split() -> None:
     texts = [kernel.text for kernel in fd.kernels(inputs, arch="sm_90")]
     again = [kernel.text for kernel in fd.kernels(inputs, arch="sm_90", schedule=schedule)]
     assert texts == again
+
+
+def test_splits_come_after_other_changes(monkeypatch: Any) -> None:
+    """What is found without them is found with them too."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        gap = fd.ops.sub(x, y)
+        return fd.ops.sum(fd.ops.mul(gap, gap), [0, 1, 2])
+
+    def tried() -> list[Choice]:
+        found: list[Choice] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Times, "__call__", lambda self, choice: found.append(choice))
+            lowered(body, [noise(12, 24, 70), noise(12, 70, 24).transpose(1, 2)], SLOW)
+        return found
+
+    with_splits = tried()
+    monkeypatch.setattr(changes, "splits_by_dims", lambda *given: {})
+    others = tried()
+    assert with_splits[: len(others)] == others
+    assert any(choice.by_dims for choice in with_splits)

@@ -1,0 +1,120 @@
+"""Changes of a way to cut: another value in memory, or one less, and other splits of reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...ir import Fusion
+from ..fuse.segmentation import Choice
+from ..fuse.splits.split_policy import ByDims, CommonRows
+from ..passes.invariants.kept_orders import named
+from .candidates import candidates
+from .kernel_times import TimedKernels
+from .row_rereads import reads_rows_twice
+from .splits_by_dims import splits_by_dims
+from .times import Times
+
+MOST_TRIED = 8
+"""Changes of one way to cut that are tried."""
+
+MOST_OTHERS = 4
+"""Changes that are tried beside these, of values of another shape, which lie in another order in
+memory, and of small ones that are broadcast."""
+
+MOST_SPLITS = 6
+"""Splits of the reductions of one way to cut, by dims, that are tried."""
+
+
+def try_changes(base: Fusion, times: Times, choice: Choice) -> None:
+    """Time the changes of a way to cut, but for those that cannot be much faster than all known.
+
+    What may save most is tried first. Parts of neighbouring rows come last: they suit some of the
+    tensors, where a copy may suit all.
+    """
+    now = times.known[choice]
+    found = candidates(base, now, times.device)
+    possible = _possible(now, choice) | _with_one_more(choice, found.first)
+    others = _with_one_more(choice, found.others)
+    tried = _first_of(possible, MOST_TRIED) | _first_of(others, MOST_OTHERS)
+    for each in sorted(tried, key=lambda each: choice.interleaved and not each.interleaved):
+        if not _changed_nothing(times, choice, each):
+            _try(times, each, now.seconds - tried[each])
+
+
+def try_splits(base: Fusion, times: Times, choice: Choice) -> None:
+    """Time other splits of a way to cut, and then its changes.
+
+    These come after all others: of a kernel that is cut otherwise nothing may have to be split.
+    """
+    now = times.known[choice]
+    splits = _with_other_splits(choice, splits_by_dims(base, now, times.device))
+    for each, saved in _first_of(splits, MOST_SPLITS).items():
+        _try(times, each, now.seconds - saved)
+    if splits or choice.by_dims:
+        try_changes(base, times, choice)
+
+
+def _first_of(possible: Mapping[Choice, float], most: int) -> dict[Choice, float]:
+    """The choices that may save most."""
+    return dict(sorted(possible.items(), key=lambda item: -item[1])[:most])
+
+
+def _try(times: Times, choice: Choice, least: float) -> None:
+    """Time a choice that may take ``least`` seconds, if that is much faster than all known."""
+    if times.may_be_beaten_by(least) and times.may_try:
+        times(choice)
+
+
+def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
+    """Whether the other way to split reductions was seen to be the same, with other values in
+    memory."""
+    for field in ("rows", "interleaved"):
+        value = getattr(other, field)
+        if value != getattr(choice, field):
+            tried = (c for c in times.known if getattr(c, field) == getattr(choice, field))
+            pairs = ((times.known[c], times.known.get(replace(c, **{field: value}))) for c in tried)
+            return any(two is not None and one.is_like(two) for one, two in pairs)
+    return False
+
+
+def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
+    """Choices with other splits or one value less, each with the most seconds that it may save."""
+    found: dict[Choice, float] = {}
+    # Reductions that share a first step are split into factors of their dims.
+    if any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits):
+        others = (CommonRows.APART, CommonRows.WHOLE)
+        found.update((replace(choice, rows=rows), now.excess) for rows in others)
+    # A tensor that lies along columns has its neighbours in rows that follow one another.
+    if choice.interleaved and any(split.interleave for split in now.segmented.rewrites.splits):
+        found[replace(choice, interleaved=False)] = now.excess
+    if choice.rereads_rows and reads_rows_twice(now.segmented):
+        found[replace(choice, rereads_rows=False)] = now.excess
+    for name in choice.kept or ():
+        fewer = tuple(other for other in choice.kept or () if other != name)
+        found[replace(choice, kept=fewer)] = now.excess
+    return found
+
+
+def _with_one_more(choice: Choice, saved: Mapping[str, float]) -> dict[Choice, float]:
+    """Choices with one more value in memory, each with the most seconds that it may save."""
+    kept = choice.kept or ()
+    values = {*map(named, kept)}
+    return {
+        replace(choice, kept=(*kept, name)): seconds
+        for name, seconds in saved.items()
+        if named(name) not in values
+    }
+
+
+def _with_other_splits(choice: Choice, saved: Mapping[ByDims, float]) -> dict[Choice, float]:
+    """Choices with one more reduction split by dims, or split by others."""
+    return {
+        replace(choice, by_dims=(*_without(choice.by_dims, split), split)): seconds
+        for split, seconds in saved.items()
+        if split not in choice.by_dims
+    }
+
+
+def _without(splits: tuple[ByDims, ...], split: ByDims) -> tuple[ByDims, ...]:
+    return tuple(other for other in splits if other.value != split.value)
