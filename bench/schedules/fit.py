@@ -39,6 +39,7 @@ PRIORS = Constants(
     step_instructions=20.0,
     program_instructions=80.0,
     access_instructions=4.0,
+    index_instructions=2.0,
     load_instructions=1.0,
     element_instructions=1.0,
     draw_instructions=15.0,

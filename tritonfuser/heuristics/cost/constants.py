@@ -78,6 +78,9 @@ class Constants:
         Of a program before and behind its loop.
     access_instructions : float
         For each load or store: its address, mask and conversions.
+    index_instructions : float
+        Factor on the instructions that the digits of positions need at least. Fitted to the code of
+        167 kernels of random definitions without loops, as compiled for sm_90.
     load_instructions : float
         For each element of each tensor that is loaded: conversion, mask.
     element_instructions : float
@@ -153,6 +156,7 @@ class Constants:
     step_instructions: float = 16.3
     program_instructions: float = 38.5
     access_instructions: float = 3.35
+    index_instructions: float = 2.0
     load_instructions: float = 0.936
     element_instructions: float = 1.94
     draw_instructions: float = 14.0

@@ -144,6 +144,7 @@ class Counting:
             sector_bytes=traffic.sector_bytes,
             lines=traffic.lines,
             accesses=traffic.accesses,
+            index_instructions=traffic.index_instructions,
             slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
             opened_bytes=traffic.windows.opened_bytes,

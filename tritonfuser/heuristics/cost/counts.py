@@ -43,6 +43,8 @@ class Counts(NamedTuple):
         Lines of the L1 cache that loads and stores of a step touch.
     accesses : float
         Loads and stores of all warps in a step.
+    index_instructions : float
+        Of all warps in a step, for the digits of positions.
     slice_bytes : float
         Bytes of a step that come from the one slice of the L2 cache that gives most of a tensor,
         where loads pass by the L1 cache.
@@ -132,6 +134,7 @@ class Counts(NamedTuple):
     sector_bytes: Number
     lines: Number
     accesses: Number
+    index_instructions: Number
     slice_bytes: Number
     extra_bytes: Number
     opened_bytes: Number
@@ -216,6 +219,7 @@ class LeastCounts(NamedTuple):
     register_limit: Number
     waiting_s: float
     loaded_bytes: float = 0.0
+    index_instructions: float = 0.0
 
 
 class HeldOfElement(NamedTuple):

@@ -94,6 +94,8 @@ class FlatLoads(NamedTuple):
 
     Attributes
     ----------
+    positions : float
+        Positions of all warps that some load or store computes an address for.
     gathered : list of (Gathered, float)
         The tensors that are read at indices of others, and their share of the lines.
     """
@@ -101,6 +103,7 @@ class FlatLoads(NamedTuple):
     lines: float
     accesses: float
     addresses: float
+    positions: float
     gathered: list[tuple[Gathered, float]]
 
     @property

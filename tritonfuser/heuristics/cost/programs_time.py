@@ -90,7 +90,8 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
     element = (
         n.instructions * c.element_instructions + c.load_instructions * n.loaded * n.passes + apart
     )
-    accesses = n.accesses / n.warps * c.access_instructions
+    accesses = n.accesses * c.access_instructions + n.index_instructions * c.index_instructions
+    accesses = accesses / n.warps
     there = n.valid + c.masked * (1 - n.valid)
     step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
     step = step + c.row_exchange_instructions * n.row_values

@@ -14,6 +14,7 @@ from ...lazy import cached_property
 from ..integers import floor_power_of_2
 from ..problem import Problem
 from ..streams import Stream
+from .digits import index_instructions
 from .footprint import TensorStrides, run_along, warp_bytes
 from .gathered import Gathered
 from .refetched import unused_share
@@ -42,6 +43,8 @@ class RowTensor:
         own: it is no linear function of the positions. 0 if they are offsets from one another.
     gathered : Gathered or None
         Its reads at indices of another tensor, if it is read so.
+    has_digits : bool
+        Whether its elements lie at quotients or remainders of the positions of a row.
     """
 
     def __init__(self, problem: Problem, stream: Stream, times: int) -> None:
@@ -57,6 +60,7 @@ class RowTensor:
             size = gcd(stream.total_bytes, VECTOR_BYTES)
             self.linear_vector = max(size // stream.item_bytes, 1)
         self.gathered = Gathered(problem, stream, times) if stream.held_bytes else None
+        self.has_digits = index_instructions(problem.axes, row, [stream]) > 0
 
     @cached_property
     def nearer(self) -> int:

@@ -16,6 +16,7 @@ from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams
 from ..problem import Problem
 from ..streams import Stream
+from .digits import index_instructions
 from .footprint import Side, tile_over
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, tiles_beside
@@ -68,6 +69,7 @@ class RowStreams:
         self._lost = LostBytes(problem)
         self._rests = RowRests(problem)
         self._shared = list(self._shared_by_some())
+        self._index_of_each = index_instructions(problem.axes, problem.places[R], problem.streams)
         self._rereads: dict[KernelTile, dict[Stream, float]] = {}
 
     def traffic(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> Traffic:
@@ -75,13 +77,14 @@ class RowStreams:
         at_once = self._at_once(tile, align)
         widths = [touched.width(threads) for touched in at_once.touched]
         widest = layout(at_once.touched, widths)
-        lines = accesses = addresses = only_loads = slices = 0.0
+        lines = accesses = addresses = only_loads = slices = positions = 0.0
         windows: list[Windows] = []
         neighbours = [1, 1]
         for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
+            positions = max(positions, loads * tensor.has_digits)
             apart = widest[touched.side] if touched.has_layout else width
             met = loads * touched.valid * self._lines_of(number, touched, apart)
             lines += met
@@ -112,6 +115,7 @@ class RowStreams:
             beside=float(neighbours[1 - self._running]),
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
+            index_instructions=positions * self._index_of_each,
             windows=together(windows),
         )
         is_pipelined = tile.loops and params.num_stages > 1

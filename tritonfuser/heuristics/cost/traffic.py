@@ -49,6 +49,8 @@ class Traffic(NamedTuple):
         Those of ``accesses`` that load.
     loaded_elements : float
         Of all tensors together.
+    index_instructions : float
+        Of all warps: see ``digits.py``.
     windows : Windows
         Of tensors that are read at indices of others.
     """
@@ -67,6 +69,7 @@ class Traffic(NamedTuple):
     loaded_elements: float = 0.0
     slice_bytes: float = 0.0
     again_bytes: float = 0.0
+    index_instructions: float = 0.0
     windows: Windows = Windows()
 
     def through_shared_memory(self, slice_bytes: float) -> Traffic:

@@ -1,0 +1,67 @@
+"""Instructions of index arithmetic: quotients and remainders of the positions of a tile.
+
+A tensor that lies along the axes of a side as one has its elements at the positions themselves.
+Others need the position along each axis: its digits, in a number system whose bases are the
+extents. Loads at the same positions share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+
+from ..streams import Stream
+
+QUOTIENT = 3.0
+"""Instructions of a quotient by a constant on sm_90: a wide multiply, a shift, and one for the sign
+of the number."""
+
+SHIFT = 1.0
+"""Instructions of one by a power of two."""
+
+REMAINDER = 1.0
+"""Instructions of a remainder beside the quotient."""
+
+
+def index_instructions(
+    axes: Sequence[int], places: Sequence[int], streams: Iterable[Stream]
+) -> float:
+    """Instructions of the digits of a position that some of the tensors need.
+
+    Parameters
+    ----------
+    axes : sequence of int
+        The extents of all axes.
+    places : sequence of int
+        The axes of the side, outermost first.
+    streams : iterable of Stream
+        The tensors.
+    """
+    whole = prod(axes[place] for place in places)
+    needed = {digit for stream in streams for digit in _digits(axes, places, stream)}
+    bases = {div for div, _ in needed} | {div * extent for div, extent in needed}
+    quotients = sum(SHIFT if n & (n - 1) == 0 else QUOTIENT for n in bases if 1 < n < whole)
+    return quotients + REMAINDER * sum(div * extent < whole for div, extent in needed)
+
+
+def _digits(
+    axes: Sequence[int], places: Sequence[int], stream: Stream
+) -> Iterator[tuple[int, int]]:
+    """(positions that have the same digit, digits there are) for each digit; none where a tensor
+    lies along all of the side, or along nothing of it."""
+    inside, each = dict[int, int](), 1
+    for place in reversed(places):
+        inside[place], each = each, each * max(axes[place], 1)
+    terms = sorted(
+        (term.div * inside[term.axis], term.extent, term.step)
+        for term in stream.stride_terms
+        if term.axis in inside and term.extent > 1
+    )
+    merged: list[tuple[int, int, int]] = []
+    for div, extent, step in terms:
+        if merged and (div, step) == (merged[-1][0] * merged[-1][1], merged[-1][2] * merged[-1][1]):
+            merged[-1] = merged[-1][0], merged[-1][1] * extent, merged[-1][2]
+        else:
+            merged.append((div, extent, step))
+    if len(merged) > 1 or (merged and merged[0][:2] != (1, each)):
+        yield from ((div, extent) for div, extent, _ in merged)
