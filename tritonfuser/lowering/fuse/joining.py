@@ -11,18 +11,22 @@ from ...ir import Value
 from ...symbolic.choices import choose, env_among
 from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint
+from ..access.read_footprint import Read
 from ..access.rough_instructions import is_fused, rough_instructions
 from ..groups.anchor import Anchor
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..groups.loaded_values import footprint_of
+from ..groups.nest_matching import in_nest_of
 from ..legality.kernel import OTHER_AXES, grown_with
 from ..legality.loop_nests import Nesting, nesting_of
 from ..passes.splits.split_factors import reduced_extents
 from .flat_kernels import JoinedKernels, is_slower_joined
-from .scheduler_queries.kernels import reads_rows_twice, reject_reason, scatters
+from .scheduler_queries.kernels import has_programs, reads_rows_twice, reject_reason, scatters
 from .scheduler_queries.splits import shares_rows
+
+SHARES_NOTHING = "it shares nothing with the kernel"
 
 RIDER_BYTES = 1 << 20
 """A result of at most this size joins a flat kernel over more elements. Writing it takes less time
@@ -83,7 +87,8 @@ class Joining:
         if reason is None:
             reason = self._why_scattered(group, grown)
         if reason is None and nesting is Nesting.SAME_EXTENTS:
-            reason = self._why_apart(anchor, group, grown)
+            apart = self._why_not_in_rows if grown.reduced else self._why_apart
+            reason = apart(anchor, group, grown)
         return reason or grown
 
     def _rider_bytes(self, anchor: Anchor, group: FusionGroup) -> int | None:
@@ -110,7 +115,7 @@ class Joining:
     ) -> str | None:
         """None, or why an anchor and a group should not share a kernel."""
         if nesting is not Nesting.SAME_EXTENTS:
-            return None if _shares_work(anchor, group) else "it shares nothing with the kernel"
+            return None if _shares_work(anchor, group) else SHARES_NOTHING
         if anchor.member is None or self._same_direction(anchor, group, graph):
             return None
         return "it reduces along the other memory direction"
@@ -143,10 +148,26 @@ class Joining:
         before = scatters(self.problem(group))
         return None if before else "a large tensor lies across both axes of the kernel's tiles"
 
+    def _why_not_in_rows(
+        self, anchor: Anchor, group: FusionGroup, grown: FusionGroup
+    ) -> str | None:
+        """None, or why a box that reads no result of a kernel is not computed along its rows.
+
+        Rows that are too few for the device may be split, but not the box, whose axes are its own.
+        Where they are not split, a kernel of its own has programs for the SMs that idle.
+        """
+        if anchor.member is not None or _follows(anchor, group):
+            return None
+        moved = in_nest_of(group, anchor, self.maker)
+        if moved is None or group.reads.isdisjoint(_loaded(moved)):
+            return SHARES_NOTHING
+        fill = has_programs(self.problem(group)) and has_programs(self.problem(grown))
+        return None if fill else "its rows are too few for the device"
+
     def _why_apart(self, anchor: Anchor, group: FusionGroup, grown: FusionGroup) -> str | None:
         """None, or why two flat kernels take less time than one over the axes of the group."""
         same = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
-        if grown.reduced or not same or self.device.is_cpu:
+        if not same or self.device.is_cpu:
             return None
         alone = FusionGroup(group.number, anchor.parallel, ()).grown(anchor, False, frozenset())
         kernels = JoinedKernels(self.problem(grown), self.problem(group), self.problem(alone))
@@ -155,12 +176,21 @@ class Joining:
         return "its tensors lie across the axes of the kernel" if lies_across else None
 
 
+def _follows(anchor: Anchor, group: FusionGroup) -> bool:
+    """Whether an anchor reads results of a group."""
+    return not anchor.footprint.at_own_index.isdisjoint(group.computed_at)
+
+
 def _shares_work(anchor: Anchor, group: FusionGroup) -> bool:
     """Whether one kernel saves a load or an op. Flat kernels take any anchor, to save a launch."""
-    if not group.reduced or not anchor.footprint.at_own_index.isdisjoint(group.computed_at):
+    if not group.reduced or _follows(anchor, group):
         return True
     if not anchor.footprint.nodes.isdisjoint(group.nodes):
         return True
-    loads = anchor.footprint.loads | anchor.footprint.reducers
-    mine = {r.value for r in loads if r.value.is_tensor}
+    mine = {r.value for r in _loaded(anchor) if r.value.is_tensor}
     return anchor.member is not None or any(r.value in mine for r in group.reads)
+
+
+def _loaded(anchor: Anchor) -> frozenset[Read]:
+    """What an anchor reads from memory, or from reductions."""
+    return anchor.footprint.loads | anchor.footprint.reducers

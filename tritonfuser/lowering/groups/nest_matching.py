@@ -26,7 +26,8 @@ def in_nest_of(group: FusionGroup, anchor: Anchor, maker: AnchorMaker) -> Anchor
     Positions of both nests are matched by their row-major number. In a flat kernel they are
     matched in memory order, so that neighbours of a tile are neighbours in memory. A value
     with fewer elements takes the first positions. A value over both the rows of a reduction
-    and the elements along them follows that reduction, if the group has it.
+    and the elements along them follows that reduction, if the group has it. A box that has axes of
+    its own for some of the group's takes these.
     """
     if anchor.member is None and group.reduced:
         rows = is_known_equal(anchor.loops.row_extent, group.loops.row_extent)
@@ -35,14 +36,45 @@ def in_nest_of(group: FusionGroup, anchor: Anchor, maker: AnchorMaker) -> Anchor
 
 
 def _in_rows(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor | None:
-    """A value over the rows and along the elements of a reduction, matched as that one was."""
+    """A value over the rows and along their elements, matched as a reduction of it was."""
     homes = (maker.reducer(member.node) for member in group.members)
     home = next((h for h in homes if {*h.parallel, *h.reduced} == {*anchor.parallel}), None)
     if home is None:
-        return None
+        return _in_rows_of_box(anchor, group, maker)
     at = dict[Axis, Affine]()
     for mine, others in ((home.parallel, group.parallel), (home.reduced, group.reduced)):
         at.update(zip(mine, unravel(_position(others), _extents(mine)), strict=True))
+    return _with_axes(anchor, at, group, maker)
+
+
+def _in_rows_of_box(anchor: Anchor, group: FusionGroup, maker: AnchorMaker) -> Anchor | None:
+    """A box with the axes of a group for those that are its own."""
+    own = axes_of_box(anchor, group)
+    if own is None:
+        return None
+    return _with_axes(anchor, {axis: digit(other) for axis, other in own.items()}, group, maker)
+
+
+def axes_of_box(anchor: Anchor, group: FusionGroup) -> dict[Axis, Axis] | None:
+    """The axes of a group with rows for those of a box that the group has not; None if others.
+
+    Each part of a concatenation has an axis of its own along it, and may be as long as the rows of
+    the kernel that reduces the part.
+    """
+    axes = (*group.parallel, *group.reduced)
+    own = [axis for axis in anchor.parallel if axis not in axes]
+    free = [axis for axis in axes if axis not in anchor.parallel]
+    if anchor.part is None or not group.reduced or not own or len(own) != len(free):
+        return None
+    pairs = dict(zip(own, free, strict=True))
+    alike = all(is_known_equal(axis.extent, other.extent) for axis, other in pairs.items())
+    return pairs if alike else None
+
+
+def _with_axes(
+    anchor: Anchor, at: dict[Axis, Affine], group: FusionGroup, maker: AnchorMaker
+) -> Anchor:
+    """A value over the rows and along their elements, with its axes in terms of the group's."""
     index = tuple(substitute(item, at) for item in anchor.index)
     found = replace(anchor, index=index, parallel=(*group.parallel, *group.reduced))
     return _walked_in(found, group, maker)

@@ -10,6 +10,7 @@ from ...symbolic.sizes import hint, is_size
 from ..groups.anchor import Anchor
 from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
+from ..groups.nest_matching import axes_of_box
 from ..segments.member import Share
 
 
@@ -82,14 +83,21 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
     if parallel in (rows, rows | inner, fewer):
         return Nesting.SAME_AXES
-    # A reduction over other axes of the same extents was moved here: what is made of it follows.
-    follows = not anchor.footprint.at_own_index.isdisjoint(group.computed_at)
-    if not follows or group.outer or group.scans:
+    if group.outer or group.scans:
         return None
+    if axes_of_box(anchor, group) is not None or _follows(anchor, group):
+        return Nesting.SAME_EXTENTS
+    return None
+
+
+def _follows(anchor: Anchor, group: FusionGroup) -> bool:
+    """Whether a value is made of a reduction over other axes of the same extents, moved here."""
+    if anchor.footprint.at_own_index.isdisjoint(group.computed_at):
+        return False
     mine, others = anchor.loops.row_extent, group.loops
-    same = assume_equal(mine, others.row_extent)
-    same = same or assume_equal(mine, others.row_extent * others.inner_extent)
-    return Nesting.SAME_EXTENTS if same else None
+    return assume_equal(mine, others.row_extent) or assume_equal(
+        mine, others.row_extent * others.inner_extent
+    )
 
 
 def _of_reduction(anchor: Anchor, group: FusionGroup) -> Nesting | None:

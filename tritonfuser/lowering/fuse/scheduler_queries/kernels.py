@@ -9,6 +9,7 @@ from ....heuristics.cost.tiles import tile_of
 from ....heuristics.cost.work import KernelWork, element_work
 from ....heuristics.params import HeuristicParams, KernelParams
 from ....heuristics.problem import Problem
+from ....heuristics.programs import leaves_idle, programs_of
 from ....heuristics.search.choice import chosen, difference
 from ....heuristics.search.load_registers import limit_for_loads as limit_of
 from ....symbolic.choices import choose, with_hints
@@ -61,6 +62,11 @@ def reads_rows_twice(problem: Problem) -> bool:
     return choose(env_of(problem), loops_over_rows_twice, problem)
 
 
+def has_programs(problem: Problem) -> bool:
+    """Whether the rows of a kernel are programs enough for the device, without a split."""
+    return choose(env_of(problem), fills_device, problem)
+
+
 def is_scattered(problem: Problem) -> bool:
     """``scatters`` in plain numbers."""
     return problem.scatters
@@ -85,6 +91,13 @@ def is_refused(problem: Problem) -> bool:
 def proposed(kernel: ProblemWithWork) -> HeuristicParams:
     """The params of a kernel."""
     return chosen(kernel.problem, element_work(kernel.work, kernel.problem))
+
+
+def fills_device(problem: Problem) -> bool:
+    """``has_programs`` in plain numbers."""
+    if problem.may_split and schedulers.split(problem) > 1:
+        return False
+    return not leaves_idle(problem, programs_of(problem, schedulers.propose(problem)))
 
 
 def limit_at(facts: tuple[ProblemWithWork, KernelParams]) -> int:
