@@ -56,6 +56,22 @@ def test_of_a_table_what_is_picked_counts_and_at_most_all_of_it(rows, picked):
     assert found == [(picked + 8 * rows, rows * 64 * 4)]
 
 
+@pytest.mark.parametrize("rows", [10, 1000])
+def test_what_two_reads_of_a_table_have_in_common_is_at_most_all_of_it(rows):
+    """Both halves of picked rows, as for a rotation: more often than there are rows."""
+
+    def rotated(fd, t, i):
+        picked = fd.ops.index_select(t, i, 0)
+        left = fd.ops.slice(picked, [0, 0], [rows, 32], [1, 1])
+        right = fd.ops.slice(picked, [0, 32], [rows, 64], [1, 1])
+        return fd.ops.add(picked, fd.ops.cat([fd.ops.neg(right), left], 1))
+
+    given = [meta(100, 64), meta(rows, dtype=torch.int64)]
+    streams = [s for p in lowered(rotated, given).segmented.segments for s in p.problem.streams]
+    assert sum(stream.known_bytes > 0 for stream in streams) == (rows == 1000)
+    assert all(0 <= stream.fresh_share <= 1 for stream in streams)
+
+
 def test_what_torch_runs_reads_its_operands():
     body = lambda fd, x, w: fd.ops.argsort(fd.ops.add(x, w), 1)  # noqa: E731
     first, second = moved(body, meta(32, 16), meta(32, 16))

@@ -32,11 +32,17 @@ def rms_norm(fd, x, dy, w, mean, scale):
     return fd.ops.mul(scale, dx), fd.ops.sum(fd.ops.mul(dy, hat), [0])
 
 
+def moments(fd, x, dy, w, mean, scale):
+    """Mean and variance of each column beside a sum along each row."""
+    grad = fd.ops.mul(x, w)
+    return fd.ops.add(fd.ops.sub(grad, along(fd, grad)), dy), *fd.ops.var_mean(grad, [0], 1)
+
+
 def along(fd, x):
     return fd.ops.mul(fd.ops.sum(x, [-1], keepdim=True), 1 / 64)
 
 
-BACKWARDS = {"layernorm": layer_norm, "rmsnorm": rms_norm}
+BACKWARDS = {"layernorm": layer_norm, "rmsnorm": rms_norm, "moments": moments}
 
 
 def shared(fd, inputs, **changes):

@@ -33,14 +33,15 @@ def known_bytes(fusion: Fusion, traffic: Sequence[Traffic], device: DeviceProper
     for item in traffic:
         key = item.value, item.offset.terms
         start, fetched = met.get(key, (item.offset.const, 0))
-        known = 0
+        held = held_bytes(fusion, item.value)
+        touched, known = min_by_hint(item.accessed_bytes, held), 0
         if not item.is_store and hint(fetched):
             apart = abs(hint(item.offset.const - start)) * item.item_bytes
-            more = item.accessed_bytes + fetched - held_bytes(fusion, item.value)
+            more = touched + fetched - held
             if apart <= device.shared_bytes_per_sm and hint(more) > 0:
-                known = min_by_hint(more, item.accessed_bytes)
+                known = min_by_hint(more, touched)
         found.append(known)
-        met[key] = start, fetched + item.accessed_bytes - known
+        met[key] = start, fetched + touched - known
     return found
 
 

@@ -112,7 +112,7 @@ class _LaneState:
     mean, m2 : str
         Blocks with one element for each lane.
     share : str
-        1 divided by the number of steps so far.
+        1 divided by the number of steps so far, of those that see an element.
     """
 
     mean: str
@@ -128,8 +128,12 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
     lane_m2 = tile.accumulator(m2, "0.0", operand.dims, "lane", width)
     steps, share = (writer.fresh(f"{mean.name}_{n}") for n in ("seen", "share"))
     writer.line_before_loop(f"{steps} = tl.full([], 0.0, tl.{tile.dtype.info.triton})")
-    writer.line(f"{steps} += 1.0")
-    writer.line(f"{share} = 1.0 / {steps}")
+    if _may_see_nothing(tile.tile):
+        writer.line(f"{steps} += tl.where({tile.tile.name}_mask, 1.0, 0.0)")
+        writer.line(f"{share} = 1.0 / tl.maximum({steps}, 1.0)")
+    else:
+        writer.line(f"{steps} += 1.0")
+        writer.line(f"{share} = 1.0 / {steps}")
     state = _LaneState(lane_mean, lane_m2, share)
     if width > 1:
         _add_neighbours(tile, operand, state, lanes)
@@ -197,9 +201,15 @@ def _lanes(tile: MemberTile) -> Lanes:
     return lanes_of_row(segment, nest)
 
 
+def _may_see_nothing(tile: Tile) -> bool:
+    """Whether steps are one position each, and some have none: programs that finish rows some steps
+    behind have none in the first steps."""
+    return tile.masked and tile.block is None
+
+
 def _seen(tile: Tile, steps: str, number: int) -> str:
     """How many elements each lane has met: in the last step of a loop some meet none."""
-    if not tile.masked:
+    if not tile.masked or _may_see_nothing(tile):
         return steps
     last = f"({number - 1}) % {tile.block}" if is_size(number) else f"{(number - 1) % tile.width}"
     return f"tl.where({tile.name}_base <= {last}, {steps}, {steps} - 1.0)"
