@@ -25,6 +25,7 @@ PRIORS = Constants(
     second_latency=0.5,
     bandwidth=1.0,
     sm_bytes=48.0,
+    sm_written_bytes=18.0,
     line_clocks=1.0,
     issue=0.9,
     latent_warps=4.0,

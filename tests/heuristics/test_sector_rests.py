@@ -10,8 +10,9 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser import DataType
+from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import Times
-from tritonfuser.heuristics.params import OuterPersistentParams
+from tritonfuser.heuristics.params import OuterPersistentParams, TransposeParams
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.lowering.cost import segment_time
 
@@ -97,3 +98,39 @@ def test_the_axes_of_each_group_are_in_the_order_in_which_less_is_lost() -> None
     assert [set(found[:2]), set(found[2:])] == [set(group) for group in piece.problem.order]
     assert lost_bytes(piece, piece.params) == 0
     assert lost_bytes(piece, replace(piece.params, axes=as_written)) > x.numel() * x.element_size()
+
+
+def test_sizes_are_chosen_again_in_another_order() -> None:
+    """The size that loses least in one order of axes need not be the one for the order taken."""
+    x = torch.empty(2769, 64, 7, 7, dtype=torch.bfloat16, device="meta")
+    factor = torch.empty(7, 64, 2769, device="meta").permute(2, 1, 0)
+    given = [x, factor]
+    piece = record(with_sums_of_columns, given).segments(given, arch="sm_90").segments[0]
+    sizes = [replace(piece.params, block_m=block) for block in (16, 32, 64, 128)]
+    times = [segment_time(piece, params) for params in (piece.params, *sizes)]
+    seconds = [time.seconds for time in times if time is not None]
+    assert seconds[0] <= 1.02 * min(seconds)
+
+
+def stored_across(fd: Any, x: Any) -> Any:
+    return fd.ops.cast(fd.ops.permute(x, [1, 0]), DataType.BFloat16)
+
+
+@pytest.mark.parametrize(("neighbours", "times"), [(4, 8.0), (8, 4.0), (16, 1.0), (64, 1.0)])
+def test_sectors_that_are_stored_in_part_are_written_twice(neighbours: int, times: float) -> None:
+    """Pieces of 8 bytes are four to a sector, each of which is two sectors' time."""
+    given = [torch.empty(64, 1 << 20, device="meta")]
+    (piece,) = record(stored_across, given).segments(given, arch="sm_90").segments
+    assert piece.problem.axes == (64, 1 << 20) and piece.problem.across == (0,)
+    params = TransposeParams(block_x=64, block_y=neighbours, num_warps=4)
+    counts = Counting(piece.problem, ElementWork()).counts(params)
+    assert counts.written_bytes == times * counts.stored_bytes
+
+
+def test_what_is_stored_in_order_is_written_as_whole_sectors() -> None:
+    given = [torch.empty(1 << 24, device="meta")]
+    (piece,) = record(lambda fd, x: fd.ops.neg(x), given).segments(given, arch="sm_90").segments
+    time = segment_time(piece)
+    assert time is not None
+    whole = (4 << 24) / (piece.problem.device.sm_count * 18.1 * piece.problem.device.clock_hz)
+    assert time.resources["L2 stores"] == pytest.approx(whole, rel=1e-6)

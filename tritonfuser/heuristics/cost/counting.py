@@ -145,6 +145,7 @@ class Counting:
             lines=traffic.lines,
             accesses=traffic.accesses,
             index_instructions=traffic.index_instructions,
+            written_bytes=traffic.written_bytes,
             slice_bytes=traffic.slice_bytes,
             extra_bytes=traffic.extra_bytes,
             opened_bytes=traffic.windows.opened_bytes,

@@ -45,6 +45,8 @@ class Counts(NamedTuple):
         Loads and stores of all warps in a step.
     index_instructions : float
         Of all warps in a step, for the digits of positions.
+    written_bytes : float
+        Bytes of the sectors that stores of a step write, of those that they write in part twice.
     slice_bytes : float
         Bytes of a step that come from the one slice of the L2 cache that gives most of a tensor,
         where loads pass by the L1 cache.
@@ -135,6 +137,7 @@ class Counts(NamedTuple):
     lines: Number
     accesses: Number
     index_instructions: Number
+    written_bytes: Number
     slice_bytes: Number
     extra_bytes: Number
     opened_bytes: Number

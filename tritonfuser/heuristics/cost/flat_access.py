@@ -9,9 +9,10 @@ from typing import NamedTuple
 from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES, VECTOR_BYTES
 from ..problem import Problem
 from ..streams import Stream
-from .footprint import TensorStrides, run_along, tile_over, vector_elements, warp_bytes
+from .footprint import TensorStrides, Tile, run_along, tile_over, vector_elements, warp_bytes
 from .gathered import Gathered
 from .refetched import unused_share
+from .traffic import written_bytes
 
 
 class FlatTensor(NamedTuple):
@@ -69,6 +70,7 @@ class FlatAccess:
         self.positions = positions
         self.neighbours = neighbours
         self._lines: dict[float, float] = {}
+        self._written: dict[float, float] = {}
 
     def lines(self, block: float) -> float:
         """Lines that a load of a warp touches, of a tile that has ``block`` positions of the warp's
@@ -79,14 +81,26 @@ class FlatAccess:
         """
         found = self._lines.get(block)
         if found is None:
-            rest = self.neighbours / block
-            warp = [
-                (places, block if place == self.place else rest)
-                for place, places in enumerate(self._sides)
-            ]
-            _, line_bytes = self._strides.touched(tile_over(self._axes, warp), CACHE_LINE_BYTES)
+            _, line_bytes = self._strides.touched(self._of_warp(block), CACHE_LINE_BYTES)
             found = self._lines[block] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return found
+
+    def written_bytes(self, block: float) -> float:
+        """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
+        found = self._written.get(block)
+        if found is None:
+            elements, sector_bytes = self._strides.touched(self._of_warp(block))
+            stored = elements * self._strides.item_bytes
+            found = self._written[block] = written_bytes(stored, sector_bytes)
+        return found
+
+    def _of_warp(self, block: float) -> Tile:
+        rest = self.neighbours / block
+        warp = [
+            (places, block if place == self.place else rest)
+            for place, places in enumerate(self._sides)
+        ]
+        return tile_over(self._axes, warp)
 
 
 class FlatLoads(NamedTuple):
@@ -104,6 +118,7 @@ class FlatLoads(NamedTuple):
     accesses: float
     addresses: float
     positions: float
+    written_bytes: float
     gathered: list[tuple[Gathered, float]]
 
     @property

@@ -103,6 +103,7 @@ class FlatStreams:
             loads.accesses,
             addresses=loads.addresses,
             index_instructions=loads.positions * self._index_of_each,
+            written_bytes=loads.written_bytes,
             loaded_elements=tile.elements,
             windows=together(windows),
         )
@@ -111,7 +112,7 @@ class FlatStreams:
         """How the threads of a program load and store, whatever its tile touches of memory."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        lines = requests = addresses = most = 0.0
+        lines = requests = addresses = most = written = 0.0
         gathered = []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
@@ -125,10 +126,12 @@ class FlatStreams:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             block = min(access.neighbours, blocks[access.place])
             touched = count * access.lines(block) * times
+            if tensor.stream.is_store:
+                written += count * access.written_bytes(block) * times
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
-        return FlatLoads(lines, requests, addresses, most, gathered)
+        return FlatLoads(lines, requests, addresses, most, written, gathered)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float

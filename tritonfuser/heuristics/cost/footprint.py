@@ -72,13 +72,18 @@ class TensorStrides:
     ----------
     stream : Stream
         The tensor.
+
+    Attributes
+    ----------
+    item_bytes : int
+        Bytes of an element.
     """
 
-    __slots__ = ("_axes", "_item", "_pieces", "_terms")
+    __slots__ = ("_axes", "_pieces", "_terms", "item_bytes")
 
     def __init__(self, stream: Stream) -> None:
         stride_terms = sorted(stream.stride_terms, key=_step)
-        self._item = stream.item_bytes
+        self.item_bytes = stream.item_bytes
         self._terms = [
             (term.axis, term.div, float(term.extent), abs(term.step)) for term in stride_terms
         ]
@@ -101,7 +106,7 @@ class TensorStrides:
         other pieces of ``granule`` bytes."""
         gap, is_even = self._pieces.get(granule) or self._piece(granule)
         elements, runs, span = self._runs(tile, gap)
-        return elements, _piece_bytes(runs, span, is_even, self._item, granule)
+        return elements, _piece_bytes(runs, span, is_even, self.item_bytes, granule)
 
     def _runs(self, tile: Tile, gap: int) -> tuple[float, float, float]:
         """(elements, runs, span) of the footprint of a tile: see ``Footprint``."""
@@ -131,7 +136,7 @@ class TensorStrides:
         """Elements of a piece of memory, and whether all steps that are not smaller are whole
         pieces."""
         if granule not in self._pieces:
-            gap = granule // self._item
+            gap = granule // self.item_bytes
             uneven = [step for *_, step in self._terms if step >= gap and step % gap]
             self._pieces[granule] = gap, not uneven
         return self._pieces[granule]

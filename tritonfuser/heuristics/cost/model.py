@@ -81,6 +81,12 @@ class KernelTime:
         seconds = self.seconds - self.busy + busy_seconds(resources)
         return KernelTime(resources, seconds, self.registers, self.register_limit)
 
+    def without(self, resource: str) -> KernelTime:
+        """The time of a kernel that does not need one of its resources. The same for a product."""
+        resources = {**self.resources, resource: 0.0}
+        seconds = self.seconds - self.busy + busy_seconds(resources)
+        return KernelTime(resources, seconds, self.registers, self.register_limit)
+
     def with_more_bytes(self, moved: Number, device: DeviceProperties) -> KernelTime:
         """The time of a kernel that moves more bytes, or fewer, and is the same otherwise."""
         more = moved / memory_rate(device, constants_of(device))
@@ -165,6 +171,7 @@ def kernel_time(
     spill_bytes = 4 * moved * n.threads * visits * n.programs
     memory_bytes = _memory_bytes(n, c, resident, visits, device, m) + spill_bytes / 2
     fabric = device.sm_count * c.sm_bytes * clock
+    stores = device.sm_count * c.sm_written_bytes * clock
     busiest = on_sm * device.sm_count * (n.fetched_bytes + n.stored_bytes)
     # Windows of reads at indices, which the L1 cache keeps while it has room for all that are open.
     kept = 1 - share_lost(resident * n.opened_bytes, c.l1_share * device.shared_bytes_per_sm)
@@ -175,6 +182,7 @@ def kernel_time(
     resources = {
         "memory": memory_bytes / memory_rate(device, c),
         "L2 cache": (crossing * n.valid * visits + spill_bytes) / fabric,
+        "L2 stores": n.written_bytes * n.programs * n.valid * visits / stores,
         "L2 slice": n.slice_bytes * n.programs * visits / (L2_SLICE_BYTES * clock),
         "L1 cache": ((on_sm * lines + warps * moved) * visits * c.line_clocks + exchanged) / clock,
         **own.resources,

@@ -17,7 +17,7 @@ from ..params import KernelParams
 from ..problem import Problem
 from ..streams import Stream
 from .digits import index_instructions
-from .footprint import Side, tile_over
+from .footprint import Side, Tile, tile_over
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, tiles_beside
 from .row_access import (
@@ -33,7 +33,7 @@ from .row_access import (
 )
 from .row_rests import RowRests, row_rest
 from .tiles import KernelTile
-from .traffic import FETCHED_BYTES, Traffic, Windows
+from .traffic import FETCHED_BYTES, Traffic, Windows, written_bytes
 
 
 class _TileTraffic(NamedTuple):
@@ -66,6 +66,7 @@ class RowStreams:
         ]
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
         self._lines: dict[tuple[int, int, int, int], float] = {}
+        self._written: dict[tuple[int, int, int, int], float] = {}
         self._lost = LostBytes(problem)
         self._rests = RowRests(problem)
         self._shared = list(self._shared_by_some())
@@ -77,7 +78,7 @@ class RowStreams:
         at_once = self._at_once(tile, align)
         widths = [touched.width(threads) for touched in at_once.touched]
         widest = layout(at_once.touched, widths)
-        lines = accesses = addresses = only_loads = slices = positions = 0.0
+        lines = accesses = addresses = only_loads = slices = positions = written = 0.0
         windows: list[Windows] = []
         neighbours = [1, 1]
         for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
@@ -95,6 +96,7 @@ class RowStreams:
                 addresses += own * touched.often
             stream = tensor.stream
             if stream.is_store:
+                written += loads * touched.valid * self._written_by(number, touched, apart)
                 continue
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
@@ -116,6 +118,7 @@ class RowStreams:
             loads=only_loads,
             loaded_elements=at_once.loaded_elements,
             index_instructions=positions * self._index_of_each,
+            written_bytes=written,
             windows=together(windows),
         )
         is_pipelined = tile.loops and params.num_stages > 1
@@ -237,18 +240,33 @@ class RowStreams:
 
     def _lines_of(self, number: int, touched: TileTensor, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
-        (block, across), side = touched.blocks, touched.side
-        along = NVIDIA_WARP_SIZE * width
-        inner = min(along, block)
-        outer = min(max(along // inner, 1), across)
-        key = number, side, inner, outer
+        key = number, touched.side, *_of_warp(touched, width)
         if key not in self._lines:
-            places = self._problem.places
-            warp = [(places[side], inner), (places[1 - side], outer)]
-            tile = tile_over(self._problem.axes, warp)
+            tile = self._tile_of_warp(*key[1:])
             _, line_bytes = touched.tensor.strides.touched(tile, CACHE_LINE_BYTES)
             self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
         return self._lines[key]
+
+    def _written_by(self, number: int, touched: TileTensor, width: int) -> float:
+        """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
+        key = number, touched.side, *_of_warp(touched, width)
+        if key not in self._written:
+            strides = touched.tensor.strides
+            elements, sector_bytes = strides.touched(self._tile_of_warp(*key[1:]))
+            self._written[key] = written_bytes(elements * strides.item_bytes, sector_bytes)
+        return self._written[key]
+
+    def _tile_of_warp(self, side: int, inner: int, outer: int) -> Tile:
+        places = self._problem.places
+        return tile_over(self._problem.axes, [(places[side], inner), (places[1 - side], outer)])
+
+
+def _of_warp(touched: TileTensor, width: int) -> tuple[int, int]:
+    """Positions that the threads of a load have along their side, and along the other one."""
+    block, across = touched.blocks
+    along = NVIDIA_WARP_SIZE * width
+    inner = min(along, block)
+    return inner, min(max(along // inner, 1), across)
 
 
 def _is_before(stream: Stream, tile: KernelTile) -> bool:

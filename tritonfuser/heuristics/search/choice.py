@@ -20,7 +20,7 @@ from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .candidates import Candidates, Timed
-from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
+from .narrowed import VARIED_FIELDS, alternatives, in_order, varied, within_registers
 from .reread_order import with_rereads_near
 from .spaces import SPACES
 from .warps import Kernels, spread_over_warps
@@ -64,7 +64,19 @@ def chosen(problem: Problem, work: ElementWork) -> HeuristicParams:
         return rules
     kernels = Kernels(problem, work)
     found = spread_over_warps(kernels, _by_rules_or_model(kernels, rules))
-    return with_rereads_near(kernels, found)
+    return _sized_again(kernels, with_rereads_near(kernels, found), found)
+
+
+def _sized_again(
+    kernels: Kernels, params: HeuristicParams, before: HeuristicParams
+) -> HeuristicParams:
+    """Params whose axes are in another order than before with the sizes that suit it, where those
+    are much faster: others were chosen to lose less in the order that it was."""
+    first = kernels.time(params) if params != before else None
+    if first is None or not isinstance(params, KernelParams):
+        return params
+    found = _fastest(kernels, params, worth_seconds(kernels.problem, first.seconds))
+    return params if found is None else found.params
 
 
 def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams:
@@ -163,7 +175,7 @@ def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None
     """
     problem = kernels.problem
     space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
-    space = within_registers(space, problem.device, kernels.registers_each)
+    space = in_order(within_registers(space, problem.device, kernels.registers_each), rules)
     candidates = Candidates(kernels, varied(space, rules))
     if candidates.all_exceed(most):
         return None

@@ -42,12 +42,14 @@ def _orders_of_rows(
     kernels: Kernels, params: KernelParams, first: KernelTime
 ) -> Iterator[tuple[int, ...]]:
     """Orders in which caches may lose less of what other rows read too: a whole tensor, or the rest
-    of a sector. Where that makes no difference that the model can tell there are none."""
+    of a sector; or in which less is stored in parts of sectors. Where that makes no difference that
+    the model can tell there are none."""
     problem, lost = kernels.problem, kernels.reread_bytes(params)
     if lost:
         most = max(lost, key=lambda stream: lost[stream])
         yield _beside_innermost(problem, sides_beside(problem, most))
     without = first.with_more_bytes(-kernels.lost_bytes(params), problem.device)
+    without = without.without("L2 stores")
     if not kernels.within_model_error(first.seconds, without.seconds):
         yield from near_orders(problem)
 

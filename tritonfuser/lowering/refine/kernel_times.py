@@ -17,7 +17,7 @@ from ..cost import segment_time
 from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
 
-CUT_RESOURCES = ("memory", "L2 cache", "L1 cache", "instructions")
+CUT_RESOURCES = ("memory", "L2 cache", "L2 stores", "L1 cache", "instructions")
 """Resources that another cut may leave less to do: sectors that are read for a few of their bytes,
 values that are computed for each of their uses."""
 

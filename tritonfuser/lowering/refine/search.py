@@ -71,8 +71,11 @@ def refined(
     if _is_slow(best):
         base = materialize_shared(fusion)[0]
         _try_best_first(times, lambda found: try_changes(base, times, found))
-        _try_best_first(times, lambda found: try_splits(base, times, found))
         best = _taken(times, best)
+        _try_best_first(times, lambda found: try_splits(base, times, found))
+        split = _taken(times, best)
+        # Others that are as fast are as they were without splits.
+        best = split if split.is_faster(best, 1 - SAVED) else best
     return best.segmented
 
 
