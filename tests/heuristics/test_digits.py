@@ -12,7 +12,7 @@ import torch
 from tests.lowering.harness import record
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.digits import QUOTIENT, REMAINDER, SHIFT, index_instructions
-from tritonfuser.heuristics.params import PointwiseParams, ReductionParams
+from tritonfuser.heuristics.params import ReductionParams
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
@@ -79,11 +79,3 @@ def test_each_step_of_a_row_computes_them() -> None:
     counts = Counting(problem, ElementWork()).counts(params)
     each = 256 / 32
     assert counts.index_instructions == each * (QUOTIENT + REMAINDER)
-
-
-def test_vectors_compute_them_once() -> None:
-    problem = problem_of(weighted, (400, 30, 36), (36,))
-    params = PointwiseParams(block_x=1024, num_warps=4)
-    counts = Counting(problem, ElementWork()).counts(params)
-    by_one = Counting(problem, ElementWork()).counts(replace(params, vectorization_factor=1))
-    assert 0 < 4 * counts.index_instructions == by_one.index_instructions

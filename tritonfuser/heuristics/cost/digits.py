@@ -3,6 +3,10 @@
 A tensor that lies along the axes of a side as one has its elements at the positions themselves.
 Others need the position along each axis: its digits, in a number system whose bases are the
 extents. Loads at the same positions share them.
+
+They count for rows. In flat kernels a vector has one position, whose digits are among what an
+access takes. H200, two random definitions whose flat kernels would have tiles of two sides for them
+took 1.06 and 1.07 times as long.
 """
 
 from __future__ import annotations

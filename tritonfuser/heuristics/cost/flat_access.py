@@ -108,8 +108,6 @@ class FlatLoads(NamedTuple):
 
     Attributes
     ----------
-    positions : float
-        Positions of all warps that some load or store computes an address for.
     gathered : list of (Gathered, float)
         The tensors that are read at indices of others, and their share of the lines.
     """
@@ -117,7 +115,6 @@ class FlatLoads(NamedTuple):
     lines: float
     accesses: float
     addresses: float
-    positions: float
     written_bytes: float
     gathered: list[tuple[Gathered, float]]
 

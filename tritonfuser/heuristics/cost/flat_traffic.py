@@ -16,7 +16,6 @@ from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ..params import KernelParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
-from .digits import index_instructions
 from .flat_access import FlatAccess, FlatLoads, accesses, flat_tensor
 from .footprint import Side, Tile, tile_over
 from .gathered import Gathered, most_running, running, together
@@ -81,10 +80,6 @@ class FlatStreams:
         self._tiles: dict[tuple[Side, ...], _TileTraffic] = {}
         self._accesses: dict[tuple[int, ...], list[FlatAccess]] = {}
         self._refetched: dict[tuple[Side, ...], float] = {}
-        every = tuple(range(len(problem.axes)))
-        # Of tiles with two sides each position along one serves for all along the other.
-        one_side = () if problem.across else every
-        self._index_of_each = index_instructions(problem.axes, one_side, problem.streams)
 
     @property
     def loaded(self) -> float:
@@ -102,7 +97,6 @@ class FlatStreams:
             loads.lines,
             loads.accesses,
             addresses=loads.addresses,
-            index_instructions=loads.positions * self._index_of_each,
             written_bytes=loads.written_bytes,
             loaded_elements=tile.elements,
             windows=together(windows),
@@ -112,7 +106,7 @@ class FlatStreams:
         """How the threads of a program load and store, whatever its tile touches of memory."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        lines = requests = addresses = most = written = 0.0
+        lines = requests = addresses = written = 0.0
         gathered = []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
@@ -121,7 +115,6 @@ class FlatStreams:
             times = tensor.times
             count = max(positions[access.along] / access.positions, 1.0)
             requests += count * times
-            most = max(most, count)
             if crosses and not tensor.stream.is_store:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             block = min(access.neighbours, blocks[access.place])
@@ -131,7 +124,7 @@ class FlatStreams:
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
-        return FlatLoads(lines, requests, addresses, most, written, gathered)
+        return FlatLoads(lines, requests, addresses, written, gathered)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
