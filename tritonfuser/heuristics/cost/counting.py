@@ -23,7 +23,7 @@ from .gathered import around_bytes
 from .model import registers_each
 from .numbers import ARRAYS, PLAIN, Numbers
 from .registers import LoadedAtOnce, register_limit
-from .row_traffic import RowStreams
+from .rows.traffic import RowStreams
 from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
 from .tiles import KernelTile, Launches, tile_of

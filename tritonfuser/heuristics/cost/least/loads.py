@@ -14,7 +14,7 @@ from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
 from ...problem import Problem
 from ..counts import Number
 from ..numbers import Numbers
-from ..row_access import R, RowTensor, running_side
+from ..rows.access import R, RowTensor, running_side
 from ..tiles import Launches
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....device import NVIDIA_WARP_SIZE, VECTOR_BYTES
-from ....heuristics.cost.row_access import vector_along
+from ....heuristics.cost.rows.access import vector_along
 from ....heuristics.params import OuterPersistentParams
 from ....heuristics.problem import Problem
 from ....symbolic.choices import with_hints

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import NamedTuple
 
-from ...device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
-from ...lazy import cached_property
-from ..integers import floor_power_of_2
-from ..problem import Problem
-from ..streams import Stream
-from .digits import index_instructions
-from .footprint import TensorStrides, run_along, warp_bytes
-from .gathered import Gathered
-from .refetched import unused_share
-from .tiles import KernelTile
-from .traffic import is_linear
+from ....device import L2_SLICE_RUN_BYTES, VECTOR_BYTES
+from ....lazy import cached_property
+from ...integers import floor_power_of_2
+from ...problem import Problem
+from ...streams import Stream
+from ..digits import index_instructions
+from ..footprint import TensorStrides, run_along, warp_bytes
+from ..gathered import Gathered
+from ..refetched import unused_share
+from ..tiles import KernelTile
+from ..traffic import is_linear
 
 X, R = 0, 1
 """The sides of a tile."""

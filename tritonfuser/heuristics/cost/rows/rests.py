@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..problem import Problem
-from .constants import H200_CONSTANTS, cache_room, share_lost
-from .footprint import Side, TensorStrides, Tile
-from .refetched import Neighbours
-from .tiles import KernelTile
+from ...problem import Problem
+from ..constants import H200_CONSTANTS, cache_room, share_lost
+from ..footprint import Side, TensorStrides, Tile
+from ..refetched import Neighbours
+from ..tiles import KernelTile
 
 
 class RowRest(NamedTuple):

@@ -12,15 +12,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
-from ..params import KernelParams
-from ..problem import Problem
-from ..streams import Stream
-from .digits import index_instructions
-from .footprint import Side, Tile, tile_over
-from .gathered import Gathered, most_running, running, together
-from .refetched import LostBytes, Reread, tiles_beside
-from .row_access import (
+from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, VECTOR_BYTES
+from ...params import KernelParams
+from ...problem import Problem
+from ...streams import Stream
+from ..digits import index_instructions
+from ..footprint import Side, tile_over
+from ..gathered import Gathered, most_running, running, together
+from ..refetched import LostBytes, Reread, tiles_beside
+from ..tiles import KernelTile
+from ..traffic import FETCHED_BYTES, Traffic, Windows
+from .access import (
     R,
     RowTensor,
     TileTensor,
@@ -31,9 +33,8 @@ from .row_access import (
     running_side,
     slice_bytes,
 )
-from .row_rests import RowRests, row_rest
-from .tiles import KernelTile
-from .traffic import FETCHED_BYTES, Traffic, Windows, written_bytes
+from .rests import RowRests, row_rest
+from .warps import RowWarps
 
 
 class _TileTraffic(NamedTuple):
@@ -65,8 +66,7 @@ class RowStreams:
             RowTensor(problem, stream, times) for stream, times in Counter(problem.streams).items()
         ]
         self._tiles: dict[tuple[KernelTile, int], _TileTraffic] = {}
-        self._lines: dict[tuple[int, int, int, int], float] = {}
-        self._written: dict[tuple[int, int, int, int], float] = {}
+        self._warps = RowWarps(problem)
         self._lost = LostBytes(problem)
         self._rests = RowRests(problem)
         self._shared = list(self._shared_by_some())
@@ -81,13 +81,13 @@ class RowStreams:
         lines = accesses = addresses = only_loads = slices = positions = written = 0.0
         windows: list[Windows] = []
         neighbours = [1, 1]
-        for number, (touched, width) in enumerate(zip(at_once.touched, widths, strict=True)):
+        for touched, width in zip(at_once.touched, widths, strict=True):
             tensor, count = touched.tensor, touched.elements
             loads = touched.taken * max(count / width / NVIDIA_WARP_SIZE, 1.0)
             accesses += loads
             positions = max(positions, loads * tensor.has_digits)
             apart = widest[touched.side] if touched.has_layout else width
-            met = loads * touched.valid * self._lines_of(number, touched, apart)
+            met = loads * touched.valid * self._warps.lines(touched, apart)
             lines += met
             if tensor.gathered:
                 windows.append(self._windows(tensor.gathered, params, tile, met))
@@ -96,7 +96,7 @@ class RowStreams:
                 addresses += own * touched.often
             stream = tensor.stream
             if stream.is_store:
-                written += loads * touched.valid * self._written_by(number, touched, apart)
+                written += loads * touched.valid * self._warps.written_bytes(touched, apart)
                 continue
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
@@ -237,36 +237,6 @@ class RowStreams:
             )
         extra, lost = self._rests.of_step(rests, tile, lines)
         return _TileTraffic(loaded, fetched, again, stored, sectors, extra, lost, elements, touched)
-
-    def _lines_of(self, number: int, touched: TileTensor, width: int) -> float:
-        """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
-        key = number, touched.side, *_of_warp(touched, width)
-        if key not in self._lines:
-            tile = self._tile_of_warp(*key[1:])
-            _, line_bytes = touched.tensor.strides.touched(tile, CACHE_LINE_BYTES)
-            self._lines[key] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
-        return self._lines[key]
-
-    def _written_by(self, number: int, touched: TileTensor, width: int) -> float:
-        """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
-        key = number, touched.side, *_of_warp(touched, width)
-        if key not in self._written:
-            strides = touched.tensor.strides
-            elements, sector_bytes = strides.touched(self._tile_of_warp(*key[1:]))
-            self._written[key] = written_bytes(elements * strides.item_bytes, sector_bytes)
-        return self._written[key]
-
-    def _tile_of_warp(self, side: int, inner: int, outer: int) -> Tile:
-        places = self._problem.places
-        return tile_over(self._problem.axes, [(places[side], inner), (places[1 - side], outer)])
-
-
-def _of_warp(touched: TileTensor, width: int) -> tuple[int, int]:
-    """Positions that the threads of a load have along their side, and along the other one."""
-    block, across = touched.blocks
-    along = NVIDIA_WARP_SIZE * width
-    inner = min(along, block)
-    return inner, min(max(along // inner, 1), across)
 
 
 def _is_before(stream: Stream, tile: KernelTile) -> bool:

@@ -1,0 +1,1 @@
+"""What tiles of rows load and store, and what that touches of memory."""

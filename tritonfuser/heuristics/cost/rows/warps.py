@@ -1,0 +1,50 @@
+"""What a load or store of a warp touches of memory, in a tile of rows."""
+
+from __future__ import annotations
+
+from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
+from ...problem import Problem
+from ..footprint import TensorStrides, tile_over
+from ..traffic import written_bytes
+from .access import TileTensor
+
+_Warp = tuple[TensorStrides, int, int, int]
+"""Where a tensor lies, the side that the threads of a load are neighbours along, and the positions
+that they have along that side and along the other one."""
+
+
+class RowWarps:
+    """Cache lines and sectors by tensor and by what a warp has of it, each found once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._axes, self._places = problem.axes, problem.places
+        self._lines: dict[_Warp, float] = {}
+        self._written: dict[_Warp, float] = {}
+
+    def lines(self, touched: TileTensor, width: int) -> float:
+        """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
+        warp = _of_warp(touched, width)
+        if warp not in self._lines:
+            _, line_bytes = self._touched(warp, CACHE_LINE_BYTES)
+            self._lines[warp] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
+        return self._lines[warp]
+
+    def written_bytes(self, touched: TileTensor, width: int) -> float:
+        """Bytes of sectors that such a store writes: see ``traffic.written_bytes``."""
+        warp = _of_warp(touched, width)
+        if warp not in self._written:
+            elements, sector_bytes = self._touched(warp, SECTOR_BYTES)
+            self._written[warp] = written_bytes(elements * warp[0].item_bytes, sector_bytes)
+        return self._written[warp]
+
+    def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
+        strides, side, inner, outer = warp
+        places = (self._places[side], inner), (self._places[1 - side], outer)
+        return strides.touched(tile_over(self._axes, places), granule)
+
+
+def _of_warp(touched: TileTensor, width: int) -> _Warp:
+    block, across = touched.blocks
+    along = NVIDIA_WARP_SIZE * width
+    inner = min(along, block)
+    return touched.tensor.strides, touched.side, inner, min(max(along // inner, 1), across)
