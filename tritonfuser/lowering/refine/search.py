@@ -23,7 +23,7 @@ from ..segments.segmented_fusion import SegmentedFusion
 from .changes import try_changes, try_splits
 from .kernel_times import TimedKernels, timed_kernels
 from .row_rereads import few_read_rows_twice, rereads_rows_in_next_kernel
-from .times import Times, worth_trying
+from .times import BETTER, Times, worth_trying
 
 APART = 0.9
 """Share of the time that kernels may take at most where rows are reduced in other kernels. These
@@ -73,9 +73,7 @@ def refined(
         _try_best_first(times, lambda found: try_changes(base, times, found))
         best = _taken(times, best)
         _try_best_first(times, lambda found: try_splits(base, times, found))
-        split = _taken(times, best)
-        # Others that are as fast are as they were without splits.
-        best = split if split.is_faster(best, 1 - SAVED) else best
+        best = _split(times, best)
     return best.segmented
 
 
@@ -118,6 +116,13 @@ def _next(times: Times, changed: set[Choice]) -> Choice | None:
     if not changed and heuristics in possible:
         return heuristics
     return min(possible, key=lambda choice: possible[choice], default=None)
+
+
+def _split(times: Times, best: TimedKernels) -> TimedKernels:
+    """The fastest kernels of all, where splits by dims save enough beside the other changes."""
+    found = (times.known[choice] for choice in times.known if choice.by_dims)
+    fastest = min(found, key=lambda each: each.seconds, default=best)
+    return fastest if fastest.is_faster(best, 1 - BETTER) else best
 
 
 def _taken(times: Times, first: TimedKernels) -> TimedKernels:
