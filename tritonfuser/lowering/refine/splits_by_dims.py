@@ -17,14 +17,12 @@ from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
 from ...symbolic.sizes import hint
 from ..access.read_footprint import is_reducer
+from ..fuse.scheduler_queries.splits import FIRST_RESULT_BYTES
 from ..fuse.splits.common_rows import last_steps
 from ..fuse.splits.split_policy import ByDims
 from ..passes.splits.split_factors import reduced_extents
 from ..segments.segmented_fusion import SegmentedFusion
 from .kernel_times import Excess, TimedKernels
-
-PARTIAL_BYTES = 4
-"""Bytes of a partial result."""
 
 
 def splits_by_dims(
@@ -45,7 +43,7 @@ def splits_by_dims(
         for value in _reductions(each, fusion, made):
             for split in _by_dims(fusion, value):
                 rows = hint(value.tensor.numel) * prod(map(hint, split.factors))
-                moved_s = 2 * rows * PARTIAL_BYTES / device.bandwidth_bytes_per_s
+                moved_s = 2 * rows * FIRST_RESULT_BYTES / device.bandwidth_bytes_per_s
                 saved = each.seconds - LEAST_KERNEL_S - moved_s
                 if rows >= device.sm_count and saved > 0:
                     found[split] = max(found.get(split, 0.0), saved)
