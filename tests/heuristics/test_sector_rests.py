@@ -116,6 +116,19 @@ def stored_across(fd: Any, x: Any) -> Any:
     return fd.ops.cast(fd.ops.permute(x, [1, 0]), DataType.BFloat16)
 
 
+def test_tiles_of_two_sides_keep_both() -> None:
+    """Stores in parts of sectors are no reason to take all axes along one side."""
+
+    def body(fd: Any, x: Any) -> Any:
+        return fd.ops.neg(fd.ops.permute(x, [1, 0, 3, 2]))
+
+    given = [torch.empty(200, 7, 547, 5, dtype=torch.half, device="meta")]
+    (piece,) = record(body, given).segments(given, arch="sm_90").segments
+    params = piece.params
+    assert isinstance(params, TransposeParams)
+    assert {*params.axes, *params.across} == set(range(4)) and params.across
+
+
 @pytest.mark.parametrize(("neighbours", "times"), [(4, 8.0), (8, 4.0), (16, 1.0), (64, 1.0)])
 def test_sectors_that_are_stored_in_part_are_written_twice(neighbours: int, times: float) -> None:
     """Pieces of 8 bytes are four to a sector, each of which is two sectors' time."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..cost.model import KernelTime
 from ..cost.sides import sides_beside
-from ..params import HeuristicParams, KernelParams, PointwiseParams
+from ..params import HeuristicParams, KernelParams, PointwiseParams, TransposeParams
 from ..problem import Problem
 from ..streams import Stream
 from .orders import near_orders
@@ -26,9 +26,12 @@ def with_rereads_near(kernels: Kernels, params: HeuristicParams) -> HeuristicPar
 
     A bias of scores that is the same for all of a batch, ``[heads, rows, columns]``, is read again
     when all heads are done. With the batch innermost the programs of one row follow one another.
-    Sines of ``[rows, columns]`` under heads are read once for all heads of a program.
+    Sines of ``[rows, columns]`` under heads are read once for all heads of a program. Tiles of two
+    sides keep them: an order of all axes would lay these along one.
     """
     if not isinstance(params, KernelParams) or getattr(params, "axes", None) != ():
+        return params
+    if isinstance(params, TransposeParams):
         return params
     first = kernels.time(params)
     if first is None:
