@@ -112,6 +112,25 @@ def test_sizes_are_chosen_again_in_another_order() -> None:
     assert seconds[0] <= 1.02 * min(seconds)
 
 
+def test_sizes_in_another_order_have_the_bounds_of_that_order() -> None:
+    """In the order of the rules the fastest of them may spill registers."""
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        first, second = fd.ops.permute(x, [2, 0, 3, 1]), fd.ops.permute(y, [2, 3, 1, 0])
+        wide = (fd.ops.cast(each, DataType.Float) for each in (first, second))
+        return fd.ops.permute(fd.ops.sum(fd.ops.mul(*wide), [3]), [0, 2, 1])
+
+    sizes = [(12, 31, 200, 80), (31, 80, 200, 12)]
+    given = [torch.empty(each, dtype=torch.half, device="meta") for each in sizes]
+    (piece,) = record(body, given).segments(given, arch="sm_90").segments
+    params = piece.params
+    assert params.axes != (0, 1, 2)
+    other = replace(params, block_x=256, block_r=16, num_warps=4)
+    times = [segment_time(piece, each) for each in (params, other)]
+    assert times[0] is not None and times[1] is not None
+    assert times[0].seconds <= 1.02 * times[1].seconds
+
+
 def stored_across(fd: Any, x: Any) -> Any:
     return fd.ops.cast(fd.ops.permute(x, [1, 0]), DataType.BFloat16)
 

@@ -9,10 +9,11 @@ predicts a gain that its own error does not explain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import groupby
 from math import log2
+from typing import Any
 
 from ..cost.constants import constants_of
 from ..cost.model import KernelTime
@@ -20,7 +21,7 @@ from ..params import HeuristicParams, KernelParams, ReductionParams
 from ..problem import ElementWork, Problem
 from ..schedulers import BY_NAME, kernel_seconds, propose
 from .candidates import Candidates, Timed
-from .narrowed import VARIED_FIELDS, alternatives, in_order, varied, within_registers
+from .narrowed import VARIED_FIELDS, alternatives, varied, within_registers
 from .reread_order import with_rereads_near
 from .spaces import SPACES
 from .warps import Kernels, spread_over_warps
@@ -75,8 +76,11 @@ def _sized_again(
     first = kernels.time(params) if params != before else None
     if first is None or not isinstance(params, KernelParams):
         return params
-    found = _fastest(kernels, params, worth_seconds(kernels.problem, first.seconds))
-    return params if found is None else found.params
+    own: dict[str, Any] = {"axes": getattr(params, "axes", ())}
+    left: dict[str, Any] = {"axes": ()}
+    most = worth_seconds(kernels.problem, first.seconds)
+    found = _fastest(kernels.in_order(params), replace(params, **left), most)
+    return params if found is None else replace(found.params, **own)
 
 
 def _by_rules_or_model(kernels: Kernels, rules: KernelParams) -> HeuristicParams:
@@ -175,7 +179,7 @@ def _fastest(kernels: Kernels, rules: KernelParams, most: float) -> Timed | None
     """
     problem = kernels.problem
     space = alternatives(SPACES[rules.scheduler](problem), problem, rules)
-    space = in_order(within_registers(space, problem.device, kernels.registers_each), rules)
+    space = within_registers(space, problem.device, kernels.registers_each)
     candidates = Candidates(kernels, varied(space, rules))
     if candidates.all_exceed(most):
         return None

@@ -69,15 +69,6 @@ def within_registers(
     return replace(space, alternatives=tuple(found))
 
 
-def in_order(space: SearchSpace, params: KernelParams) -> SearchSpace:
-    """The space with the order of axes that params have."""
-    axes = getattr(params, "axes", ())
-    if not axes:
-        return space
-    kept = tuple(replace(a, fixed={**a.fixed, "axes": axes}) for a in space.alternatives)
-    return replace(space, alternatives=kept)
-
-
 def _with_registers(
     conditions: Iterable[AtMost], device: DeviceProperties, each: float
 ) -> Iterator[AtMost]:

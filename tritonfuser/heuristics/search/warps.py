@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...device import DeviceProperties
 from ...lazy import cached_property
+from ..cost.axis_order import in_order
 from ..cost.constants import constants_of
 from ..cost.counts import Number
 from ..cost.kernels import Times
@@ -38,6 +39,10 @@ class Kernels:
         self.launch_s = constants_of(problem.device).launch_s
         self._times, self._work = Times(problem, work), work
         self._found: dict[HeuristicParams, KernelTime | None] = {}
+
+    def in_order(self, params: KernelParams) -> Kernels:
+        """The kernels whose axes are in the order of params, where it is left to the rules."""
+        return Kernels(in_order(self.problem, params), self._work)
 
     @cached_property
     def least_s(self) -> float:
