@@ -119,7 +119,7 @@ class FlatStreams:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
             block = min(access.neighbours, blocks[access.place])
             touched = count * access.lines(block) * times
-            if tensor.stream.is_store:
+            if tensor.stream.is_store and not tensor.gathered:
                 written += count * access.written_bytes(block) * times
             lines += touched
             if tensor.gathered:

@@ -81,10 +81,9 @@ def _changed_nothing(times: Times, choice: Choice, other: Choice) -> bool:
 def _possible(now: TimedKernels, choice: Choice) -> dict[Choice, float]:
     """Choices with other splits or one value less, each with the most seconds that it may save."""
     found: dict[Choice, float] = {}
-    by_dims = {split.value for split in choice.by_dims}
-    others = (split for split in now.segmented.rewrites.splits if split.value not in by_dims)
     # Reductions that share a first step are split into factors of their dims.
-    if any(isinstance(split.parts, tuple) for split in others):
+    shares = any(isinstance(split.parts, tuple) for split in now.segmented.rewrites.splits)
+    if shares and not choice.by_dims:
         ways = (CommonRows.APART, CommonRows.WHOLE)
         found.update((replace(choice, rows=rows), now.excess) for rows in ways)
     # A tensor that lies along columns has its neighbours in rows that follow one another.

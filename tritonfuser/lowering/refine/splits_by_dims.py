@@ -68,15 +68,21 @@ def _made_by(segmented: SegmentedFusion) -> dict[Value, str]:
 
 
 def _reductions(each: Excess, fusion: Fusion, made: dict[Value, str]) -> Iterator[Value]:
-    """The first results of the reductions of a kernel, as they were before they were split."""
+    """The first results of the reductions of a kernel, as they were before they were split: one of
+    those over the same extents, which are split alike."""
     named = {value.name: value for value in fusion.producers}
+    met = set[str]()
     for node in each.piece.nodes:
         name = made.get(node.out, node.out.name)
         value = named.get(name) if is_reducer(node) else None
-        if value is not None:
-            form = as_call(fusion.producers[value]).op.form
-            if isinstance(form, Reduction | Moments):
+        if value is None:
+            continue
+        producer = fusion.producers[value]
+        if isinstance(as_call(producer).op.form, Reduction | Moments):
+            extents = repr(reduced_extents(producer))
+            if extents not in met:
                 yield value
+            met.add(extents)
 
 
 def _by_dims(fusion: Fusion, value: Value) -> Iterator[ByDims]:

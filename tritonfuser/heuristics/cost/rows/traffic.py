@@ -96,7 +96,8 @@ class RowStreams:
                 addresses += own * touched.often
             stream = tensor.stream
             if stream.is_store:
-                written += loads * touched.valid * self._warps.written_bytes(touched, apart)
+                if not tensor.gathered:
+                    written += loads * touched.valid * self._warps.written_bytes(touched, apart)
                 continue
             only_loads += loads
             if width * stream.item_bytes == VECTOR_BYTES:
