@@ -14,6 +14,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.compiler.errors import CompilationError
 
 from tests.lowering.kernels import HEADER, kernel, scalar, spilling, tensor, vector_add
 from tritonfuser import options
@@ -330,18 +331,23 @@ def test_lines_of_a_module_that_came_back():
     assert name not in linecache.cache
 
 
-def test_a_parser_that_other_threads_disturb_is_asked_again(monkeypatch):
-    """CPython counts the depth of all threads' parsers together."""
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_parser_that_other_threads_disturb_is_asked_again(is_called, monkeypatch):
+    """CPython counts the depth of all threads' parsers together. What fails for a function that the
+    kernel calls, Triton raises as an error of the kernel."""
     tries, compile = [], triton.compile
 
     def disturbed(*given, **named):
         tries.append(given)
         if len(tries) < 3:
-            raise SystemError("AST constructor recursion depth mismatch (before=97, after=95)")
+            error = SystemError("AST constructor recursion depth mismatch (before=97, after=95)")
+            if is_called:
+                raise CompilationError("x()", None, None) from error
+            raise error
         return compile(*given, **named)
 
     monkeypatch.setattr(triton, "compile", disturbed)
-    one = vector_add(DataType.Float, 420, 128, name="disturbed")
+    one = vector_add(DataType.Float, 420 + is_called, 128, name="disturbed")
     assert "ptx" in compile_kernel(one, "sm_90", aligned(one)).asm and len(tries) == 3
 
     def fails(*given, **named):
@@ -349,7 +355,7 @@ def test_a_parser_that_other_threads_disturb_is_asked_again(monkeypatch):
         raise SystemError("something else")
 
     monkeypatch.setattr(triton, "compile", fails)
-    other = vector_add(DataType.Float, 421, 128, name="failing")
+    other = vector_add(DataType.Float, 430 + is_called, 128, name="failing")
     with pytest.raises(LoweringError, match="something else"):
         compile_kernel(other, "sm_90", aligned(other))
     assert len(tries) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Union
@@ -208,15 +208,28 @@ def _parsed_again(build: Callable[[], Any]) -> Any:
     """Call what parses a kernel's text: again where Python's parser fails for another thread.
 
     It counts its depth for all threads together (python/cpython#106905), so that of several that
-    parse at once one is told of a ``recursion depth mismatch``.
+    parse at once one is told of a ``recursion depth mismatch``. Of a function that a kernel calls
+    Triton tells as a ``CompilationError`` of the kernel.
     """
     for _ in range(_PARSES - 1):
         try:
             return build()
-        except SystemError as error:
-            if "recursion depth mismatch" not in str(error):
+        except (SystemError, CompilationError) as error:
+            if not any(map(_is_of_parser, _causes(error))):
                 raise
     return build()
+
+
+def _is_of_parser(error: BaseException) -> bool:
+    return isinstance(error, SystemError) and "recursion depth mismatch" in str(error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and what it was raised for, the last one last."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 @cache
@@ -291,12 +304,10 @@ def _refused(source: KernelSource, gpu: GPUTarget, error: Exception) -> Lowering
     """Triton's error with the innermost line of this kernel's text that it tells of."""
     line = None
     what = f"{type(error).__name__}: {error}"
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _causes(error):
         if isinstance(cause, CompilationError):
             what = str(cause.error_message or what)
             line = _line_of(source, cause) or line
-        cause = cause.__cause__
     return failure(source, f"Triton cannot compile it for {gpu.backend} {gpu.arch}: {what}", line)
 
 
