@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ...device import LEAST_KERNEL_S, DeviceProperties
+from ...heuristics.streams import Stream
 from ...ir import Fusion, Value
 from ...ops.builder import as_call
 from ...ops.table import Moments, Reduction
@@ -39,7 +40,7 @@ def splits_by_dims(
     """
     made = _made_by(now.segmented)
     found: dict[ByDims, float] = {}
-    for each in filter(_has_several_row_axes, now.excesses):
+    for each in filter(_reads_rows_apart, now.excesses):
         for value in _reductions(each, fusion, made):
             for split in _by_dims(fusion, value):
                 rows = hint(value.tensor.numel) * prod(map(hint, split.factors))
@@ -50,9 +51,23 @@ def splits_by_dims(
     return found
 
 
-def _has_several_row_axes(each: Excess) -> bool:
-    """Whether the row of a kernel is several axes, which tensors do not lie along as one."""
-    return each.piece.problem is not None and each.piece.problem.row_axes > 1
+def _reads_rows_apart(each: Excess) -> bool:
+    """Whether tensors lie along some of the axes of a kernel's row alone, or along all of them in
+    another order than others do, or are read at a part of the positions: of padded parts."""
+    problem = each.piece.problem
+    row = {place for place in problem.places[1] if hint(problem.axes[place]) > 1} if problem else ()
+    if problem is None or len(row) < 2:
+        return False
+    if any(stream.accessed_share < 1 for stream in problem.streams):
+        return True
+    found = {tuple(axis for axis in _axes(stream) if axis in row) for stream in problem.streams}
+    return any(0 < len(axes) < len(row) for axes in found) or len(found - {()}) > 1
+
+
+def _axes(stream: Stream) -> list[int]:
+    """The axes that a tensor lies along, the one of the longest steps first."""
+    terms = sorted(stream.stride_terms, key=lambda term: -abs(hint(term.step)))
+    return [term.axis for term in terms]
 
 
 def _made_by(segmented: SegmentedFusion) -> dict[Value, str]:
