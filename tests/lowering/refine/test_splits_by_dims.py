@@ -20,6 +20,7 @@ from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
 from tritonfuser.lowering.refine import changes
+from tritonfuser.lowering.refine.splits_by_dims import splits_by_dims
 from tritonfuser.lowering.refine.times import Times
 
 SHAPE = (137, 784, 961)
@@ -80,6 +81,24 @@ def test_rows_that_are_one_index_are_not_split() -> None:
 
     inputs = unfilled(*SHAPE)[:1]
     assert not record(body, inputs).schedule(inputs, arch="sm_90").rewrites.splits
+
+
+def test_rows_that_all_tensors_lie_along_alike_are_not_split(monkeypatch: Any) -> None:
+    """Sums of channels, as of a batch norm, in one order of two dims."""
+    asked: list[tuple[int, int]] = []
+
+    def spied(fusion: Fusion, now: Any, device: Any) -> Any:
+        found = splits_by_dims(fusion, now, device)
+        axes = [each.piece.problem.row_axes for each in now.excesses]
+        asked.append((max(axes, default=0), len(found)))
+        return found
+
+    def body(fd: Any, x: Any, y: Any) -> Any:
+        return fd.ops.sum(fd.ops.exp(fd.ops.mul(x, fd.ops.sin(y))), [0, 2])
+
+    monkeypatch.setattr(changes, "splits_by_dims", spied)
+    lowered(body, [noise(12, 24, 70), noise(12, 24, 70, seed=1)], SLOW)
+    assert max(axes for axes, _ in asked) > 1 and not any(splits for _, splits in asked)
 
 
 def test_first_steps_have_a_row_for_each_multiprocessor() -> None:
