@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from tests.lowering.graphs import noise
-from tests.lowering.harness import check, schedulers
+from tests.lowering.harness import check, schedulers, small
 from tritonfuser import DataType
 
 
@@ -48,3 +49,24 @@ def test_of_both_sums():
     assert schedulers(check(body, x, y, tolerance=1e-5)) == ["reduction"]
     x[3, 4], y[7] = torch.nan, torch.inf
     check(body, x, y, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(64, 40, 48), (61, 5, 96), (1, 700, 33)], ids=str)
+def test_maxima_of_another_tensor_beside_sums_over_the_rows(shape):
+    """The kernel has the axes that the sums are over, and the maxima, recorded first, follow."""
+
+    def body(fd, other, x, y):
+        top = fd.ops.cast(fd.ops.max(other, [2]), dtype=DataType.BFloat16)
+        total = fd.ops.sum(fd.ops.mul(x, y), [2])
+        wide = fd.ops.broadcast_in_dim(total, list(shape), [0, 1])
+        weights = fd.ops.sum(fd.ops.mul(x, y), [0, 1])
+        return top, fd.ops.sub(x, fd.ops.mul(y, wide)), weights, fd.ops.sum(x, [0, 1])
+
+    given = [noise(*shape, seed=seed) for seed in range(3)]
+    found = check(body, *given, facts=small(2), tolerance=1e-2)
+    assert schedulers(found)[0] == "inner_outer_persistent"
+    first = found.segmented.segments[0]
+    assert sorted(m.node.op for m in first.members) == ["max", "sum", "sum", "sum"]
+    assert len(first.stores) >= 2
+    given[0][0, 3, 4], given[1][0, 2, 1] = torch.nan, torch.inf
+    check(body, *given, facts=small(2), tolerance=1e-2)

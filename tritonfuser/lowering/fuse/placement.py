@@ -18,11 +18,9 @@ from ...ir import Node, Value
 from ...symbolic.sizes import hint
 from ..access.aliases import BufferView, resolve
 from ..access.read_footprint import (
-    ends_kernel,
     is_core,
     is_library,
     is_materialize,
-    is_reducer,
     is_scatter,
 )
 from ..groups.anchor import Anchor
@@ -31,6 +29,7 @@ from ..groups.cores import core_row
 from ..groups.fusion_group import FusionGroup
 from ..groups.group_graph import GroupGraph
 from ..segments.segment import Segment
+from .anchor_order import reductions_first
 from .core_facts import CoreFacts
 from .problem_facts import problem_of
 
@@ -184,7 +183,7 @@ class Placement(ABC):
 
     def place_all(self) -> None:
         """Place all anchors: reductions and ops that end a kernel first, then stored values."""
-        for item in self._ordered():
+        for item in reductions_first(self.maker):
             if isinstance(item, Anchor):
                 self._place_reducer(item)
             else:
@@ -210,22 +209,6 @@ class Placement(ABC):
             elif is_core(node):
                 values += self.facts.materialised(node)
         return dict(zip(values, resolve(self.fusion, values), strict=True))
-
-    def _ordered(self) -> list[Anchor | Node]:
-        """Reductions, core ops, library calls and scatters by depth.
-
-        At one depth, reductions along contiguous memory come first, so that reductions over their
-        rows can join them.
-        """
-        depth = self.maker.depth
-        found: list[tuple[int, int, Anchor | Node]] = []
-        for node in self.fusion.nodes:
-            if ends_kernel(node) or is_core(node):
-                found.append((depth[node.out], 2, node))
-            elif is_reducer(node):
-                anchor = self.maker.reducer(node)
-                found.append((depth[node.out], int(not self.maker.runs_inner(anchor)), anchor))
-        return [item for _, _, item in sorted(found, key=lambda entry: entry[:2])]
 
     def _place_node(self, node: Node) -> None:
         """Place a core op, or an op whose results only later kernels can use."""

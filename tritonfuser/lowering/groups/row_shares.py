@@ -67,14 +67,14 @@ def over_existing_rows(fusion: Fusion, axes: AtomicAxes, node: Node) -> Member |
         return None  # open sizes may leave the last part empty: its loop has no steps then
     source = found.source
     rows, part = axes.atoms(source)[found.dim], axes.atoms(node.out)[found.dim]
-    if len(rows) != 1 or len(part) != 1:
+    if not rows or len(part) != 1:
         return None
-    along = axes.axis(rows[0])
+    along = tuple(map(axes.axis, rows))
     inside = tuple(axes.axis(atom) for d in found.others for atom in axes.atoms(source)[d - 1])
     if found.interleaved and inside:
         return None
     share = Share(source, axes.axis(part[0]), along, found.length, inside, found.interleaved)
-    return Member(node, axes.index(node.out), axes.index(source), (along, *inside), share=share)
+    return Member(node, axes.index(node.out), axes.index(source), (*along, *inside), share=share)
 
 
 def _padded_parts(fusion: Fusion, node: Node) -> _PaddedParts | None:

@@ -78,14 +78,13 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
         if parallel == rows:
             return Nesting.SAME_AXES
         return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group, rider_bytes)
-    if group.outer and group.outer[0].share is not None:  # every part would write it
-        return Nesting.SAME_AXES if parallel in (rows, rows | inner) else None
+    # Of rows that parts of them are reduced of, every part would write what has fewer axes.
+    in_parts = bool(group.outer) and group.outer[0].share is not None
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
-    if parallel in (rows, rows | inner, fewer):
+    if parallel in (rows, rows | inner) or (parallel == fewer and not in_parts):
         return Nesting.SAME_AXES
-    if group.outer or group.scans:
-        return None
-    if axes_of_box(anchor, group) is not None or _follows(anchor, group):
+    is_box = not group.outer and axes_of_box(anchor, group) is not None
+    if not group.scans and (is_box or _follows(anchor, group)):
         return Nesting.SAME_EXTENTS
     return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...ir import Node, Value
 from ...shapes import Index
-from ...symbolic.index_expr import Affine, Axis, Bounded, digit
+from ...symbolic.index_expr import Affine, Axis, Bounded, digit, extent, unravel
 from ..access.read_footprint import Read
 
 
@@ -20,8 +20,9 @@ class Share:
         What is reduced, without the padding that makes its rows a multiple of the parts.
     part : Axis
         The axis of the results whose positions are the parts.
-    rows : Axis
-        The axis that is shared out. Part ``i`` has the positions from ``i * length`` on.
+    rows : tuple of Axis
+        The axes of the dim that is shared out, outermost first: several where another reduction
+        splits it. Part ``i`` has the positions from ``i * length`` on.
     length : int
         Positions of all parts but the last, which may have fewer.
     inside : tuple of Axis
@@ -33,26 +34,29 @@ class Share:
 
     source: Value
     part: Axis
-    rows: Axis
+    rows: tuple[Axis, ...]
     length: int
     inside: tuple[Axis, ...] = ()
     interleaved: bool = False
 
     @property
-    def partition(self) -> tuple[Axis, int, int, bool]:
+    def partition(self) -> tuple[tuple[Axis, ...], int, int, bool]:
         """What all reductions over rows in one kernel must have in common."""
         return self.rows, self.part.extent, self.length, self.interleaved
 
     @property
     def places(self) -> dict[Axis, Affine]:
-        """Where ``rows`` is, by the part and the place within it."""
-        return {self.rows: self.place(digit(self.part), digit(Axis("m", self.length)))}
+        """Where ``rows`` are, by the part and the place within it."""
+        return self.at(digit(self.part), digit(Axis("m", self.length)))
 
-    def place(self, part: Affine, within: Affine) -> Affine:
+    def at(self, part: Affine, within: Affine) -> dict[Axis, Affine]:
         """Where along ``rows`` a position of a part is."""
-        if self.interleaved:
-            return digit(Bounded(within * self.part.extent + part, self.rows.extent))
-        return digit(Bounded(part * self.length + within, self.rows.extent))
+        many = extent(self.rows)
+        whole = (
+            within * self.part.extent + part if self.interleaved else part * self.length + within
+        )
+        places = unravel(digit(Bounded(whole, many)), tuple(axis.extent for axis in self.rows))
+        return dict(zip(self.rows, places, strict=True))
 
 
 @dataclass(frozen=True)

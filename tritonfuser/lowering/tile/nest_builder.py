@@ -167,10 +167,10 @@ def _part_of_rows(
     """The rows of one part, of which the last may have fewer, and where the parts are."""
     share, part = shares[0], programs[shares[0].part]
     m, axes = tile_over("m", (rows := Axis("rows", share.length), *share.inside), block)
-    whole = share.rows.extent * prod(axis.extent for axis in share.inside)
+    whole = prod(axis.extent for axis in (*share.rows, *share.inside))
     interleave = share.part.extent if share.interleaved else 0
     m = replace(m, masked=block is not None, part=part, whole=whole, interleave=interleave)
-    axes[share.rows] = share.place(part, axes.pop(rows))
+    axes.update(share.at(part, axes.pop(rows)))
     return m, {**axes, **{other.part: part for other in shares}}
 
 
