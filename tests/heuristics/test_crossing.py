@@ -91,7 +91,7 @@ def test_transposes_with_odd_runs(area: int) -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         return fd.ops.add(fd.ops.permute(x, [0, 2, 1]), y)
 
-    found = check(body, noise(6, area, 160), noise(6, 160, area))
+    found = check(body, noise(6, area, 320), noise(6, 320, area))
     assert schedulers(found) == ["transpose"]
 
 

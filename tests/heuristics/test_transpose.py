@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
-from tritonfuser import FusionDefinition
+from tests.lowering.harness import record
+from tritonfuser import DataType, FusionDefinition
 from tritonfuser.device import known
 from tritonfuser.heuristics import transpose
 from tritonfuser.heuristics.cost import kernels
-from tritonfuser.heuristics.cost.flat_traffic import flat_streams
+from tritonfuser.heuristics.cost.flat_traffic import FlatStreams, flat_streams
 from tritonfuser.heuristics.cost.kernels import predicted
 from tritonfuser.heuristics.cost.tiles import tile_of
-from tritonfuser.heuristics.params import TransposeParams
+from tritonfuser.heuristics.params import PointwiseParams, TransposeParams
 from tritonfuser.heuristics.problem import ElementWork, Problem
 from tritonfuser.heuristics.streams import Stream, StrideTerm
 
@@ -111,3 +113,75 @@ def test_programs_run_along_the_side_that_the_grid_has_room_for(rows: int) -> No
     params = transpose.propose(problem)
     assert isinstance(params, TransposeParams) and params.first == "y"
     assert rows * 961 <= 65535 * params.block_x
+
+
+# --- how threads lie over a tile -----------------------------------------------------------------
+
+ROWS, COLUMNS = 4096, 4104
+
+
+def problem_of(body: Any, *given: torch.Tensor) -> Problem:
+    """The facts of the only kernel of a definition."""
+    (piece,) = record(body, given).segments(list(given), arch="sm_90").segments
+    assert piece.problem is not None and piece.problem.across
+    return piece.problem
+
+
+def empty(*shape: int, kind: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.empty(shape, dtype=kind, device="meta")
+
+
+def turned_sum(fd: Any, x: Any, y: Any, *along: Any) -> Any:
+    """``x`` and the transpose of ``y``, times what lies along the rows of both."""
+    both = (fd.ops.cast(value, dtype=DataType.Float) for value in (x, fd.ops.permute(y, [1, 0])))
+    found = fd.ops.add(*both)
+    for value in along:
+        wide = fd.ops.broadcast(fd.ops.cast(value, dtype=DataType.Float), [True, False])
+        found = fd.ops.mul(found, wide)
+    return fd.ops.cast(found, dtype=DataType.BFloat16)
+
+
+def test_stores_have_a_layout_of_their_own() -> None:
+    """Rows of an odd length are stored element by element, whatever lies beside them in vectors."""
+    odd = COLUMNS + 1
+    plain = problem_of(turned_sum, empty(ROWS, odd), empty(odd, ROWS))
+    mask = empty(odd, kind=torch.bool)
+    masked = problem_of(turned_sum, empty(ROWS, odd), empty(odd, ROWS), mask)
+    params = TransposeParams(block_x=64, block_y=64, num_warps=8)
+    one, other = (FlatStreams(each).loads(params, 256) for each in (plain, masked))
+    assert one.written_bytes == other.written_bytes
+
+
+@pytest.mark.parametrize(("block_x", "warps"), [(64, 4), (64, 8), (32, 16), (128, 8)])
+def test_each_warp_loads_what_has_fewer_elements_than_there_are_threads(
+    block_x: int, warps: int
+) -> None:
+    """The L1 cache has it when the second warp does."""
+    given = empty(ROWS, COLUMNS), empty(COLUMNS, ROWS), empty(COLUMNS, 8)[:, 0]
+    problem = problem_of(turned_sum, *given)
+    params = TransposeParams(block_x=block_x, block_y=64, num_warps=warps)
+    found = FlatStreams(problem).loads(params, 32 * warps)
+    assert 0 < found.hit_lines < found.lines
+    assert found.sure_lines <= found.lines - found.hit_lines
+
+
+def test_a_tensor_of_as_many_elements_is_loaded_once() -> None:
+    given = empty(ROWS, COLUMNS), empty(COLUMNS, ROWS), empty(COLUMNS, 8)[:, 0]
+    problem = problem_of(turned_sum, *given)
+    params = TransposeParams(block_x=256, block_y=16, num_warps=8)
+    assert FlatStreams(problem).loads(params, 256).hit_lines == 0
+
+
+@pytest.mark.parametrize(("width", "is_kept"), [(4096, True), (4097, True), (1 << 22, False)])
+def test_weights_are_in_the_l1_cache_unless_too_much_passes_it(width: int, is_kept: bool) -> None:
+    def scaled(fd: Any, x: Any, weight: Any) -> Any:
+        return fd.ops.mul(x, fd.ops.broadcast(weight, [True, False]))
+
+    given = [empty(max(1 << 24, 8 * width) // width, width), empty(width)]
+    (piece,) = record(scaled, given).segments(given, arch="sm_90").segments
+    assert piece.problem is not None
+    params = PointwiseParams(block_x=1024, num_warps=4)
+    loads = FlatStreams(piece.problem).loads(params, 128)
+    found = FlatStreams(piece.problem).traffic(params, 128).windows.hit_lines
+    share = found / sum(loads.shared)
+    assert share > 0.9 if is_kept else share < 0.1

@@ -54,6 +54,12 @@ class Instructions:
         rest = (self.fp64, self.integer, self.integer_multiplies, self.sfu, self.conversions)
         return self.fp32 + sum(rest) + self.others
 
+    @property
+    def full_rate(self) -> float:
+        """Those that the pipe of float32 starts at the rate of the issue, and those of the SFU,
+        whose pipe is counted by itself."""
+        return self.fp32 + self.sfu
+
     def __add__(self, other: Instructions) -> Instructions:
         return Instructions(**{n: getattr(self, n) + getattr(other, n) for n in _KINDS})
 

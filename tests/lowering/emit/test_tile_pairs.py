@@ -49,7 +49,7 @@ def test_runs_along_a_side_are_loaded_and_stored():
 
 @pytest.mark.parametrize("first", ["x", "y"])
 @pytest.mark.parametrize(
-    ("sizes", "form"), [((1, 130, 70), "row"), ((2, 64, 320), "row"), ((3, 130, 69), "column")]
+    ("sizes", "form"), [((1, 130, 70), "row"), ((2, 64, 320), "row"), ((3, 301, 69), "column")]
 )
 def test_pairs_along_either_dim_of_a_block(first, sizes, form):
     changes: dict[str, Any] = {"first": first, "block_x": 32, "block_y": 32}

@@ -16,7 +16,10 @@ from .traffic import written_bytes
 
 
 class FlatTensor(NamedTuple):
-    """A tensor, as far as no params change it, and how many times a position accesses it."""
+    """A tensor, as far as no params change it, and how many times a position accesses it.
+
+    It is ``shared`` where several positions load the same element.
+    """
 
     stream: Stream
     times: float
@@ -27,6 +30,7 @@ class FlatTensor(NamedTuple):
     most_between: float
     unused: float
     gathered: Gathered | None
+    shared: bool
 
 
 class FlatAccess:
@@ -47,6 +51,8 @@ class FlatAccess:
         The sides that the tensor runs along.
     place : int
         The side that threads are neighbours along.
+    width : int
+        Elements of a vector along it.
     positions : float
         Positions that a warp loads at once.
     neighbours : int
@@ -61,12 +67,14 @@ class FlatAccess:
         *,
         along: tuple[int, ...],
         place: int,
+        width: int,
         positions: float,
         neighbours: int,
     ) -> None:
         self._axes, self._strides, self._sides = axes, strides, sides
         self.along = along
         self.place = place
+        self.width = width
         self.positions = positions
         self.neighbours = neighbours
         self._lines: dict[float, float] = {}
@@ -81,9 +89,28 @@ class FlatAccess:
         """
         found = self._lines.get(block)
         if found is None:
-            _, line_bytes = self._strides.touched(self._of_warp(block), CACHE_LINE_BYTES)
-            found = self._lines[block] = min(line_bytes / CACHE_LINE_BYTES, NVIDIA_WARP_SIZE)
+            wide = min(self.neighbours / NVIDIA_WARP_SIZE, block)
+            found = self._lines_of(self._of_warp(block)) * self._share_of_load(wide)
+            found = self._lines[block] = min(max(found, 1.0), NVIDIA_WARP_SIZE)
         return found
+
+    def lines_apart(self, lanes: int, wide: int) -> float:
+        """Lines of a load of so many lanes along the side, each with ``wide`` neighbours."""
+        found = self._lines_of(self._along(lanes * wide)) * self._share_of_load(wide)
+        return min(max(found, 1.0), lanes)
+
+    def _share_of_load(self, wide: float) -> float:
+        """Share of the lines of a thread's neighbours that one of its loads touches."""
+        if wide <= self.width:
+            return 1.0
+        return self._lines_of(self._along(self.width)) / self._lines_of(self._along(wide))
+
+    def _lines_of(self, tile: Tile) -> float:
+        return self._strides.touched(tile, CACHE_LINE_BYTES)[1] / CACHE_LINE_BYTES
+
+    def _along(self, positions: float) -> Tile:
+        """Neighbours along the side."""
+        return tile_over(self._axes, [(self._sides[self.place], positions)])
 
     def written_bytes(self, block: float) -> float:
         """Bytes of sectors that a store of a warp writes: see ``traffic.written_bytes``."""
@@ -108,20 +135,27 @@ class FlatLoads(NamedTuple):
 
     Attributes
     ----------
+    hit_lines : float
+        Lines that another warp of the program loads too: the L1 cache has them.
     gathered : list of (Gathered, float)
         The tensors that are read at indices of others, and their share of the lines.
+    shared : list of float
+        Of each tensor that several positions load, its lines without ``hit_lines``. 0 of others.
     """
 
     lines: float
+    hit_lines: float
     accesses: float
     addresses: float
     written_bytes: float
     gathered: list[tuple[Gathered, float]]
+    shared: list[float]
 
     @property
     def sure_lines(self) -> float:
-        """The lines, where the L1 cache has none of them: 0 with reads at indices of others."""
-        return self.lines if not self.gathered else 0.0
+        """The lines that the L1 cache has not, as far as that is known: 0 with reads at indices of
+        others."""
+        return self.lines - self.hit_lines - sum(self.shared) if not self.gathered else 0.0
 
 
 def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
@@ -136,6 +170,9 @@ def flat_tensor(problem: Problem, stream: Stream, times: int) -> FlatTensor:
         stream.total_bytes * SECTOR_BYTES / stream.item_bytes,
         unused_share(problem, stream, strides),
         Gathered(problem, stream, times) if stream.held_bytes else None,
+        not stream.is_store
+        and not stream.held_bytes
+        and stream.total_bytes < problem.parallel * stream.item_bytes,
     )
 
 
@@ -155,19 +192,26 @@ def _lane(problem: Problem, stream: Stream) -> float:
 def accesses(
     problem: Problem, tensors: Sequence[FlatTensor], sides: Sequence[tuple[int, ...]], limit: int
 ) -> list[FlatAccess]:
-    """How threads load each tensor, ``limit`` elements at most."""
+    """How threads load each tensor, ``limit`` elements at most.
+
+    Triton lays the threads of a load out by the widest vector of all loads and stores of the same
+    shape that lie along the same side. Stores are converted to a layout of their own.
+    """
     every = range(len(sides))
     widths = [_widths(problem, tensor.stream, sides, limit) for tensor in tensors]
-    wide = [max((w[place] for w in widths), default=1) for place in every]
+    alongs = [tuple(p for p in every if not t.axes.isdisjoint(sides[p])) for t in tensors]
+    places = [
+        _place(problem, tensor, sides, width, along or tuple(every))
+        for tensor, width, along in zip(tensors, widths, alongs, strict=True)
+    ]
+    wide: dict[tuple[tuple[int, ...], int], int] = {}
+    for key, width in zip(zip(alongs, places, strict=True), widths, strict=True):
+        wide[key] = max(wide.get(key, 1), width[key[1]])
     found = []
-    for tensor, width in zip(tensors, widths, strict=True):
-        place = max(every, key=lambda p: width[p])
-        if width[place] <= 1 and len(sides) > 1:
-            # Threads are neighbours along the side that is nearer in memory.
-            strides = tensor.stride_terms
-            touched = [warp_bytes(strides, problem.axes, sides, p) for p in every]
-            place = min(every, key=lambda p: (touched[p], -p))
-        along = tuple(p for p in every if not tensor.axes.isdisjoint(sides[p]))
+    for tensor, width, along, place in zip(tensors, widths, alongs, places, strict=True):
+        own = max(width[place], 1)
+        # Of what lies along no side of two, Triton sees no neighbours.
+        apart = tensor.stream.is_store or (not width[place] and len(sides) > 1)
         found.append(
             FlatAccess(
                 problem.axes,
@@ -175,11 +219,28 @@ def accesses(
                 sides,
                 along=along,
                 place=place,
-                positions=tensor.lane * NVIDIA_WARP_SIZE * max(width[place], 1),
-                neighbours=NVIDIA_WARP_SIZE * max(wide[place], 1),
+                width=own,
+                positions=tensor.lane * NVIDIA_WARP_SIZE * own,
+                neighbours=NVIDIA_WARP_SIZE * (own if apart else wide[along, place]),
             )
         )
     return found
+
+
+def _place(
+    problem: Problem,
+    tensor: FlatTensor,
+    sides: Sequence[tuple[int, ...]],
+    width: Sequence[int],
+    along: Sequence[int],
+) -> int:
+    """The side that the threads of a load are neighbours along: that of the widest vectors, or
+    that which is nearer in memory. One of those that the tensor runs along."""
+    place = max(along, key=lambda p: width[p])
+    if width[place] > 1 or len(along) == 1:
+        return place
+    touched = {p: warp_bytes(tensor.stride_terms, problem.axes, sides, p) for p in along}
+    return min(along, key=lambda p: (touched[p], -p))
 
 
 def _widths(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from ...device import NVIDIA_WARP_SIZE, VECTOR_BYTES
@@ -18,13 +19,23 @@ from ..problem import Problem
 from ..streams import Stream
 from .flat_access import FlatAccess, FlatLoads, accesses, flat_tensor
 from .footprint import Side, Tile, tile_over
+from .found_again import L1Cache
 from .gathered import Gathered, most_running, running, together
 from .refetched import LostBytes, Reread, SectorRest, tiles_beside
+from .tile_layout import tile_layout
 from .traffic import FETCHED_BYTES, Traffic, Windows
 
 
 class _TileTraffic(NamedTuple):
-    """What a program loads and stores, in whichever order programs run."""
+    """What a program loads and stores, in whichever order programs run.
+
+    Attributes
+    ----------
+    found : list of float
+        Share of each tensor that the L1 cache has.
+    found_bytes : float
+        Bytes of the sectors that it has.
+    """
 
     loaded: float
     new: float
@@ -33,6 +44,8 @@ class _TileTraffic(NamedTuple):
     elements: float
     rests: list[SectorRest]
     rereads: list[tuple[Stream, Reread]]
+    found: list[float]
+    found_bytes: float
 
 
 class Axes:
@@ -92,6 +105,8 @@ class FlatStreams:
         tile, loads = self._of_tile(sides), self.loads(params, threads)
         at_once = tile.loaded, tile.new, tile.stored, tile.sectors
         windows = [self._windows(one, params, sides, lines) for one, lines in loads.gathered]
+        lines = sum(share * n for share, n in zip(tile.found, loads.shared, strict=True))
+        windows.append(Windows(hit_bytes=tile.found_bytes, hit_lines=loads.hit_lines + lines))
         return Traffic(
             *at_once,
             loads.lines,
@@ -106,25 +121,32 @@ class FlatStreams:
         """How the threads of a program load and store, whatever its tile touches of memory."""
         sides, crosses = self._axes.sides(params), bool(self._problem.across)
         limit = getattr(params, "vectorization_factor", 0) or VECTOR_BYTES
-        lines = requests = addresses = written = 0.0
-        gathered = []
+        lines = hits = requests = addresses = written = 0.0
+        gathered, shared = [], []
         blocks = [side.block for side in sides]
         positions = {along: prod(blocks[place] for place in along) for along in _ALONG[len(sides)]}
         found = self._accesses_by(sides, limit, threads)
+        whole = tile_layout(self._tensors, found)
         for tensor, access in zip(self._tensors, found, strict=True):
             times = tensor.times
+            block = min(access.neighbours, blocks[access.place])
             count = max(positions[access.along] / access.positions, 1.0)
+            once = touched = count * access.lines(block) * times
+            small = len(access.along) == 1 and positions[access.along] < threads
+            if whole is not None and small and not tensor.stream.is_store:
+                count, met = whole.loads(access, blocks, threads)
+                touched = max(count * met * times, once)
+                hits += touched - once
+            shared.append(once if tensor.shared else 0.0)
             requests += count * times
             if crosses and not tensor.stream.is_store:
                 addresses += count * times * NVIDIA_WARP_SIZE / threads
-            block = min(access.neighbours, blocks[access.place])
-            touched = count * access.lines(block) * times
             if tensor.stream.is_store and not tensor.gathered:
                 written += count * access.written_bytes(block) * times
             lines += touched
             if tensor.gathered:
                 gathered.append((tensor.gathered, touched))
-        return FlatLoads(lines, requests, addresses, written, gathered)
+        return FlatLoads(lines, hits, requests, addresses, written, gathered, shared)
 
     def _windows(
         self, tensor: Gathered, params: KernelParams, sides: tuple[Side, ...], lines: float
@@ -162,7 +184,7 @@ class FlatStreams:
         tile = tile_over(self._problem.axes, sides)
         loaded = new = stored = sectors = elements = 0.0
         positions = prod(side.block for side in sides)
-        rests, rereads = [], []
+        rests, rereads, parts = [], [], []
         for tensor in self._tensors:
             stream, times, terms = tensor.stream, tensor.times, tensor.stride_terms
             found, sector_bytes = terms.touched(tile)
@@ -176,6 +198,7 @@ class FlatStreams:
                 along = tiles_beside(self._problem.axes, tensor.axes, tile)
                 if along:
                     rereads.append((stream, Reread(moved * tensor.fresh, along)))
+            parts.append(found * stream.item_bytes if tensor.shared else 0.0)
             sectors += sector_bytes * times * tensor.fresh
             _, pair_bytes = terms.touched(tile, FETCHED_BYTES)
             fetched = pair_bytes * times - moved * (1 + tensor.unused)
@@ -184,7 +207,22 @@ class FlatStreams:
                 fetched *= 2 if stream.is_store else 1
                 axis, div = terms.end_of(tile) or (-1, 1)
                 rests.append(SectorRest(fetched, axis, div, tensor.most_between))
-        return _TileTraffic(loaded, new, stored, sectors, elements, rests, rereads)
+        cache = L1Cache(self._problem.device, loaded, self._problem.parallel / positions)
+        shares = [
+            cache.found_share(tensor.stream, part)
+            for tensor, part in zip(self._tensors, parts, strict=True)
+        ]
+        return _TileTraffic(
+            loaded,
+            new,
+            stored,
+            sectors,
+            elements,
+            rests,
+            rereads,
+            shares,
+            sum(map(mul, shares, parts)),
+        )
 
     def _accesses_by(self, sides: tuple[Side, ...], limit: int, threads: int) -> list[FlatAccess]:
         """How threads load each tensor."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..bounds import Instructions
 from ..problem import ElementWork, Problem
 
 
@@ -20,8 +21,12 @@ class NodeWork:
         and of all else.
     special_before, special_after : float
         Those of them that the pipe of special functions takes.
+    fast_before, fast_after : float
+        Those of them that no pipe of half the issue rate takes: ``Instructions.full_rate``.
     reducing : float
         Instructions of the reductions and scans of so many elements, for each of them.
+    fast_reducing : float
+        As ``fast_before``.
     reductions, carried : int
         Of these, as in ``ElementWork``.
     """
@@ -31,9 +36,28 @@ class NodeWork:
     after: float = 0.0
     special_before: float = 0.0
     special_after: float = 0.0
+    fast_before: float = 0.0
+    fast_after: float = 0.0
     reducing: float = 0.0
+    fast_reducing: float = 0.0
     reductions: int = 0
     carried: int = 0
+
+    def add(self, more: Instructions, late: bool) -> NodeWork:
+        """With the instructions of one more node."""
+        if late:
+            return replace(
+                self,
+                after=self.after + more.issued,
+                special_after=self.special_after + more.sfu,
+                fast_after=self.fast_after + more.full_rate,
+            )
+        return replace(
+            self,
+            before=self.before + more.issued,
+            special_before=self.special_before + more.sfu,
+            fast_before=self.fast_before + more.full_rate,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,14 +80,17 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
     """The instructions for each element of a kernel's loop nest.
 
     What has fewer elements, as the mean of a row, counts by its share of them. A reduction of the
-    results of rows counts for nothing along them.
+    results of rows counts for nothing along them. Instructions are as many of the integer pipe,
+    which starts fewer in a clock than are issued, as take as long.
     """
+    rates = problem.device.rates
+    saved = max(1 - rates.integer / rates.issue, 0.0)
     positions = max(problem.parallel * max(problem.reduced, 1), 1)
     before = after = special_before = special_after = 0.0
     for node in work.nodes:
         share = _share(problem, node.elements, positions)
-        before += node.before * share
-        after += node.after * share
+        before += (node.before - saved * node.fast_before) * share
+        after += (node.after - saved * node.fast_after) * share
         special_before += node.special_before * share
         special_after += node.special_after * share
     along = [
@@ -72,7 +99,7 @@ def element_work(work: KernelWork, problem: Problem) -> ElementWork:
     return ElementWork(
         before=before,
         after=after,
-        reducing=sum(node.reducing for node in along),
+        reducing=sum(node.reducing - saved * node.fast_reducing for node in along),
         special_before=special_before,
         special_after=special_after,
         reductions=sum(node.reductions for node in along),

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ...heuristics.bounds import Instructions
 from ...heuristics.cost.work import KernelWork, NodeWork
 from ...ir import Node, Value
 from ...ops.builder import op_of
 from ...ops.table import Moments, Random, Reduction, Scan
 from ...symbolic.index_expr import extent
-from .instructions import instructions_of
+from .instructions import compiled_instructions, instructions_of
+from .packed_halves import packed_halves
 from .read_footprint import Read
 from .traffic import axes_of
 
@@ -32,7 +34,7 @@ def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelW
         of other nodes are computed once.
     """
     after: set[Value] = set()
-    reduced = _reduced(nodes)
+    reduced, packed = _reduced(nodes), packed_halves(nodes)
     found = _Total(_elements_of(computed))
     for node in nodes:
         form = op_of(node).form
@@ -46,7 +48,8 @@ def kernel_work(nodes: Sequence[Node], computed: Iterable[Read] = ()) -> KernelW
         if isinstance(form, Random):
             found.add_draws(node)
             continue
-        found.add(node, depends or reduced.isdisjoint(node.outs))
+        more = packed[node] if node in packed else compiled_instructions(node)
+        found.add(node, more, depends or reduced.isdisjoint(node.outs))
     return found.work()
 
 
@@ -67,17 +70,10 @@ class _Total:
         self.draws = 0
         self._elements = elements
 
-    def add(self, node: Node, late: bool) -> None:
-        """Add a node, computed before the reductions or after them."""
-        more = instructions_of(node)
+    def add(self, node: Node, more: Instructions, late: bool) -> None:
+        """Add the instructions of a node, computed before the reductions or after them."""
         for elements in self._elements.get(node.out) or (_elements(node.out),):
-            found = self._of(elements)
-            if late:
-                after, special = found.after + more.issued, found.special_after + more.sfu
-                self._set(replace(found, after=after, special_after=special))
-            else:
-                before, special = found.before + more.issued, found.special_before + more.sfu
-                self._set(replace(found, before=before, special_before=special))
+            self._set(self._of(elements).add(more, late))
 
     def add_draws(self, node: Node) -> None:
         """Add random numbers, as often as they are drawn."""
@@ -86,10 +82,11 @@ class _Total:
     def add_reduction(self, node: Node) -> None:
         """Add a reduction or scan, by the elements that it reduces."""
         operand = next(v for v in node.operands() if v.is_tensor)
-        found = self._of(_elements(operand))
+        found, needs = self._of(_elements(operand)), instructions_of(node)
         more = replace(
             found,
-            reducing=found.reducing + instructions_of(node).issued,
+            reducing=found.reducing + needs.issued,
+            fast_reducing=found.fast_reducing + needs.full_rate,
             reductions=found.reductions + 1,
             carried=found.carried + isinstance(op_of(node).form, Reduction),
         )

@@ -67,6 +67,53 @@ _FUNCTIONS = {
 """Of the functions that expressions call, in float32; others count as one instruction."""
 
 
+def _more(fp32: int, integer: int = 0, conversions: int = 0) -> Instructions:
+    return Instructions(multiplies=fp32, adds=fp32, integer=integer, conversions=conversions)
+
+
+_BESIDE = {
+    "exp2": _more(2),
+    "coarse_exp": _more(2),
+    "coarse_sigmoid": _more(2, 1),
+    "one_plus_tanh": _more(2, 1),
+    "one_plus_erf": _more(3, 2),
+    "erf": _more(10, 10),
+    "log": _more(3, 9),
+    "log2": _more(5, 9),
+    "log10": _more(4, 9),
+    "log1p": _more(3, 9),
+    "sin": _more(6, 8, 1),
+    "cos": _more(7, 9, 1),
+    "pow_float": _more(24, 30, 5),
+    "div_rounded": _more(3, 2),
+    "reciprocal": _more(3, 2),
+    "square_root": _more(4, 5),
+    "sqrt": _more(3, 2),
+    "rsqrt": _more(2),
+}
+"""Instructions beside those of ``_FUNCTIONS``: for numbers that are very small, infinite, or none.
+
+By the SASS of sm_90 along its shortest path. A better function may do without them, so bounds do
+not count them."""
+
+
+def compiled_instructions(node: Node) -> Instructions:
+    """Instructions of a node for an element of its result, as they are compiled."""
+    form, least = op_of(node).form, instructions_of(node)
+    if not isinstance(form, Pointwise) or form.copies:
+        return least
+    return least + _beside(node.op, _expression(node, form)[0])
+
+
+@cache
+def _beside(op: str, text: str) -> Instructions:
+    total = NONE
+    for part in ast.walk(_parsed(op, text)):
+        if isinstance(part, ast.Call):
+            total += _BESIDE.get(_name_of(part), NONE)
+    return total
+
+
 def instructions_of(node: Node) -> Instructions:
     """Instructions of a node for an element of its result; of a reduction, of its operand."""
     form = op_of(node).form
@@ -83,23 +130,32 @@ def instructions_of(node: Node) -> Instructions:
 
 
 def _of_pointwise(node: Node, form: Pointwise) -> Instructions:
-    given = [arg for arg in node.args if isinstance(arg, Value | Const)]
     if form.copies:
-        return conversion(given[0].dtype, node.out.dtype)
-    typing = form.typing(operand_types(given))
+        (operand,) = (arg for arg in node.args[:1] if isinstance(arg, Value | Const))
+        return conversion(operand.dtype, node.out.dtype)
+    text, operands, computed = _expression(node, form)
+    found = _of_expression(node.op, text, operands)
+    converted = conversion(computed, node.out.dtype)
+    return found if converted is NONE else found + converted
+
+
+def _expression(node: Node, form: Pointwise) -> tuple[str, DataType, DataType]:
+    """The expression of a node, and the dtypes of its operands and of what it computes."""
+    typing = form.typing(operand_types([a for a in node.args if isinstance(a, Value | Const)]))
     last = node.args[-1]
     number = last.value if isinstance(last, Const) else None
-    text = form.expression(typing.operands[0], number)
-    found = _of_expression(node.op, text, typing.operands[0])
-    converted = conversion(typing.computed, node.out.dtype)
-    return found if converted is NONE else found + converted
+    return form.expression(typing.operands[0], number), typing.operands[0], typing.computed
 
 
 @cache
 def _of_expression(op: str, text: str, dtype: DataType) -> Instructions:
     """Of an op's expression, in which its parameters stand in braces."""
+    return _counted(_parsed(op, text), dtype)
+
+
+def _parsed(op: str, text: str) -> ast.Expression:
     names = {param.name: param.name for param in get(op).params}
-    return counted(text.format(**names, dtype="dtype"), dtype)
+    return ast.parse(text.format(**names, dtype="dtype"), mode="eval")
 
 
 def conversion(source: DataType, target: DataType) -> Instructions:
@@ -120,8 +176,12 @@ def conversion(source: DataType, target: DataType) -> Instructions:
 @cache
 def counted(text: str, dtype: DataType) -> Instructions:
     """Instructions of a Python expression on operands of ``dtype``."""
+    return _counted(ast.parse(text, mode="eval"), dtype)
+
+
+def _counted(expression: ast.Expression, dtype: DataType) -> Instructions:
     total = NONE
-    for part in ast.walk(ast.parse(text, mode="eval")):
+    for part in ast.walk(expression):
         total += _of_syntax(part, dtype)
     return _in_dtype(total, dtype)
 
@@ -133,11 +193,16 @@ def _of_syntax(part: ast.AST, dtype: DataType) -> Instructions:
     if isinstance(part, ast.BinOp):
         return _of_operator(part.op, dtype)
     if isinstance(part, ast.Call):
-        function = part.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        name = _name_of(part)
         # Conversions inside expressions are of truth values and bits: they may be folded.
         return NONE if name in ("to", "float") else _FUNCTIONS.get(name, _UNKNOWN)
     return NONE
+
+
+def _name_of(call: ast.Call) -> str:
+    """The name of the function that is called, without its module."""
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _of_operator(operator: ast.operator, dtype: DataType) -> Instructions:
