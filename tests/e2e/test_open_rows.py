@@ -101,6 +101,9 @@ def test_a_length_that_tiles_hold_exactly_is_not_the_only_one() -> None:
         {"persistent": False, "block_r": 16, "tails": (16,), "backwards": True},
         {"persistent": True, "block_r": 64, "tails": (16, 8)},
         {"persistent": True, "block_r": 64, "tails": (32, 16), "align": 4},
+        {"persistent": False, "block_r": 16, "tails": (16, 16), "align": 4},
+        {"persistent": False, "block_r": 16, "tails": (16, 16, 8), "align": 4},
+        {"persistent": False, "block_r": 16, "tails": (16,), "align": 4, "backwards": True},
     ],
     ids=str,
 )

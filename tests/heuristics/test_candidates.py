@@ -27,6 +27,10 @@ PROBLEMS = {
     "columns": COLUMNS,
     "norm": copies(4096, 1000),
     "vectors": copies(4096, 1004, vector_elements=8),
+    "looped vectors": copies(283, 100_003, vector_elements=8),
+    "sums of looped vectors": copies(
+        283, 100_003, vector_elements=8, reduction_depth=1, dependent_outputs=False
+    ),
     **{name: problem for name, problem in KINDS.items() if problem.core is None},
 }
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.heuristics.test_schedulers import CPU, H200, KINDS, norm
+from tritonfuser.device import VECTOR_BYTES
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.kernels import predicted
@@ -23,6 +24,7 @@ from tritonfuser.heuristics.params import (
     ReductionParams,
 )
 from tritonfuser.heuristics.problem import ElementWork, Problem
+from tritonfuser.heuristics.row_tiling import loop_tails
 from tritonfuser.heuristics.search import choice
 from tritonfuser.heuristics.search.choice import GAIN, GAIN_OF_FLAT, chosen, difference
 from tritonfuser.heuristics.search.narrowed import alternatives
@@ -89,6 +91,7 @@ def sums(rows, columns, item=4, inner=True):
     """Sums of the rows of a matrix, or of its columns."""
     steps = {"x_stride": columns, "r_stride": 1} if inner else {"x_stride": 1, "r_stride": columns}
     size = item * rows * columns
+    is_inside = inner and columns * item % VECTOR_BYTES  # rows begin inside vectors
     results = rows if inner else columns
     stored = Stream(
         item_bytes=item, along_r=False, r_stride=0, is_store=True, total_bytes=item * results
@@ -98,7 +101,7 @@ def sums(rows, columns, item=4, inner=True):
         reduced=columns if inner else rows,
         reduction_depth=1,
         streams=(Stream(item_bytes=item, total_bytes=size, **steps), stored),
-        vector_elements=16 // item if inner else 1,
+        vector_elements=VECTOR_BYTES // item if is_inside else 1,
         device=H200,
     )
 
@@ -186,6 +189,32 @@ def test_tiles_begin_at_vectors_only_where_those_of_the_rules_do(row):
     every = SPACES["inner_persistent"](problem)
     assert 8 not in alignments(alternatives(every, problem, rules))
     assert (8 in alignments(every)) == (row >= 8)
+
+
+@pytest.mark.parametrize("vector", [1, 8])
+def test_loops_begin_at_vectors_where_rows_begin_inside_of_them(vector):
+    """A part of a sum, or of the largest of all numbers, with results over all of them."""
+    sums = {"reduction_depth": 1, "dependent_outputs": False}
+    problem = copies(283, 474_322, vector_elements=vector, **sums)
+    found = schedulers.propose(problem)
+    assert (found.persistent, found.align) == (False, vector)
+    space = SPACES["reduction"](problem)
+    assert {a.fixed["align"] for a in space.alternatives if "align" in a.fixed} == (
+        {1, 8} if vector > 1 else set()
+    )
+    unaligned = replace(found, align=1, tails=())
+    assert vector == 1 or seconds(problem, unaligned) > 1.2 * seconds(problem, found)
+
+
+@pytest.mark.parametrize("row", [471_040, 471_042, 471_047, 474_320, 474_327])
+def test_tails_of_loops_hold_what_blocks_leave_of_vectors(row):
+    """Of rows of 471,040 some have 8 elements less in whole vectors, and so a block less."""
+    problem = copies(283, row, vector_elements=8)
+    *middle, edges = loop_tails(problem, 4096, align=8)
+    least, most = (row - 7) // 8 * 8, row // 8 * 8
+    assert edges == 16 and most - least // 4096 * 4096 <= sum(middle)
+    varying = replace(problem, row_varies=True)
+    assert loop_tails(varying, 4096, align=8) == (4096, 16)
 
 
 def alignments(space):

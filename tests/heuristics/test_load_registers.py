@@ -129,7 +129,8 @@ def test_all_loads_of_a_step_are_begun_together(rows, length, dim, tmp_path):
     step = params.block_x * params.block_r // (32 * params.num_warps)
     loads = step * x.element_size() // report.max_load_bytes
     assert report.max_registers == params.max_registers > 0 and not report.spill_bytes
-    assert max(begun_together(disassembled(report.asm["cubin"], tmp_path))) == loads
+    # ptxas unrolls short loops, and begins the loads of several steps.
+    assert max(begun_together(disassembled(report.asm["cubin"], tmp_path))) >= loads
 
 
 def test_what_shares_a_launch_has_no_limit():

@@ -12,7 +12,11 @@ from tests.lowering.harness import record
 from tritonfuser import DataType
 from tritonfuser.heuristics.cost.counting import Counting
 from tritonfuser.heuristics.cost.kernels import Times
-from tritonfuser.heuristics.params import OuterPersistentParams, TransposeParams
+from tritonfuser.heuristics.params import (
+    OuterPersistentParams,
+    ReductionParams,
+    TransposeParams,
+)
 from tritonfuser.heuristics.problem import ElementWork
 from tritonfuser.lowering.cost import segment_time
 
@@ -166,3 +170,32 @@ def test_what_is_stored_in_order_is_written_as_whole_sectors() -> None:
     assert time is not None
     whole = (4 << 24) / (piece.problem.device.sm_count * 18.1 * piece.problem.device.clock_hz)
     assert time.resources["L2 stores"] == pytest.approx(whole, rel=1e-6)
+
+
+def scaled_with_largest(fd: Any, x: Any) -> Any:
+    scaled = fd.ops.mul(fd.ops.cast(x, DataType.Float), 2.5)
+    return fd.ops.max(scaled, [1]), fd.ops.cast(scaled, DataType.BFloat16)
+
+
+@pytest.mark.parametrize(
+    ("columns", "align", "stages", "least", "most"),
+    [
+        (474_322, 1, 1, 0.7, 1.0),  # by pieces of 4 bytes, each warp 128 bytes
+        (474_322, 8, 1, 0.1, 0.2),
+        (474_368, 1, 1, 0.0, 0.0),  # rows begin at pairs of sectors
+        (474_322, 1, 3, 0.0, 1e-6),  # warps wait for each other's loads
+    ],
+)
+def test_warps_of_long_loops_store_sectors_in_part_at_different_times(
+    columns: int, align: int, stages: int, least: float, most: float
+) -> None:
+    """H200: 324 us by pieces of 4 bytes, 168 by vectors."""
+    given = [torch.empty(283, columns, dtype=torch.bfloat16, device="meta")]
+    pieces = record(scaled_with_largest, given).segments(given, arch="sm_90").segments
+    piece = next(each for each in pieces if each.problem.reduced == columns)
+    params = ReductionParams(
+        block_x=1, block_r=4096, persistent=False, num_warps=8, align=align, num_stages=stages
+    )
+    times = Times(piece.problem, ElementWork())
+    stored = 2 * 283 * columns
+    assert least * stored <= times.lost_bytes(params) <= most * stored

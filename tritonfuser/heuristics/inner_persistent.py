@@ -35,6 +35,7 @@ from .requirements import (
     normalization_reason,
 )
 from .row_tiling import (
+    edges_tail,
     joined_tiles,
     loop_tails,
     max_tails,
@@ -71,8 +72,9 @@ def propose(problem: Problem) -> HeuristicParams:
     """The params of the kernel."""
     if problem.on_cpu:
         return InnerPersistentParams(**interpreter_tile(problem)._asdict())
-    found = _kept(problem, row_alignment(problem))
-    return _looped(problem) if found is None else found
+    align = row_alignment(problem)
+    found = _kept(problem, align)
+    return _looped(problem, align) if found is None else found
 
 
 def _kept(problem: Problem, align: int, closely: bool = False) -> InnerPersistentParams | None:
@@ -136,7 +138,7 @@ def _rows_across(problem: Problem) -> int:
     return rows if fits_two_programs_per_sm(problem, rows * row, warps) else 1
 
 
-def _looped(problem: Problem) -> HeuristicParams:
+def _looped(problem: Problem, align: int) -> HeuristicParams:
     """Rows that loops read, all of them or all but their end."""
     block_x = _rows_of_program(problem, next_power_of_2(problem.reduced))
     end = kept_end(problem)
@@ -144,8 +146,9 @@ def _looped(problem: Problem) -> HeuristicParams:
         return InnerPersistentParams(
             block_x=1,
             block_r=end.step,
-            tails=(end.kept,),
+            tails=(end.kept, *edges_tail(align)),
             persistent=False,
+            align=align,
             backwards=pays_backwards(problem, end.step, end.kept),
             num_warps=end.warps,
         )
@@ -153,12 +156,14 @@ def _looped(problem: Problem) -> HeuristicParams:
     block_r = min(step.elements // block_x, next_power_of_2(problem.reduced))
     # With a single block, the block and its tails would all be in registers.
     has_tails = problem.reduced // block_r > 1 and problem.co_reduced == 1
-    tails = loop_tails(problem, block_r, max_tails(problem.accumulators))
+    most = max_tails(problem.accumulators)
+    tails = loop_tails(problem, block_r, most, align) if has_tails else edges_tail(align)
     return InnerPersistentParams(
         block_x=block_x,
         block_r=block_r,
-        tails=tails if has_tails else (),
+        tails=tails,
         persistent=False,
+        align=align,
         backwards=pays_backwards(problem, block_r),
         num_warps=step.warps,
         max_registers=_limit(problem, step),

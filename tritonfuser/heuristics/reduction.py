@@ -152,12 +152,16 @@ def _rows(problem: Problem) -> ReductionParams:
     if next_power_of_2(problem.reduced) <= block_r:
         block_r, tails = joined_tiles(problem, *tile_row(problem, align=1), warps)
     tails = tails or loop_tails(problem, block_r)
-    persistent = block_r + sum(tails) >= problem.reduced
+    persistent, align = block_r + sum(tails) >= problem.reduced, 1
+    if not persistent and not problem.crosses:
+        align = row_alignment(problem)
+        tails = loop_tails(problem, block_r, align=align)
     return ReductionParams(
         block_x=block_x,
         block_r=block_r,
         persistent=persistent,
         tails=tails,
+        align=align,
         num_warps=warps,
         evict_hints=persistent or _hints_pay(problem),
     )

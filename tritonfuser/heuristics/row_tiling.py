@@ -90,14 +90,40 @@ def tails_of(
     return tuple(found)
 
 
-def loop_tails(problem: Problem, block: int, most: int = MAX_TAILS) -> tuple[int, ...]:
-    """Tiles for what the steps of a loop leave of a row, so that no step of it needs a mask.
+def loop_tails(
+    problem: Problem, block: int, most: int = MAX_TAILS, align: int = 1
+) -> tuple[int, ...]:
+    """Tails for what the steps of a loop leave of a row, so that no step of it needs a mask.
 
     Where the length varies, one tile holds whatever they may leave: as many elements as a step.
+
+    Parameters
+    ----------
+    align : int
+        Elements of the vectors that steps begin at. Above 1, the last tail is for the edges.
     """
+    if align > 1:
+        return _tails_of_vectors(problem, block, max(most - 1, 1), align) + edges_tail(align)
     if problem.row_varies:
         return (block,) if problem.reduced > block else ()
     return tails_of(problem.reduced, block, most)
+
+
+def _tails_of_vectors(problem: Problem, block: int, most: int, align: int) -> tuple[int, ...]:
+    """Tails for what blocks leave of the whole vectors of a row.
+
+    Blocks are those that all rows have: one that begins inside a vector may have a vector less.
+    """
+    whole = problem.reduced // align * align
+    is_less = (problem.reduced + 1) % align != 0
+    if problem.row_varies or (whole % block == 0 and is_less):
+        return (block,) if whole > block else ()
+    return tails_of(whole, block, most)
+
+
+def edges_tail(align: int) -> tuple[int, ...]:
+    """The tail for what is beside the whole vectors of a row: none where tiles begin with it."""
+    return (max(2 * align, MIN_TAIL_ELEMENTS),) if align > 1 else ()
 
 
 def block_and_tails(
@@ -154,7 +180,7 @@ def tile_row(
         return block_and_tails(problem.reduced, most, varies, closely)
     whole = problem.reduced // align * align
     block, tails = block_and_tails(whole, max(most - 1, 1), varies, closely)
-    return block, (*tails, max(2 * align, MIN_TAIL_ELEMENTS))
+    return block, tails + edges_tail(align)
 
 
 def joined_tiles(

@@ -58,4 +58,4 @@ def test_columns_are_not_kept_at_whole_vectors():
     (segment,) = lowered(lambda fd, x: softmax(fd, x, 0), [noise(128, 4096)]).segmented.segments
     assert segment.scheduler == "outer_persistent"
     refused = why_not_params(segment, replace(segment.params, align=4, tails=(8,)))
-    assert refused is not None and refused.reason.endswith("it does not keep rows")
+    assert refused is not None and refused.reason.endswith("its scheduler have none")

@@ -176,7 +176,6 @@ BAD = {
     "another row": ({"block_r": 32, "tails": (16,)}, "hold 32 elements"),
     "no room for edges": ({"tails": (8,), "align": 8}, "hold 64 elements in whole vectors and 8"),
     "no edges": ({"tails": ()}, "and 0 beside"),
-    "no kept rows": ({"persistent": False}, "does not keep rows"),
 }
 
 

@@ -116,7 +116,8 @@ class Counting:
         use."""
         if self._is_flat_tile(params):
             return 0.0
-        return self._streams.lost_bytes(self._tile(params), _align(params))
+        threads = params.num_warps * self._problem.device.warp_size
+        return self._streams.lost_bytes(params, self._tile(params), _align(params), threads)
 
     def counts(self, params: KernelParams) -> Counts:
         """What the kernel of these params counts."""
@@ -208,7 +209,7 @@ class Counting:
         if not self._is_flat_tile(params):
             align = _align(params)
             refetched = sum(self._streams.reread_bytes(tile).values())
-            refetched += self._streams.lost_bytes(tile, align)
+            refetched += self._streams.lost_bytes(params, tile, align, threads)
             return self._streams.traffic(params, tile, align, threads), refetched
         streams = self._flat_streams
         return streams.traffic(params, threads), streams.refetched_bytes(params, tile.programs)

@@ -94,7 +94,8 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         tile = whole_rows(problem, tiling.rows, tiling.block + tails)
     else:
         sums = isinstance(params, ReductionParams)
-        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, tails, PLAIN)
+        behind = tails_beside_steps(sums, tails, tiling.align)
+        tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, behind, PLAIN)
     return tile._replace(pieces=1 + len(tiling.tails))
 
 
@@ -140,6 +141,15 @@ def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> K
     batch = max(problem.outer_batch, 1)
     steps = m.maximum(ceil_div(ceil_div(problem.parallel, batch), rows), 1)
     return KernelTile(batch, steps, 1, rows, row, loops=True, over_rows=True)
+
+
+def tails_beside_steps(is_reduction: bool, tails: Number, align: int) -> Number:
+    """Elements of tails that the steps of a loop along a row do not count.
+
+    Those of rows that are read once are a step where tiles begin at vectors: any rows may be read
+    so, also those of a few steps.
+    """
+    return 0 if is_reduction and align > 1 else tails
 
 
 def loop_along_rows(

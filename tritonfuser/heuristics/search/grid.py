@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..cost.numbers import ARRAYS
-from ..cost.tiles import KernelTile, Launches, loop_along_rows, loop_over_rows, whole_rows
+from ..cost.tiles import (
+    KernelTile,
+    Launches,
+    loop_along_rows,
+    loop_over_rows,
+    tails_beside_steps,
+    whole_rows,
+)
 from ..params import PARAMS, HeuristicParams, ReductionParams
 from ..problem import Problem
 from .narrowed import VARIED_FIELDS, is_coarse
@@ -55,7 +62,7 @@ class Grid:
 
     def __init__(self, scheduler: str, alternative: Alternative) -> None:
         self._scheduler, self._alternative = scheduler, alternative
-        self._choices = alternative.choices
+        self._choices, self._align = alternative.choices, alternative.fixed.get("align", 1)
         self._shape = tuple(len(choice.values) for choice in self._choices)
         self.size = prod(self._shape)
         self._sizes = dict(_sizes(self._choices))
@@ -104,7 +111,7 @@ class Grid:
         """
         of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
         tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
-        aligned = bool(np.any(of_each.get("align", 1) > 1))
+        aligned = bool(np.any(of_each.get("align", self._align) > 1))
         return Launches(tile, of_each["num_warps"], stages, aligned)
 
     def _tile(self, problem: Problem, sizes: dict[str, Array]) -> KernelTile:
@@ -116,6 +123,7 @@ class Grid:
         if self._alternative.fixed.get("persistent", False):
             return whole_rows(problem, rows, block + tails)
         is_reduction = issubclass(kind, ReductionParams)
+        tails = tails_beside_steps(is_reduction, tails, self._align)
         return loop_along_rows(problem, is_reduction, rows, block, tails, ARRAYS)
 
     def _along(self, axis: int, sizes: Array) -> Array:

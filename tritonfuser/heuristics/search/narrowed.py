@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from ...device import MAX_REGISTERS_PER_THREAD, SECTOR_BYTES, DeviceProperties
-from ..params import KernelParams, ReductionParams, RowTiling
+from ..params import KernelParams, ReductionParams
 from ..problem import Problem
 from .space import Alternative, AtMost, Choice, SearchSpace
 from .warps import are_many_warps
@@ -44,7 +44,9 @@ def alternatives(space: SearchSpace, problem: Problem, rules: KernelParams) -> S
     kept = [a for a in space.alternatives if "across" not in a.fixed and not _is_ordered(a)]
     if not isinstance(rules, ReductionParams):
         kept = [a for a in kept if _agrees(a, rules)]
-    allowed = _Allowed(_fewest_columns(problem, rules), rules.row_tiling, _factor(problem, rules))
+    align = rules.row_tiling.align if rules.row_tiling else 1
+    kept = [a for a in kept if a.fixed.get("align", 1) in (1, align)]
+    allowed = _Allowed(_fewest_columns(problem, rules), align, _factor(problem, rules))
     return replace(
         space, alternatives=tuple(replace(a, choices=allowed.of(a.choices)) for a in kept)
     )
@@ -110,14 +112,14 @@ class _Allowed:
     ----------
     columns : int
         Columns of a tile at least.
-    tiling : RowTiling or None
+    align : int
         Of the rules. Other tiles begin at vectors only where theirs do.
     factor : int or None
         Neighbours of a thread. None: any number.
     """
 
-    def __init__(self, columns: int, tiling: RowTiling | None, factor: int | None) -> None:
-        self._columns, self._aligns = columns, (1, tiling.align if tiling else 1)
+    def __init__(self, columns: int, align: int, factor: int | None) -> None:
+        self._columns, self._aligns = columns, (1, align)
         self._factor = factor
 
     def of(self, choices: Iterable[Choice]) -> tuple[Choice, ...]:

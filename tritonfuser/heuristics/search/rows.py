@@ -5,12 +5,12 @@ Rows are whole in registers, or read by a loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..integers import next_power_of_2
 from ..params import MAX_STAGES, MAX_TAILS, PARAMS
 from ..problem import Problem
-from ..row_tiling import block_and_tails, tile_row
+from ..row_tiling import block_and_tails, loop_tails, tile_row
 from .common import LOADS_FIRST, fits_threads, powers, rows_up_to, warps
 from .orders import with_orders
 from .space import Alternative, Choice, SearchSpace
@@ -34,8 +34,7 @@ def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
         choices = (_rows(problem), tiles, LOADS_FIRST, warps(problem))
         sides = fits_threads(problem, "block_x", "block_r")
         found.append(Alternative({"persistent": True}, choices, sides))
-    loop = _loop(scheduler, problem)
-    found += [loop] if loop else []
+    found += _loops(scheduler, problem)
     return SearchSpace(scheduler, with_orders(problem, found))
 
 
@@ -55,28 +54,49 @@ def _whole_tiles(scheduler: str, problem: Problem) -> Iterator[tuple[int, tuple[
     for most in range(1, MAX_TAILS + 1):
         block, tails = block_and_tails(row, most)
         yield block, tails, 1
-    vector = problem.vector_elements
-    if 1 < vector <= row and getattr(PARAMS[scheduler], "can_align", False):
+    vector = _vector(scheduler, problem)
+    if vector > 1:
         block, tails = tile_row(problem, vector)
         yield block, tails, vector
 
 
-def _loop(scheduler: str, problem: Problem) -> Alternative | None:
-    """Rows that a loop reads in several steps."""
+def _vector(scheduler: str, problem: Problem) -> int:
+    """Elements of the vectors that tiles of rows may begin at. 1 where rows begin at vectors."""
+    vector = problem.vector_elements
+    aligns = getattr(PARAMS[scheduler], "can_align", False) and vector <= problem.reduced
+    return vector if aligns else 1
+
+
+def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
+    """Rows that a loop reads in several steps, which may begin at vectors."""
     low, high = STEPS
     most = min(next_power_of_2(problem.reduced) // 2, high)
     if most < min(low, 2):
-        return None
+        return
+    blocks, vector = tuple(powers(min(low, most), most)), _vector(scheduler, problem)
+    if vector == 1:
+        yield _loop(scheduler, problem, Choice.of("block_r", blocks), {})
+        return
+    yield _loop(scheduler, problem, Choice.of("block_r", blocks), {"align": 1})
+    whole = problem.reduced // vector * vector
+    tiles = ((block, loop_tails(problem, block, align=vector)) for block in blocks)
+    looped = tuple((n, tails) for n, tails in tiles if n + sum(tails[:-1]) < whole)
+    if looped:
+        yield _loop(scheduler, problem, Choice(("block_r", "tails"), looped), {"align": vector})
+
+
+def _loop(scheduler: str, problem: Problem, tiles: Choice, fixed: Mapping[str, int]) -> Alternative:
+    """Rows that a loop reads by these steps."""
     choices = [
         _rows(problem),
-        Choice.of("block_r", tuple(powers(min(low, most), most))),
+        tiles,
         Choice.of("num_stages", range(1, min(DEEPEST, MAX_STAGES) + 1)),
         warps(problem),
     ]
     names = ("evict_hints",) if scheduler == "reduction" else ("backwards", "evict_hints")
     choices += [Choice.of(name, (False, True)) for name in names]
     sides = fits_threads(problem, "block_x", "block_r")
-    return Alternative({"persistent": False}, tuple(choices), sides)
+    return Alternative({"persistent": False, **fixed}, tuple(choices), sides)
 
 
 def scan_space(problem: Problem) -> SearchSpace:

@@ -131,7 +131,8 @@ class KernelBody(Body):
         said = stages > 1 or self.facts.launch_stages != stages
         stop = self.writers.index.tile_text.loop_end(loop)
         header = _loop_header(loop, stop, stages if said else None, backwards)
-        self.writer.close_loop(header, *_positions(loop, backwards))
+        limit = "stop" if self.nest.is_aligned(loop) else loop.axis.extent
+        self.writer.close_loop(header, *_positions(loop, backwards, limit))
         for end in ends:
             end()
         for store, maps in tiles.items():
@@ -175,8 +176,8 @@ def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> s
     return f"for {name} in range({steps}):"
 
 
-def _positions(loop: Tile, backwards: bool) -> list[str]:
-    """The lines that begin a step: its positions, and their mask."""
+def _positions(loop: Tile, backwards: bool, end: int | str) -> list[str]:
+    """The lines that begin a step: its positions, and the mask of those before ``end``."""
     name, lines = loop.name, []
     if backwards:
         # Of whole blocks, so that Triton sees vectors.
@@ -185,6 +186,5 @@ def _positions(loop: Tile, backwards: bool) -> list[str]:
     if loop.block is not None:
         lines.append(f"{name} = {name}_start + {name}_base")
     if loop.masked:
-        end = loop.axis.extent if loop.part is None else loop.stop_text
-        lines.append(f"{name}_mask = {name} < {end}")
+        lines.append(f"{name}_mask = {name} < {end if loop.part is None else loop.stop_text}")
     return lines

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...heuristics.params import RowTiling
 from ...symbolic.index_expr import strip_bounds, substitute
-from ...symbolic.queries import assume_less
+from ...symbolic.queries import assume_at_most, assume_less
 from ..segments.segment import Segment
+from ..tile.tiling import whole_elements
 
 
 def why_not_aligned(
@@ -25,8 +26,8 @@ def why_not_aligned(
     parts : int
         Programs that share a row. The tiles are a part of it.
     """
-    if not (tiling.can_align and tiling.in_registers):
-        return "it does not keep rows"
+    if not tiling.can_align:
+        return "kernels of its scheduler have none"
     if segment.co_reduced or segment.row_start is None:
         return "not most of its tensors have such rows"
     places = segment.shares[0].places if segment.shares else {}
@@ -40,14 +41,32 @@ def why_not_aligned(
 def _why_not_held(row: int, tiling: RowTiling, parts: int) -> str | None:
     """None, or why tiles do not hold a row: its whole vectors, and up to two beside them."""
     vector, tails = tiling.align, tiling.tails
-    held, edges = parts * (tiling.block + sum(tails[:-1])), tails[-1] if tails else 0
-    whole = row // vector * vector
+    edges = tails[-1] if tails else 0
     if assume_less(row, vector):
         return f"rows of {row} elements have no whole vector"
-    if assume_less(held, whole) or edges < 2 * vector:
+    if not tiling.in_registers and edges >= 2 * vector:
+        return _why_not_behind_blocks(row, tiling)
+    held, (_, whole) = parts * (tiling.block + sum(tails[:-1])), whole_elements(row, vector)
+    if (tiling.in_registers and assume_less(held, whole)) or edges < 2 * vector:
         return (
             f"{f'{parts} parts of ' * (parts > 1)}block_r={tiling.block} and tails={tails} "
             f"hold {held} elements in whole vectors and "
             f"{edges} beside them, of {whole} and {2 * vector}"
         )
     return None
+
+
+def _why_not_behind_blocks(row: int, tiling: RowTiling) -> str | None:
+    """None, or why tails do not hold what a loop leaves of whole vectors. It has the blocks that
+    all rows have, wherever they begin; without such tails its last block has a mask."""
+    least, most = whole_elements(row, tiling.align)
+    behind = sum(tiling.tails[:-1])
+    if not 0 < behind < tiling.block or assume_at_most(most, tiling.block + behind):
+        return None
+    left = most - least // tiling.block * tiling.block
+    if not assume_less(behind, left):
+        return None
+    return (
+        f"blocks of {tiling.block} leave {left} elements in whole vectors, "
+        f"of which tails={tiling.tails} hold {behind}"
+    )

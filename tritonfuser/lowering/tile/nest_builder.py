@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -89,7 +89,7 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     s, s_axes = tile_over("s", apart[0] if apart else (), None)
     place = 0 if lone else 1
     tiling = params.row_tiling
-    r, peeled = peel_row(segment.reduced, params.block_r, tiling.tails, place=place)
+    r, *peeled = tiles = _row_tiles(segment, tiling, place)
     whole = _is_whole(segment, params, r.end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.co_reduced or blocks <= 1
@@ -97,12 +97,27 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
         (s, x, r, *peeled) if segment.co_reduced else (x, r, *peeled),
         None if whole else "r",
         ((s, s.axis.extent),) if segment.co_reduced else ((x, blocks),),
-        row_maps({**s_axes, **x_axes}, segment.reduced, (r, *peeled)),
-        sides(x, r, *peeled),
+        row_maps({**s_axes, **x_axes}, segment.reduced, tiles),
+        sides(x, *tiles),
         backwards=tiling.backwards,
         evict_hints=tiling.evict_hints,
     )
-    return _aligned(found, segment, params.row_tiling, place)
+    return _aligned(found, segment, tiling.align, tiles)
+
+
+def _row_tiles(segment: Segment, tiling: RowTiling, place: int, before_last: int = 0) -> list[Tile]:
+    """The tiles of a row, of which a loop has the first where that is shorter than the row.
+
+    Parameters
+    ----------
+    before_last : int
+        Elements before the last part, of rows that several programs share.
+    """
+    if tiling.align > 1:
+        row = segment.reduced_extent
+        return aligned_tiles(row, tiling.block, tiling.tails, tiling.align, place, before_last)
+    r, peeled = peel_row(segment.reduced, tiling.block, tiling.tails, place)
+    return [r, *peeled]
 
 
 def _is_whole(segment: Segment, params: _Rows, row: int) -> bool:
@@ -130,23 +145,25 @@ def _rows_in_loop(segment: Segment, params: InnerOuterPersistentParams) -> Nest:
         m, m_axes = tile_over("m", looped, block)
     if params.parts > 1:
         shared = cooperative_nest(segment, params, s, m, {**s_axes, **m_axes})
-        return _aligned(shared, segment, params.row_tiling, 0)
+        tiling, split = params.row_tiling, shared.row_split
+        cut = _row_tiles(segment, tiling, 0, split.before_last) if tiling.align > 1 else []
+        return _aligned(shared, segment, tiling.align, cut)
     row = segment.reduced_extent
     fits = assume_at_most(row, params.block_r + sum(params.tails))
     assert fits, f"a row of {row} in blocks of {params.block_r}"
     if not params.tails:
         assume_length(row, params.block_r, params.block_m, params.num_warps, segment.problem)
     place = 0 if lone else 1
-    r, peeled = peel_row(segment.reduced, params.block_r, params.tails, place=place)
+    tiles = _row_tiles(segment, params.row_tiling, place)
     found = Nest(
-        (s, m, r, *peeled),
+        (s, m, *tiles),
         "m",
         ((s, s.axis.extent),),
-        row_maps({**s_axes, **m_axes}, segment.reduced, (r, *peeled)),
-        sides(m, r, *peeled),
+        row_maps({**s_axes, **m_axes}, segment.reduced, tiles),
+        sides(m, *tiles),
         rows_of_threads=_has_rows_of_threads(segment, params),
     )
-    return _aligned(found, segment, params.row_tiling, place)
+    return _aligned(found, segment, params.align, tiles)
 
 
 def _has_rows_of_threads(segment: Segment, params: InnerOuterPersistentParams) -> bool:
@@ -174,18 +191,14 @@ def _part_of_rows(
     return m, {**axes, **{other.part: part for other in shares}}
 
 
-def _aligned(nest: Nest, segment: Segment, tiling: RowTiling, place: int) -> Nest:
-    """The nest, with tiles of rows that begin at whole vectors."""
-    vector = tiling.align
+def _aligned(nest: Nest, segment: Segment, vector: int, tiles: Sequence[Tile]) -> Nest:
+    """The nest, with tiles of rows that begin at whole vectors of more elements than one."""
     if vector == 1:
         return nest
     assert segment.row_start is not None
-    row = segment.reduced_extent
-    before_last = 0 if nest.row_split is None else nest.row_split.before_last
-    tiles = aligned_tiles(row, tiling.block, tiling.tails, vector, place, before_last)
-    start = strip_bounds(substitute(segment.row_start, nest.maps.blocks.axes)).split(vector)[1]
-    alignment = Alignment(vector, row, start, tuple(tiles))
-    axes = nest.maps.blocks.axes
+    axes, place = nest.maps.blocks.axes, tiles[0].place
+    start = strip_bounds(substitute(segment.row_start, axes)).split(vector)[1]
+    alignment = Alignment(vector, segment.reduced_extent, start, tuple(tiles))
     rows = {axis: at for axis, at in axes.items() if axis not in segment.reduced}
     blocks, *peeled = (
         AxisMap({**rows, **spread(segment.reduced, alignment.place(tile))}) for tile in tiles

@@ -82,10 +82,7 @@ def peel_row(
     row = r.axis.extent
     if not tails or assume_at_most(row, block):
         return r, []
-    if assume_at_most(row, block + sum(tails)):
-        start = block
-    else:
-        start = (row - sum(tails) + block - 1) // block * block
+    start = end_of_blocks(row, block, sum(tails))
     if not (assume_less(start, row) and assume_at_most(row, start + sum(tails))):
         return r, []
     found: list[Tile] = []
@@ -97,6 +94,13 @@ def peel_row(
             found.append(replace(tile, start=begin, place=place))
             begin += size
     return replace(r, masked=False, stop=start), found
+
+
+def end_of_blocks(row: int, block: int, behind: int) -> int:
+    """Where the whole blocks of a row end, of which peeled tiles hold ``behind`` elements."""
+    if assume_at_most(row, block + behind):
+        return block
+    return (row - behind + block - 1) // block * block
 
 
 def _fills(tile_end: int, end: int) -> bool:
@@ -134,20 +138,25 @@ def aligned_tiles(
 ) -> list[Tile]:
     """The tiles of a row that begin at vectors, and the tile of its edges.
 
-    The block and all tails but the last hold whole vectors. The last tail holds the elements
-    before the first whole vector of the row and behind the last one.
+    The blocks and all tails but the last hold whole vectors. The last tail holds the elements
+    before the first whole vector of the row and behind the last one. A loop over blocks has a mask
+    where there are no other tails: then the last block reaches past the row.
 
     Parameters
     ----------
     before_last : int
-        Elements in whole vectors before the last part, of a row that several programs share.
+        Elements in whole vectors before the last part, of a row that several programs share. Each
+        has one block.
     """
     *middle, rest = tails
-    most = row // vector * vector
-    least = (row - vector + 1) // vector * vector
-    found: list[Tile] = []
-    start = 0
-    for name, size in zip(("r", *PEELED_NAMES), (block, *middle), strict=False):
+    least, most = whole_elements(row, vector)
+    fits = before_last or assume_at_most(most, block + sum(middle))
+    start = block if fits else end_of_blocks(most, block, sum(middle))
+    r, _ = tile_over("r", (Axis("r", most),), block, place)
+    is_looped = not fits and bool(middle)  # over blocks that all rows have
+    masked = not is_looped and not _fills(before_last + start, least)
+    found = [replace(r, masked=masked, stop=assume_min(start, most))]
+    for name, size in zip(PEELED_NAMES, middle, strict=False):
         tile, _ = tile_over(name, (Axis(name, most),), size, place)
         masked = not _fills(before_last + start + size, least)
         found.append(replace(tile, masked=masked, start=start, stop=assume_min(start + size, most)))
@@ -155,6 +164,11 @@ def aligned_tiles(
     name = PEELED_NAMES[len(middle)]
     edges, _ = tile_over(name, (Axis(name, row),), rest, place)
     return [*found, replace(edges, masked=True, start=start, scattered=True)]
+
+
+def whole_elements(row: int, vector: int) -> tuple[int, int]:
+    """Elements of a row in whole vectors, at least and at most, wherever the row begins."""
+    return (row - vector + 1) // vector * vector, row // vector * vector
 
 
 def sides(*tiles: Tile) -> tuple[tuple[str, int], ...]:

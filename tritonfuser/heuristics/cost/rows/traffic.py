@@ -125,11 +125,16 @@ class RowStreams:
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
 
-    def lost_bytes(self, tile: KernelTile, align: int) -> float:
+    def lost_bytes(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> float:
         """Bytes that a kernel moves since the L2 cache loses parts of sectors before their use,
         whatever runs at the same time."""
-        steps = tile.programs * tile.steps * tile.passes
-        return self._at_once(tile, align).lost_bytes * steps
+        at_once, lost = self._at_once(tile, align), 0.0
+        if _warps_drift(params, tile):
+            stores = [t for t in at_once.touched if t.side == R and _is_stored_whole(t.tensor)]
+            shared = sum(self._warps.shared_bytes(t, t.width(threads)) for t in stores)
+            moved = at_once.fetched_bytes + at_once.stored_bytes
+            lost = self._rests.between_warps(shared, moved, tile, threads) if shared else 0.0
+        return (at_once.lost_bytes + lost) * tile.programs * tile.steps * tile.passes
 
     def _at_once(self, tile: KernelTile, align: int) -> _TileTraffic:
         if (tile, align) not in self._tiles:
@@ -238,6 +243,16 @@ class RowStreams:
             )
         extra, lost = self._rests.of_step(rests, tile, lines)
         return _TileTraffic(loaded, fetched, again, stored, sectors, extra, lost, elements, touched)
+
+
+def _warps_drift(params: KernelParams, tile: KernelTile) -> bool:
+    """Whether warps do not meet in the steps of a loop along a row: only pipelines make them."""
+    return tile.loops and not tile.over_rows and params.num_stages == 1
+
+
+def _is_stored_whole(tensor: RowTensor) -> bool:
+    """Whether all positions are stored, at no indices of another tensor."""
+    return tensor.stream.is_store and tensor.is_full and tensor.gathered is None
 
 
 def _is_before(stream: Stream, tile: KernelTile) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....device import CACHE_LINE_BYTES, NVIDIA_WARP_SIZE, SECTOR_BYTES
 from ...problem import Problem
 from ..footprint import TensorStrides, tile_over
-from ..traffic import written_bytes
+from ..traffic import FETCHED_BYTES, written_bytes
 from .access import TileTensor
 
 _Warp = tuple[TensorStrides, int, int, int]
@@ -20,6 +20,7 @@ class RowWarps:
         self._axes, self._places = problem.axes, problem.places
         self._lines: dict[_Warp, float] = {}
         self._written: dict[_Warp, float] = {}
+        self._shared: dict[_Warp, float] = {}
 
     def lines(self, touched: TileTensor, width: int) -> float:
         """Lines that a load of a warp touches whose threads have ``width`` neighbours: 1 to 32."""
@@ -36,6 +37,19 @@ class RowWarps:
             elements, sector_bytes = self._touched(warp, SECTOR_BYTES)
             self._written[warp] = written_bytes(elements * warp[0].item_bytes, sector_bytes)
         return self._written[warp]
+
+    def shared_bytes(self, touched: TileTensor, width: int) -> float:
+        """Bytes of the pairs of sectors that a program's warps store in part in a step, beside
+        those of each: its neighbours along the side that threads lie along store them."""
+        block, _ = touched.blocks
+        along = min(NVIDIA_WARP_SIZE * width, block)
+        warp = touched.tensor.strides, touched.side, along, 1
+        if warp not in self._shared:
+            elements, pair_bytes = self._touched(warp, FETCHED_BYTES)
+            own = (elements + touched.vector - 1) * touched.tensor.stream.item_bytes
+            self._shared[warp] = max(pair_bytes - own, 0.0)
+        pieces = touched.elements / along * (1 - along / block)
+        return pieces * self._shared[warp] * touched.taken * touched.valid
 
     def _touched(self, warp: _Warp, granule: int) -> tuple[float, float]:
         strides, side, inner, outer = warp

@@ -140,7 +140,7 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
         seen = f"({width}.0 * {steps})"
     else:
         _add_element(tile, operand, state)
-        seen = _seen(tile.tile, steps, member_extent(tile.member))
+        seen = _seen(tile, steps)
 
     def finish() -> None:
         def squares(mean: Name) -> str:
@@ -207,9 +207,15 @@ def _may_see_nothing(tile: Tile) -> bool:
     return tile.masked and tile.block is None
 
 
-def _seen(tile: Tile, steps: str, number: int) -> str:
+def _seen(member: MemberTile, steps: str) -> str:
     """How many elements each lane has met: in the last step of a loop some meet none."""
+    tile, number = member.tile, member_extent(member.member)
     if not tile.masked or _may_see_nothing(tile):
         return steps
+    if member.context.nest.is_aligned(tile):
+        # Some rows have a vector fewer than others, and with it maybe no element of a last step.
+        end = f"tl.minimum(stop, {tile.end})"
+        met = f"({end} - {tile.name}_base + {tile.width - 1}) // {tile.block}"
+        return f"({met}).to(tl.{member.dtype.info.triton})"
     last = f"({number - 1}) % {tile.block}" if is_size(number) else f"{(number - 1) % tile.width}"
     return f"tl.where({tile.name}_base <= {last}, {steps}, {steps} - 1.0)"
