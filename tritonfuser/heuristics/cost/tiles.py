@@ -144,10 +144,11 @@ def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> K
 
 
 def tails_beside_steps(is_reduction: bool, tails: Number, align: int) -> Number:
-    """Elements of tails that the steps of a loop along a row do not count.
+    """Elements of tails that are no part of the steps of a loop along a row.
 
-    Those of rows that are read once are a step where tiles begin at vectors: any rows may be read
-    so, also those of a few steps.
+    Where several passes read a row, tails stay in registers. Rows that are read once have tails
+    behind many steps by the rules, and the tails do not count. Searches also try a few steps with
+    tiles that begin at vectors: there tails count as a step.
     """
     return 0 if is_reduction and align > 1 else tails
 

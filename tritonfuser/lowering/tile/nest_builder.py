@@ -90,7 +90,10 @@ def _rows(segment: Segment, params: _Rows) -> Nest:
     place = 0 if lone else 1
     tiling = params.row_tiling
     r, *peeled = tiles = _row_tiles(segment, tiling, place)
-    whole = _is_whole(segment, params, r.end)
+    end = r.end
+    if tiling.in_registers:  # guards are on the length of rows, and not on that of whole vectors
+        end = peel_row(segment.reduced, tiling.block, tiling.tails, place)[0].end
+    whole = _is_whole(segment, params, end)
     blocks = ceil_div(x.axis.extent, params.block_x)
     assert not segment.co_reduced or blocks <= 1
     found = Nest(
