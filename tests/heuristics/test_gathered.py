@@ -39,6 +39,14 @@ def picked(rows, columns, count):
     return Problem(parallel=total, reduced=1, axes=axes, streams=(index, read), device=H200)
 
 
+def with_own_indices(problem):
+    """The same with an index for each element: the L1 cache has nothing else again."""
+    (rows, count), (index, *reads) = problem.axes, problem.streams
+    terms = StrideTerm(0, 1, rows, count), StrideTerm(1, 1, count, 1)
+    index = replace(index, total_bytes=8 * rows * count, stride_terms=terms)
+    return replace(problem, streams=(index, *reads))
+
+
 def memory_bytes(problem, params):
     time = predicted(problem, params, WORK).resources["memory"]
     nothing = Problem(parallel=1, axes=(1,), streams=(), device=H200)
@@ -70,7 +78,7 @@ def test_a_window_is_at_most_the_whole_tensor():
 
 
 def test_two_tensors_that_are_read_alike_have_two_windows():
-    one = picked(1 << 11, 1 << 16, 1 << 14)
+    one = with_own_indices(picked(1 << 11, 1 << 16, 1 << 14))
     two = replace(one, streams=(*one.streams, one.streams[1]))
     params = PointwiseParams(block_x=1024, num_warps=4)
     once, twice = counts(one, params), counts(two, params)
@@ -94,7 +102,9 @@ def test_the_l1_cache_has_what_a_program_reads_again():
     """A program reads 4,096 elements of a row: of 8 KB a sector is read again often, of 1 MB
     hardly."""
     params = PointwiseParams(block_x=4096, num_warps=8)
-    small, large = (picked(1 << 12, columns, 1 << 12) for columns in (1 << 11, 1 << 18))
+    small, large = (
+        with_own_indices(picked(1 << 12, columns, 1 << 12)) for columns in (1 << 11, 1 << 18)
+    )
     hits = [counts(problem, params).hit_bytes / (32 * 4096) for problem in (small, large)]
     assert hits[0] > 0.9
     assert hits[1] < 0.1

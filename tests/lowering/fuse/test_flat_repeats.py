@@ -48,7 +48,7 @@ def test_heads_share_what_is_loaded_of_sines() -> None:
 
 
 def test_the_numbers() -> None:
-    sizes = 2, 4, 24, 64
+    sizes = 2, 4, 240, 96
     found = check(rotation(*sizes), *rotary(*sizes, "cpu"), facts=small(2), tolerance=2e-2)
     assert schedulers(found) == ["transpose"]
 
