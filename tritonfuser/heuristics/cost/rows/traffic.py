@@ -130,7 +130,7 @@ class RowStreams:
         whatever runs at the same time."""
         at_once, lost = self._at_once(tile, align), 0.0
         if _warps_drift(params, tile):
-            stores = [t for t in at_once.touched if t.side == R and _is_stored_whole(t.tensor)]
+            stores = [t for t in at_once.touched if t.side and _is_stored_whole(t.tensor)]
             shared = sum(self._warps.shared_bytes(t, t.width(threads)) for t in stores)
             moved = at_once.fetched_bytes + at_once.stored_bytes
             lost = self._rests.between_warps(shared, moved, tile, threads) if shared else 0.0
