@@ -43,6 +43,8 @@ class RowTensor:
         own: it is no linear function of the positions. 0 if they are offsets from one another.
     gathered : Gathered or None
         Its reads at indices of another tensor, if it is read so.
+    of_all_rows : bool
+        Whether all rows load the same of it, as of weights.
     has_digits : bool
         Whether its elements lie at quotients or remainders of the positions of a row.
     """
@@ -60,6 +62,7 @@ class RowTensor:
             size = gcd(stream.total_bytes, VECTOR_BYTES)
             self.linear_vector = max(size // stream.item_bytes, 1)
         self.gathered = Gathered(problem, stream, times) if stream.held_bytes else None
+        self.of_all_rows = stream.along_r and not stream.along_x and not stream.is_store
         self.has_digits = index_instructions(problem.axes, row, [stream]) > 0
 
     @cached_property

@@ -18,6 +18,7 @@ from ...problem import Problem
 from ...streams import Stream
 from ..digits import index_instructions
 from ..footprint import Side, tile_over
+from ..found_again import L1Cache
 from ..gathered import Gathered, most_running, running, together
 from ..refetched import LostBytes, Reread, tiles_beside
 from ..tiles import KernelTile
@@ -91,6 +92,8 @@ class RowStreams:
             lines += met
             if tensor.gathered:
                 windows.append(self._windows(tensor.gathered, params, tile, met))
+            elif tensor.of_all_rows:
+                windows.append(self._found_again(touched, tile, at_once.loaded_bytes, met))
             if tensor.linear_vector:
                 own = max(count / min(width, tensor.linear_vector) / threads, 1.0)
                 addresses += own * touched.often
@@ -124,6 +127,17 @@ class RowStreams:
         )
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
+
+    def _found_again(
+        self, touched: TileTensor, tile: KernelTile, loaded: float, lines: float
+    ) -> Windows:
+        """What the L1 cache has of weights, which the rows before had too. A program loads all of
+        its row before others ask for them."""
+        stream = touched.tensor.stream
+        cache = L1Cache(self._problem.device, loaded * tile.steps, tile.programs)
+        found = cache.found_share(stream, stream.total_bytes)
+        moved = touched.elements * stream.item_bytes * touched.taken
+        return Windows(hit_bytes=found * moved, hit_lines=found * lines)
 
     def lost_bytes(self, params: KernelParams, tile: KernelTile, align: int, threads: int) -> float:
         """Bytes that a kernel moves since the L2 cache loses parts of sectors before their use,
