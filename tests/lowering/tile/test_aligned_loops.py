@@ -128,6 +128,9 @@ def test_only_a_last_block_that_reaches_past_a_row_has_a_mask(columns, tails, en
 
 BAD = {
     "too few behind blocks": ((195, 64, (32, 16)), "blocks of 64 leave 64 .* hold 32"),
+    # Behind such steps rows with a vector fewer had elements of the next one, and stores there.
+    "steps shorter than a vector": ((194, 4, (4, 16)), "steps of block_r=4 hold no vector"),
+    "so with no tail but the edges": ((194, 2, (16,)), "steps of block_r=2 hold no vector"),
     "no room for edges": ((203, 64, (16, 8)), "and 8 beside them, of 200 and 16"),
     "no tails": ((203, 64, ()), "and 0 beside them"),
     "no whole vector": ((7, 16, (16,)), "rows of 7 elements have no whole vector"),

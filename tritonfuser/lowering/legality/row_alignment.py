@@ -44,6 +44,8 @@ def _why_not_held(row: int, tiling: RowTiling, parts: int) -> str | None:
     edges = tails[-1] if tails else 0
     if assume_less(row, vector):
         return f"rows of {row} elements have no whole vector"
+    if not tiling.in_registers and tiling.block < vector:
+        return f"steps of block_r={tiling.block} hold no vector"
     if not tiling.in_registers and edges >= 2 * vector:
         return _why_not_behind_blocks(row, tiling)
     held, (_, whole) = parts * (tiling.block + sum(tails[:-1])), whole_elements(row, vector)
