@@ -79,7 +79,8 @@ def _loops(scheduler: str, problem: Problem) -> Iterator[Alternative]:
         return
     yield _loop(scheduler, problem, Choice.of("block_r", blocks), {"align": 1})
     whole = problem.reduced // vector * vector
-    tiles = ((block, loop_tails(problem, block, align=vector)) for block in blocks)
+    steps = (block for block in blocks if block >= vector)
+    tiles = ((block, loop_tails(problem, block, align=vector)) for block in steps)
     looped = tuple((n, tails) for n, tails in tiles if n + sum(tails[:-1]) < whole)
     if looped:
         yield _loop(scheduler, problem, Choice(("block_r", "tails"), looped), {"align": vector})
