@@ -173,7 +173,7 @@ def test_rows_of_several_runs_of_memory_have_vectors(tmp_path):
 @pytest.mark.parametrize("factor", [2, 4, 8])
 def test_a_given_number_of_neighbours_holds_in_any_order_of_axes(axes, factor, tmp_path):
     """Loads were of single elements where a position is divided: at 3.6 times the time."""
-    shape = (16, 8, 32, 96)[4 - len(axes) :]
+    shape = (256, 8, 32, 96)[4 - len(axes) :]
     x = torch.empty(*shape, dtype=BF16, device="meta")
     w = torch.empty(shape[-1], dtype=BF16, device="meta")
 
