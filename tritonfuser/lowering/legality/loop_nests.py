@@ -78,7 +78,7 @@ def _of_stored(anchor: Anchor, group: FusionGroup, rider_bytes: int | None) -> N
         if parallel == rows:
             return Nesting.SAME_AXES
         return _of_same_extents(anchor, group) or _of_fewer_elements(anchor, group, rider_bytes)
-    # Of rows that parts of them are reduced of, every part would write what has fewer axes.
+    # Where programs reduce parts of the rows, every part would write what has fewer axes.
     in_parts = bool(group.outer) and group.outer[0].share is not None
     fewer = inner.union(group.batch_axes) if group.outer else rows.difference(group.co_reduced)
     if parallel in (rows, rows | inner) or (parallel == fewer and not in_parts):
