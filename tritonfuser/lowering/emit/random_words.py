@@ -65,7 +65,7 @@ def run_along(position: Affine, tiles: tuple[Tile, ...]) -> Run | None:
     )
     count = WORDS if aligned else PAIR
     short = last.width < (LEAST_RUN if last.is_behind else count)
-    return Run(last, rest, count) if not short and is_known_multiple(last.start, count) else None
+    return Run(last, rest, count) if not short and last.multiple % count == 0 else None
 
 
 def without(position: Affine, axis: Axis) -> Affine | None:

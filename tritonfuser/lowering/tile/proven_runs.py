@@ -107,8 +107,7 @@ def _of_base(item: Digit, tile: Tile, sums: _Sums) -> _Known:
 def _of_positions(tile: Tile) -> _Known:
     if tile.scattered:
         return _Known()
-    is_even = tile.part is None and not is_size(tile.start) and tile.start % tile.width == 0
-    return _Known(tile.width, 1, tile.width if is_even else 1)
+    return _Known(tile.width, 1, tile.multiple if tile.part is None else 1)
 
 
 def _of_constant(number: int | None) -> _Known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from ...symbolic.index_expr import Affine, Axis
 from ...symbolic.queries import is_known_equal
@@ -43,6 +44,9 @@ class Tile:
         The most consecutive elements that one thread may have; 0 for any number.
     limit : int or None
         The end of the positions that pass the mask, if that is before the end of the axis.
+    overlaps : bool
+        Whether the last tile begins earlier, and ends with the axis: it has some positions of the
+        one before it too.
     """
 
     axis: Axis
@@ -58,6 +62,7 @@ class Tile:
     interleave: int = 0
     neighbours: int = 0
     limit: int | None = None
+    overlaps: bool = False
 
     @property
     def is_behind(self) -> bool:
@@ -73,6 +78,13 @@ class Tile:
     def mask_end(self) -> int:
         """The end of the positions that pass its mask, exclusive."""
         return self.axis.extent if self.limit is None else self.limit
+
+    @property
+    def multiple(self) -> int:
+        """What the first position of each tile is known to be a multiple of: a power of two."""
+        if is_size(self.start):
+            return 1
+        return gcd(self.width, self.start, self.axis.extent if self.overlaps else 0)
 
     @property
     def stop_text(self) -> str:

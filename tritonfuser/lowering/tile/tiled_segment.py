@@ -20,6 +20,7 @@ from .first_loads import with_loads_first
 from .neighbours import with_neighbours
 from .nest import Nest, Strides
 from .nest_builder import nest_of
+from .overlaps import with_overlaps
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def tile_segment(segmented: SegmentedFusion, segment: Segment) -> TiledSegment:
     outputs = {v: segmented.layouts[v] for v in segment.outputs}
     nest = with_neighbours(nest_of(segment), segment, outputs)
     nest = with_loads_first(nest, segment)
+    nest = with_overlaps(nest, segment, segmented)
     wide = _is_wide(nest, inputs, outputs)
     nest.ask_sizes(inputs)
     for value in (*inputs, *outputs):

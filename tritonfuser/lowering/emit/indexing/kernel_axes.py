@@ -64,7 +64,9 @@ class KernelAxes:
         """
         base = item.base
         tile = self.tiles.get(base.name) if isinstance(base, Axis) else None
-        if tile is None or tile.name not in self.grid or tile.masked or tile.width < 2:
+        if tile is None or tile.name not in self.grid or tile.width < 2:
+            return False
+        if tile.masked or tile.overlaps:
             return False
         return tile.place < self.rank - 1 and is_known_multiple(item.div, tile.width)
 

@@ -62,7 +62,7 @@ class AxesWriter:
         first = "" if split is None else f"part * {split.width // count} + "
         for number, (other, _) in enumerate(self.nest.grid):
             if other == tile:
-                return f"{first}{self.tile_text.program(number)} * ({part}) + {within}"
+                return f"{first}{self.tile_text.first(tile, number, count)} + {within}"
         if tile.name == self.nest.loop:
             return f"{first}{tile.name}_start // {count} + {within}"
         return f"{first}{tile.start // count} + {within}" if tile.is_behind else f"{first}{within}"
@@ -86,12 +86,12 @@ class AxesWriter:
     def _programs(self) -> None:
         """The axes that programs are spread over."""
         for number, (tile, _) in enumerate(self.nest.grid):
-            program = self.tile_text.program(number)
             if tile.block is not None:
-                self._line(f"{tile.name} = {program} * {tile.block} + {self.tile_text.range(tile)}")
+                first = self.tile_text.first(tile, number)
+                self._line(f"{tile.name} = {first} + {self.tile_text.range(tile)}")
                 self._mask(tile)
             elif tile.axis.extent > 1:
-                self._line(f"{tile.name} = {program}")
+                self._line(f"{tile.name} = {self.tile_text.program(number)}")
 
     def _programs_of_a_row(self, split: RowSplit) -> None:
         """The rows of a program, and which part of them it has."""

@@ -60,6 +60,21 @@ class TileText:
             return f"tl.program_id({number}){self.widened}"
         return f"tl.cast({self._program}, tl.int64)" if self.wide else self._program
 
+    def first(self, tile: Tile, number: int, count: int = 1) -> str:
+        """The first position of a program's tile along an axis of the grid, divided by ``count``.
+
+        Parameters
+        ----------
+        number : int
+            Of the axis of the grid.
+        """
+        block = str(tile.block) if count == 1 else f"({tile.block} // {count})"
+        start = f"{self.program(number)} * {block}"
+        if not tile.overlaps:
+            return start
+        last = f"{tile.axis.extent} - {tile.block}"
+        return f"tl.minimum({start}, {last if count == 1 else f'({last}) // {count}'})"
+
     def range(self, tile: Tile) -> str:
         """The positions of a tile from its start on: ``tl.arange(0, RBLOCK)[None, :]``."""
         return f"tl.arange(0, {tile.block}){self.suffix(tile.place)}{self.widened}"

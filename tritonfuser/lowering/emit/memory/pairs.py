@@ -121,8 +121,10 @@ class PairWriter:
         if self._writer.find(axis) is None:
             text = self._index.tile_text
             wide = replace(tile, block=f"{tile.block} * 2")
-            start = f"{text.program(self._grid.index(tile))} * ({wide.block})"
-            self._writer.scopes[0].lines.append(Line(f"{axis.name} = {start} + {text.range(wide)}"))
+            start = text.first(tile, self._grid.index(tile))
+            self._writer.scopes[0].lines.append(
+                Line(f"{axis.name} = {start} * 2 + {text.range(wide)}")
+            )
             self._writer.bind(axis, Name(axis.name, DataType.Int32))
             self._index.terms.add(2 * (tile.end + tile.width))
         return axis

@@ -50,7 +50,7 @@ def repeat_of(
     if last.axis in others.axes() or offset.loaded() or any(is_size(d.div) for d in mine):
         return None
     count = last.width
-    while last.start % count or any(digit.div % count for digit in mine):
+    while last.multiple % count or any(digit.div % count for digit in mine):
         count //= 2
     return Repeat(last, count) if count >= FEWEST else None
 
