@@ -48,7 +48,6 @@ PRIORS = Constants(
     row_exchange_instructions=3.0,
     reduction_clocks=150.0,
     barrier_clocks=40.0,
-    unrolled=4.0,
     l2_share_bytes=30e6,
     drift=0.3,
     refetched=0.5,

@@ -178,7 +178,7 @@ def test_loads_of_a_later_step_wait_for_a_change_of_layout():
             block_x=block_x, block_r=block_r, persistent=persistent, num_warps=16
         )
         counts = Counting(problem, work).counts(params)
-        return counts.meets, predicted(problem, params, work).resources["latency"]
+        return counts.alone, predicted(problem, params, work).resources["latency"]
 
     assert found(16, along, across)[0] == 1
     assert found(1, along, across)[0] == found(16, along, along)[0] == 0

@@ -129,8 +129,8 @@ def test_programs_run_along_the_side_that_is_first() -> None:
     fd, inputs, data = made("turned")
     for first, x, y in (("x", 0, 1), ("y", 1, 0)):
         (text,) = texts(fd, inputs, as_transpose(data, axes=[0, 2], across=[1], first=first))
-        assert f"x = tl.program_id({x}) * XBLOCK" in text
-        assert f"y = tl.program_id({y}) * YBLOCK" in text
+        assert f"x = tl.minimum(tl.program_id({x}) * XBLOCK, " in text
+        assert f"y = tl.minimum(tl.program_id({y}) * YBLOCK, " in text
 
 
 def test_a_schedule_says_the_order_that_its_kernels_have() -> None:

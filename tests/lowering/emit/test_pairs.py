@@ -62,9 +62,13 @@ def test_vectors_of_pairs_are_loaded_and_stored():
 def test_a_mask_is_of_both_elements(rows, width):
     (text,) = texts(lowered(rotary(rows, width), given(rows, width), small(1)))
     pairs = rows * width // 2
-    end = None if pairs % 1024 == 0 else pairs // 4 * 4
+    rest = pairs % 4  # of a vector
     masks = re.findall(r"x_pair_mask = x_pair < (.*)", text)
-    assert masks == ([] if end is None else [str(2 * end)])
+    assert masks == ([str(2 * (pairs - rest))] if rest else [])
+    first = "tl.program_id(0) * XBLOCK"
+    if not rest and pairs % 1024:
+        first = f"tl.minimum({first}, {pairs} - XBLOCK)"
+    assert f"x_pair = {first} * 2 + tl.arange(0, XBLOCK * 2)" in text
     assert "split_pairs" in text
 
 

@@ -98,8 +98,6 @@ class Constants:
         Clocks of a reduction over the lanes of a program.
     barrier_clocks : float
         The same for each doubling of the warps that take part.
-    unrolled : float
-        Elements of a thread that the compiler loads ahead of a loop without a pipeline.
     l2_share_bytes : float
         Bytes in flight of all programs of which half are found again in the L2 cache of an H200.
     drift : float
@@ -168,7 +166,6 @@ class Constants:
     row_exchange_instructions: float = 3.58
     reduction_clocks: float = 78.9
     barrier_clocks: float = 35.7
-    unrolled: float = 5.69
     l2_share_bytes: float = 45300000.0
     drift: float = 0.332
     refetched: float = 0.445

@@ -170,6 +170,7 @@ class Counting:
         work, problem, size = self._work, self._problem, tile.x * tile.r
         kept_tensors = self._full_loads * problem.dependent_outputs
         positions = m.maximum(tile.programs * tile.steps * size, 1)
+        meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
         return TileCounts(
             programs=1.0 * tile.programs,
             steps=1.0 * tile.steps,
@@ -180,7 +181,7 @@ class Counting:
             reduced_steps=1.0 * tile.pieces * (tile.steps if problem.outer_members else 1),
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
-            meets=1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses),
+            alone=m.maximum(meets, 1.0 * tile.masked),
         )
 
     def _tile(self, params: KernelParams) -> KernelTile:

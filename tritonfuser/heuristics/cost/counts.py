@@ -88,8 +88,9 @@ class Counts(NamedTuple):
         Tensors whose elements stay in registers until their row is reduced.
     accumulators : float
         Numbers that an element of a step carries along a row.
-    meets : float
-        1 where the warps of a program meet in each step, to change the layout of what is loaded.
+    alone : float
+        1 where no step is loaded with the next: its loads have masks, or the warps of a program
+        meet in it, to change the layout of what is loaded.
     words : float
         32-bit words that are loaded for an element.
     is_flat : float
@@ -118,7 +119,7 @@ class Counts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    meets: Number
+    alone: Number
     lanes: Number
     results: Number
     row_lanes: Number
@@ -176,7 +177,7 @@ class TileCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    meets: Number
+    alone: Number
 
 
 class LeastCounts(NamedTuple):
@@ -202,7 +203,7 @@ class LeastCounts(NamedTuple):
     reduced_steps: Number
     kept_tensors: Number
     accumulators: Number
-    meets: Number
+    alone: Number
     lanes: Number
     results: Number
     row_lanes: Number

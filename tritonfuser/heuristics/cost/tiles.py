@@ -44,6 +44,8 @@ class KernelTile(NamedTuple):
         Whether the loop is over rows: what all rows share is loaded once, before it.
     pieces : int
         Parts of a row that are reduced apart: its blocks of one size, and each tail.
+    masked : bool
+        Whether elements that steps of the loop load have masks.
     """
 
     programs: int
@@ -56,6 +58,7 @@ class KernelTile(NamedTuple):
     kept: int = 0
     over_rows: bool = False
     pieces: int = 1
+    masked: bool = False
 
 
 def tile_of(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -79,7 +82,9 @@ def _transposed(problem: Problem, params: TransposeParams) -> KernelTile:
 def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTile:
     row = params.block_r + sum(params.tails)
     tile = loop_over_rows(problem, params.block_m, row, PLAIN)
-    tile = tile._replace(pieces=1 + len(params.tails))
+    rows = ceil_div(problem.parallel, max(problem.outer_batch, 1))
+    masked = row != max(problem.reduced, 1) or rows % params.block_m != 0
+    tile = tile._replace(pieces=1 + len(params.tails), masked=masked)
     if params.parts == 1:
         return tile
     return tile._replace(passes=2, programs=tile.programs * params.parts)
@@ -96,6 +101,9 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         sums = isinstance(params, ReductionParams)
         behind = tails_beside_steps(sums, tails, tiling.align)
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, behind, PLAIN)
+        # Of several tiles of rows the last one begins earlier, and has no mask.
+        past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
+        tile = tile._replace(masked=past_end or problem.parallel < tiling.rows)
     return tile._replace(pieces=1 + len(tiling.tails))
 
 
