@@ -383,8 +383,11 @@ def test_counts_that_are_shared_have_the_order_of_all():
     ],
     ids=["rows kept", "over rows"],
 )
-def test_each_piece_of_a_row_is_reduced_by_itself(problem, params):
-    fewer, more = (replace(params, tails=tails) for tails in ((2048,), (1024, 512, 512)))
-    pieces = [Counting(problem, WORK).counts(each).reduced_steps for each in (fewer, more)]
-    assert pieces[1] == 2 * pieces[0]
-    assert seconds(problem, fewer) < seconds(problem, more)
+def test_pieces_that_not_all_threads_have_are_reduced_by_themselves(problem, params):
+    threads = params.num_warps * 32
+    assert threads <= 256
+    several = [(2048,), (1024, 512, 512), (1024, 512, threads // 2, threads // 4)]
+    fewer, more, short = (replace(params, tails=tails) for tails in several)
+    found = [Counting(problem, WORK).counts(each).reduced_steps for each in (fewer, more, short)]
+    assert found[0] == found[1] and found[2] == 3 * found[0]
+    assert seconds(problem, fewer) < seconds(problem, short)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...device import VECTOR_BYTES
 from ..integers import ceil_div
 from ..params import (
     HeuristicParams,
@@ -43,7 +44,7 @@ class KernelTile(NamedTuple):
     over_rows : bool
         Whether the loop is over rows: what all rows share is loaded once, before it.
     pieces : int
-        Parts of a row that are reduced apart: its blocks of one size, and each tail.
+        Parts of a row that are reduced apart: what all threads have of it, and each other tail.
     masked : bool
         Whether elements that steps of the loop load have masks.
     """
@@ -84,7 +85,8 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     tile = loop_over_rows(problem, params.block_m, row, PLAIN)
     rows = ceil_div(problem.parallel, max(problem.outer_batch, 1))
     masked = row != max(problem.reduced, 1) or rows % params.block_m != 0
-    tile = tile._replace(pieces=1 + len(params.tails), masked=masked)
+    pieces = _pieces(problem, params, params.block_m, params.block_r, params.tails)
+    tile = tile._replace(pieces=pieces, masked=masked)
     if params.parts == 1:
         return tile
     return tile._replace(passes=2, programs=tile.programs * params.parts)
@@ -94,6 +96,7 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
     tiling = params.row_tiling
     if tiling is None:
         return KernelTile(1, 1, 1, max(problem.parallel, 1), 1)
+    assert isinstance(params, KernelParams)
     tails = sum(tiling.tails)
     if tiling.in_registers:
         tile = whole_rows(problem, tiling.rows, tiling.block + tails)
@@ -104,7 +107,22 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         # Of several tiles of rows the last one begins earlier, and has no mask.
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
         tile = tile._replace(masked=past_end or problem.parallel < tiling.rows)
-    return tile._replace(pieces=1 + len(tiling.tails))
+    return tile._replace(pieces=_pieces(problem, params, tiling.rows, tiling.block, tiling.tails))
+
+
+def _pieces(
+    problem: Problem, params: KernelParams, rows: int, block: int, tails: Sequence[int]
+) -> int:
+    """Parts of a row that are reduced apart.
+
+    Those of which all threads have elements are reduced as one. Of several rows threads have whole
+    vectors, so that a row of fewer elements takes some of the threads.
+    """
+    threads = params.num_warps * problem.device.warp_size
+    narrowest = min((s.item_bytes for s in problem.streams if s.along_r), default=VECTOR_BYTES)
+    reached = threads * (1 if rows == 1 else VECTOR_BYTES // narrowest)
+    joined = sum(width >= reached for width in (block, *tails)) if problem.inner else 0
+    return 1 + len(tails) - max(joined - 1, 0)
 
 
 class Launches(NamedTuple):

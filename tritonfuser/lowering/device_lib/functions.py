@@ -54,6 +54,7 @@ from .softmax_functions import (
     lane_sum,
     rescale,
 )
+from .thread_functions import by_thread
 
 # --- arguments -----------------------------------------------------------------------------------
 

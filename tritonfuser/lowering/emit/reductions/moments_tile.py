@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....dtypes import DataType
-from ....ops.table import Moments
+from ....ops.table import Moments, Reduction
 from ....symbolic.sizes import is_size
 from ...segments.member import Member
 from ...tile.tile import Tile
 from ..lines import Name
+from .by_thread import Part, across_tiles
 from .member_tile import Finish, MemberTile
 from .thread_lanes import Lanes, lanes_of_row
+
+SUM = Reduction("zero", "{a} + {b}", "tl.sum({x}, {axis})", "add")
+"""The reduction of both moments."""
 
 
 def moments_tile(tile: MemberTile, form: Moments) -> Finish | None:
@@ -53,51 +57,58 @@ def _divisor(number: int, dtype: DataType) -> str:
 
 def _moments_row(tile: MemberTile, operand: Name) -> None:
     """All of a row in registers: the mean first, then the squares about it."""
-    rest = _peeled_operands(tile)
-    _join(tile, operand, rest, tile.total(operand.text), lambda m: _squares(tile, operand, m))
+    rest = _peeled(tile)
+    parts = [(tile, operand), *rest]
+
+    def squares(mean: Name) -> str:
+        return _squares(parts, mean)
+
+    _bind_moments(tile, operand, rest, across_tiles(SUM, parts), squares)
 
 
-def _peeled_operands(tile: MemberTile) -> list[Name]:
-    return [peeled.operand("0.0") for peeled in tile.peeled_tiles()]
+def _peeled(tile: MemberTile) -> list[Part]:
+    """The other tiles whose elements go into the results, and the operand at each."""
+    return [(peeled, peeled.operand("0.0")) for peeled in tile.peeled_tiles()]
 
 
-def _join(
+def _bind_moments(
     tile: MemberTile,
     operand: Name,
-    rest: list[Name],
+    rest: list[Part],
     total: str,
     squares: Callable[[Name], str],
 ) -> None:
-    """Bind mean and M2 of the whole blocks joined with the peeled tiles.
+    """Bind mean and M2.
 
     Parameters
     ----------
-    rest : list of Name
-        The operand at each peeled tile.
+    rest : list of (MemberTile, Name)
+        The peeled tiles.
     total : str
-        The sum over the whole blocks.
+        The sum over all tiles.
     squares : function
-        Of the mean: the sum of squared distances from it over the whole blocks.
+        Of the mean: the sum of squared distances from it over all tiles.
     """
     mean, m2, _ = tile.member.node.outs
-    peeled = list(zip(tile.peeled_tiles(), rest, strict=True))
-    total = " + ".join([total, *(tile.total(x.text) for x in rest)])
     total = f"({total})" if rest else total
-    dims, count = tile.result_dims(operand, rest), member_extent(tile.member)
+    dims, count = tile.result_dims(operand, [x for _, x in rest]), member_extent(tile.member)
     mean_name = tile.define(mean, f"{total} / {_divisor(count, tile.dtype)}", dims)
-    parts = [squares(mean_name), *(_squares(part, x, mean_name) for part, x in peeled)]
-    m2_name = tile.define(m2, " + ".join(parts), dims)
     tile.bind(mean, mean_name)
-    tile.bind(m2, m2_name)
+    tile.bind(m2, tile.define(m2, squares(mean_name), dims))
 
 
-def _squares(tile: MemberTile, operand: Name, mean: Name) -> str:
-    """The sum of squared distances from the mean, in one tile."""
+def _squares(parts: list[Part], mean: Name) -> str:
+    """The sum of squared distances from the mean."""
+    return across_tiles(SUM, [(tile, _square(tile, x, mean)) for tile, x in parts])
+
+
+def _square(tile: MemberTile, operand: Name, mean: Name) -> Name:
+    """The squared distances from the mean in one tile, 0 where it reaches past the row."""
     distance = f"{operand.text} - {mean.text}"
     if tile.tile.masked:
         distance = f"tl.where({tile.tile.name}_mask, {distance}, 0.0)"
-    deviation = tile.define(tile.value, distance, operand.dims, "_centered").text
-    return tile.total(f"{deviation} * {deviation}")
+    deviation = tile.define(tile.value, distance, operand.dims, "_centered")
+    return replace(deviation, text=f"{deviation.text} * {deviation.text}")
 
 
 # --- in a loop -----------------------------------------------------------------------------------
@@ -143,14 +154,22 @@ def _moments_loop(tile: MemberTile, operand: Name) -> Finish:
         seen = _seen(tile, steps)
 
     def finish() -> None:
+        rest = _peeled(tile)
+
         def squares(mean: Name) -> str:
             shift = f"({lane_mean} - {mean.text})"
-            return _summed(tile, f"{lane_m2} + {seen} * {shift} * {shift}")
+            blocks = _summed(tile, f"{lane_m2} + {seen} * {shift} * {shift}")
+            squared = [(part, _square(part, x, mean)) for part, x in rest]
+            return _joined(blocks, squared)
 
-        rest = _peeled_operands(tile)
-        _join(tile, operand, rest, _summed(tile, f"{lane_mean} * {seen}"), squares)
+        total = _joined(_summed(tile, f"{lane_mean} * {seen}"), rest)
+        _bind_moments(tile, operand, rest, total, squares)
 
     return finish
+
+
+def _joined(total: str, rest: list[Part]) -> str:
+    return f"{total} + {across_tiles(SUM, rest)}" if rest else total
 
 
 def _summed(tile: MemberTile, text: str) -> str:

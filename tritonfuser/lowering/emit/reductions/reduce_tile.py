@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ....ops.table import Reduction
 from ..lines import Name
+from .by_thread import across_tiles
 from .member_tile import Finish, MemberTile
 
 
@@ -17,7 +18,7 @@ def reduce_tile(tile: MemberTile, form: Reduction) -> Finish | None:
     identity = tile.identity(form.identity)
     operand = tile.operand(identity)
     whole = not tile.joins_steps
-    step = operand if whole else replace(operand, text=_across(tile, form, operand.text))
+    step = operand if whole else replace(operand, text=across_tiles(form, [(tile, operand)]))
     dims = operand.dims if whole else tile.result_dims(operand)
     total = tile.accumulator(tile.out, identity, dims)
     tile.writer.line(f"{total} = {form.combine.format(a=total, b=step.text)}", tile.loc)
@@ -36,20 +37,11 @@ def row_total(tile: MemberTile, form: Reduction, mark: str = "") -> Name:
 
 def _total_of(tile: MemberTile, form: Reduction, operand: Name, mark: str = "") -> Name:
     """A block reduced, joined with the peeled tiles of its rows."""
-
-    text = _across(tile, form, operand.text)
-    rest = [t.operand(t.identity(form.identity)) for t in tile.peeled_tiles()]
-    for peeled in rest:
-        text = form.combine.format(a=text, b=_across(tile, form, peeled.text))
+    peeled = tile.peeled_tiles()
+    rest = [t.operand(t.identity(form.identity)) for t in peeled]
+    text = across_tiles(form, [(tile, operand), *zip(peeled, rest, strict=True)])
     held = operand.held if form.identity in ("lowest", "highest") else None
     if text == operand.text and tile.in_loop:
         return Name(text, tile.dtype, tile.result_dims(operand), held=held)
     found = tile.define(tile.out, text, tile.result_dims(operand, rest), mark)
     return replace(found, held=held)
-
-
-def _across(tile: MemberTile, form: Reduction, text: str) -> str:
-    """A block reduced along its axis, which it keeps."""
-    if tile.tile.block is None:  # one position at a time: there is no block of them
-        return text
-    return tile.keep_dim(form.across.format(x=text, axis=tile.dim))

@@ -52,14 +52,29 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
         return Lanes(max(row // reached, 1), True)
     if segment.problem is not None and nest.alignment is None:
         loaded = min(loaded, _widest_vector(segment.problem))
+    loaded = min(loaded, max(rows * row // threads, 1))
     if loaded > 1:
         return Lanes(loaded if row % loaded == 0 else 1, False)
     return Lanes(max(row // threads, 1), True)
 
 
-def _widest_vector(problem: Problem) -> int:
+def neighbours_of_thread(segment: Segment, nest: Nest) -> int:
+    """Neighbours of a row that a thread has where rows are loaded and stored at once.
+
+    Triton lays all threads by the widest vector among the loads and stores that one computation
+    joins (``lib/Dialect/TritonGPU/Transforms/Coalesce.cpp``, Triton 3.6).
+    """
+    problem = segment.problem
+    if problem is None:
+        return 1
+    if nest.alignment is not None:
+        return nest.alignment.vector
+    return _widest_vector(problem, stores=True)
+
+
+def _widest_vector(problem: Problem, stores: bool = False) -> int:
     """Elements of the widest vector of what is loaded along rows, which all threads are laid by."""
     problem = with_hints(env_of(problem), problem)
-    loads = (s for s in problem.streams if s.along_r and not s.is_store)
+    streams = (s for s in problem.streams if s.along_r and (stores or not s.is_store))
     _, row = problem.places
-    return max((vector_along(problem, stream, row) for stream in loads), default=1)
+    return max((vector_along(problem, stream, row) for stream in streams), default=1)

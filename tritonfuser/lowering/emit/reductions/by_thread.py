@@ -1,0 +1,85 @@
+"""Several tiles of a row reduced as one: threads first reduce what they have of all tiles.
+
+``tl.sum`` of a tile that several warps have is an exchange through shared memory, with barriers
+before and behind it. The tiles of a row of 5120, of 4096 and 1024 elements, need one exchange and
+not two: each thread adds what it has of both, and the threads' sums are added once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ....device import NVIDIA_WARP_SIZE
+from ....ops.table import Reduction
+from ..lines import Name
+from .member_tile import MemberTile
+from .thread_lanes import neighbours_of_thread
+
+Part = tuple[MemberTile, Name]
+"""A tile of a row, and its operand."""
+
+
+def across_tiles(form: Reduction, parts: Sequence[Part]) -> str:
+    """The reduction of all tiles of a row, as text."""
+    together, apart = _by_all_threads(parts)
+    texts = [_across(form, tile, name.text) for tile, name in apart]
+    if together:
+        (tile, _), *_ = together
+        lanes = [_of_threads(form, *part) for part in together]
+        texts.insert(0, _across(form, tile, _joined(form, lanes)))
+    return _joined(form, texts)
+
+
+def _joined(form: Reduction, texts: Sequence[str]) -> str:
+    return reduce(lambda a, b: form.combine.format(a=a, b=b), texts)
+
+
+def _across(form: Reduction, tile: MemberTile, text: str) -> str:
+    """A block reduced along its axis, which it keeps."""
+    if tile.tile.block is None:  # one position at a time: there is no block of them
+        return text
+    return tile.keep_dim(form.across.format(x=text, axis=tile.dim))
+
+
+def _by_all_threads(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+    """The tiles, if several, of which all threads have elements, and the other tiles."""
+    (first, _), *rest = parts
+    if rest and first.context.segment.row_start is not None:
+        found = [part for part in parts if _is_of_all_threads(part[0])]
+        if len(found) > 1:
+            return found, [part for part in parts if part not in found]
+    return [], list(parts)
+
+
+def _is_of_all_threads(tile: MemberTile) -> bool:
+    """Whether all threads have elements of a row. Of several rows threads have whole vectors, and
+    where these do not reach a row takes some of the threads."""
+    if tile.tile.block is None or tile.tile.scattered:
+        return False
+    vector = 1 if tile.dim == 0 else _vector(tile)
+    return tile.tile.width >= _threads(tile) * vector
+
+
+def _vector(tile: MemberTile) -> int:
+    """Neighbours of a thread, if the tile has enough of them."""
+    vector = neighbours_of_thread(tile.context.segment, tile.context.nest)
+    return min(vector, tile.tile.neighbours or vector)
+
+
+def _threads(tile: MemberTile) -> int:
+    return NVIDIA_WARP_SIZE * tile.context.segment.kernel_params.num_warps
+
+
+def _of_threads(form: Reduction, tile: MemberTile, name: Name) -> str:
+    """What each thread has of a tile, reduced.
+
+    Triton lays threads along a row with neighbours each, as many as a vector has or fewer in a
+    short tile, and then from the start again.
+    """
+    threads = _threads(tile)
+    if tile.tile.width == threads:
+        return name.text
+    vector = min(_vector(tile), tile.tile.width // threads)
+    text = f"by_thread({name.text}, {threads}, {vector})"
+    return form.across.format(x=text, axis=tile.dim + 1)
