@@ -386,8 +386,20 @@ def test_counts_that_are_shared_have_the_order_of_all():
 def test_pieces_that_not_all_threads_have_are_reduced_by_themselves(problem, params):
     threads = params.num_warps * 32
     assert threads <= 256
-    several = [(2048,), (1024, 512, 512), (1024, 512, threads // 2, threads // 4)]
+    several = [(2048,), (1024, 512, 512), (2048, threads // 2, threads // 4)]
     fewer, more, short = (replace(params, tails=tails) for tails in several)
     found = [Counting(problem, WORK).counts(each).reduced_steps for each in (fewer, more, short)]
     assert found[0] == found[1] and found[2] == 3 * found[0]
     assert seconds(problem, fewer) < seconds(problem, short)
+
+
+@pytest.mark.parametrize(("warps", "turns"), [(1, 9), (2, 5), (4, 3), (8, 2), (16, 1)])
+def test_elements_behind_the_end_of_rows_are_computed_in_whole_turns(warps, turns):
+    """Of 2048 positions for rows of 1152 float32, 32 threads with 4 each take 128 at a time."""
+    problem = rows(1 << 14, 1152)
+    params = replace(ROW_KEPT, block_r=2048, num_warps=warps)
+    counts = Counting(problem, WORK).counts(params)
+    assert counts.computed == turns * warps * 128 / 2048
+    assert counts.elements == counts.computed * 2048 / (32 * warps)
+    tails = replace(params, block_r=1024, tails=(128,))
+    assert Counting(problem, WORK).counts(tails).computed == 1.0

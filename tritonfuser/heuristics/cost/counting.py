@@ -125,6 +125,9 @@ class Counting:
         threads = params.num_warps * self._problem.device.warp_size
         traffic, refetched = self._traffic(params, tile, threads)
         size = tile.x * tile.r
+        computed = 1.0
+        if _is_one_tile(params):
+            computed = float(self.computed_share(tile, threads, traffic.neighbours, PLAIN))
         of_problem = self._of_problem
         if of_problem.draws and self._draws_apart(params):
             words = min(max(size / threads, 1.0), 1.0 * RANDOM_WORDS)
@@ -136,7 +139,8 @@ class Counting:
             warps=float(params.num_warps),
             threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
-            elements=max(size / threads, 1.0),
+            elements=max(size * computed / threads, 1.0),
+            computed=computed,
             moved_bytes=self._moved + refetched,
             loaded_bytes=traffic.loaded_bytes,
             fetched_bytes=traffic.fetched_bytes,
@@ -184,6 +188,21 @@ class Counting:
             alone=m.maximum(meets, 1.0 * tile.masked),
         )
 
+    def computed_share(
+        self, tile: KernelTile, threads: Number, neighbours: Number, m: Numbers
+    ) -> Number:
+        """The share of a tile that is computed, of one that reaches past the end of its rows.
+
+        All threads together take so many elements of a row, with ``neighbours`` each, and from
+        there on as many again. The compiler knows which of these turns begin behind the end.
+        """
+        if not self._problem.inner:
+            return 1.0
+        turn = threads * neighbours
+        found = m.ceil(max(self._problem.reduced, 1) / turn) * turn / tile.r
+        along_rows = 1 * tile.loops > 1 * tile.over_rows
+        return m.where(along_rows, 1.0, m.minimum(found, 1.0))
+
     def _tile(self, params: KernelParams) -> KernelTile:
         """The tile of params; the last one is kept, since several counts ask for it in turn."""
         if self._last is None or self._last[0] is not params:
@@ -219,6 +238,12 @@ class Counting:
 def _align(params: KernelParams) -> int:
     """The elements of the vectors that tiles of rows begin at."""
     return 1 if params.row_tiling is None else params.row_tiling.align
+
+
+def _is_one_tile(params: KernelParams) -> bool:
+    """Whether rows have one tile, which may reach past their end."""
+    tiling = params.row_tiling
+    return tiling is not None and not tiling.tails and tiling.align == 1
 
 
 def _accumulators(problem: Problem, work: ElementWork) -> float:

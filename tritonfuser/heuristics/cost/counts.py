@@ -26,6 +26,9 @@ class Counts(NamedTuple):
         Steps whose loads are in flight, 1 without a pipeline.
     elements : float
         Of a tile for each thread, those that are masked too. At least 1.
+    computed : float
+        Share of the elements of a tile of which these are. The compiler drops what a thread has
+        behind the end of every row.
     valid : float
         Share of the elements of all tiles that exist.
     moved_bytes : float
@@ -129,6 +132,7 @@ class Counts(NamedTuple):
     threads: Number
     stages: Number
     elements: Number
+    computed: Number
     moved_bytes: Number
     loaded_bytes: Number
     fetched_bytes: Number
@@ -213,6 +217,7 @@ class LeastCounts(NamedTuple):
     threads: Number
     stages: Number
     elements: Number
+    computed: Number
     moved_bytes: float
     accesses: Number
     lines: Number

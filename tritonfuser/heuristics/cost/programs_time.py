@@ -94,7 +94,8 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
     )
     accesses = n.accesses * c.access_instructions + n.index_instructions * c.index_instructions
     accesses = accesses / n.warps
-    there = n.valid + c.masked * (1 - n.valid)
+    valid = m.minimum(n.valid / n.computed, 1.0)
+    there = valid + c.masked * (1 - valid)
     step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
     step = step + c.row_exchange_instructions * n.row_values
     exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))

@@ -58,6 +58,7 @@ class LeastCounting(Counting):
     ) -> LeastCounts:
         device, m, tile = self._problem.device, ARRAYS, many.tile
         threads = many.warps * device.warp_size
+        computed = self.computed_share(tile, threads, loads.neighbours[0], m)
         return LeastCounts(
             *self._of_problem,
             *counts,
@@ -65,7 +66,8 @@ class LeastCounting(Counting):
             warps=1.0 * many.warps,
             threads=1.0 * threads,
             stages=1.0 + (many.stages - 1) * tile.loops,
-            elements=m.maximum(tile.x * tile.r / threads, 1.0),
+            elements=m.maximum(tile.x * tile.r * computed / threads, 1.0),
+            computed=computed,
             moved_bytes=self._moved,
             accesses=loads.accesses,
             lines=loads.lines,

@@ -52,7 +52,6 @@ def lanes_of_row(segment: Segment, nest: Nest) -> Lanes:
         return Lanes(max(row // reached, 1), True)
     if segment.problem is not None and nest.alignment is None:
         loaded = min(loaded, _widest_vector(segment.problem))
-    loaded = min(loaded, max(rows * row // threads, 1))
     if loaded > 1:
         return Lanes(loaded if row % loaded == 0 else 1, False)
     return Lanes(max(row // threads, 1), True)
