@@ -175,6 +175,7 @@ class Counting:
         kept_tensors = self._full_loads * problem.dependent_outputs
         positions = m.maximum(tile.programs * tile.steps * size, 1)
         meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
+        meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
         return TileCounts(
             programs=1.0 * tile.programs,
             steps=1.0 * tile.steps,

@@ -93,7 +93,7 @@ class Counts(NamedTuple):
         Numbers that an element of a step carries along a row.
     alone : float
         1 where no step is loaded with the next: its loads have masks, or the warps of a program
-        meet in it, to change the layout of what is loaded.
+        meet in it, to reduce its rows or to change the layout of what is loaded.
     words : float
         32-bit words that are loaded for an element.
     is_flat : float

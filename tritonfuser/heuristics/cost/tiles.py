@@ -21,6 +21,10 @@ from ..problem import Problem
 from .counts import Number
 from .numbers import PLAIN, Numbers
 
+REPEATED = 1 / 8
+"""Share of the positions of an axis that two tiles may have. What they load comes from memory again
+where other tiles come between: of 33 rows in two tiles of 32 nearly all would."""
+
 
 class KernelTile(NamedTuple):
     """What one program has in a step.
@@ -104,9 +108,9 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         sums = isinstance(params, ReductionParams)
         behind = tails_beside_steps(sums, tails, tiling.align)
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, behind, PLAIN)
-        # Of several tiles of rows the last one begins earlier, and has no mask.
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
-        tile = tile._replace(masked=past_end or problem.parallel < tiling.rows)
+        masked = past_end or not may_overlap(problem.parallel, tiling.rows)
+        tile = tile._replace(masked=masked)
     return tile._replace(pieces=_pieces(problem, params, tiling.rows, tiling.block, tiling.tails))
 
 
@@ -123,6 +127,12 @@ def _pieces(
     reached = threads * (1 if rows == 1 else VECTOR_BYTES // narrowest)
     joined = sum(width >= reached for width in (block, *tails)) if problem.inner else 0
     return 1 + len(tails) - max(joined - 1, 0)
+
+
+def may_overlap(extent: int, width: int) -> bool:
+    """Whether the last tile along an axis ends with it, if need be by beginning earlier: then no
+    tile needs a mask."""
+    return extent >= width and -extent % width <= REPEATED * extent
 
 
 class Launches(NamedTuple):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...heuristics.cost.tiles import may_overlap
 from ...symbolic.queries import is_known_multiple
 from ...symbolic.sizes import is_size
 from ..segments.segment import Segment
@@ -29,8 +30,8 @@ RUN = 8
 def with_overlaps(nest: Nest, segment: Segment, segmented: SegmentedFusion) -> Nest:
     """The nest, with the last tile along each axis of the grid inside of the axis.
 
-    Where no program may compute what another one does, or where an axis is shorter than a tile or
-    varies in length, tiles reach past its end, with a mask.
+    Where no program may compute what another one does, where much would be computed twice, or where
+    an axis is shorter than a tile or varies in length, tiles reach past its end, with a mask.
     """
     if type(nest) is not Nest or nest.row_split is not None:
         return nest
@@ -68,4 +69,5 @@ def _fits(tile: Tile) -> bool:
     """Whether a tile is one of several alike of which the last one alone needs its mask."""
     whole = tile.part is None and tile.stop is None and tile.limit is None and not tile.is_behind
     blocks = tile.block is not None and tile.masked and not tile.scattered
-    return blocks and whole and not is_size(tile.axis.extent) and tile.axis.extent >= tile.width
+    known = not is_size(tile.axis.extent)
+    return blocks and whole and known and may_overlap(tile.axis.extent, tile.width)
