@@ -21,10 +21,6 @@ from ..problem import Problem
 from .counts import Number
 from .numbers import PLAIN, Numbers
 
-REPEATED = 1 / 8
-"""Share of the positions of an axis that two tiles may have. What they load comes from memory again
-where other tiles come between: of 33 rows in two tiles of 32 nearly all would."""
-
 
 class KernelTile(NamedTuple):
     """What one program has in a step.
@@ -109,8 +105,7 @@ def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
         behind = tails_beside_steps(sums, tails, tiling.align)
         tile = loop_along_rows(problem, sums, tiling.rows, tiling.block, behind, PLAIN)
         past_end = not tails and max(problem.reduced, 1) % tiling.block != 0
-        masked = past_end or not may_overlap(problem.parallel, tiling.rows)
-        tile = tile._replace(masked=masked)
+        tile = tile._replace(masked=past_end)  # rows seldom have masks (lowering/tile/overlaps.py)
     return tile._replace(pieces=_pieces(problem, params, tiling.rows, tiling.block, tiling.tails))
 
 
@@ -122,17 +117,14 @@ def _pieces(
     Those of which all threads have elements are reduced as one. Of several rows threads have whole
     vectors, so that a row of fewer elements takes some of the threads.
     """
-    threads = params.num_warps * problem.device.warp_size
-    narrowest = min((s.item_bytes for s in problem.streams if s.along_r), default=VECTOR_BYTES)
-    reached = threads * (1 if rows == 1 else VECTOR_BYTES // narrowest)
-    joined = sum(width >= reached for width in (block, *tails)) if problem.inner else 0
+    if not tails or not problem.inner:
+        return 1 + len(tails)
+    reached = params.num_warps * problem.device.warp_size
+    if rows > 1:
+        narrowest = min((s.item_bytes for s in problem.streams if s.along_r), default=VECTOR_BYTES)
+        reached *= VECTOR_BYTES // narrowest
+    joined = sum(width >= reached for width in (block, *tails))
     return 1 + len(tails) - max(joined - 1, 0)
-
-
-def may_overlap(extent: int, width: int) -> bool:
-    """Whether the last tile along an axis ends with it, if need be by beginning earlier: then no
-    tile needs a mask."""
-    return extent >= width and -extent % width <= REPEATED * extent
 
 
 class Launches(NamedTuple):

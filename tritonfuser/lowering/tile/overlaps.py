@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...heuristics.cost.tiles import may_overlap
 from ...symbolic.queries import is_known_multiple
 from ...symbolic.sizes import is_size
 from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
 from .nest import Nest
 from .tile import Tile
+
+REPEATED = 1 / 8
+"""Share of positions that may be computed twice. What they load comes from memory again where other
+tiles come between: of 33 rows in two tiles of 32 nearly all would."""
 
 RUN = 8
 """Random numbers that are drawn together, at most: they begin at a multiple of as many."""
@@ -69,5 +72,7 @@ def _fits(tile: Tile) -> bool:
     """Whether a tile is one of several alike of which the last one alone needs its mask."""
     whole = tile.part is None and tile.stop is None and tile.limit is None and not tile.is_behind
     blocks = tile.block is not None and tile.masked and not tile.scattered
-    known = not is_size(tile.axis.extent)
-    return blocks and whole and known and may_overlap(tile.axis.extent, tile.width)
+    extent, width = tile.axis.extent, tile.width
+    if not blocks or not whole or is_size(extent) or extent < width:
+        return False
+    return -extent % width <= REPEATED * extent
