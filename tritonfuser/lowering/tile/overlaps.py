@@ -19,6 +19,7 @@ from ...symbolic.queries import is_known_multiple
 from ...symbolic.sizes import is_size
 from ..segments.segment import Segment
 from ..segments.segmented_fusion import SegmentedFusion
+from .neighbours import PHILOX_WORDS
 from .nest import Nest
 from .tile import Tile
 
@@ -26,7 +27,7 @@ REPEATED = 1 / 8
 """Share of positions that may be computed twice. What they load comes from memory again where other
 tiles come between: of 33 rows in two tiles of 32 nearly all would."""
 
-RUN = 8
+RUN = 2 * PHILOX_WORDS
 """Random numbers that are drawn together, at most: they begin at a multiple of as many."""
 
 

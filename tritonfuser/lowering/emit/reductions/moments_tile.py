@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ....dtypes import DataType
+from ....ops import registry
 from ....ops.table import Moments, Reduction
 from ....symbolic.sizes import is_size
 from ...segments.member import Member
@@ -15,7 +17,7 @@ from .by_thread import Part, across_tiles
 from .member_tile import Finish, MemberTile
 from .thread_lanes import Lanes, lanes_of_row
 
-SUM = Reduction("zero", "{a} + {b}", "tl.sum({x}, {axis})", "add")
+SUM = cast(Reduction, registry.get("sum").form)
 """The reduction of both moments."""
 
 
