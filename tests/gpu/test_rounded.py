@@ -1,11 +1,11 @@
-"""Reciprocals and square roots have the bits of torch's, which are rounded to nearest."""
+"""Reciprocals, square roots and products of 16 bits have the bits of torch's, to nearest."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from tritonfuser import FusionDefinition
+from tritonfuser import DataType, FusionDefinition
 
 pytestmark = pytest.mark.gpu
 COUNT = 1 << 28
@@ -32,3 +32,15 @@ def test_of_all_numbers(op: str) -> None:
         apart = torch.where(expected.isnan(), 0, apart)
         assert not apart[expected.abs() >= LEAST].any()
         assert int(apart.max()) <= (1 if op == "reciprocal" else 0)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_products_are_rounded_before_a_sum(kind: torch.dtype) -> None:
+    halves = {torch.bfloat16: DataType.BFloat16, torch.float16: DataType.Half}
+    a, b, c = (torch.randn(1 << 22, device="cuda").to(kind) for _ in range(3))
+    with FusionDefinition() as fd:
+        x, y, z = (fd.ops.cast(fd.from_pytorch(t), dtype=DataType.Float) for t in (a, b, c))
+        product = fd.ops.cast(fd.ops.mul(x, y), dtype=halves[kind])
+        total = fd.ops.add(fd.ops.cast(product, dtype=DataType.Float), z)
+        fd.add_output(fd.ops.cast(total, dtype=halves[kind]))
+    assert torch.equal(fd.validate([a, b, c])[0], a * b + c)

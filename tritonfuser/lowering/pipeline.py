@@ -32,6 +32,7 @@ from .passes.numbering import names_in_order, with_names
 from .passes.padded_sums import concatenate_padded
 from .passes.random_seeds import Seeds, add_seeds
 from .passes.reduced_precision import reduce_precision
+from .passes.rounded_products import round_products
 from .passes.simplify import simplify
 from .passes.split_complex import Split, split_complex
 from .passes.strength_reduction import reduce_strength
@@ -211,7 +212,8 @@ def _checks_bounds(device: DeviceProperties) -> bool:
 
 def _unrolled(fusion: Fusion, kept: Container[str]) -> Fusion:
     """Unroll reductions of a few elements, except those named in ``kept``; then cheapen ops."""
-    return check(reduce_precision(reduce_strength(unroll_reductions(fusion, kept))))
+    cheaper = reduce_precision(reduce_strength(unroll_reductions(fusion, kept)))
+    return check(round_products(cheaper))
 
 
 # --- segment -------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ _FUNCTIONS = {
     "sin": _SINE,
     "cos": _SINE,
     "pow_float": Instructions(multiplies=20, adds=20, sfu=2),
+    "mul_rn": _MULTIPLY,
     "div_by_sum": Instructions(multiplies=3, adds=2),
     "div_rounded": Instructions(multiplies=5, adds=4, integer=3, sfu=1),
     "reciprocal": Instructions(multiplies=2, adds=2, sfu=1),

@@ -2,6 +2,7 @@
 
 A tracer records ``a + b`` of 16-bit floats as casts to float32, a sum, and a cast back. LLVM makes
 one 16-bit sum of that, which has the same bits, and a sum of 16-bit floats is half an instruction.
+Products that are summed are none of them: ``passes/rounded_products.py`` keeps them in float32.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _OPS = frozenset({"add", "sub", "mul"})
 def packed_halves(nodes: Sequence[Node]) -> dict[Node, Instructions]:
     """The nodes of a kernel that take fewer instructions by themselves, and how many each."""
     made = {out: node for node in nodes for out in node.outs}
-    users = _Users(nodes)
+    users = Users(nodes)
     found: dict[Node, Instructions] = {}
     for node in nodes:
         dtype = _stored_as(node, users) if node.op in _OPS else None
@@ -36,12 +37,12 @@ def packed_halves(nodes: Sequence[Node]) -> dict[Node, Instructions]:
             found[node] = PACKED
             found.update((user, NONE) for user in users.of(node.out))
     for node in nodes:
-        if _widened(node) is not None and all(user in found for user in users.of(node.out)):
+        if widened(node) is not None and all(user in found for user in users.of(node.out)):
             found[node] = NONE
     return found
 
 
-class _Users:
+class Users:
     """The nodes that use a value, or a view of it that has the same elements."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -58,19 +59,19 @@ class _Users:
                 yield node
 
 
-def _stored_as(node: Node, users: _Users) -> DataType | None:
+def _stored_as(node: Node, users: Users) -> DataType | None:
     """The 16-bit dtype that all users cast a result to; None where some use it as it is."""
-    dtypes = {_narrowed(user) for user in users.of(node.out)}
+    dtypes = {narrowed(user) for user in users.of(node.out)}
     return dtypes.pop() if len(dtypes) == 1 else None
 
 
-def _narrowed(node: Node) -> DataType | None:
+def narrowed(node: Node) -> DataType | None:
     """The dtype that a node casts float32 to, if that is a 16-bit float."""
     dtype = node.out.dtype
     return dtype if dtype in REDUCED_FLOATS and _cast_from(node) is DataType.Float else None
 
 
-def _widened(node: Node) -> DataType | None:
+def widened(node: Node) -> DataType | None:
     """The dtype that a node casts to float32, if that is a 16-bit float."""
     source = _cast_from(node)
     return source if source in REDUCED_FLOATS and node.out.dtype is DataType.Float else None
@@ -86,14 +87,14 @@ def _cast_from(node: Node) -> DataType | None:
 def _is_exact(arg: object, dtype: DataType, made: dict[Value, Node]) -> bool:
     """Whether an operand is of a 16-bit dtype, before a cast to float32."""
     if not isinstance(arg, Value):
-        return isinstance(arg, Const) and _is_short(arg.value)
+        return isinstance(arg, Const) and is_short(arg.value)
     node = made.get(arg)
     while node is not None and _is_alias(node):
         node = made.get(next(node.operands()))
-    return node is not None and _widened(node) is dtype
+    return node is not None and widened(node) is dtype
 
 
-def _is_short(number: object) -> bool:
+def is_short(number: object) -> bool:
     """Whether a number has no more binary digits than 16-bit floats have."""
     if not isinstance(number, int | float) or not isfinite(number):
         return False

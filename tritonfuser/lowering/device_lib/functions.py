@@ -44,7 +44,7 @@ from .random_functions import (
     round_below,
     uniform_between,
 )
-from .rounded_functions import div_rounded, reciprocal, square_root
+from .rounded_functions import div_rounded, mul_rn, reciprocal, square_root
 from .softmax_functions import (
     div_by_sum,
     exp_nonpositive,

@@ -1,4 +1,6 @@
-"""Quotients, reciprocals and square roots in float32, rounded to nearest, with few branches.
+"""Products, quotients, reciprocals and square roots in float32, rounded to nearest.
+
+Products are rounded before they are summed. The others have few branches.
 
 The assembler's own have a branch for operands whose steps would overflow or underflow. A loop with
 branches is not unrolled, and the elements of a thread wait for one another. Here such operands are
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 from .float_functions import approx_reciprocal, approx_rsqrt
 from .power_functions import is_nvidia
@@ -69,4 +72,16 @@ def square_root(x):
         result = tl.where((x == 0) | (x == float("inf")), x, result)
     else:
         result = tl.sqrt_rn(x)
+    return result
+
+
+@triton.jit
+def mul_rn(x, y):
+    """``x * y`` in float32, rounded before any sum: the compiler may contract ``x * y + z``."""
+    if is_nvidia():
+        result = libdevice.mul_rn(x, y)
+    else:
+        result = tl.inline_asm_elementwise(
+            "v_mul_f32 $0, $1, $2", "=v,v,v", [x, y], tl.float32, is_pure=True, pack=1
+        )
     return result

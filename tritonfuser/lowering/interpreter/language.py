@@ -283,6 +283,7 @@ _ARRAYS: dict[str, Callable[..., Any]] = {
     "maximum": elementwise(np.maximum),
     "minimum": elementwise(np.minimum),
     "multiply": elementwise(np.multiply),
+    "mul_rn": elementwise(np.multiply),
     "int_pow": elementwise(_int_pow),
     "pow_float": through_torch(torch.pow),
     "gcd": elementwise(lambda x, y: np.abs(np.gcd(x, y))),

@@ -1,4 +1,5 @@
-"""Rows of cheaper approximations that a pass writes; ``coarse`` ones are for 16-bit results."""
+"""Rows that passes write: cheaper approximations, ``coarse`` ones for 16-bit results, and products
+that are rounded by themselves."""
 
 from __future__ import annotations
 
@@ -27,6 +28,8 @@ INTERNAL: tuple[Op, ...] = (
           instructions=8),
     unary("coarse_sqrt", rules.float_op, "tl.sqrt({x})", torch.sqrt, "Square root.", _POSITIVE,
           instructions=4),
+    binary("mul_rn", rules.float_op, "mul_rn({lhs}, {rhs})", torch.mul,
+           "Product, never contracted with a sum into one rounding."),
     binary("coarse_div", rules.float_op, "{lhs} / {rhs}", torch.div, "Quotient, to 2 ulp.",
            Samples(ranges=(("rhs", 0.5, 10.0),)), instructions=8),
 )
