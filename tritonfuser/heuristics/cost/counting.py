@@ -22,7 +22,7 @@ from .flat_traffic import FlatStreams, flat_streams
 from .gathered import around_bytes
 from .model import registers_each
 from .numbers import ARRAYS, PLAIN, Numbers
-from .registers import LoadedAtOnce, register_limit
+from .registers import LATER, LoadedAtOnce, register_limit
 from .rows.traffic import RowStreams
 from .spread import Spreading, across_share, lies_both_ways
 from .strided import with_axes
@@ -80,7 +80,8 @@ class Counting:
         return flat_streams(self._problem)
 
     def registers_each(self, c: Constants, in_registers: bool) -> float:
-        """Registers that each element of a thread takes at least if all loads are begun at once."""
+        """Registers that each element of a thread takes at least, or a part of those that it takes
+        if all loads are begun at once."""
         held = HeldOfElement(
             is_flat=self._of_problem.is_flat,
             kept_tensors=0.0,
@@ -89,7 +90,7 @@ class Counting:
             words=self._of_problem.words,
         )
         each, taken = float(registers_each(held, c)), self._of_problem.taken
-        return max(each + self._loaded.words, taken * each)
+        return max((each + self._loaded.words) / LATER, taken * each)
 
     def most_registers(self, params: KernelParams, wanted: float) -> float:
         """Registers of a thread if all loads of a step are begun at once: see ``LoadedAtOnce``.

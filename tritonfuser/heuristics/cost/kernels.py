@@ -19,6 +19,7 @@ from .least.counting import LeastCounting
 from .least.times import least_time
 from .model import FILLED, KernelTime, kernel_time, may_exceed, wanted_registers
 from .numbers import ARRAYS
+from .registers import LATER
 from .tiles import Launches, launches_of
 
 
@@ -62,8 +63,8 @@ class Times:
         return self._least(self._of_problem.least_of(params))
 
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
-        """Seconds of ``least_of``. Infinite where the least registers may exceed the limit if all
-        loads of a step are issued first."""
+        """Seconds of ``least_of``. Infinite where the least registers may exceed the limit, or do
+        by far if all loads of a step are issued first."""
         return self._unless_spilled(launches_of(self._problem, params), self.least_of(params))
 
     def least_seconds_of_row_kernels(self, many: Launches) -> Number:
@@ -76,7 +77,8 @@ class Times:
 
     def _unless_spilled(self, many: Launches, least: KernelTime) -> Number:
         most = self._of_problem.most_of(many, least.registers)
-        return np.where(may_exceed(most, least.register_limit), inf, least.seconds)
+        held = np.maximum(most / LATER, least.registers)
+        return np.where(may_exceed(held, least.register_limit), inf, least.seconds)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs of rows load again, and that the L2 cache has lost."""

@@ -116,7 +116,7 @@ class Candidates:
         if not isinstance(params, KernelParams):
             return None
         time = self._kernels.time(params)
-        if time is None or self._kernels.may_spill_registers(params, time):
+        if time is None or self._kernels.exceeds_registers(params, time):
             return None
         return Timed(number, params, time)
 

@@ -12,7 +12,7 @@ from ..cost.counts import Number
 from ..cost.kernels import Times
 from ..cost.least.times import least_of_problem
 from ..cost.model import KernelTime, is_as_short, may_exceed
-from ..cost.registers import register_limit
+from ..cost.registers import LATER, register_limit
 from ..cost.tiles import Launches
 from ..integers import ceil_div
 from ..params import HeuristicParams, KernelParams
@@ -63,6 +63,12 @@ class Kernels:
         most = self._times.most_registers(params, time.registers)
         return time.may_spill or bool(may_exceed(most, time.register_limit))
 
+    def exceeds_registers(self, params: KernelParams, time: KernelTime) -> bool:
+        """Whether a kernel is likely to spill: by its predicted registers, or by far with all loads
+        of a step issued first."""
+        most = self._times.most_registers(params, time.registers)
+        return time.may_spill or bool(may_exceed(most / LATER, time.register_limit))
+
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs load again, and that the L2 cache has lost."""
         return self._times.reread_bytes(params)
@@ -73,13 +79,13 @@ class Kernels:
         return self._times.lost_bytes(params)
 
     def registers_each(self, in_registers: bool) -> float:
-        """Registers for each element of a thread, of which ``may_spill_registers`` holds where they
+        """Registers for each element of a thread, of which ``exceeds_registers`` holds where they
         are more than there are. By whether rows stay in registers; for the rules' order of axes."""
         return self._times.registers_each(in_registers)
 
     def least_seconds(self, params: Sequence[KernelParams]) -> Number:
         """Seconds below which the times of kernels are not predicted, an array: with the axes in
-        the order of the rules. Infinite where ``may_spill_registers`` holds already by the least
+        the order of the rules. Infinite where ``exceeds_registers`` holds already by the least
         registers of a thread."""
         return self._times.least_seconds(params)
 

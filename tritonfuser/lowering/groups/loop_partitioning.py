@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import gcd
 
-from ...device import SECTOR_BYTES, VECTOR_BYTES
+from ...device import SECTOR_BYTES
 from ...ir import Value
 from ...ops.builder import op_of
 from ...ops.table import View
@@ -92,7 +92,7 @@ class LoopPartitioner:
             for points in ways:
                 pieces = [box.cut(axis, start, stop) for start, stop in pairwise(points)]
                 worth = all(self._is_worth_storing(piece.index(index), index) for piece in pieces)
-                if worth or self._short_runs or self._is_vector(box.index(index), axis):
+                if worth or self._short_runs or self._is_pair(box.index(index), axis):
                     yield pieces
 
     def _cuts(self, index: Index) -> list[Cut]:
@@ -104,11 +104,11 @@ class LoopPartitioner:
                 found += [cut for cut in map(cut_of, guards) if cut is not None]
         return sorted(dict.fromkeys(found), key=lambda cut: not cut.is_whole)
 
-    def _is_vector(self, index: Index, axis: Axis) -> bool:
-        """Whether all positions of an axis are neighbours in memory that a thread can have."""
+    def _is_pair(self, index: Index, axis: Axis) -> bool:
+        """Whether an axis is of pairs of neighbours in memory, both of which one store has
+        (``emit/memory/pairs.py``). More than two are a store each, of elements far apart."""
         step = dict(offset_of(index, self._strides).terms).get(Digit(axis, 1, axis.extent))
-        held = hint(axis.extent) * self._value.dtype.info.bytes
-        return step is not None and hint(step) == 1 and held <= VECTOR_BYTES
+        return axis.extent == 2 and step is not None and hint(step) == 1
 
     def _is_worth_storing(self, part: Index, whole: Index) -> bool:
         """Whether contiguous runs are long enough, or no shorter than before the cut."""
