@@ -126,6 +126,9 @@ class Problem:
         shares are among ``outer_batch``.
     may_split : bool
         Reductions of the kernel may still be done in two steps.
+    shares : float
+        Parts of reductions that are split over programs, as a multiple of those that their
+        scheduler wants.
     co_reduced : int
         Neighbouring rows whose results are reduced once more, so that one program must hold them
         all. 1 for none.
@@ -182,6 +185,7 @@ class Problem:
     outer_batch: int = 1
     rows_split: bool = False
     may_split: bool = True
+    shares: float = 1.0
     co_reduced: int = 1
     order: tuple[tuple[int, ...], ...] = ()
     axes: tuple[int, ...] = ()

@@ -58,6 +58,9 @@ class Choice:
         Whether a kernel may read its rows twice: to reduce them, and for what follows.
     by_dims : tuple of ByDims
         Reductions to do in two steps that reduce whole dims each.
+    shares : float
+        Parts of reductions that are shared out over programs, as a multiple of what schedulers
+        want.
     """
 
     kept: tuple[str, ...] | None = None
@@ -66,6 +69,7 @@ class Choice:
     interleaved: bool = True
     rereads_rows: bool = True
     by_dims: tuple[ByDims, ...] = ()
+    shares: float = 1.0
 
 
 HEURISTIC = Choice()
@@ -156,7 +160,7 @@ class _Whole:
 
 def _ways(groups: Grouper, choice: Choice) -> tuple[Splits, ...]:
     """Which reductions to do in two steps: in two ways where time decides between these."""
-    given = choice.interleaved, dict(choice.by_dims)
+    given = choice.interleaved, dict(choice.by_dims), choice.shares
     if choice.rows is not None:
         return (choose_splits(groups, choice.rows, *given),)
     cut = choose_splits(groups, CommonRows.CUT, *given)

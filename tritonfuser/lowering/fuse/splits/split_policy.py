@@ -71,6 +71,7 @@ def choose_splits(
     rows: CommonRows,
     interleaved: bool = True,
     by_dims: Mapping[str, tuple[int, ...]] = NONE_BY_DIMS,
+    shares: float = 1.0,
 ) -> Splits:
     """The reductions to do in two steps, each with its parts.
 
@@ -85,6 +86,8 @@ def choose_splits(
     by_dims : mapping of str to tuple of int, optional
         For reductions, by the name of their first result, the factors of the reduced dims that the
         second step reduces. All of a kernel are split alike.
+    shares : float
+        Parts that are shared out over programs, as a multiple of what schedulers want.
     """
     found = kept_rows(grouper) if rows is CommonRows.CUT else Splits()
     for group in grouper.groups:
@@ -96,7 +99,7 @@ def choose_splits(
         if not splits.parts and rows is not CommonRows.APART:
             splits = common_rows(grouper, group, rows is CommonRows.CUT)
         if not splits.parts or _disagree(splits.parts, found.parts):
-            splits = Splits(_over_programs(grouper, group, interleaved))
+            splits = Splits(_over_programs(grouper, group, interleaved, shares))
         found = found.joined(splits)
     return found
 
@@ -122,9 +125,11 @@ def _reduces_same(first: Node, node: Node) -> bool:
     return same_parts(several(reduced_extents(first)), several(reduced_extents(node)))
 
 
-def _over_programs(grouper: Grouper, group: FusionGroup, interleaved: bool) -> dict[Value, Parts]:
+def _over_programs(
+    grouper: Grouper, group: FusionGroup, interleaved: bool, shares: float
+) -> dict[Value, Parts]:
     """Reductions of a group to split over more programs, where its scheduler asks for it."""
-    problem = grouper.problem(group)
+    problem = replace(grouper.problem(group), shares=shares)
     members = group.members[:1] if group.core else group.outer or group.members
     wanted = choose_parts(problem, members, over_rows=bool(group.outer))
     if not interleaved and not group.outer:
