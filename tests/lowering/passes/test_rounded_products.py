@@ -35,6 +35,9 @@ SUMS: dict[str, Body] = {
     "a row": lambda ops, rounded, a, b, c: ops.add(
         rounded(ops.mul(a, ops.expand(ops.slice(b, [0, 0], [1, SHAPE[1]]), SHAPE))), c
     ),
+    "a cat": lambda ops, rounded, a, b, c: ops.add(
+        ops.cat([rounded(ops.mul(_half(ops, a), _half(ops, b))), _half(ops, b)], 1), c
+    ),
     "halves": lambda ops, rounded, a, b, c: ops.add(
         rounded(ops.mul(_rotated(ops, a), b)), rounded(ops.mul(a, c))
     ),
@@ -47,8 +50,12 @@ KEPT: dict[str, Body] = {
 }
 
 
+def _half(ops: Ops, x: Any) -> Any:
+    return ops.slice(x, [0, 0], [SHAPE[0], SHAPE[1] // 2])
+
+
 def _rotated(ops: Ops, x: Any) -> Any:
-    low = ops.slice(x, [0, 0], [SHAPE[0], SHAPE[1] // 2])
+    low = _half(ops, x)
     high = ops.slice(x, [0, SHAPE[1] // 2], list(SHAPE))
     return ops.cat([ops.neg(high), low], 1)
 

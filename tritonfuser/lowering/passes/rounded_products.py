@@ -41,10 +41,7 @@ def _is_contracted(product: Node, cast: Node, users: Users, makers: Mapping[Valu
 
 
 def _may_be_exact(arg: object, dtype: DataType, makers: Mapping[Value, Node]) -> bool:
-    """Whether an operand may be of a 16-bit dtype, before casts, views and changes of sign.
-
-    A view that pieces tensors together is one of them in a kernel that stores it box by box.
-    """
+    """Whether an operand may be of a 16-bit dtype, before casts, views and changes of sign."""
     if not isinstance(arg, Value):
         return isinstance(arg, Const) and is_short(arg.value)
     node = makers.get(arg)
@@ -52,7 +49,7 @@ def _may_be_exact(arg: object, dtype: DataType, makers: Mapping[Value, Node]) ->
         return False
     if widened(node) is not None:
         return widened(node) is dtype
-    if isinstance(as_call(node).op.form, View) or _keeps_size(node):
+    if _passes_on(node):
         return any(_may_be_exact(v, dtype, makers) for v in node.operands() if v.is_tensor)
     return False
 
@@ -63,12 +60,17 @@ def _is_summed(value: Value, dtype: DataType, users: Users) -> bool:
         if user.op in ("add", "sub"):
             if any(narrowed(after) is dtype for after in users.of(user.out)):
                 return True
-        elif (is_copy(user) or _keeps_size(user)) and _is_summed(user.out, dtype, users):
+        elif (is_copy(user) or _passes_on(user)) and _is_summed(user.out, dtype, users):
             return True
     return False
 
 
-def _keeps_size(node: Node) -> bool:
-    """Whether a node is its operand or the negative of it. Products with 1 are left to LLVM."""
+def _passes_on(node: Node) -> bool:
+    """Whether elements of a node are those of operands, or the negatives of these.
+
+    Products with 1 are left to LLVM. A view that pieces tensors together is one of them in a kernel
+    that stores it box by box.
+    """
     found = with_number(node, ("mul",))
-    return node.op == "neg" or (found is not None and abs(found[1]) == 1)
+    is_signed = node.op == "neg" or (found is not None and abs(found[1]) == 1)
+    return is_signed or isinstance(as_call(node).op.form, View)
