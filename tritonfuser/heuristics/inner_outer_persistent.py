@@ -75,7 +75,7 @@ def split(problem: Problem) -> int:
         return 1 if chosen is None else chosen.groups // batch
     programs = programs_for(problem, *tile_row(problem, row_alignment(problem)))
     shares = min(programs // batch, problem.parallel // batch // MIN_ROWS_PER_PROGRAM)
-    return max(shares, 2 if batch == 1 else 1)
+    return problem.scaled(max(shares, 2 if batch == 1 else 1))
 
 
 def interleave(problem: Problem) -> int:

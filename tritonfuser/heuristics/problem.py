@@ -292,6 +292,10 @@ class Problem:
         fetched = sum(s.total_bytes * SECTOR_BYTES // s.item_bytes for s in streams)
         return fetched / (L2_SPEEDUP * self.device.bandwidth_bytes_per_s)
 
+    def scaled(self, parts: int) -> int:
+        """Parts of a reduction, of which the heuristics want so many: ``shares`` times as many."""
+        return 1 + round(self.shares * (parts - 1))
+
     @property
     def passes_to_reduce(self) -> int:
         """Passes over a row until all its reductions are known."""

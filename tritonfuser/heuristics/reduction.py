@@ -83,8 +83,10 @@ def reject_reason(problem: Problem) -> str | None:
 
 def split(problem: Problem) -> int:
     """In how many parts to split rows so that the programs fill the device."""
-    if problem.on_cpu:
-        return 1
+    return 1 if problem.on_cpu else problem.scaled(_parts(problem))
+
+
+def _parts(problem: Problem) -> int:
     if not problem.inner:
         return parts_of_columns(problem)
     block_x = _row_tile(problem)[0]

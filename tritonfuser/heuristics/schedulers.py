@@ -179,8 +179,7 @@ def interleave(problem: Problem) -> int:
 def split(problem: Problem) -> int:
     """In how many parts the reductions of a problem should be done, 1 for one step."""
     scheduler, _ = _first(problem)
-    wanted = 1 if scheduler is None else scheduler.split(problem)
-    return 1 + round(problem.shares * (wanted - 1))
+    return 1 if scheduler is None else scheduler.split(problem)
 
 
 def kernel_times(problem: Problem, work: ElementWork, scheduler: str) -> TimeOf:

@@ -246,7 +246,7 @@ def images(*sizes):
 
 def test_few_long_rows_are_reduced_by_all_multiprocessors(monkeypatch):
     """One kernel would read each row twice, by as many programs as there are rows."""
-    given = images(70, 96, 1629)
+    given = images(128, 96, 1629)
     found = lowered(record(batch_norm, given), given, H200)
     alone = plain(monkeypatch, record(batch_norm, given), given, H200)
     assert len(alone.segmented.segments) == 1

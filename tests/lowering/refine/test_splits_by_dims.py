@@ -19,7 +19,7 @@ from tritonfuser.lowering import pipeline
 from tritonfuser.lowering.access.read_footprint import is_reducer
 from tritonfuser.lowering.fuse.segmentation import Choice
 from tritonfuser.lowering.fuse.splits.split_policy import ByDims
-from tritonfuser.lowering.refine import changes
+from tritonfuser.lowering.refine import changes, search
 from tritonfuser.lowering.refine.splits_by_dims import splits_by_dims
 from tritonfuser.lowering.refine.times import Times
 
@@ -174,6 +174,7 @@ def test_splits_come_after_other_changes(monkeypatch: Any) -> None:
         found: list[Choice] = []
         with monkeypatch.context() as patch:
             patch.setattr(Times, "__call__", lambda self, choice: found.append(choice))
+            patch.setattr(search, "SHARES", ())
             lowered(body, [noise(12, 24, 70), noise(12, 70, 24).transpose(1, 2)], SLOW)
         return found
 

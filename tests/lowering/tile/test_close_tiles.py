@@ -42,7 +42,7 @@ def test_tiles_are_as_close_as_they_have_to_be(columns, tails):
 
 
 def test_values_and_guards():
-    lengths = (9_479, 9_473, 9_487, 9_727, 9_241, 9_720, 9_217, 9_729, 8_200, 10_241)
+    lengths = (9_479, 9_473, 9_487, 9_727, 8_217, 10_239, 8_193, 8_200, 10_241, 10_256)
     given = [noise(n) for n in lengths]
     fd = record(body, given[0])
     made = compile_open(fd, given[0], given[1:3], small(1))
@@ -56,5 +56,5 @@ def test_values_and_guards():
             (found,) = plan.run(inputs)
             wanted = torch.softmax(inputs[0].double() + inputs[1].double(), 1)
             torch.testing.assert_close(found.double(), wanted, rtol=1e-2, atol=1e-9)
-    # Tiles of 8192, 1024, 512 and 16 elements, from the first vector on.
+    # Tiles of 8192, 2048 and 16 elements, from the first vector on.
     assert served == [True] * 6 + [False] * 4

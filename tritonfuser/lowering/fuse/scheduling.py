@@ -207,7 +207,7 @@ def _segment(
         stores=stores,
         problem=problem,
         loads=_loaded_not_computed(placed, group, footprint),
-        row_start=row_start(traffic, group.parallel, reduced),
+        row_start=row_start(moved, group.parallel, reduced),
         # The loop nest.
         parallel=order_axes(group.parallel, traffic),
         reduced=group.reduced if group.scans else reduced,

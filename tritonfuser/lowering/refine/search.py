@@ -142,8 +142,8 @@ def _shared(times: Times, best: TimedKernels) -> TimedKernels:
     worth = best.excess > max(WORTH_SHARED_S, SAVED * best.seconds)
     if not worth or not best.segmented.rewrites.splits:
         return best
-    found = [times(replace(choice, shares=shares)) for shares in SHARES]
-    fastest = min(found, key=lambda each: each.seconds)
+    found = [times(replace(choice, shares=shares)) for shares in SHARES if times.may_try]
+    fastest = min(found, key=lambda each: each.seconds, default=best)
     return fastest if fastest.is_faster(best, 1 - SHARED) else best
 
 
