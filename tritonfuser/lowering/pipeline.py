@@ -21,6 +21,9 @@ from .fuse.segmentation import HEURISTIC, Segmenter, segment_as
 from .keeping import Keep, anew
 from .legality.given_params import are_of, with_params
 from .lowered import Lowered
+from .passes.arithmetic.reduced_precision import reduce_precision
+from .passes.arithmetic.rounded_products import round_products
+from .passes.arithmetic.strength_reduction import reduce_strength
 from .passes.concretize import InputSignature, TensorSpec, concretize
 from .passes.device_requirements import check_device
 from .passes.empty_values import fill_empty, has_empty
@@ -31,11 +34,8 @@ from .passes.merged_slices import merge_slices
 from .passes.numbering import names_in_order, with_names
 from .passes.padded_sums import concatenate_padded
 from .passes.random_seeds import Seeds, add_seeds
-from .passes.reduced_precision import reduce_precision
-from .passes.rounded_products import round_products
 from .passes.simplify import simplify
 from .passes.split_complex import Split, split_complex
-from .passes.strength_reduction import reduce_strength
 from .passes.unrolled_reductions import unroll_reductions
 from .refine.search import refined
 from .run_options import DEFAULT, RunOptions

@@ -15,11 +15,15 @@ from tests.lowering.harness import record
 from tritonfuser import DataType, FusionDefinition
 from tritonfuser.cache.keys.signature import signature
 from tritonfuser.ir_graph import check
+from tritonfuser.lowering.passes.arithmetic.random_masks import (
+    first_word_of_one,
+    unit_float,
+    words_below,
+)
+from tritonfuser.lowering.passes.arithmetic.reduced_precision import reduce_precision
+from tritonfuser.lowering.passes.arithmetic.strength_reduction import reduce_strength
 from tritonfuser.lowering.passes.concretize import concretize
-from tritonfuser.lowering.passes.random_masks import first_word_of_one, unit_float, words_below
-from tritonfuser.lowering.passes.reduced_precision import reduce_precision
 from tritonfuser.lowering.passes.simplify import simplify
-from tritonfuser.lowering.passes.strength_reduction import reduce_strength
 from tritonfuser.ops.creation import philox
 
 D = DataType

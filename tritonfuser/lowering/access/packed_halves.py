@@ -2,7 +2,8 @@
 
 A tracer records ``a + b`` of 16-bit floats as casts to float32, a sum, and a cast back. LLVM makes
 one 16-bit sum of that, which has the same bits, and a sum of 16-bit floats is half an instruction.
-Products that are summed are none of them: ``passes/rounded_products.py`` keeps them in float32.
+Products that are summed are none of them: ``passes/arithmetic/rounded_products.py`` keeps those in
+float32.
 """
 
 from __future__ import annotations

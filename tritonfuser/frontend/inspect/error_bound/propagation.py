@@ -11,7 +11,7 @@ import torch
 
 from ....dtypes import DataType, compute_dtype
 from ....ir import Arg, Const, Fusion, Node, Value
-from ....lowering.passes.reduced_precision import rounded_to_half
+from ....lowering.passes.arithmetic.reduced_precision import rounded_to_half
 from ....ops.builder import as_call
 from ....ops.table import (
     Call,

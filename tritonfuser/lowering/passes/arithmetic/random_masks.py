@@ -13,12 +13,12 @@ from functools import cache
 import numpy as np
 import torch
 
-from ...dtypes import DataType
-from ...ir import Const, Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import Library, Pointwise
-from ...ops.typing_rules import operand_types
-from .rewriting import is_copy, rewritten, with_number
+from ....dtypes import DataType
+from ....ir import Const, Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.table import Library, Pointwise
+from ....ops.typing_rules import operand_types
+from ..rewriting import is_copy, rewritten, with_number
 
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 """The comparison that holds for swapped operands."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder
+from ..rewriting import adds_one, is_float, rewritten, with_number
 from .random_masks import compare_random_words
-from .rewriting import adds_one, is_float, rewritten, with_number
 
 
 def reduce_strength(fusion: Fusion) -> Fusion:

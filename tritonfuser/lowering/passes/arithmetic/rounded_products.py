@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...dtypes import DataType
-from ...ir import Const, Fusion, Node, Value
-from ...ops.builder import GraphBuilder, as_call
-from ...ops.table import View
-from ..access.packed_halves import Users, is_short, narrowed, widened
-from .rewriting import is_copy, is_float, rewritten, with_number
+from ....dtypes import DataType
+from ....ir import Const, Fusion, Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.table import View
+from ...access.packed_halves import Users, is_short, narrowed, widened
+from ..rewriting import is_copy, is_float, rewritten, with_number
 
 
 def round_products(fusion: Fusion) -> Fusion:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...dtypes import Category, DataType
-from ...ir import Fusion, Node, Value
-from ...ops.builder import GraphBuilder
-from .rewriting import adds_one, is_copy, is_float, rewritten, with_number
+from ....dtypes import Category, DataType
+from ....ir import Fusion, Node, Value
+from ....ops.builder import GraphBuilder
+from ..rewriting import adds_one, is_copy, is_float, rewritten, with_number
 
 _APPROXIMATIONS = {
     "exp": "coarse_exp",

@@ -1,0 +1,1 @@
+"""Ops in the place of others: cheaper ones, approximations, products that are rounded."""
