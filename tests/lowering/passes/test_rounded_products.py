@@ -11,6 +11,7 @@ import torch
 
 from tests.lowering.harness import record
 from tritonfuser import DataType
+from tritonfuser.lowering.passes.arithmetic.rounded_products import round_products
 
 SHAPE = (64, 1024)
 HALVES = {torch.bfloat16: DataType.BFloat16, torch.float16: DataType.Half}
@@ -103,3 +104,16 @@ def test_values(name: str, kind: torch.dtype) -> None:
     inputs = [torch.randn(SHAPE, generator=generator).to(kind) for _ in range(3)]
     fd = recorded(SUMS[name], kind, *inputs)
     fd.validate(inputs)
+
+
+def test_a_long_chain_between() -> None:
+    """Of more nodes than Python calls functions within one another."""
+
+    def body(ops: Ops, rounded: Any, a: Any, b: Any, c: Any) -> Any:
+        found = rounded(ops.mul(a, b))
+        for _ in range(1501):
+            found = ops.neg(found)
+        return ops.add(found, c)
+
+    fusion = recorded(body, torch.bfloat16, *absent(torch.bfloat16)).fusion.ir
+    assert [node.op for node in round_products(fusion).nodes].count("mul_rn") == 1

@@ -44,24 +44,30 @@ def _may_be_exact(arg: object, dtype: DataType, makers: Mapping[Value, Node]) ->
     """Whether an operand may be of a 16-bit dtype, before casts, views and changes of sign."""
     if not isinstance(arg, Value):
         return isinstance(arg, Const) and is_short(arg.value)
-    node = makers.get(arg)
-    if node is None or not arg.is_tensor:
-        return False
-    if widened(node) is not None:
-        return widened(node) is dtype
-    if _passes_on(node):
-        return any(_may_be_exact(v, dtype, makers) for v in node.operands() if v.is_tensor)
+    stack, seen = [arg], {arg}
+    while stack:
+        node = makers.get(stack.pop())
+        source = None if node is None else widened(node)
+        if source is dtype:
+            return True
+        if node is not None and source is None and _passes_on(node):
+            found = [value for value in node.operands() if value.is_tensor and value not in seen]
+            seen.update(found)
+            stack += found
     return False
 
 
 def _is_summed(value: Value, dtype: DataType, users: Users) -> bool:
     """Whether a value, or its negative, is an operand of a sum that is rounded to its dtype."""
-    for user in users.of(value):
-        if user.op in ("add", "sub"):
-            if any(narrowed(after) is dtype for after in users.of(user.out)):
-                return True
-        elif (is_copy(user) or _passes_on(user)) and _is_summed(user.out, dtype, users):
-            return True
+    stack, seen = [value], {value}
+    while stack:
+        for user in users.of(stack.pop()):
+            if user.op in ("add", "sub"):
+                if any(narrowed(after) is dtype for after in users.of(user.out)):
+                    return True
+            elif (is_copy(user) or _passes_on(user)) and user.out not in seen:
+                seen.add(user.out)
+                stack.append(user.out)
     return False
 
 
