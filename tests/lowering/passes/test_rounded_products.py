@@ -111,8 +111,10 @@ def test_a_long_chain_between() -> None:
 
     def body(ops: Ops, rounded: Any, a: Any, b: Any, c: Any) -> Any:
         found = rounded(ops.mul(a, b))
-        for _ in range(1501):
+        for _ in range(1201):
             found = ops.neg(found)
+        for _ in range(1200):
+            found = ops.permute(found, [1, 0])
         return ops.add(found, c)
 
     fusion = recorded(body, torch.bfloat16, *absent(torch.bfloat16)).fusion.ir

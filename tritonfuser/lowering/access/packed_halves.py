@@ -53,11 +53,13 @@ class Users:
                 self._direct.setdefault(value, []).append(node)
 
     def of(self, value: Value) -> Iterator[Node]:
-        for node in self._direct.get(value, ()):
-            if _is_alias(node):
-                yield from self.of(node.out)
-            else:
-                yield node
+        stack = [value]
+        while stack:
+            for node in self._direct.get(stack.pop(), ()):
+                if _is_alias(node):
+                    stack.append(node.out)
+                else:
+                    yield node
 
 
 def _stored_as(node: Node, users: Users) -> DataType | None:
