@@ -16,7 +16,7 @@ from tritonfuser.device import VECTOR_BYTES
 from tritonfuser.heuristics import schedulers
 from tritonfuser.heuristics.cost.constants import H200_CONSTANTS
 from tritonfuser.heuristics.cost.kernels import predicted
-from tritonfuser.heuristics.cost.registers import most_registers
+from tritonfuser.heuristics.cost.registers import LATER, most_registers
 from tritonfuser.heuristics.cost.work import KernelWork, NodeWork, element_work
 from tritonfuser.heuristics.params import (
     InnerOuterPersistentParams,
@@ -322,7 +322,7 @@ def test_other_params_are_much_faster_and_fit_the_registers(problem, work, are_p
     if found != rules:
         shown = choice._with_pieces(problem, found, predicted(problem, found, work))
         assert shown + launch <= gain * (choice._with_pieces(problem, rules, before) + launch)
-    assert most_registers(problem, params, after.registers) <= after.register_limit
+    assert most_registers(problem, params, after.registers) <= LATER * after.register_limit
     tiling = params.row_tiling
     if tiling is not None and tiling.in_registers:
         assert tiling.block + sum(tiling.tails) >= problem.reduced
