@@ -33,6 +33,11 @@ SUMS: dict[str, Body] = {
         rounded(ops.neg(rounded(ops.mul(a, b)))), c
     ),
     "times 1": lambda ops, rounded, a, b, c: ops.add(ops.mul(rounded(ops.mul(a, b)), 1.0), c),
+    "less 0": lambda ops, rounded, a, b, c: ops.add(ops.sub(rounded(ops.mul(a, b)), 0.0), c),
+    "plus -0": lambda ops, rounded, a, b, c: ops.add(ops.add(rounded(ops.mul(a, b)), -0.0), c),
+    "to the power of 1": lambda ops, rounded, a, b, c: ops.add(
+        ops.pow(rounded(ops.mul(a, b)), 1.0), c
+    ),
     "a row": lambda ops, rounded, a, b, c: ops.add(
         rounded(ops.mul(a, ops.expand(ops.slice(b, [0, 0], [1, SHAPE[1]]), SHAPE))), c
     ),

@@ -57,17 +57,17 @@ class Kernels:
             found = self._found[params] = self._times(params)
             return found
 
-    def may_spill_registers(self, params: KernelParams, time: KernelTime) -> bool:
-        """Whether a kernel may spill, by its predicted registers or with all loads of a step issued
-        first."""
+    def may_spill_registers(
+        self, params: KernelParams, time: KernelTime, times: float = 1.0
+    ) -> bool:
+        """Whether a kernel may spill: by its predicted registers, or if those with all loads of a
+        step issued first exceed ``times`` the limit."""
         most = self._times.most_registers(params, time.registers)
-        return time.may_spill or bool(may_exceed(most, time.register_limit))
+        return time.may_spill or bool(may_exceed(most / times, time.register_limit))
 
     def exceeds_registers(self, params: KernelParams, time: KernelTime) -> bool:
-        """Whether a kernel is likely to spill: by its predicted registers, or by far with all loads
-        of a step issued first."""
-        most = self._times.most_registers(params, time.registers)
-        return time.may_spill or bool(may_exceed(most / LATER, time.register_limit))
+        """Whether a kernel is likely to spill, so that it is not chosen."""
+        return self.may_spill_registers(params, time, LATER)
 
     def reread_bytes(self, params: KernelParams) -> dict[Stream, float]:
         """Bytes of tensors that programs load again, and that the L2 cache has lost."""

@@ -16,6 +16,9 @@ from ....ops.table import View
 from ...access.packed_halves import Users, is_short, narrowed, widened
 from ..rewriting import is_copy, is_float, rewritten, with_number
 
+_NEUTRAL = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0, "truediv": 1.0, "pow": 1.0}
+"""The number with which an op gives its operand, or the negative of it. These are left to LLVM."""
+
 
 def round_products(fusion: Fusion) -> Fusion:
     """``cast(mul(a, b), Half) + c`` -> ``cast(mul_rn(a, b), Half) + c``, where all are Half."""
@@ -62,10 +65,10 @@ def _is_summed(value: Value, dtype: DataType, users: Users) -> bool:
     stack, seen = [value], {value}
     while stack:
         for user in users.of(stack.pop()):
-            if user.op in ("add", "sub"):
-                if any(narrowed(after) is dtype for after in users.of(user.out)):
-                    return True
-            elif (is_copy(user) or _passes_on(user)) and user.out not in seen:
+            is_sum = user.op in ("add", "sub")
+            if is_sum and any(narrowed(after) is dtype for after in users.of(user.out)):
+                return True
+            if (is_copy(user) or _passes_on(user)) and user.out not in seen:
                 seen.add(user.out)
                 stack.append(user.out)
     return False
@@ -74,9 +77,8 @@ def _is_summed(value: Value, dtype: DataType, users: Users) -> bool:
 def _passes_on(node: Node) -> bool:
     """Whether elements of a node are those of operands, or the negatives of these.
 
-    Products with 1 are left to LLVM. A view that pieces tensors together is one of them in a kernel
-    that stores it box by box.
+    A view that pieces tensors together is one of them in a kernel that stores it box by box.
     """
-    found = with_number(node, ("mul",))
-    is_signed = node.op == "neg" or (found is not None and abs(found[1]) == 1)
+    found = with_number(node, tuple(_NEUTRAL))
+    is_signed = node.op == "neg" or (found is not None and abs(found[1]) == _NEUTRAL[node.op])
     return is_signed or isinstance(as_call(node).op.form, View)
