@@ -234,3 +234,12 @@ def test_boxes_much_shorter_than_another_are_matched_by_number() -> None:
         (text,) = texts(found)
         assert stores(found) == 2
         assert (f"< {short}" in text) is (way == "axis by axis")
+
+
+def test_a_shift_along_a_dim_of_any_size() -> None:
+    """Whether it is a dim of pairs is not known, and makes no difference."""
+    with FusionDefinition() as fd:
+        x = fd.define_tensor([-1, -1], contiguity=True)
+        fd.add_output(fd.ops.pad(fd.ops.exp(x), [1, -1]))
+    given = [[noise(n, m)] for n, m in ((6, 5), (9, 3), (20, 7), (4, 2))]
+    assert check_open(fd, given, NARROW) == (3, True)

@@ -18,6 +18,7 @@ from ...ops.builder import op_of
 from ...ops.table import View
 from ...shapes import Index
 from ...symbolic.index_expr import Affine, Axis, Digit
+from ...symbolic.queries import is_known_equal
 from ...symbolic.sizes import hint, is_size
 from ..access.aliases import buffer_strides
 from ..access.read_footprint import Read, sources_of
@@ -108,7 +109,7 @@ class LoopPartitioner:
         """Whether an axis is of pairs of neighbours in memory, both of which one store has
         (``emit/memory/pairs.py``). More than two are a store each, of elements far apart."""
         step = dict(offset_of(index, self._strides).terms).get(Digit(axis, 1, axis.extent))
-        return axis.extent == 2 and step is not None and hint(step) == 1
+        return is_known_equal(axis.extent, 2) and step is not None and hint(step) == 1
 
     def _is_worth_storing(self, part: Index, whole: Index) -> bool:
         """Whether contiguous runs are long enough, or no shorter than before the cut."""
