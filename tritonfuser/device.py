@@ -11,6 +11,9 @@ import torch
 from . import calibration, options
 from .errors import UnsupportedDeviceError
 
+WORD_BYTES = 4
+"""Bytes of a register."""
+
 VECTOR_BYTES = 16
 """Bytes of the widest load or store of one thread, on NVIDIA and AMD GPUs."""
 

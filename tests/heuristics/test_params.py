@@ -72,6 +72,7 @@ def any_params(draw):
         else:
             assert row.name in (
                 "loads_first",
+                "prefetch",
                 "persistent",
                 "descriptors",
                 "backwards",

@@ -109,6 +109,7 @@ def propose(problem: Problem) -> HeuristicParams:
         align=align,
         num_warps=step.warps,
         num_stages=step.stages,
+        prefetch=step.prefetch,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..device import SECTOR_BYTES, DeviceProperties
+from ..device import SECTOR_BYTES, WORD_BYTES, DeviceProperties
 from .params import HeuristicParams
 from .streams import Stream
 
@@ -119,6 +119,8 @@ class Problem:
         The kernel has a scan along r.
     outer_members : int
         Reductions over x (over the rows), which a kernel may have in addition to those along r.
+    outer_loops : int
+        Loops over the rows, one after the other, that they take with what needs their results.
     outer_batch : int
         Positions of x that the reductions over x keep: each has a result of its own. 1 for none.
     rows_split : bool
@@ -182,6 +184,7 @@ class Problem:
     dependent_outputs: bool = False
     scans: bool = False
     outer_members: int = 0
+    outer_loops: int = 1
     outer_batch: int = 1
     rows_split: bool = False
     may_split: bool = True
@@ -325,6 +328,11 @@ class Problem:
     def full_loads(self) -> list[Stream]:
         """The tensors over both axes that are read."""
         return [s for s in self.full_streams if not s.is_store]
+
+    @property
+    def loaded_words(self) -> float:
+        """Registers that hold what is loaded for a position of both axes, vectors as they are."""
+        return sum(max(s.item_bytes / WORD_BYTES, 0.5) for s in self.full_loads)
 
     @property
     def full_stores(self) -> list[Stream]:

@@ -31,7 +31,7 @@ def made(batch: int = 16) -> tuple[Any, list[torch.Tensor], Any]:
 
 def given(made: Any, **params: Any) -> Any:
     data, place = made
-    data["segments"][place]["params"].update(block_m=8, num_warps=1, **params)
+    data["segments"][place]["params"].update(block_m=8, num_warps=1, prefetch=False, **params)
     return data
 
 

@@ -205,7 +205,8 @@ def test_a_schedule_with_uneven_shares_is_taken():
     fd, inputs = record(body, tensors(shapes, torch.bfloat16)), tensors(shapes, torch.bfloat16)
     given = fd.schedule(inputs, arch="sm_90")
     first = given.segments[0]
-    cooperative = replace(first, params=replace(first.params, block_m=1, block_r=128, parts=2))
+    parts = {"block_m": 1, "block_r": 128, "parts": 2, "prefetch": False}
+    cooperative = replace(first, params=replace(first.params, **parts))
     wrong = replace(given, segments=(cooperative, *given.segments[1:]))
     with pytest.raises(ParamsError, match="which 2 parts of 128 do not cut up"):
         fd.kernels(inputs, arch="sm_90", schedule=wrong)

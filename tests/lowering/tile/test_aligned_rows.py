@@ -167,9 +167,13 @@ def test_short_tiles_are_read_ahead():
     """Of two bytes a lane, which the pipeline does not copy."""
     case = BY_NAME["rmsnorm_bwd"]
     for dtype, ahead in ((torch.bfloat16, True), (torch.float32, False)):
-        fd = case.record((8192, 8200), dtype)
-        (first, *_) = fd.kernels(case.inputs((8192, 8200), dtype, "meta"), arch="sm_90")
-        assert ("_next = tl.load" in first.text) is ahead
+        fd, given = case.record((8192, 8200), dtype), case.inputs((8192, 8200), dtype, "meta")
+        chosen = fd.schedule(given, arch="sm_90")
+        first = chosen.segments[0]
+        piped = replace(first, params=replace(first.params, num_stages=3, prefetch=False))
+        piped = replace(chosen, segments=(piped, *chosen.segments[1:]))
+        (source, *_) = fd.kernels(given, arch="sm_90", schedule=piped)
+        assert ("_next = tl.load" in source.text) is ahead
 
 
 BAD = {

@@ -39,7 +39,7 @@ def shared(body, inputs, facts=H200, tolerance=2e-4, **changes):
     fd = record(body, given)
     first, *rest = (piece.params for piece in lowered(fd, given, facts).segmented.segments)
     assert isinstance(first, InnerOuterPersistentParams)
-    changes = {"block_m": 1, "align": 1, **changes}
+    changes = {"block_m": 1, "align": 1, "num_stages": 3, "prefetch": False, **changes}
     found = lowered(fd, given, facts, [replace(first, **changes), *rest])
     with poisoned():
         results = planned(found, given, facts).run(given)

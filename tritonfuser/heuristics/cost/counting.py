@@ -53,7 +53,7 @@ class Counting:
             draws=float(work.draws),
             reductions=float(work.reductions),
             columns=float(columns),
-            words=sum(max(s.item_bytes / 4, 0.5) for s in problem.full_loads),
+            words=problem.loaded_words,
             is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
             taken=work.registers,
         )
@@ -140,6 +140,7 @@ class Counting:
             warps=float(params.num_warps),
             threads=float(threads),
             stages=float(params.num_stages if tile.loops else 1),
+            prefetches=float(params.prefetches),
             elements=max(size * computed / threads, 1.0),
             computed=computed,
             moved_bytes=self._moved + refetched,
@@ -175,6 +176,7 @@ class Counting:
         work, problem, size = self._work, self._problem, tile.x * tile.r
         kept_tensors = self._full_loads * problem.dependent_outputs
         positions = m.maximum(tile.programs * tile.steps * size, 1)
+        loops = problem.outer_loops
         meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
         meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
         return TileCounts(
@@ -182,9 +184,9 @@ class Counting:
             steps=1.0 * tile.steps,
             passes=1.0 * tile.passes,
             valid=m.minimum(self._positions / positions, 1.0),
-            instructions=work.before * tile.passes + work.reducing + work.after,
+            instructions=work.before * tile.passes + work.reducing * loops + work.after,
             special=work.special_before * tile.passes + work.special_after,
-            reduced_steps=1.0 * tile.pieces * (tile.steps if problem.outer_members else 1),
+            reduced_steps=1.0 * tile.pieces * (loops * tile.steps if problem.outer_members else 1),
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
             alone=m.maximum(meets, 1.0 * tile.masked),

@@ -24,6 +24,8 @@ class Counts(NamedTuple):
         Steps of a program's loop over its elements, 1 without a loop, and how often it runs.
     stages : float
         Steps whose loads are in flight, 1 without a pipeline.
+    prefetches : float
+        1 where loads are begun a step ahead, into registers.
     elements : float
         Of a tile for each thread, those that are masked too. At least 1.
     computed : float
@@ -131,6 +133,7 @@ class Counts(NamedTuple):
     warps: Number
     threads: Number
     stages: Number
+    prefetches: Number
     elements: Number
     computed: Number
     moved_bytes: Number
@@ -216,6 +219,7 @@ class LeastCounts(NamedTuple):
     warps: Number
     threads: Number
     stages: Number
+    prefetches: Number
     elements: Number
     computed: Number
     moved_bytes: float

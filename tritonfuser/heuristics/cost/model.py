@@ -129,8 +129,9 @@ def wanted_registers(n: Counts | LeastCounts, c: Constants, m: Numbers = PLAIN) 
         + c.registers_address * n.addresses * (1 + n.held / n.elements)
         + c.registers_result * n.results
         + c.registers_op * m.log2(1 + n.instructions)
-        + c.registers_pipeline * (n.stages > 1)
+        + c.registers_pipeline * m.maximum(1.0 * (n.stages > 1), n.prefetches)
         + c.registers_load * n.loads
+        + n.prefetches * n.elements * n.words
     )
 
 

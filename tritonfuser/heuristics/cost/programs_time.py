@@ -114,7 +114,7 @@ def _waiting(n: Counts | LeastCounts, c: Constants, step: Number, m: Numbers) ->
     unrolled = m.maximum(UNROLLED_INSTRUCTIONS * n.passes / step, 1.0)
     # No compiler moves loads across the barrier where warps meet.
     ahead = m.where(n.alone > 0, 1.0, unrolled)
-    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead)
+    ahead = m.where(n.stages > 1, m.maximum(n.stages - 1.0, 1.0), ahead + n.prefetches)
     later = c.second_latency * (n.passes - 1)
     return c.latency_s * (1 + later + n.passes * (n.steps - 1) / ahead)
 

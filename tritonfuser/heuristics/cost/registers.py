@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from math import ceil
 
-from ...device import MAX_PROGRAMS_PER_SM, MAX_REGISTERS_PER_THREAD, DeviceProperties
+from ...device import (
+    MAX_PROGRAMS_PER_SM,
+    MAX_REGISTERS_PER_THREAD,
+    WORD_BYTES,
+    DeviceProperties,
+)
 from ..integers import ceil_div
 from ..params import KernelParams
 from ..problem import Problem
@@ -12,9 +17,6 @@ from .counts import Number
 from .numbers import PLAIN, Numbers
 from .tiles import KernelTile, tile_of
 from .traffic import is_linear
-
-WORD_BYTES = 4
-"""Bytes of a register."""
 
 ADDRESS_WORDS = 2
 """Registers of an address."""

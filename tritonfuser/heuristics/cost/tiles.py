@@ -89,7 +89,7 @@ def _over_rows(problem: Problem, params: InnerOuterPersistentParams) -> KernelTi
     tile = tile._replace(pieces=pieces, masked=masked)
     if params.parts == 1:
         return tile
-    return tile._replace(passes=2, programs=tile.programs * params.parts)
+    return tile._replace(passes=2 * tile.passes, programs=tile.programs * params.parts)
 
 
 def _rows(problem: Problem, params: HeuristicParams) -> KernelTile:
@@ -134,8 +134,9 @@ class Launches(NamedTuple):
     ----------
     tile : KernelTile
         Their tiles.
-    warps, stages : array
-        Their warps, and the stages of the pipelines of their loops.
+    warps, stages, prefetches : array
+        Their warps, the stages of the pipelines of their loops, and whether loads are begun a step
+        ahead, into registers.
     aligned : bool
         Whether tiles of some of them begin at vectors.
     """
@@ -143,6 +144,7 @@ class Launches(NamedTuple):
     tile: KernelTile
     warps: Number
     stages: Number
+    prefetches: Number
     aligned: bool
 
 
@@ -150,10 +152,11 @@ def launches_of(problem: Problem, params: Sequence[KernelParams]) -> Launches:
     """The kernels of many params."""
     fields = zip(*(tile_of(problem, each) for each in params), strict=True)
     tile: Iterator[Number] = map(np.array, fields)
-    warps, stages = ([getattr(p, name) for p in params] for name in ("num_warps", "num_stages"))
+    names = ("num_warps", "num_stages", "prefetches")
+    warps, stages, prefetches = (np.array([getattr(p, name) for p in params]) for name in names)
     tilings = filter(None, (each.row_tiling for each in params))
     aligned = any(tiling.align > 1 for tiling in tilings)
-    return Launches(KernelTile(*tile), np.array(warps), np.array(stages), aligned)
+    return Launches(KernelTile(*tile), warps, stages, prefetches, aligned)
 
 
 # --- tiles of rows, of one kernel or of many: numbers may be arrays -------------------------------
@@ -168,7 +171,8 @@ def loop_over_rows(problem: Problem, rows: Number, row: Number, m: Numbers) -> K
     """The tile of programs that loop over rows."""
     batch = max(problem.outer_batch, 1)
     steps = m.maximum(ceil_div(ceil_div(problem.parallel, batch), rows), 1)
-    return KernelTile(batch, steps, 1, rows, row, loops=True, over_rows=True)
+    passes = problem.outer_loops
+    return KernelTile(batch, steps, passes, rows, row, loops=True, over_rows=True)
 
 
 def tails_beside_steps(is_reduction: bool, tails: Number, align: int) -> Number:

@@ -85,6 +85,13 @@ class Traffic(NamedTuple):
         accesses = self.accesses + self.loads
         return self._replace(lines=lines, accesses=accesses, slice_bytes=slice_bytes)
 
+    def with_a_step_again(self, steps: int) -> Traffic:
+        """The same where the last of so many steps loads what it has once more, since each step
+        loads ahead."""
+        accesses = self.accesses + self.loads / steps
+        sectors = self.sector_bytes + self.fetched_bytes / steps
+        return self._replace(accesses=accesses, sector_bytes=sectors)
+
 
 def written_bytes(stored: float, sector_bytes: float) -> float:
     """Bytes of the sectors of a store, of those that it writes in part twice: half of each of them

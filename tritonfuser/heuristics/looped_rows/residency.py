@@ -10,8 +10,8 @@ from ..integers import TUNED_WARP_SIZE, ceil_div
 from ..problem import Problem
 
 STAGES = (3, 4)
-"""Pipeline stages: as a rule, and where fewer bytes are in flight. H200: a loop without a pipeline
-took 25% longer."""
+"""Pipeline stages where no registers are left to load a step ahead, and where fewer bytes are in
+flight. H200: a loop without a pipeline took 25% longer."""
 
 REGISTERS = 24.0
 """Registers of a thread for addresses and counters. These figures are of kernels compiled for
@@ -36,11 +36,14 @@ class Step:
         Warps of the program.
     stages : int
         Pipeline stages.
+    prefetch : bool
+        Whether registers hold what the next step loads.
     """
 
     rows: int
     warps: int
     stages: int = STAGES[0]
+    prefetch: bool = False
 
 
 def resident(problem: Problem, step: Step, width: int) -> int:
@@ -95,6 +98,7 @@ def _registers(problem: Problem, step: Step, width: int) -> float:
     along = lanes * vector_elements(problem) <= width
     columns = max(width // lanes, 1) if along else elements
     kept = REGISTERS_ELEMENT + REGISTERS_LOAD * len(problem.full_loads)
+    kept += step.prefetch * problem.loaded_words
     return REGISTERS + columns * (problem.outer_members + weights) + elements * kept
 
 

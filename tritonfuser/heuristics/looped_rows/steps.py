@@ -72,6 +72,10 @@ def step_of(problem: Problem, rows: int, block: int, tails: tuple[int, ...]) -> 
         if enough or not room:
             break
         found = larger
+    ahead = Step(found.rows, warps, 1, prefetch=True)
+    has_registers = fits(problem, ahead, width) and resident(problem, ahead, width) >= here
+    if has_registers and rows > found.rows:
+        return ahead
     few = bytes_in_flight(problem, found, width, here) < problem.device.flight_bytes_per_sm
     stages = STAGES[few]
     while stages > 1 and not has_room(problem, found, width, here, stages):

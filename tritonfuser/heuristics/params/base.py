@@ -81,6 +81,11 @@ class HeuristicParams:
         """Programs that share a row."""
         return 1
 
+    @property
+    def prefetches(self) -> bool:
+        """Whether the loads of a loop's step are begun a step ahead, into registers."""
+        return False
+
     def validate(self) -> None:
         """Check types and limits; lists become tuples.
 

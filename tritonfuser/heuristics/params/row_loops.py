@@ -40,6 +40,9 @@ class InnerOuterPersistentParams(KernelParams):
     align : int
         Elements of a vector, as in ``InnerPersistentParams``. All rows of a program must begin at
         the same place of a vector.
+    prefetch : bool
+        Whether the loads of a step are begun before the step before it is computed, and held in
+        registers. Instead of ``num_stages``, which begins them ahead into shared memory.
     axes : tuple of int
         The order of the axes of rows, as in ``InnerPersistentParams``. Those that sums over the
         rows keep, along which programs lie, come before those that a program loops over.
@@ -54,11 +57,16 @@ class InnerOuterPersistentParams(KernelParams):
     parts: Annotated[int, Within(1, MAX_PARTS)] = 1
     delay: Annotated[int, Within(1)] = 1
     align: Side = 1
+    prefetch: bool = False
     axes: Axes = ()
 
     @property
     def row_parts(self) -> int:
         return self.parts
+
+    @property
+    def prefetches(self) -> bool:
+        return self.prefetch
 
     @cached_property
     def row_tiling(self) -> RowTiling:

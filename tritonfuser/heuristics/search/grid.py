@@ -36,9 +36,10 @@ def together(found: Sequence[Launches]) -> Launches:
     tile = KernelTile(
         *(_joined(n, counts) for n in zip(*(each.tile for each in found), strict=True))
     )
-    warps, stages = zip(*((each.warps, each.stages) for each in found), strict=True)
-    aligned = any(each.aligned for each in found)
-    return Launches(tile, _joined(warps, counts), _joined(stages, counts), aligned)
+    warps, stages, prefetches = (
+        _joined(numbers, counts) for numbers in zip(*(each[1:4] for each in found), strict=True)
+    )
+    return Launches(tile, warps, stages, prefetches, any(each.aligned for each in found))
 
 
 def _joined(numbers: Sequence[Array], counts: Sequence[int]) -> Array:
@@ -111,8 +112,9 @@ class Grid:
         """
         of_each = {name: sizes[self._indices[axis]] for name, (axis, sizes) in self._sizes.items()}
         tile, stages = self._tile(problem, of_each), of_each.get("num_stages", 1)
+        prefetches = of_each.get("prefetch", 0)
         aligned = bool(np.any(of_each.get("align", self._align) > 1))
-        return Launches(tile, of_each["num_warps"], stages, aligned)
+        return Launches(tile, of_each["num_warps"], stages, prefetches, aligned)
 
     def _tile(self, problem: Problem, sizes: dict[str, Array]) -> KernelTile:
         kind, tails = PARAMS[self._scheduler], sizes.get("tails", 0)
@@ -139,5 +141,5 @@ def _sizes(choices: Iterable[Choice]) -> Iterator[tuple[str, tuple[int, Array]]]
             values = [each[place] for each in choice.values]
             if name == "tails":
                 yield name, (axis, np.array([*map(sum, values)]))
-            elif name.startswith(("block_", "num_", "align")):
+            elif name.startswith(("block_", "num_", "align", "prefetch")):
                 yield name, (axis, np.array(values))

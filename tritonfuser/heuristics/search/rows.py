@@ -24,6 +24,9 @@ MOST_ROWS = 512
 DEEPEST = 4
 """Most stages of a pipeline that are tried. ``num_stages`` may be more."""
 
+AHEAD = (*((stages, False) for stages in range(1, DEEPEST + 1)), (1, True))
+"""Stages of loops over rows, and whether loads are begun a step ahead in registers instead."""
+
 
 def rows_space(scheduler: str, problem: Problem) -> SearchSpace:
     """Rows of a program, their tiles, warps, stages, the order of passes and cache hints."""
@@ -120,7 +123,7 @@ def inner_outer_space(problem: Problem) -> SearchSpace:
     choices = (
         Choice.of("block_m", rows_up_to(rows, 64)),
         Choice(("block_r", "tails"), tuple(sorted(whole))),
-        Choice.of("num_stages", range(1, DEEPEST + 1)),
+        Choice(("num_stages", "prefetch"), AHEAD),
         warps(problem),
     )
     sides = fits_threads(problem, "block_m", "block_r")

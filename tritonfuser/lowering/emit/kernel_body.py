@@ -24,6 +24,7 @@ from .kernel_writers import KernelFacts, KernelWriters
 from .lines import Line, Name
 from .load_order import crossing_first, in_steps, loads_first
 from .memory.eviction_hints import in_short_steps, with_evictions
+from .memory.loop_prefetch import LoopSteps, with_prefetch
 from .memory.prefetch import is_prefetched, prefetch
 from .pass_plan import Pass, PassPlan, plan_passes
 from .reductions.member_tile import Finish
@@ -42,6 +43,7 @@ class KernelBody(Body):
         self.axes = AxesWriter(index, nest)
         self.writers = KernelWriters(facts, nest, index, self.axes.part, self._prefetched)
         self._online: dict[Value, OnlineSoftmax] = {}
+        self._steps: list[LoopSteps] = []
 
     def write(self) -> list[Line]:
         """All lines of the function body."""
@@ -64,7 +66,9 @@ class KernelBody(Body):
             lines = with_evictions(lines, self._read_by_all(), again)
         threads = self.segment.kernel_params.num_warps * NVIDIA_WARP_SIZE
         reorder = loads_first if self.nest.loads_first else partial(crossing_first, threads=threads)
-        return in_steps(reorder, lines) if self.nest.loop else reorder(lines)
+        lines = in_steps(reorder, lines) if self.nest.loop else reorder(lines)
+        prefetches = self.segment.kernel_params.prefetches
+        return with_prefetch(lines, self._steps) if prefetches else lines
 
     def _read_by_all(self) -> frozenset[str]:
         """The tensors of which every program reads the same elements."""
@@ -131,6 +135,7 @@ class KernelBody(Body):
         said = stages > 1 or self.facts.launch_stages != stages
         stop = self.writers.index.tile_text.loop_end(loop)
         header = _loop_header(loop, stop, stages if said else None, backwards)
+        self._steps.append(LoopSteps.of(loop, _variable(loop, backwards)))
         limit = "stop" if self.nest.is_aligned(loop) else loop.axis.extent
         self.writer.close_loop(header, *_positions(loop, backwards, limit))
         for end in ends:
@@ -168,12 +173,18 @@ class KernelBody(Body):
 
 def _loop_header(loop: Tile, end: str, stages: int | None, backwards: bool) -> str:
     """The ``for`` line of a loop over a tile's positions; ``num_stages`` where it has its own."""
-    moving = f"{loop.name}_back" if backwards else f"{loop.name}_start"
-    name, step = (loop.name, "1") if loop.block is None else (moving, loop.block)
+    name, step = _variable(loop, backwards), loop.block or "1"
     if stages is not None:
         return f"for {name} in tl.range(0, {end}, {step}, num_stages={stages}):"
     steps = end if loop.block is None else f"0, {end}, {step}"
     return f"for {name} in range({steps}):"
+
+
+def _variable(loop: Tile, backwards: bool) -> str:
+    """What the ``for`` line moves."""
+    if loop.block is None:
+        return loop.name
+    return f"{loop.name}_back" if backwards else f"{loop.name}_start"
 
 
 def _positions(loop: Tile, backwards: bool, end: int | str) -> list[str]:

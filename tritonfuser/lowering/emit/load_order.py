@@ -47,12 +47,12 @@ def loads_first(lines: Sequence[Line]) -> list[Line]:
     definitions whose kernels change layouts less for it: 0.93 times as long (geometric mean; 0.57
     at the best).
     """
-    found = _loads(lines)
+    found = movable_loads(lines)
     bytes_of = _bytes_of_layouts(lines)
     loads = sorted(found.loads, key=lambda n: bytes_of[_layout(lines[n].block)])
     order: dict[int, None] = {}
     for load in loads:
-        order |= dict.fromkeys(sorted(_with_needs(load, found.needs)))
+        order |= dict.fromkeys(sorted(found.with_needs(load)))
     late = _used_late([lines[n] for n in loads])
     first = [late[lines[n].text][0] if lines[n].text in late else lines[n] for n in order]
     rest = (lines[n] for n in range(len(lines)) if n not in order)
@@ -68,7 +68,7 @@ def crossing_first(lines: Sequence[Line], threads: int) -> list[Line]:
     sm_90, two sums over rows of 64 x 256 that lie along dim 0, with a weight along dim 1: the
     weight's layout was that of the second sum, and all of the tile went through shared memory.
     """
-    found, bytes_of = _loads(lines), _bytes_of_layouts(lines)
+    found, bytes_of = movable_loads(lines), _bytes_of_layouts(lines)
     most = max(bytes_of, key=bytes_of.__getitem__, default=_layout(None))
     top = next((n for n in found.loads if _layout(lines[n].block) == most), len(lines))
     moved: set[int] = set()
@@ -76,13 +76,13 @@ def crossing_first(lines: Sequence[Line], threads: int) -> list[Line]:
         places, fastest = _layout(lines[load].block)
         crosses = places < most[0] and fastest != most[1]
         if load > top and crosses and _elements(lines[load].block) >= threads:
-            moved |= {n for n in _with_needs(load, found.needs) if n > top}
+            moved |= {n for n in found.with_needs(load) if n > top}
     rest = (n for n in range(top, len(lines)) if n not in moved)
     return [*lines[:top], *(lines[n] for n in (*sorted(moved), *rest))]
 
 
 @dataclass(frozen=True)
-class _Loads:
+class MovableLoads:
     """The loads that may come first, by the numbers of their lines.
 
     Attributes
@@ -96,8 +96,19 @@ class _Loads:
     loads: Sequence[int]
     needs: Mapping[int, Collection[int]]
 
+    def with_needs(self, line: int) -> set[int]:
+        """A line, and all lines that it needs."""
+        found, stack = {line}, [line]
+        while stack:
+            fresh = set(self.needs[stack.pop()]) - found
+            found |= fresh
+            stack += fresh
+        return found
 
-def _loads(lines: Sequence[Line]) -> _Loads:
+
+def movable_loads(lines: Sequence[Line]) -> MovableLoads:
+    """The loads that may come first among lines: all but those whose places are loaded or known
+    later, and those in loops."""
     depth = min((line.depth for line in lines), default=0)
     parts = [ALL_ASSIGNED.fullmatch(line.text) for line in lines]
     targets = [part[1].split(", ") if part else [] for part in parts]
@@ -119,17 +130,7 @@ def _loads(lines: Sequence[Line]) -> _Loads:
             first += [] if waits[n] else [n]
             waits[n] = True
         written.update(dict.fromkeys(names, n))
-    return _Loads(first, needs)
-
-
-def _with_needs(line: int, needs: Mapping[int, Collection[int]]) -> set[int]:
-    """A line, and all lines that it needs."""
-    found, stack = {line}, [line]
-    while stack:
-        fresh = set(needs[stack.pop()]) - found
-        found |= fresh
-        stack += fresh
-    return found
+    return MovableLoads(first, needs)
 
 
 _Layout = tuple[frozenset[int], int]

@@ -91,7 +91,7 @@ def module_text(
 
 def _imports(args: tuple[Argument, ...], body: list[Line]) -> list[str]:
     """The imports of a module: torch, triton, and the functions of the device library."""
-    used = set(re.findall(r"[a-z_]\w*", "\n".join(line.code for line in body)))
+    used = set(re.findall(r"(?<![\w.])[a-z_]\w*", "\n".join(line.code for line in body)))
     text = ["import torch"] if uses_torch(args, body) else []
     text += ["import triton", "import triton.language as tl"]
     # libdevice comes from the device library, which has a replacement for the interpreter.

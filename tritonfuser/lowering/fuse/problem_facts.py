@@ -73,6 +73,7 @@ def problem_of(
         dependent_outputs=group.dependent_outputs,
         scans=group.scans,
         outer_members=len(group.outer),
+        outer_loops=group.loops_over_rows if group.outer else 1,
         outer_batch=extent(group.batch_axes) * (shares[0].part.extent if shares else 1),
         rows_split=rows_split,
         may_split=partial is None,

@@ -38,6 +38,9 @@ class FusionGroup:
         The index at which it computes each result of its reductions and scans, in its own axes.
     levels : dict of Value to int
         For each result of ``members``, the longest chain of the group's reductions before it.
+    row_loops : dict of Value to int
+        For each result of ``members`` and ``outer``, the loop over the rows that finds it. Results
+        of ``outer`` are known when their loop has ended.
     needs : frozenset of int
         The groups whose results it reads.
     reads : frozenset of Read
@@ -50,6 +53,8 @@ class FusionGroup:
         Whether some store runs over ``reduced`` too.
     dependent_outputs : bool
         Whether such a store depends on a reduction of the group.
+    loops_over_rows : int
+        Loops over the rows that reductions and stores take, if ``outer`` makes them loop.
     scans : bool
         Whether some member is a scan.
     library : Node or None
@@ -71,12 +76,14 @@ class FusionGroup:
     stores: tuple[Store, ...] = ()
     computed_at: dict[Value, Index] = field(default_factory=dict)
     levels: dict[Value, int] = field(default_factory=dict)
+    row_loops: dict[Value, int] = field(default_factory=dict)
     needs: frozenset[int] = frozenset()
     reads: frozenset[Read] = frozenset()
     reduced_reads: frozenset[Read] = frozenset()
     nodes: frozenset[Node] = frozenset()
     full_outputs: bool = False
     dependent_outputs: bool = False
+    loops_over_rows: int = 1
     scans: bool = False
     library: Node | None = None
     stored: frozenset[Value] = frozenset()
@@ -146,25 +153,45 @@ class FusionGroup:
         )
         if anchor.member is None:
             return group._with_store(anchor)
-        computed_at = {**self.computed_at, **dict.fromkeys(anchor.values, anchor.index)}
+        loop = self._row_loop_of(anchor)
+        group = replace(
+            group,
+            computed_at={**self.computed_at, **dict.fromkeys(anchor.values, anchor.index)},
+            row_loops={**self.row_loops, **dict.fromkeys(anchor.values, loop)},
+            loops_over_rows=max(self.loops_over_rows, loop + 1),
+        )
         if outer:
-            return replace(group, outer=(*self.outer, anchor.member), computed_at=computed_at)
+            return replace(group, outer=(*self.outer, anchor.member))
         chained = anchor.footprint.at_own_index
         level = max((self.levels.get(v, -1) for v in chained), default=-1) + 1
         levels = {**self.levels, **dict.fromkeys(anchor.values, level)}
         members = (*self.members, anchor.member)
-        return replace(group, members=members, computed_at=computed_at, levels=levels)
+        return replace(group, members=members, levels=levels)
+
+    def _row_loop_of(self, anchor: Anchor) -> int:
+        """The first loop over the rows in which all is known that the anchor reads."""
+        ended = {value for member in self.outer for value in member.node.outs}
+        needed = anchor.footprint.at_own_index & self.row_loops.keys()
+        return max((self.row_loops[v] + (v in ended) for v in needed), default=0)
 
     def _from_other_groups(self, anchor: Anchor) -> frozenset[Read]:
         """Results of other groups that the anchor reads."""
         return frozenset(r for r in anchor.footprint.reducers if r.value not in self.computed_at)
 
     def _with_store(self, anchor: Anchor) -> FusionGroup:
-        full = any(not item.axes().isdisjoint(self.reduced) for item in anchor.index)
+        full = _runs_along(anchor, self.reduced)
         depends = full and not anchor.footprint.at_own_index.isdisjoint(self.computed_at)
+        across = self.outer[0].across if self.outer else ()
+        loops = self._row_loop_of(anchor) + 1 if _runs_along(anchor, across) else 1
         return replace(
             self,
             stores=(*self.stores, anchor.store),
             full_outputs=self.full_outputs or full,
             dependent_outputs=self.dependent_outputs or depends,
+            loops_over_rows=max(self.loops_over_rows, loops),
         )
+
+
+def _runs_along(anchor: Anchor, axes: tuple[Axis, ...]) -> bool:
+    """Whether the elements of an anchor differ along one of these axes."""
+    return any(not item.axes().isdisjoint(axes) for item in anchor.index)

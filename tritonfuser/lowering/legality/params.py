@@ -5,7 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import NamedTuple
 
-from ...heuristics.params import HeuristicParams, KernelParams, RowTiling
+from ...heuristics.params import (
+    HeuristicParams,
+    InnerOuterPersistentParams,
+    KernelParams,
+    RowTiling,
+)
 from ...symbolic.queries import assume_less
 from ...symbolic.sizes import is_size
 from ..axis_order import why_not_order
@@ -58,9 +63,31 @@ def why_not_params(segment: Segment, params: HeuristicParams) -> Refusal | None:
     tiling = params.row_tiling
     if tiling is None:
         return None
+    if isinstance(params, InnerOuterPersistentParams) and params.prefetch:
+        refusal = _why_not_prefetched(segment, params)
+        if refusal is not None:
+            return refusal
     if params.row_parts > 1:
         return _why_not_parts(segment, params, tiling)
     return _why_not_rows(segment, params, tiling)
+
+
+def _why_not_prefetched(segment: Segment, params: InnerOuterPersistentParams) -> Refusal | None:
+    """The refusal of ``prefetch``, where something else says when loads are begun."""
+    name = f"segment {segment.name} ({segment.scheduler})"
+    if params.parts > 1:
+        return Refusal(
+            f"{name}: programs that share a row begin its loads by themselves, "
+            "prefetch would change nothing",
+            "Use prefetch=False, or parts=1.",
+        )
+    if params.num_stages > 1:
+        return Refusal(
+            f"{name}: loads are begun ahead into shared memory (num_stages={params.num_stages}) "
+            "or into registers (prefetch), not both",
+            "Use num_stages=1, or prefetch=False.",
+        )
+    return None
 
 
 def _why_not_parts(segment: Segment, params: HeuristicParams, tiling: RowTiling) -> Refusal | None:

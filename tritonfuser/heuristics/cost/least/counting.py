@@ -66,6 +66,7 @@ class LeastCounting(Counting):
             warps=1.0 * many.warps,
             threads=1.0 * threads,
             stages=1.0 + (many.stages - 1) * tile.loops,
+            prefetches=1.0 * many.prefetches,
             elements=m.maximum(tile.x * tile.r * computed / threads, 1.0),
             computed=computed,
             moved_bytes=self._moved,

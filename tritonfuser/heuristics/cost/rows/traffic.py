@@ -125,6 +125,8 @@ class RowStreams:
             written_bytes=written,
             windows=together(windows),
         )
+        if params.prefetches:
+            return made.with_a_step_again(tile.steps)
         is_pipelined = tile.loops and params.num_stages > 1
         return made.through_shared_memory(slices) if is_pipelined else made
 
