@@ -83,6 +83,7 @@ def test_other_params():
         block, tails = {3: (256, (128,)), 7: (128, (32,))}.get(parts, (1024 // parts, ()))
         changes = {"parts": parts, "block_r": block, "tails": tails, "delay": delay}
         changes |= {"block_m": 1, "num_stages": stages, "num_warps": 4, "max_registers": 64}
+        changes |= {"prefetch": False}
         chosen = replace(first, **changes)
         for one, same in zip(fd.run(inputs, params=[chosen, *rest]), expected, strict=True):
             torch.testing.assert_close(one, same)
@@ -91,6 +92,7 @@ def test_other_params():
 def test_programs_that_do_not_fit_the_device():
     fd, inputs = of_case("rmsnorm_bwd", (4096, 20480), torch.bfloat16)
     first, *rest = fd.heuristics(inputs)
-    chosen = replace(first, parts=16, block_r=1024, tails=(256,), max_registers=0, num_warps=16)
+    parts = {"parts": 16, "block_r": 1024, "tails": (256,), "prefetch": False}
+    chosen = replace(first, max_registers=0, num_warps=16, **parts)
     with pytest.raises(LoweringError, match="programs wait for one another, and only"):
         fd.run(inputs, params=[chosen, *rest])

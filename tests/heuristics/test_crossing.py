@@ -64,6 +64,14 @@ def test_rows_that_fit_together_fill_the_sectors_of_what_lies_across(area: int) 
     assert params.block_x >= SECTOR_BYTES // 4
 
 
+@pytest.mark.parametrize("area", [1404, 1100, 711])
+def test_pairs_of_rows_whose_tiles_are_a_block_and_tails(area: int) -> None:
+    """Their elements are no power of two: for 2816 the rules said five warps, as no kernel has."""
+    given = crossing(1392, 2, area)
+    found = lowered(record(normed, given), given)
+    assert all(piece.params.num_warps in (1, 2, 4, 8, 16) for piece in found.segmented.segments)
+
+
 def test_rows_that_all_tensors_lie_along_are_kept() -> None:
     def body(fd: Any, x: Any, y: Any) -> Any:
         made = fd.ops.mul(x, y)

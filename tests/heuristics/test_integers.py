@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonfuser.heuristics.integers import halved
+from tritonfuser.heuristics.integers import halved, warps_for
 from tritonfuser.heuristics.search.common import powers
 
 
@@ -14,6 +14,13 @@ from tritonfuser.heuristics.search.common import powers
 )
 def test_halved_until_it_fits_or_is_the_least(size, least, most, wanted):
     assert halved(size, least, lambda x: x <= most) == wanted
+
+
+@pytest.mark.parametrize(
+    ("elements", "wanted"), [(0, 1), (511, 1), (1024, 2), (2816, 4), (4096, 8), (1 << 20, 16)]
+)
+def test_warps_are_a_power_of_two(elements, wanted):
+    assert warps_for(elements, 16, most=16) == wanted
 
 
 @pytest.mark.parametrize(

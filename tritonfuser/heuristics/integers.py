@@ -49,5 +49,9 @@ half of the elements that a rule says."""
 
 
 def warps_for(elements: int, per_thread: int, most: int, least: int = 1) -> int:
-    """Warps for a tile, with about ``per_thread`` elements in each thread."""
-    return max(least, min(most, elements // (TUNED_WARP_SIZE * per_thread)))
+    """Warps for a tile, with about ``per_thread`` elements in each thread: a power of two.
+
+    A tile of a block and tails has no power of two of elements.
+    """
+    wanted = max(elements // (TUNED_WARP_SIZE * per_thread), 1)
+    return max(least, min(most, floor_power_of_2(wanted)))

@@ -49,27 +49,25 @@ class LoopSteps:
         The loop's variable.
     step, last : str
         What is added to it in a step, and its value in the last one.
-    any : str
+    guard : str
         The condition that there are steps. Empty where there always are.
     """
 
     name: str
     step: str
     last: str
-    any: str = ""
+    guard: str = ""
 
     @staticmethod
     def of(loop: Tile, name: str) -> LoopSteps:
         """Those of a loop over the positions of a tile."""
-        some = f"({loop.stop_text} > 0)" if loop.may_be_empty else ""
-        if loop.part is None and not is_size(loop.end):
-            return LoopSteps(
-                name, loop.block or "1", str((loop.end - 1) // loop.width * loop.width)
-            )
+        guard = f"({loop.stop_text} > 0)" if loop.may_be_empty else ""
         last = f"{loop.stop_text} - 1"
-        if loop.block is not None:
+        if loop.part is None and not is_size(loop.end):
+            last = str((loop.end - 1) // loop.width * loop.width)
+        elif loop.block is not None:
             last = f"({last}) // {loop.block} * {loop.block}"
-        return LoopSteps(name, loop.block or "1", last, some)
+        return LoopSteps(name, loop.block or "1", last, guard)
 
     @property
     def following(self) -> str:
@@ -124,12 +122,12 @@ class _Loop:
         """The lines of the loop, and those before it."""
         if not self._loads:
             return [header, *self._body]
-        some, body = self._steps.any, self._body
+        guard, body = self._steps.guard, self._body
         first = self._begun("first", "0")
         taken = (f"{name} = {coming}" for name, coming in self._coming.items())
         inside = (*map(Line, taken), *self._begun("next", self._steps.following))
         return [
-            *((with_mask(line, some) for line in first) if some else first),
+            *((with_mask(line, guard) for line in first) if guard else first),
             header,
             *(replace(line, depth=1) for line in inside),
             *(line for n, line in enumerate(body) if n not in self._loads),
