@@ -16,6 +16,7 @@ from unittest import mock
 import pytest
 import torch
 
+from bench.cases import BY_NAME
 from bench.recorded.definitions import (
     RecordedDefinition,
     TensorInput,
@@ -133,6 +134,20 @@ def test_of_rows(define, shape):
     x = meta(*shape, dtype=torch.bfloat16)
     for source in kernels(recorded(define, x), [x]):
         assert not faults(source)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2**20, 2305), (2**20 + 7, 2307), (2**16 + 1, 2**16 - 32)], ids=str
+)
+def test_of_loops_over_single_rows(shape):
+    """The rows of a share lie far apart: the number of a row times the step is a whole tensor's."""
+    case = BY_NAME["rmsnorm_bwd"]
+    x = case.inputs(shape, torch.bfloat16, "meta")
+    first, *others = kernels(case.record(shape, torch.bfloat16), x)
+    assert "inner_outer" in first.text and re.search(r"\bfor m in ", first.text)
+    for source in (first, *others):
+        assert not faults(source)
+    compile_kernel(first, "sm_90", (True,) * len(first.args))
 
 
 @pytest.mark.parametrize("define", [counted, drawn])

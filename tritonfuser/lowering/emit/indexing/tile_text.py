@@ -58,7 +58,7 @@ class TileText:
         """The program id along an axis of the grid, or the tile number given to the function."""
         if not self._program:
             return f"tl.program_id({number}){self.widened}"
-        return f"tl.cast({self._program}, tl.int64)" if self.wide else self._program
+        return self.long(self._program)
 
     def first(self, tile: Tile, number: int, count: int = 1) -> str:
         """The first position of a program's tile along an axis of the grid, divided by ``count``.
@@ -83,12 +83,17 @@ class TileText:
         """The end of a loop over a tile, as a number of 64 bits where its last step needs them.
 
         Its type is written out: Triton takes a number from 2**31 to below 2**32 for 32 bits without
-        a sign, and compares it with a sign, so that the loop would have no step.
+        a sign, and compares it with a sign, so that the loop would have no step. A loop over single
+        positions has their type too, as its variable is the position.
         """
-        if self.wide and tile.part is None and not is_size(tile.end):
-            is_long = tile.end + tile.width >= INT32_LIMIT
-            return f"tl.cast({tile.end}, tl.int64)" if is_long else str(tile.end)
-        return tile.stop_text
+        if not self.wide or tile.part is not None:
+            return tile.stop_text
+        is_long = not is_size(tile.end) and tile.end + tile.width >= INT32_LIMIT
+        return self.long(str(tile.end)) if is_long or tile.block is None else str(tile.end)
+
+    def long(self, number: str) -> str:
+        """A number of the type of positions."""
+        return f"tl.cast({number}, tl.int64)" if self.wide else number
 
     @property
     def widened(self) -> str:
