@@ -80,6 +80,7 @@ def test_rows_at_indices_are_loaded_in_their_step():
 
 REFUSED = {
     "(num_stages=2) or into registers (prefetch), not both": {"num_stages": 2, "prefetch": True},
+    "programs that share a row begin its loads by themselves": {"parts": 2, "block_r": 128},
     "params.prefetch: expected bool, got 2": {"prefetch": 2},
 }
 
@@ -93,7 +94,8 @@ def test_refused(told):
     (place,) = (
         n for n, s in enumerate(data["segments"]) if s["scheduler"] == "inner_outer_persistent"
     )
-    data["segments"][place]["params"].update(REFUSED[told])
+    chosen = {"block_m": 1, "num_stages": 1, "prefetch": True}
+    data["segments"][place]["params"].update({**chosen, **REFUSED[told]})
     with pytest.raises(ParamsError) as caught:
         fd.kernels(given, arch="sm_90", schedule=Schedule.from_dict(data))
     assert told in str(caught.value)

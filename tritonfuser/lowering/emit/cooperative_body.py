@@ -118,10 +118,8 @@ class CooperativeBody(Body):
         stages = self.segment.kernel_params.num_stages
         early, delay = self.nest.early, self.nest.delay
         self.index.terms.add(early.end + delay)
-        text = self.index.tile_text
-        steps = text.long(str(early.end + delay))
-        if early.part is not None:
-            steps = f"{early.stop_text} + {delay}"
+        whole = self.index.tile_text.long(str(early.end + delay))
+        steps = whole if early.part is None else f"{early.stop_text} + {delay}"
         if stages > 1:
             return f"for m in tl.range(0, {steps}, num_stages={stages}):"
         return f"for m in range({steps}):"
