@@ -129,11 +129,23 @@ def _argsort(line: Line) -> str:
     return f"torch.argsort({line['arg']}, {given})"
 
 
-def _cumsum(line: Line) -> str:
+def _product(line: Line) -> str:
+    dims, dtype = line.attr("dims"), torch_name(line.node.out.dtype)
+    if len(dims) != 1:
+        raise unwritable(line.node, f"over {len(dims)} dims")
+    return f"torch.prod({line['arg']}, {dims[0]}, dtype={dtype})"
+
+
+def _scan(line: Line, name: str) -> str:
     dtype = line.node.out.dtype
     if dtype is DataType.Bool:
         raise unwritable(line.node, "of Bool")
-    return f"torch.cumsum({line['arg']}, {line.attr('dim')}, dtype={torch_name(dtype)})"
+    return f"torch.{name}({line['arg']}, {line.attr('dim')}, dtype={torch_name(dtype)})"
+
+
+def _index_put_accumulate(line: Line) -> str:
+    given = f"({line['index']}.long(),), {line['value']}, accumulate=True"
+    return f"torch.index_put({line['acc']}, {given})"
 
 
 # --- new tensors ---------------------------------------------------------------------------------
@@ -190,11 +202,15 @@ FORMS: Mapping[str, Form] = {
     "argsort": _argsort,
     "broadcast": _broadcast,
     "cat": lambda line: f"torch.cat({line['tensors']}, {line.attr('dim')})",
-    "cumsum": _cumsum,
+    "cummax": lambda line: f"torch.cummax({line['arg']}, {line.attr('dim')})[0]",
+    "cummin": lambda line: f"torch.cummin({line['arg']}, {line.attr('dim')})[0]",
+    "cumprod": lambda line: _scan(line, "cumprod"),
+    "cumsum": lambda line: _scan(line, "cumsum"),
     "embedding_fwd": _embedding,
     "expand": lambda line: f"{line['arg']}.expand({line['shape']})",
     "full": _full,
     "gather": _gather,
+    "index_put_accumulate": _index_put_accumulate,
     "index_select": _index_select,
     "iota": _iota,
     "linear": _linear,
@@ -204,7 +220,9 @@ FORMS: Mapping[str, Form] = {
     "normal": _normal,
     "pad": _pad,
     "permute": _permute,
+    "prod": _product,
     "reshape": lambda line: f"{line['arg']}.reshape({line['new_shape']})",
+    "select": lambda line: f"torch.select({line['arg']}, {line.attr('dim')}, {line['index']})",
     "sdpfa_bwd": attention.backward,
     "sdpfa_fwd": attention.forward,
     "slice": _slice,
@@ -214,6 +232,7 @@ FORMS: Mapping[str, Form] = {
     "scatter": _scatter,
     "take_along_axis": _take_along_axis,
     "topk": _topk,
+    "triu": lambda line: f"torch.triu({line['arg']}, {line['diagonal']})",
     "uniform": _uniform,
     "var": lambda line: _variance(line, "var"),
     "var_mean": lambda line: _variance(line, "var_mean"),

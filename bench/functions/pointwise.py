@@ -45,6 +45,7 @@ _NO_BOOLS = frozenset(
 )
 _DIFFERENT = frozenset({"addcmul", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lerp"})
 """Ops whose torch function of that name has other operands or other edge cases."""
+_SHIFTS = frozenset({"bitwise_left_shift", "bitwise_right_shift"})
 _TENSORS_ONLY = frozenset({"atan2", "hypot", "maximum", "minimum", "nextafter", "fmod", "mod"})
 """Ops for which torch rejects Python numbers, or rejects them on the left."""
 _PYTHON_TYPES: dict[DataType, Callable[[Any], bool | float]] = {
@@ -103,7 +104,8 @@ def _refuse(node: Node, typing: Typing) -> None:
     integral = category < Category.FLOAT and node.op in _FLOATS_ONLY
     integral = integral and not _is_safe_quotient(node, dtype)
     boolean = category is Category.BOOL and node.op in _NO_BOOLS
-    if integral or boolean or node.op in _DIFFERENT:
+    different = node.op in _DIFFERENT and not _is_safe_shift(node, dtype)
+    if integral or boolean or different:
         raise unwritable(node, f"of {dtype}")
 
 
@@ -112,6 +114,12 @@ def _is_safe_quotient(node: Node, dtype: DataType) -> bool:
     divisor = node.args[-1]
     is_number = isinstance(divisor, Const) and divisor.value != 0
     return node.op in _QUOTIENTS and dtype.info.category is Category.INT and is_number
+
+
+def _is_safe_shift(node: Node, dtype: DataType) -> bool:
+    """Whether a node shifts by a number of bits that its integers have."""
+    by = node.args[-1]
+    return node.op in _SHIFTS and isinstance(by, Const) and by.value in range(dtype.info.bits)
 
 
 def _as(arg: Arg, text: Text, dtype: DataType) -> str:

@@ -24,7 +24,7 @@ from ..recorded.definitions import RecordedDefinition, make_inputs, record
 from ..recorded.earlier import earlier
 from ..tables.files import save_json
 from ..tables.provenance import described
-from .growing import entry
+from .growing import FAMILIES, entry
 from .job import Compiled, GraphJob, run
 from .report import rendered
 
@@ -37,6 +37,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.random_graphs", description=__doc__)
     parser.add_argument("--count", type=int, default=250, help="definitions (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all of them (default %(default)s)")
+    parser.add_argument(
+        "--family",
+        choices=FAMILIES,
+        default="graph",
+        help="graph: steps of models; rare: also the ops that they hardly have",
+    )
     parser.add_argument(
         "--names", nargs="+", metavar="NAME", help="only these definitions, such as graph-0-12"
     )
@@ -59,8 +65,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def named(name: str, *, reduced: bool = False) -> RecordedDefinition:
     """The definition of a name such as ``graph-0-12``."""
-    _, seed, number = name.split("-")
-    return entry(int(seed), int(number), bytes=REDUCED if reduced else None)
+    family, seed, number = name.split("-")
+    bytes = REDUCED if reduced else None
+    return entry(int(seed), int(number), bytes=bytes, family=family)
 
 
 def shown(name: str, *, reduced: bool = False) -> str:
@@ -81,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     known = earlier([p for p in options.resume if p.exists()])
     done = {result.name for result in known}
-    names = options.names or [f"graph-{options.seed}-{n}" for n in range(options.count)]
+    names = options.names or [f"{options.family}-{options.seed}-{n}" for n in range(options.count)]
     entries = [named(name, reduced=options.reduced) for name in names if name not in done]
     about = described(options.commit)
 

@@ -23,6 +23,7 @@ LARGEST = 30.0
 
 
 _FREE = frozenset({"broadcast", "broadcast_in_dim", "cast", "permute", "reshape", "squeeze"})
+_INTEGERS = frozenset({D.Bool, D.Int, D.Int32})
 
 
 class Unfit(Exception):
@@ -229,8 +230,8 @@ class Graph:
         return self.op("broadcast", handle, [place not in places for place in range(len(dims))])
 
     def weight(self, term: Term, axes: Collection[Axis], dtype: DataType | None = None) -> Any:
-        """A new input that has these axes of a term, broadcast to it."""
+        """A new input that has these axes of a term, broadcast to it; a float one as Float."""
         places = [place for place, dim in enumerate(term.dims) if set(dim) & set(axes)]
         made = self.tensor(tuple(term.dims[place] for place in places), dtype)
-        handle = made.handle if dtype is D.Bool else self.wide(made)
+        handle = made.handle if dtype in _INTEGERS else self.wide(made)
         return self.spread(handle, term.dims, places)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,18 @@ from tritonfuser.ir_graph import live_nodes
 
 from ..measure.ideal_bytes import moved_bytes
 from ..recorded.definitions import Input, RecordedDefinition
-from . import moves_pointwise, moves_reductions, moves_views
+from . import moves_indexing, moves_pointwise, moves_rare, moves_reductions, moves_views
 from .graph import Axis, Dims, Graph, Term, Unfit
 
 D = DataType
-MOVES: dict[Callable[[Graph], None], float] = {
+Move = Callable[[Graph], None]
+MOVES: dict[Move, float] = {
     **moves_pointwise.MOVES,
     **moves_reductions.MOVES,
     **moves_views.MOVES,
 }
+RARE: dict[Move, float] = {**moves_rare.MOVES, **moves_indexing.MOVES}
+"""Steps of the ops that ``MOVES`` lacks."""
 BANDWIDTH = 4e12
 """Bytes a second by which times of traffic become bytes."""
 TRAFFIC = (10e-6, 1000e-6)
@@ -47,7 +50,40 @@ class Recorded:
     bytes: float
 
 
-def entry(seed: int, number: int, *, bytes: float | None = None) -> RecordedDefinition:
+@dataclass(frozen=True)
+class Family:
+    """A kind of random definitions.
+
+    Attributes
+    ----------
+    name : str
+        The first part of a definition's name.
+    moves : mapping
+        The steps, and how often each is taken beside the others.
+    begun_by : sequence
+        The steps that begin a definition, in turn.
+    ops : tuple of int
+        Least and most ops, casts, broadcasts and reshapes left out.
+    """
+
+    name: str
+    moves: Mapping[Move, float]
+    begun_by: Sequence[Move]
+    ops: tuple[int, int]
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("graph", MOVES, (), OPS),
+        Family("rare", {**MOVES, **{m: 2 * w for m, w in RARE.items()}}, tuple(RARE), (2, 20)),
+    )
+}
+
+
+def entry(
+    seed: int, number: int, *, bytes: float | None = None, family: str = "graph"
+) -> RecordedDefinition:
     """The definition of a number; every second one is held out.
 
     Parameters
@@ -58,18 +94,21 @@ def entry(seed: int, number: int, *, bytes: float | None = None) -> RecordedDefi
         Of the definition.
     bytes : float, optional
         Of its inputs and outputs; by default they take ``TRAFFIC``.
+    family : str
+        One of ``FAMILIES``.
     """
+    kind = FAMILIES[family]
     rng = random.Random(f"sizes of {seed}.{number}")
     low, high = (math.log(t * BANDWIDTH) for t in TRAFFIC)
     wanted = math.exp(rng.uniform(low, high))
     extents = Extents(rng)
-    found = _recorded(seed, number, extents)
+    found = _recorded(kind, seed, number, extents)
     for _ in range(_TRIES):
         if not extents.scale((bytes or wanted) / found.bytes):
             break
-        found = _recorded(seed, number, extents)
+        found = _recorded(kind, seed, number, extents)
     return RecordedDefinition(
-        "graph", number, found.text, found.inputs, 1, str(seed), held_out=number % 2 == 1
+        family, number, found.text, found.inputs, 1, str(seed), held_out=number % 2 == 1
     )
 
 
@@ -134,8 +173,8 @@ _NEIGHBOURS = {"tokens": (0,), "heads": (2, 0), "scores": (0,), "images": (2,), 
 """By kind: which dims one finds merged with the next: rows of tokens, heads in columns, pixels."""
 
 
-def _recorded(seed: int, number: int, extents: Extents) -> Recorded:
-    rng = random.Random(f"graph {seed}.{number}")
+def _recorded(family: Family, seed: int, number: int, extents: Extents) -> Recorded:
+    rng = random.Random(f"{family.name} {seed}.{number}")
     axes = [Axis("abcd"[place], n) for place, n in enumerate(extents.extents)]
     with FusionDefinition() as fd:
         graph = Graph(
@@ -147,7 +186,7 @@ def _recorded(seed: int, number: int, extents: Extents) -> Recorded:
             rounds=rng.random() < 0.35,
             expands=rng.random() < 0.6,
         )
-        _grow(graph)
+        _grow(graph, family, number)
         for handle in _results(graph):
             fd.add_output(handle)
     ir = fd.fusion.ir
@@ -163,11 +202,14 @@ def _first_dims(rng: random.Random, axes: Sequence[Axis], kind: str) -> Dims:
     return tuple(dims)
 
 
-def _grow(graph: Graph) -> None:
-    most = round(math.exp(graph.rng.uniform(*map(math.log, OPS))))
+def _grow(graph: Graph, family: Family, number: int) -> None:
+    most = round(math.exp(graph.rng.uniform(*map(math.log, family.ops))))
     for _ in range(graph.rng.choice((1, 1, 2))):
         graph.new()
-    moves, weights = list(MOVES), list(MOVES.values())
+    if family.begun_by:
+        with contextlib.suppress(Unfit):
+            family.begun_by[number // 2 % len(family.begun_by)](graph)
+    moves, weights = list(family.moves), list(family.moves.values())
     for _ in range(4 * most):
         if graph.steps >= most:
             break

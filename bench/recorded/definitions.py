@@ -197,11 +197,14 @@ _PASSED_ON = frozenset(
 _INDEXED = {
     "embedding_fwd": (1, 0),
     "gather": (0, 1),
+    "index_put_accumulate": (0, 1),
     "index_select": (0, 1),
     "scatter": (0, 1),
     "take_along_axis": (0, 1),
 }
 """For each op that is given indices, the places of what they index and of themselves."""
+_ROWS_INDEXED = ("embedding_fwd", "index_put_accumulate")
+"""Those that index rows."""
 _ROOTS = frozenset({"log", "log2", "rsqrt", "sqrt"})
 _ARITHMETIC = frozenset({"div", "pow", "reciprocal", "sub"})
 
@@ -216,7 +219,7 @@ def index_bounds(fusion: Fusion) -> dict[Value, int]:
     for node in fusion.nodes:
         if node.op in _INDEXED:
             table, index = (node.args[place] for place in _INDEXED[node.op])
-            dim = 0 if node.op == "embedding_fwd" else node.attr("dim")
+            dim = 0 if node.op in _ROWS_INDEXED else node.attr("dim")
             assert isinstance(table, Value)
             assert isinstance(index, Value)
             assert isinstance(dim, int)

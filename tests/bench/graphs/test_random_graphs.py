@@ -14,7 +14,7 @@ from bench.measure.kernel_times import KernelTimes
 from bench.processes.jobs import JobContext
 from bench.processes.workers import Limits
 from bench.random_graphs.__main__ import main, shown
-from bench.random_graphs.growing import BANDWIDTH, TRAFFIC, entry
+from bench.random_graphs.growing import BANDWIDTH, FAMILIES, RARE, TRAFFIC, entry
 from bench.random_graphs.job import LATE, Compiled, GraphJob, run
 from bench.random_graphs.moves_views import TABLE_ELEMENTS
 from bench.random_graphs.report import percentile, rendered
@@ -88,6 +88,22 @@ def test_numbers_are_finite_and_not_all_alike():
         for out in Evaluation(ir, make_inputs(e, ir), double=True).outputs:
             assert out.isfinite().all(), e.name
             assert out.abs().max() < 1e3, e.name
+
+
+def test_rare_ops_begin_definitions_in_turn():
+    """Each step of them, so that none is left out; what the op table lacks a sample of, fails."""
+    family = FAMILIES["rare"]
+    assert family.begun_by == tuple(RARE)
+    recorded = set()
+    for number in range(0, 2 * len(RARE), 2):
+        e = entry(3, number, bytes=SMALL, family="rare")
+        assert e.name == f"rare-3-{number}"
+        ir = record(e).fusion.ir
+        recorded |= {node.op for node in ir.nodes}
+        outputs = Evaluation(ir, make_inputs(e, ir), double=True).outputs
+        assert all(out.isfinite().all() for out in outputs if out.is_floating_point()), e.name
+    assert recorded >= {"argsort", "gather", "index_put_accumulate", "scatter", "topk", "triu"}
+    assert entry(3, 0).text != entry(3, 0, family="rare").text
 
 
 def test_a_job_compares_and_times_both(one_graph):
