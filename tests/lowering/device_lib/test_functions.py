@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 
@@ -247,6 +248,34 @@ def test_runs_of_words_are_the_words(start: int, how: str, request: pytest.Fixtu
     for call in calls:
         for target in TARGETS:
             assert compile_kernel(kernel([f"r0 = {call}"], [], [D.Int32], 64), target, (True,)).asm
+
+
+@pytest.mark.parametrize("start", [0, 1, 6, 2**32 + 3])
+@pytest.mark.parametrize("name", ["philox_normal", "philox_uniform"])
+def test_runs_of_numbers_are_the_numbers(start: int, name: str) -> None:
+    parts = "tl.arange(0, N // {}).to(tl.int64)"
+    calls = [
+        f"{name}({SEED}, 5, {start} + i.to(tl.int64))",
+        f"{name}_by_eight({SEED}, 5, {start}, {parts.format(8)}, [N])",
+    ]
+    if start % 4 == 0:
+        calls.append(f"{name}_by_four({SEED}, 5, {start // 4} + {parts.format(4)}, [N])")
+    found = [interpret(kernel([f"r0 = {c}"], [], [D.Float], 64), [])[0] for c in calls]
+    assert all(torch.equal(numbers, found[0]) for numbers in found)
+    for call in calls:
+        for target in TARGETS:
+            assert compile_kernel(kernel([f"r0 = {call}"], [], [D.Float], 64), target, (True,)).asm
+
+
+def test_normal_numbers_are_near_those_of_float64() -> None:
+    count = 1 << 14
+    (found,) = interpret(kernel([f"r0 = philox_normal({SEED}, 5, i)"], [], [D.Float], count), [])
+    u, v = (philox.words(count // 4, SEED, 5).reshape(-1, 2).double() + 0.5).mul(2.0**-32).unbind(1)
+    radius, angle = torch.sqrt(-2 * torch.log(u)), 2 * math.pi * v
+    exact = torch.stack((radius * torch.sin(angle), radius * torch.cos(angle)), 1).reshape(-1)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=2e-6)
+    assert abs(found.mean()) < 0.02
+    assert abs(found.std() - 1) < 0.02
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -383,6 +383,7 @@ _CALLS: dict[str, Callable[[_Scope, ast.Call, list[Any]], Found]] = {
     "grouped_tile": _grouped_tile,
     "whole_vectors": _whole_vectors,
     "edges": _edges,
+    "philox_normal_by_eight": _by_eight,
     "philox_uniform_by_eight": _by_eight,
     "philox_word_by_eight": _by_eight,
 }

@@ -33,6 +33,8 @@ from .power_functions import pow_float
 from .random_functions import (
     drawn,
     philox_normal,
+    philox_normal_by_eight,
+    philox_normal_by_four,
     philox_normal_double,
     philox_uniform,
     philox_uniform_by_eight,

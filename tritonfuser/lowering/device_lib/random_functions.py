@@ -124,11 +124,18 @@ def words_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
     a0, a1, a2, a3 = philox_words(seed, offset, unsigned(first))
     b0, b1, b2, b3 = philox_words(seed, offset, unsigned(first + 1))
     c0, c1, c2, _ = philox_words(seed, offset, unsigned(first + 2))
-    far = ((start + eighth * 0) & 2) != 0
+    begin = start + eighth * 0
+    return _eight_of(begin, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, shape)
+
+
+@triton.jit
+def _eight_of(start, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, shape: tl.constexpr):
+    """Eight of the eleven numbers of three counters: those from ``start % 4`` on."""
+    far = (start & 2) != 0
     a0, a1, a2, a3 = _select_words(far, a0, a1, a2, a3, a2, a3, b0, b1)
     b0, b1, b2, b3 = _select_words(far, b0, b1, b2, b3, b2, b3, c0, c1)
     c0 = tl.where(far, c2, c0)
-    odd = ((start + eighth * 0) & 1) != 0
+    odd = (start & 1) != 0
     a0, a1, a2, a3 = _select_words(odd, a0, a1, a2, a3, a1, a2, a3, b0)
     b0, b1, b2, b3 = _select_words(odd, b0, b1, b2, b3, b1, b2, b3, c0)
     even = tl.join(tl.join(a0, b0), tl.join(a2, b2))
@@ -198,22 +205,82 @@ def philox_uniform_double(seed, offset, index):
 
 
 @triton.jit
-def box_muller(u, v, even):
-    """A standard normal number from two uniform ones: the sine for even elements."""
-    angle = v * 6.283185307179586
-    turn = tl.where(even, libdevice.sin(angle), libdevice.cos(angle))
-    return libdevice.sqrt(-2.0 * libdevice.log(u)) * turn
+def _wave(turn, quarters):
+    """The sine of ``turn + quarters / 4`` turns, ``turn`` in (0, 1].
+
+    The nearest quarter is subtracted, which is exact. What is left is in +-pi/4, where minimax
+    polynomials of the Cephes library (``sinf``, ``cosf``) are accurate to the last places.
+    """
+    nearest = tl.floor(turn * 4.0 + 0.5)
+    angle = (turn - nearest * 0.25) * 6.283185307179586
+    square = angle * angle
+    sine = tl.fma(square, -1.9515295891e-4, 8.3321608736e-3)
+    sine = tl.fma(square, sine, -1.6666654611e-1)
+    sine = tl.fma(sine * square, angle, angle)
+    cosine = tl.fma(square, 2.443315711809948e-5, -1.388731625493765e-3)
+    cosine = tl.fma(square, cosine, 4.166664568298827e-2)
+    cosine = tl.fma(square * square, cosine, tl.fma(square, -0.5, 1.0))
+    quadrant = nearest.to(tl.int32) + quarters
+    found = tl.where((quadrant & 1) == 0, sine, cosine)
+    return tl.where((quadrant & 2) == 0, found, -found)
+
+
+@triton.jit
+def _radius(u):
+    return libdevice.sqrt(-2.0 * libdevice.log(u))
 
 
 @triton.jit
 def philox_normal(seed, offset, index):
-    """float32 standard normal numbers, one for each linear index."""
+    """float32 standard normal numbers, one for each linear index, by Box and Muller.
+
+    Neighbours share two uniform numbers: even ones have the sine, odd ones the cosine.
+    """
     index = unsigned(index)
     w0, w1, w2, w3 = philox_words(seed, offset, index >> 2)
     first = (index & 3) < 2
     u = unit_float(tl.where(first, w0, w2))
     v = unit_float(tl.where(first, w1, w3))
-    return box_muller(u, v, (index & 1) == 0)
+    return _radius(u) * _wave(v, (index & 1).to(tl.int32))
+
+
+@triton.jit
+def _normals(seed, offset, subsequence):
+    """The four normal numbers of a counter."""
+    w0, w1, w2, w3 = philox_words(seed, offset, unsigned(subsequence))
+    r0, v0, r1, v1 = (
+        _radius(unit_float(w0)),
+        unit_float(w1),
+        _radius(unit_float(w2)),
+        unit_float(w3),
+    )
+    return r0 * _wave(v0, 0), r0 * _wave(v0, 1), r1 * _wave(v1, 0), r1 * _wave(v1, 1)
+
+
+@triton.jit
+def philox_normal_by_four(seed, offset, subsequence, shape: tl.constexpr):
+    """``philox_normal`` of a tile whose last axis has four elements a counter."""
+    n0, n1, n2, n3 = _normals(seed, offset, subsequence)
+    return tl.reshape(tl.join(tl.join(n0, n2), tl.join(n1, n3)), shape)
+
+
+@triton.jit
+def philox_normal_by_eight(seed, offset, start, eighth, shape: tl.constexpr):
+    """``philox_normal`` of a tile whose rows begin anywhere: see ``words_by_eight``."""
+    first = (start >> 2) + eighth * 2
+    a0, a1, a2, a3 = _normals(seed, offset, first)
+    b0, b1, b2, b3 = _normals(seed, offset, first + 1)
+    c0, c1, c2, _ = _normals(seed, offset, first + 2)
+    begin = start + eighth * 0
+    return _eight_of(begin, a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, shape)
+
+
+@triton.jit
+def box_muller(u, v, even):
+    """A standard normal float64 from two uniform ones: the sine for even elements."""
+    angle = v * 6.283185307179586
+    turn = tl.where(even, libdevice.sin(angle), libdevice.cos(angle))
+    return libdevice.sqrt(-2.0 * libdevice.log(u)) * turn
 
 
 @triton.jit

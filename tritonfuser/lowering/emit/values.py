@@ -280,7 +280,7 @@ class ValueWriter:
             self.read(Read(v)).text if isinstance(v, Value) else str(v.value)
             for v in (as_call(node).operand(n) for n in ("rng_seed", "rng_offset"))
         )
-        run = run_along(position, self.axes.tiles_of(position)) if form.neighbours else None
+        run = run_along(position, self.axes.tiles_of(position))
         if run is not None and not double:
             unit = self._run(form, run, f"{seed}, {offset}", self.index.tile_text.shape(dims))
         else:
