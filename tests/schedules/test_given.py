@@ -183,7 +183,7 @@ BAD = {
     "segments[0].scheduler: pointwise cannot be: the kernel has reductions": lambda d: first(
         d
     ).update(scheduler="pointwise", params={"block_x": 64}),
-    "splits[0].value: expected a reduction or a matrix product": lambda d: d.update(
+    "splits[0].value: expected a reduction, a scan or a matrix product": lambda d: d.update(
         splits=[{"value": "tv99", "parts": 2}]
     ),
     "splits[0].parts: expected 2 or more, got 1": lambda d: d.update(

@@ -1,15 +1,17 @@
 """Scans: running sums, products and extrema along rows.
 
 Takes problems with a scan and no reduction over rows. Decides the block of a row that a loop scans
-in a step, and how many short rows a program has.
+in a step, how many short rows a program has, and in how many parts few long rows are scanned.
 """
 
 from __future__ import annotations
 
-from .integers import next_power_of_2, warps_for
+from ..device import CACHE_LINE_BYTES
+from .integers import ceil_div, next_power_of_2, warps_for
 from .interpreter_tiles import interpreter_tile
 from .params import HeuristicParams, ScanParams
 from .problem import Problem
+from .programs import IDLE_BYTES, share_of_bandwidth
 from .requirements import HAS_SCAN, NO_OUTER_REDUCTION, first_reason
 
 MAX_BLOCK_R = 2048
@@ -34,3 +36,33 @@ def propose(problem: Problem) -> HeuristicParams:
     return ScanParams(
         block_x=block_x, block_r=block_r, num_warps=warps_for(block_x * block_r, 8, most=8)
     )
+
+
+PART = 2048
+"""Elements of a part of a long row: a tile of one step."""
+
+PART_OF_COLUMN = 256
+"""The same where memory runs along the rows' other side, of which a program has some beside."""
+
+MOST_PARTS = 1 << 14
+"""Of a row, whose sums one program scans."""
+
+
+def split(problem: Problem) -> int:
+    """In how many parts to scan rows, so that programs fill the device.
+
+    Parts are added up before they are scanned, so that the operand is read twice: it pays where one
+    step reaches less than half of the bandwidth.
+    """
+    if problem.on_cpu or problem.moved_bytes < IDLE_BYTES or problem.reduction_depth > 1:
+        return 1
+    beside = 1 if problem.inner else CACHE_LINE_BYTES // problem.narrowest
+    if 2 * share_of_bandwidth(problem, ceil_div(problem.parallel, beside)) >= 1:
+        return 1
+    parts = ceil_div(problem.reduced, PART if problem.inner else PART_OF_COLUMN)
+    return _dividing(problem.reduced, max(min(parts, MOST_PARTS), 1))
+
+
+def _dividing(row: int, parts: int) -> int:
+    """The least number that divides a row, from some on and below twice as many; else those."""
+    return next((n for n in range(parts, 2 * parts) if row % n == 0), parts)

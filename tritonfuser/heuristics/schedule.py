@@ -25,7 +25,7 @@ _OWN_KEYS = ("version", "values", "segments")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReductionSplit:
-    """A reduction, or the K of a matrix product, that is done in two steps.
+    """A reduction, a scan, or the K of a matrix product, that is done in parts.
 
     Attributes
     ----------
@@ -36,7 +36,8 @@ class ReductionSplit:
         Heuristics may choose it anew at each size of a kernel with open sizes; a schedule has what
         they chose at the sizes that it was asked for. A list: for each reduced dim the factor that
         the second step reduces; ``-n`` for the factor that leaves ``n`` elements to the first. A
-        name: parts as those of that maximum, below which exponentials are summed.
+        name: parts as those of that maximum, below which exponentials are summed. Of a scan, whose
+        row is padded: exactly so many parts.
     interleave : int
         0: parts are contiguous. Above: part ``i`` of ``n`` has elements ``i, i + n, ...``, and
         ``n`` is a multiple of this where the extents allow it.

@@ -88,7 +88,7 @@ _OF_CO_REDUCED_ROWS = (
 SCHEDULERS = (
     Scheduler("no_op", no_op.reject_reason, no_op.propose),
     *OF_CORES,
-    Scheduler("scan", scan.reject_reason, scan.propose),
+    Scheduler("scan", scan.reject_reason, scan.propose, scan.split),
     Scheduler(
         "inner_outer_persistent",
         inner_outer_persistent.reject_reason,

@@ -48,11 +48,13 @@ class Counting:
         self._full_loads = float(len(problem.full_loads))
         self._crosses = lies_both_ways(problem)
         self._accumulators = _accumulators(problem, work)
+        self._scans = _scans(problem, work)
         self._of_problem = ProblemCounts(
             loads=float(sum(not s.is_store for s in problem.streams)),
             draws=float(work.draws),
             reductions=float(work.reductions),
             columns=float(columns),
+            scans=self._scans * work.reductions,
             words=problem.loaded_words,
             is_flat=float(not problem.reduction_depth and not columns and not problem.scans),
             taken=work.registers,
@@ -64,6 +66,7 @@ class Counting:
             across=float(work.reductions) * across_share(problem),
             inner=problem.inner,
             lanes=problem.device.warp_size,
+            scans=self._scans,
         )
         self._last: tuple[KernelParams, KernelTile] | None = None
 
@@ -177,16 +180,20 @@ class Counting:
         kept_tensors = self._full_loads * problem.dependent_outputs
         positions = m.maximum(tile.programs * tile.steps * size, 1)
         loops = problem.outer_loops
+        turns: Number = loops * tile.steps if problem.outer_members else 1
+        turns = turns + self._scans * (tile.steps * tile.passes - turns)
+        reducing = work.reducing * (tile.passes if problem.scans else loops)
         meets = 1.0 * (tile.loops * (tile.x > 1) * (tile.r > 1) * self._crosses)
         meets = m.maximum(meets, 1.0 * tile.over_rows * (self._of_problem.reductions > 0))
+        meets = m.maximum(meets, 1.0 * tile.loops * problem.scans)
         return TileCounts(
             programs=1.0 * tile.programs,
             steps=1.0 * tile.steps,
             passes=1.0 * tile.passes,
             valid=m.minimum(self._positions / positions, 1.0),
-            instructions=work.before * tile.passes + work.reducing * loops + work.after,
+            instructions=work.before * tile.passes + reducing + work.after,
             special=work.special_before * tile.passes + work.special_after,
-            reduced_steps=1.0 * tile.pieces * (loops * tile.steps if problem.outer_members else 1),
+            reduced_steps=1.0 * tile.pieces * turns,
             kept_tensors=kept_tensors * tile.keeps_rows,
             accumulators=self._accumulators * tile.loops,
             alone=m.maximum(meets, 1.0 * tile.masked),
@@ -259,6 +266,11 @@ def _accumulators(problem: Problem, work: ElementWork) -> float:
         return 0.0
     carried = 0.0 if problem.online_softmax else work.carried / max(problem.passes_to_reduce, 1)
     return max(carried, 1.0)
+
+
+def _scans(problem: Problem, work: ElementWork) -> float:
+    """The share of a kernel's reductions that are scans, which are done in each step."""
+    return (work.reductions - work.carried) / work.reductions if problem.scans else 0.0
 
 
 HOP_S = 2e-6

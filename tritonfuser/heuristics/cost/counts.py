@@ -85,6 +85,8 @@ class Counts(NamedTuple):
         exchange.
     columns : float
         Reductions over rows.
+    scans : float
+        Those of ``reductions`` that are scans.
     addresses : float
         Addresses of a thread's loads of a step that are no offsets from one another.
     held : float
@@ -112,6 +114,7 @@ class Counts(NamedTuple):
     draws: Number
     reductions: Number
     columns: Number
+    scans: Number
     words: Number
     is_flat: Number
     taken: Number
@@ -167,6 +170,7 @@ class ProblemCounts(NamedTuple):
     draws: float
     reductions: float
     columns: float
+    scans: float
     words: float
     is_flat: float
     taken: float
@@ -198,6 +202,7 @@ class LeastCounts(NamedTuple):
     draws: float
     reductions: float
     columns: float
+    scans: float
     words: float
     is_flat: float
     taken: float

@@ -99,8 +99,11 @@ def _instructions(n: Counts | LeastCounts, c: Constants, moved: Number, m: Numbe
     step = n.elements * there * element + n.passes * (accesses + c.step_instructions + moved)
     step = step + c.row_exchange_instructions * n.row_values
     exchange = 1 + m.log2(m.minimum(n.lanes, 1.0 * NVIDIA_WARP_SIZE))
-    reduced = c.exchange_instructions * n.reductions * n.results * exchange
-    return n.steps * step + n.reduced_steps * reduced + c.program_instructions
+    # A loop adds up what it scans, and each element has what is before it added.
+    carried = m.where(n.steps > 1, n.results * exchange + n.elements, 0.0)
+    reduced = n.reductions * n.results * exchange + n.scans * (n.elements + carried)
+    reduced = n.reduced_steps * c.exchange_instructions * reduced
+    return n.steps * step + reduced + c.program_instructions
 
 
 def _waiting(n: Counts | LeastCounts, c: Constants, step: Number, m: Numbers) -> Number:

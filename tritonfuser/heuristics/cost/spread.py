@@ -3,6 +3,9 @@
 Threads are laid along memory first, each with the neighbours of its widest load there, as Triton
 lays them out. A row that begins inside vectors lies over as many lanes as it has elements.
 
+Of a scan each run of neighbours of a thread has a result of its own, to which those before it are
+added.
+
 Where memory runs along the results, as in sums of columns, each warp has a partial result of each
 of them, and they exchange these through shared memory. There the partial results of one column are
 neighbours. Lanes with several columns each are then far apart, often by all banks, and the words of
@@ -45,13 +48,22 @@ class Spreading:
         Of these reductions, those of operands that memory runs along the results of.
     lanes : int
         Lanes of a warp.
+    scans : float
+        The share of these reductions that are scans.
     """
 
     def __init__(
-        self, *, reductions: float, columns: int, inner: bool, lanes: int, across: float = 0.0
+        self,
+        *,
+        reductions: float,
+        columns: int,
+        inner: bool,
+        lanes: int,
+        across: float = 0.0,
+        scans: float = 0.0,
     ) -> None:
         self._reductions, self._columns, self._across = reductions, columns, across
-        self._inner, self._lanes = inner, lanes
+        self._inner, self._lanes, self._scans = inner, lanes, scans
 
     def over(
         self, tile: KernelTile, threads: int, neighbours: float, beside: float = 1.0
@@ -98,6 +110,10 @@ class Spreading:
         elif self._reductions:
             across = m.minimum(1.0 * threads, m.maximum(tile.x / wide, 1.0))
             lanes, results = threads / across, m.maximum(tile.x / across, 1.0)
+        if self._scans:
+            along = neighbours if self._inner else 1.0
+            runs = m.maximum(tile.x * tile.r / threads / along, 1.0)
+            results = results + self._scans * m.maximum(runs - results, 0.0)
         return Spread(lanes, results, row_lanes, values)
 
     def _clocks(self, columns: int, wide: float, threads: int) -> float:

@@ -188,11 +188,14 @@ def tails_beside_steps(is_reduction: bool, tails: Number, align: int) -> Number:
 def loop_along_rows(
     problem: Problem, is_reduction: bool, rows: Number, block: Number, tails: Number, m: Numbers
 ) -> KernelTile:
-    """The tile of programs that loop along rows, once where they only reduce or scan them."""
+    """The tile of programs that loop along rows, once where they only reduce them.
+
+    What a scan has made of an element is there in the same step.
+    """
     steps = m.maximum(ceil_div(max(problem.reduced, 1) - tails, block), 1)
     passes = 1
-    if not is_reduction and not problem.scans:
-        passes = max(problem.passes_to_reduce + problem.dependent_outputs, 1)
+    if not is_reduction:
+        passes = max(problem.passes_to_reduce + problem.dependent_outputs - problem.scans, 1)
     kept = rows * tails if passes > 1 else 0
     programs = ceil_div(problem.parallel, rows)
     return KernelTile(programs, steps, passes, rows, block, loops=True, kept=kept)

@@ -9,8 +9,9 @@ from ...heuristics.schedule import ReductionSplit
 from ...ir import Fusion, Node, Value
 from ...ops.builder import as_call
 from ...ops.mma import product_sizes
-from ...ops.table import Contraction, Form, Moments, Reduction
-from ...symbolic.queries import assume_equal, assume_multiple
+from ...ops.shape_rules import int_attr
+from ...ops.table import Contraction, Form, Moments, Reduction, Scan
+from ...symbolic.queries import assume_at_most, assume_equal, assume_multiple
 from ..groups.anchor_maker import AnchorMaker
 from ..groups.online_pairs import online_pairs
 from ..passes.splits.remainders import may_leave_remainder, padded_if_short
@@ -58,8 +59,8 @@ def split_as(fusion: Fusion, splits: Sequence[ReductionSplit], field: str) -> Tw
 def _of(possible: Mapping[str, Value], name: str, path: str) -> Value:
     if name not in possible:
         raise ParamsError(
-            f"{path}: expected a reduction or a matrix product ({', '.join(possible) or 'none'}), "
-            f"got {name!r}"
+            f"{path}: expected a reduction, a scan or a matrix product "
+            f"({', '.join(possible) or 'none'}), got {name!r}"
         )
     return possible[name]
 
@@ -132,10 +133,24 @@ def _parts_of_product(node: Node, split: ReductionSplit, path: str) -> SplitPart
     return wanted
 
 
+def _parts_of_scan(node: Node, split: ReductionSplit, path: str) -> SplitParts:
+    """A number of parts of a row, none of them of padding alone."""
+    _refuse_fields(split, path, "interleave", "padded", "remainder")
+    call, wanted = as_call(node), split.parts
+    extent = call.value("arg").tensor.sizes[int_attr(call, "dim")]
+    if not isinstance(wanted, int) or wanted < 2 or not assume_at_most(wanted, extent):
+        raise ParamsError(
+            f"{path}.parts: expected a number of parts of a row of {extent} elements, 2 or more, "
+            f"got {_shown(wanted)}"
+        )
+    return wanted
+
+
 _READERS: dict[type[Form], Callable[[Node, ReductionSplit, str], SplitParts]] = {
     Reduction: _parts_of_reduction,
     Moments: _parts_of_reduction,
     Contraction: _parts_of_product,
+    Scan: _parts_of_scan,
 }
 """What reads the parts of an op's split, by the lowering form of the op."""
 

@@ -1,7 +1,8 @@
 """Fusion in, an equal Fusion with chosen reductions in two steps out.
 
 ``sum(t)`` -> ``sum(sum(reshape(t)))``. The first step computes partial results in more programs;
-the second, which is small, combines them. Later passes see two ordinary reductions.
+the second, which is small, combines them. Later passes see two ordinary reductions. Scans and
+matrix products are split too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ....dtypes import compute_dtype
 from ....ir import Fusion, Node, Value
 from ....ops.builder import GraphBuilder, as_call
 from ....ops.mma import product_bias, product_sizes
-from ....ops.table import Call, Contraction, Moments, Reduction
+from ....ops.table import Call, Contraction, Moments, Reduction, Scan
 from ..constant_folding import neutral
 from ..redundant_nodes import drop_dead
 from ..substitution import next_free, renumber
@@ -36,6 +37,7 @@ from .split_factors import (
     cut_dims,
     split_factors,
 )
+from .split_scan import split_scan
 
 
 class TwoSteps(NamedTuple):
@@ -54,7 +56,7 @@ class TwoSteps(NamedTuple):
 
 
 def split_reductions(fusion: Fusion, parts: Mapping[Value, Parts]) -> TwoSteps:
-    """Split reductions and matrix products into partial ones.
+    """Split reductions, scans and matrix products into partial ones.
 
     Parameters
     ----------
@@ -86,6 +88,10 @@ def _split_node(
     if isinstance(as_call(node).op.form, Contraction):
         assert isinstance(wanted, int)
         _split_product(node, wanted, builder)
+        return True
+    if isinstance(as_call(node).op.form, Scan):
+        assert isinstance(wanted, int)
+        split_scan(node, wanted, builder)
         return True
     if isinstance(wanted, AlongMaximum):
         first = first_steps.get(wanted.maximum)

@@ -1,0 +1,66 @@
+"""A scan in three steps: of long rows that few programs would have.
+
+``cumsum(x)`` -> ``cumsum(parts of x) + what all parts before add up to``. The parts are added up,
+which reads the operand once more than a scan in one step, and their sums are scanned, which is
+small.
+"""
+
+from __future__ import annotations
+
+from ....dtypes import compute_dtype
+from ....ir import Node, Value
+from ....ops.builder import GraphBuilder, as_call
+from ....ops.shape_rules import int_attr
+from ....ops.table import Scan
+from ..constant_folding import neutral
+from .combine_partials import define_result
+
+_STEPS = {
+    "cumsum": ("sum", "add"),
+    "cumprod": ("prod", "mul"),
+    "cummin": ("min", "minimum"),
+    "cummax": ("max", "maximum"),
+}
+"""What a scan does with a part as a whole, and how it joins that to what follows."""
+
+
+def split_scan(node: Node, parts: int, builder: GraphBuilder) -> None:
+    """Record a scan over so many parts; the row is padded where they do not divide it."""
+    call = as_call(node)
+    operand, dim = call.value("arg"), int_attr(call, "dim")
+    reduce, join = _STEPS[node.op]
+    wide = compute_dtype(operand.dtype)
+    source = operand if wide is operand.dtype else builder.call("cast", operand, wide)
+    sizes = list(operand.tensor.sizes)
+    length = -(-sizes[dim] // parts)
+    source = _padded(source, node, dim, (0, parts * length - sizes[dim]), builder)
+    apart = builder.call("reshape", source, [*sizes[:dim], parts, length, *sizes[dim + 1 :]])
+    before = _before(node, builder.call(reduce, apart, [dim + 1]), dim, builder)
+    place = [d == dim + 1 for d in range(len(sizes) + 1)]
+    before = builder.call("broadcast", before, place)
+    found = builder.call(join, before, builder.call(node.op, apart, dim + 1))
+    found = builder.call("reshape", found, source.tensor.sizes)
+    found = builder.call("slice", found, [0] * len(sizes), sizes)
+    define_result(node, found, builder)
+
+
+def _before(node: Node, totals: Value, dim: int, builder: GraphBuilder) -> Value:
+    """For each part the scan's result before it, from what each part is as a whole."""
+    wide = compute_dtype(as_call(node).value("arg").dtype)
+    totals = totals if totals.dtype is wide else builder.call("cast", totals, wide)
+    running = builder.call(node.op, totals, dim)
+    ends = list(running.tensor.sizes)
+    ends[dim] -= 1
+    running = builder.call("slice", running, [0] * len(ends), ends)
+    return _padded(running, node, dim, (1, 0), builder)
+
+
+def _padded(
+    value: Value, node: Node, dim: int, widths: tuple[int, int], builder: GraphBuilder
+) -> Value:
+    """A value with the scan's neutral element at the ends of a dim."""
+    form = as_call(node).op.form
+    assert isinstance(form, Scan)
+    given = [0, 0] * (value.tensor.rank - 1 - dim) + list(widths)
+    made: Value = builder.call("pad", value, given, neutral(form.identity, value.dtype).value)
+    return made
